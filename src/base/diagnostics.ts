@@ -1,0 +1,67 @@
+/** What is told: nothing, errors, errors and warnings, or everything. */
+export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
+
+/**
+ * Where diagnostics go: a level for lines on standard error, or a function that is called with each line instead. What
+ * the function throws is ignored.
+ */
+export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
+
+const SEVERITY: Record<LogLevel, number> = { silent: 0, error: 1, warn: 2, debug: 3 };
+
+/** Places remembered by `once`; beyond it nothing new is told, so that a loop of distinct places cannot flood. */
+const PLACES_MAX = 1_000;
+
+const places = new Set<string>();
+let log: Log = 'warn';
+
+/**
+ * The only printer of the library: background trouble and misuse are told here, in one line each, and never with a
+ * payload or a key in it.
+ */
+export const diagnostics = {
+  /** Takes effect for all exporters of the process. */
+  setLog(to: Log): void {
+    log = to;
+  },
+
+  error(message: string): void {
+    tell('error', message);
+  },
+
+  warn(message: string): void {
+    tell('warn', message);
+  },
+
+  debug(message: string): void {
+    tell('debug', message);
+  },
+
+  /** Warns the first time that `place` is reported, and is silent for the same place after that. */
+  warnOnce(place: string, message: string): void {
+    if (places.has(place) || places.size >= PLACES_MAX) return;
+    places.add(place);
+    tell('warn', message);
+  },
+
+  /** Forgets which places have been told, for tests. */
+  forgetPlaces(): void {
+    places.clear();
+  },
+};
+
+let telling = false;
+
+function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
+  // A log function that is traced itself would call us again for its own trouble, without end.
+  if (telling) return;
+  telling = true;
+  try {
+    if (typeof log === 'function') log(level, message);
+    else if (SEVERITY[level] <= SEVERITY[log]) console.error(`runspan: ${message}`);
+  } catch {
+    // There is nobody left to tell.
+  } finally {
+    telling = false;
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Every error code of the package with the condition that raises it. `docs/errors.md` lists the same table; a test
+ * keeps the two equal.
+ */
+export const errorCodes = {
+  RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value out of its bounds.',
+  RUNSPAN_ADDRESS_IN_USE: 'The receiver cannot listen, because another program holds the port.',
+  RUNSPAN_LISTEN_FAILED: 'The receiver cannot listen on the given host and port.',
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/**
+ * The one base class of what runspan throws. Tracing itself never throws; the receiver, the clients and the test kit
+ * do. `code` is stable across versions, the message is not; `cause` holds the error underneath, where there is one.
+ */
+export class RunspanError extends Error {
+  override readonly name: string = 'RunspanError';
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

@@ -1,0 +1,56 @@
+/** The kinds of work that viewers know; any other string passes as it is. */
+export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
+
+/** Something that happened at a moment within a run, for example the first token of a stream. */
+export interface RunEvent {
+  name: string;
+  /** ISO 8601, UTC. */
+  time: string;
+  kwargs?: Record<string, unknown>;
+}
+
+/** Token counts and costs of a model call. Counts include cached and reasoning tokens; the details split them. */
+export interface UsageMetadata {
+  input_tokens?: number;
+  output_tokens?: number;
+  total_tokens?: number;
+  input_token_details?: Record<string, number>;
+  output_token_details?: Record<string, number>;
+  input_cost?: number;
+  output_cost?: number;
+  total_cost?: number;
+}
+
+/** Bytes that travel beside a run instead of inside its payloads. */
+export interface Attachment {
+  name: string;
+  bytes: Uint8Array;
+  mimeType: string;
+}
+
+/**
+ * A run as the interface's trace ingestion knows it: the field names are those of the wire. It is what the receiver and
+ * `recordRuns()` give back.
+ */
+export interface RunRecord {
+  id: string;
+  trace_id: string;
+  dotted_order: string;
+  parent_run_id?: string;
+  name: string;
+  run_type: RunType;
+  /** ISO 8601, UTC, microseconds. */
+  start_time: string;
+  /** Absent while the run is open. */
+  end_time?: string;
+  inputs: Record<string, unknown>;
+  outputs?: Record<string, unknown>;
+  events?: RunEvent[];
+  /** `Name: message` on the first line, then stack and causes. Absent when the run succeeded. */
+  error?: string;
+  tags?: string[];
+  extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
+  /** The project. */
+  session_name?: string;
+  session_id?: string;
+}

@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  // Node 20 and vite 7: standard decorators are lowered by esbuild when the target is below esnext.
+  esbuild: { target: 'es2022' },
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/peers/**', 'test/browser/**', '**/node_modules/**'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
