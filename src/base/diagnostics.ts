@@ -7,7 +7,8 @@ export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
-const SEVERITY: Record<LogLevel, number> = { silent: 0, error: 1, warn: 2, debug: 3 };
+/** Every level, quietest first. */
+export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
 /** Places remembered by `once`; beyond it nothing new is told, so that a loop of distinct places cannot flood. */
 const PLACES_MAX = 1_000;
@@ -58,7 +59,7 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   telling = true;
   try {
     if (typeof log === 'function') log(level, message);
-    else if (SEVERITY[level] <= SEVERITY[log]) console.error(`runspan: ${message}`);
+    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
   } catch {
     // There is nobody left to tell.
   } finally {

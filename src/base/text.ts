@@ -10,13 +10,17 @@ export function safeText(value: unknown): string {
   }
 }
 
-/** The message of whatever was thrown, on one line of at most 300 characters. */
+/**
+ * What a thrown value says, on one line of at most 300 characters: its message, else its code, else its text. Of several
+ * errors in one, as for a host with two addresses, the first speaks.
+ */
 export function messageOf(thrown: unknown): string {
-  let message: string;
+  let message: unknown;
   try {
-    message = thrown instanceof Error ? thrown.message : safeText(thrown);
+    const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown;
+    message = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code || error.name : error;
   } catch {
-    message = safeText(undefined);
+    message = '[an error that cannot be read]';
   }
   return safeText(message)
     .replace(/[\p{Cc}\s]+/gu, ' ')

@@ -8,13 +8,13 @@ let stampPrefix = '';
 
 /** `2026-11-20T07:22:40.123456Z` */
 export function isoTimestamp(us: number): string {
-  return isoPrefixOf(us) + sixDigits(us % 1_000_000) + 'Z';
+  return `${isoPrefixOf(us)}${sixDigits(us % 1_000_000)}Z`;
 }
 
 /** The same moment as in a dotted order: `20261120T072240123456Z` (interface: `%Y%m%dT%H%M%S%fZ`, UTC). */
 export function compactTimestamp(us: number): string {
   isoPrefixOf(us);
-  return stampPrefix + sixDigits(us % 1_000_000) + 'Z';
+  return `${stampPrefix}${sixDigits(us % 1_000_000)}Z`;
 }
 
 const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?(Z|[+-]\d{2}:?\d{2})?$/;

@@ -1,0 +1,23 @@
+/** Every environment variable that is read; `docs/configuration.md` says what each does. */
+export type EnvironmentName =
+  | 'RUNSPAN_ENDPOINT'
+  | 'RUNSPAN_API_KEY'
+  | 'RUNSPAN_WORKSPACE_ID'
+  | 'RUNSPAN_PROJECT'
+  | 'RUNSPAN_TRACING'
+  | 'RUNSPAN_HIDE_INPUTS'
+  | 'RUNSPAN_HIDE_OUTPUTS'
+  | 'RUNSPAN_ALLOW_INSECURE'
+  | 'RUNSPAN_LOG'
+  | 'LANGSMITH_ENDPOINT'
+  | 'LANGSMITH_API_KEY'
+  | 'LANGSMITH_WORKSPACE_ID'
+  | 'LANGSMITH_PROJECT'
+  | 'LANGSMITH_TRACING'
+  | 'LANGSMITH_HIDE_INPUTS'
+  | 'LANGSMITH_HIDE_OUTPUTS';
+
+/** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
+export function env(name: EnvironmentName): string | undefined {
+  return process.env[name]?.trim() || undefined;
+}

@@ -1,0 +1,92 @@
+import type { EncodedRun } from '../run/encoded-run.ts';
+import type { Attachment } from '../run/record.ts';
+import type { FlushGroup } from './barrier.ts';
+
+/**
+ * Where a run stands on its way. A run has at most one record on its way at a time:
+ *
+ *     start ─► started ──────(sent alone)──────► posting ──accepted──► posted
+ *                 │ end                             │ end                │ end
+ *                 ▼                                 ▼                    ▼
+ *               whole                             held ──accepted──►   patch
+ *                 └────────────► finishing ◄─────────────────────────────┘
+ *                                    │ accepted or given up
+ *                                    ▼
+ *                                 settled
+ *
+ * - `started`, `whole`, `patch` wait in the queue; `posting` and `finishing` are in flight;
+ * - `held`: the post is in flight and the end is recorded, so the patch waits for the post to settle;
+ * - a given-up record settles the run from wherever it stands.
+ */
+export type Stage = 'started' | 'whole' | 'patch' | 'posting' | 'posted' | 'held' | 'finishing' | 'settled';
+
+/** One run between its start and the moment when it is delivered or given up. */
+export interface Delivery {
+  readonly run: EncodedRun;
+  /** Monotonic milliseconds. */
+  readonly startedAtMs: number;
+  /** The same: when the part of it that waits or is under way was recorded. */
+  recordedAtMs: number;
+  stage: Stage;
+  /** Bytes of payload that wait or are under way. */
+  bytes: number;
+  /** The flushes that wait for its post, and for its patch. */
+  postGroup: FlushGroup | undefined;
+  patchGroup: FlushGroup | undefined;
+}
+
+/** One record under way: the post or the patch of a run, as it was when its batch was taken. */
+export interface Item {
+  readonly delivery: Delivery;
+  /** Simple ingestion turns a post into a patch once the post is accepted and the end remains. */
+  op: 'post' | 'patch';
+  /** Whether the record carries the end of the run. */
+  readonly isEnded: boolean;
+  readonly inputs: string | undefined;
+  readonly outputs: string | undefined;
+  readonly events: string | undefined;
+  readonly attachments: readonly Attachment[];
+  /** The service found it too large once: its payloads are replaced by a marker. */
+  isStripped: boolean;
+}
+
+const NO_ATTACHMENTS: readonly Attachment[] = [];
+
+/** Takes the record of a queued delivery, and moves it into flight. */
+export function takeItem(delivery: Delivery): Item {
+  const { run } = delivery;
+  const isEnded = delivery.stage !== 'started';
+  const item: Item = {
+    delivery,
+    op: delivery.stage === 'patch' ? 'patch' : 'post',
+    isEnded,
+    inputs: run.inputs,
+    outputs: isEnded ? run.outputs : undefined,
+    events: isEnded ? run.events : undefined,
+    attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
+    isStripped: false,
+  };
+  delivery.stage = isEnded ? 'finishing' : 'posting';
+  return item;
+}
+
+/** Lets go of what an accepted post has carried, so that the patch does not carry it again. */
+export function releasePosted({ delivery, inputs, attachments }: Item): void {
+  const { run } = delivery;
+  if (run.inputs === inputs) run.inputs = undefined;
+  run.attachments = run.attachments?.slice(attachments.length);
+}
+
+/** Bytes that every record is counted with beside its payloads: its main part and the lines around the parts. */
+const RECORD_BYTES = 1_024;
+
+/** Bytes of what a run holds now, for the queue's and the batch's bounds. */
+export function heldBytes(run: EncodedRun): number {
+  let bytes = RECORD_BYTES;
+  if (run.inputs !== undefined) bytes += Buffer.byteLength(run.inputs);
+  if (run.outputs !== undefined) bytes += Buffer.byteLength(run.outputs);
+  if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
+  if (run.error !== undefined) bytes += Buffer.byteLength(run.error);
+  for (const attachment of run.attachments ?? []) bytes += attachment.bytes.byteLength;
+  return bytes;
+}

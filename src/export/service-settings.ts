@@ -1,0 +1,123 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { type EnvironmentName, env } from '../base/env.ts';
+import type { ConfigureOptions, Settings } from './settings.ts';
+
+/** Printable ASCII without spaces: what a header can carry and a key consists of. */
+const KEY = /^[\x21-\x7e]{1,512}$/;
+
+/** Names that requests set themselves, or that connections do. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'host',
+  'content-length',
+  'content-type',
+  'content-encoding',
+  'transfer-encoding',
+  'connection',
+  'x-api-key',
+  'x-tenant-id',
+]);
+
+/** Where to send and with what headers; undefined, after one line that says why, when tracing cannot be on. */
+export function serviceOf(options: ConfigureOptions): Pick<Settings, 'endpoint' | 'headers'> | undefined {
+  const address = addressOf(options);
+  if (address.endpoint === undefined) {
+    if (address.apiKey !== undefined) {
+      complain('there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
+    }
+    return undefined;
+  }
+  const endpoint = endpointOf(address.endpoint);
+  const apiKey = address.apiKey?.trim();
+  if (endpoint === undefined) return undefined;
+  if (apiKey !== undefined && !KEY.test(apiKey)) {
+    complain('the API key has characters that a header cannot carry, so tracing is off; copy it again');
+    return undefined;
+  }
+  const workspaceId = address.workspaceId?.trim();
+  const isWorkspaceUsable = workspaceId === undefined || KEY.test(workspaceId);
+  if (!isWorkspaceUsable) complain('the workspace id has characters that a header cannot carry; left out');
+  const headers: Record<string, string> = { ...customHeaders(options.headers), 'user-agent': 'runspan' };
+  if (workspaceId !== undefined && isWorkspaceUsable) headers['x-tenant-id'] = workspaceId;
+  if (apiKey !== undefined && mayCarryKey(endpoint, options)) headers['x-api-key'] = apiKey;
+  return { endpoint, headers };
+}
+
+type Address = { [Name in 'endpoint' | 'apiKey' | 'workspaceId']: string | undefined };
+
+/**
+ * The three that belong together. Those of `LANGSMITH_` are read only when none of ours is set and that tracing is on,
+ * so that no key travels to an endpoint that it was not given for.
+ */
+function addressOf(options: ConfigureOptions): Address {
+  const own: Address = {
+    endpoint: options.endpoint ?? env('RUNSPAN_ENDPOINT'),
+    apiKey: options.apiKey ?? env('RUNSPAN_API_KEY'),
+    workspaceId: options.workspaceId ?? env('RUNSPAN_WORKSPACE_ID'),
+  };
+  if (Object.values(own).some((value) => value !== undefined)) return own;
+  if (env('LANGSMITH_TRACING') !== 'true') return own;
+  return {
+    endpoint: env('LANGSMITH_ENDPOINT'),
+    apiKey: env('LANGSMITH_API_KEY'),
+    workspaceId: env('LANGSMITH_WORKSPACE_ID'),
+  };
+}
+
+function endpointOf(text: unknown): URL | undefined {
+  let problem = 'is no http or https address';
+  try {
+    const url = new URL(String(text).trim());
+    if (url.username !== '' || url.password !== '') problem = 'holds a user or password';
+    else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
+    else if (url.protocol === 'http:' || url.protocol === 'https:') return url;
+  } catch {
+    // No address at all.
+  }
+  complain(`the endpoint ${problem}, so tracing is off; expected an address such as http://127.0.0.1:4777`);
+  return undefined;
+}
+
+function mayCarryKey(endpoint: URL, options: ConfigureOptions): boolean {
+  if (endpoint.protocol === 'https:' || isLoopback(endpoint.hostname)) return true;
+  if (flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false)) return true;
+  complain('the API key is not sent over plain HTTP to another host; use https, or set `allowInsecure`');
+  return false;
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
+}
+
+function customHeaders(given: ConfigureOptions['headers']): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given ?? {})) {
+    const lower = name.toLowerCase();
+    const isUsable = /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
+    if (isUsable && !OWN_HEADERS.has(lower)) headers[lower] = value;
+    else complain(`header \`${lower}\` cannot be set; left out`);
+  }
+  return headers;
+}
+
+/** An option that is true or false, else the first of the variables that is, else the default. */
+export function flag(
+  name: string,
+  option: unknown,
+  variables: readonly EnvironmentName[],
+  otherwise: boolean,
+): boolean {
+  if (typeof option === 'boolean') return option;
+  if (option !== undefined) complain(`expected \`${name}\` to be true or false`);
+  for (const variable of variables) {
+    const text = env(variable)?.toLowerCase();
+    if (text === 'true' || text === '1') return true;
+    if (text === 'false' || text === '0') return false;
+    if (text !== undefined) complain(`expected ${variable} to be true or false; it is taken as ${otherwise}`);
+  }
+  return otherwise;
+}
+
+/** One line for a setting that does not hold. It never repeats the value, which may be a secret. */
+export function complain(problem: string): void {
+  diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
+}

@@ -1,0 +1,138 @@
+import type { Dispatcher } from 'undici';
+import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
+import { env } from '../base/env.ts';
+import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
+import { safeText } from '../base/text.ts';
+import type { CapturePolicy } from '../run/sink.ts';
+import type { OnDrop } from './drop-notice.ts';
+import { complain, flag, serviceOf } from './service-settings.ts';
+
+/**
+ * Options of `configure` and `createExporter`. Each is optional; what is not given comes from the environment variable
+ * named with it, else from the default. What does not hold is told in one line and left out.
+ */
+export interface ConfigureOptions {
+  /** Address of the service, for example `http://127.0.0.1:4777`; tracing is off without one. `RUNSPAN_ENDPOINT` */
+  endpoint?: string;
+  /** Sent as `x-api-key`, to the endpoint only. `RUNSPAN_API_KEY` */
+  apiKey?: string;
+  /** Names the workspace when the key is linked to several. `RUNSPAN_WORKSPACE_ID` */
+  workspaceId?: string;
+  /** The project to trace into. `RUNSPAN_PROJECT` @default 'default' */
+  project?: string;
+  /** False turns tracing off. `RUNSPAN_TRACING` @default true when there is an endpoint */
+  tracing?: boolean;
+  /** Records no inputs. `RUNSPAN_HIDE_INPUTS` @default false */
+  hideInputs?: boolean;
+  /** Records no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
+  hideOutputs?: boolean;
+  /** Sends the API key over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
+  allowInsecure?: boolean;
+  /** What is bounded and by how much; `docs/limits.md` lists them. */
+  limits?: Partial<Limits>;
+  /** Sent with every request. */
+  headers?: Readonly<Record<string, string>>;
+  /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
+  dispatcher?: Dispatcher;
+  /** Called for every run that is given up; what it throws is ignored. */
+  onDrop?: OnDrop;
+  /** Where diagnostics of the library go, for the whole process. `RUNSPAN_LOG` @default 'warn' */
+  log?: Log;
+}
+
+/** What an exporter needs to know, checked. */
+export interface Settings {
+  readonly endpoint: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly limits: Limits;
+  readonly capture: CapturePolicy;
+  readonly dispatcher: Dispatcher | undefined;
+  readonly onDrop: OnDrop | undefined;
+}
+
+const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
+  'endpoint',
+  'apiKey',
+  'workspaceId',
+  'project',
+  'tracing',
+  'hideInputs',
+  'hideOutputs',
+  'allowInsecure',
+  'limits',
+  'headers',
+  'dispatcher',
+  'onDrop',
+  'log',
+]);
+
+/** Options, else environment, else defaults. Undefined when tracing is off. */
+export function resolveSettings(given: ConfigureOptions | undefined): Settings | undefined {
+  const options = typeof given === 'object' && given !== null ? given : {};
+  if (options !== given && given !== undefined) complain(`expected the options to be an object, got ${typeof given}`);
+  diagnostics.setLog(logOf(options.log));
+  for (const key of Object.keys(options)) {
+    if (!KNOWN.has(key)) complain(`unknown option \`${key}\`; left out`);
+  }
+  const limits = limitsOf(options.limits);
+  const capture = captureOf(options, limits);
+  const isWanted = flag('tracing', options.tracing, ['RUNSPAN_TRACING'], true);
+  const service = isWanted ? serviceOf(options) : undefined;
+  if (service === undefined) return undefined;
+  const onDrop = optional('onDrop', options.onDrop, 'a function', (value) => typeof value === 'function');
+  const dispatcher = optional(
+    'dispatcher',
+    options.dispatcher,
+    'an undici dispatcher',
+    (value) => typeof value?.request === 'function',
+  );
+  return { ...service, limits, capture, onDrop, dispatcher };
+}
+
+function logOf(option: Log | undefined): Log {
+  const isLog = (value: unknown): boolean => typeof value === 'function' || LEVELS.includes(value as LogLevel);
+  const expected = 'silent, error, warn, debug or a function';
+  const log = optional('log', option, expected, isLog);
+  return log ?? (optional('RUNSPAN_LOG', env('RUNSPAN_LOG'), expected, isLog) as LogLevel | undefined) ?? 'warn';
+}
+
+function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
+  const project = optional('project', options.project, 'text', (value) => typeof value === 'string' && value !== '');
+  return {
+    project: project ?? env('RUNSPAN_PROJECT') ?? env('LANGSMITH_PROJECT') ?? 'default',
+    hideInputs: flag('hideInputs', options.hideInputs, ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS'], false),
+    hideOutputs: flag('hideOutputs', options.hideOutputs, ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS'], false),
+    payload: {
+      depth: limits.payloadDepth,
+      width: limits.payloadWidth,
+      nodes: limits.payloadNodes,
+      bytes: limits.payloadBytes,
+    },
+  };
+}
+
+function limitsOf(given: Partial<Limits> | undefined): Limits {
+  const limits = { ...defaultLimits };
+  for (const [key, value] of Object.entries(given ?? {})) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(defaultLimits, key)) complain(`unknown limit \`${key}\`; left out`);
+    else if (Number.isSafeInteger(value) && value >= 1 && (!key.endsWith('Ms') || value <= DELAY_MAX_MS)) {
+      limits[key as keyof Limits] = value;
+    } else {
+      complain(`expected limit \`${key}\` to be a whole number from 1, got ${safeText(value)}; the default is used`);
+    }
+  }
+  return limits;
+}
+
+/** An option if it is what is expected, else one line and nothing. */
+function optional<Value>(
+  name: string,
+  value: Value | undefined,
+  expected: string,
+  holds: (value: Value) => boolean,
+): Value | undefined {
+  if (value === undefined || holds(value)) return value;
+  complain(`expected \`${name}\` to be ${expected}; the default is used`);
+  return undefined;
+}

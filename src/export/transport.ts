@@ -1,0 +1,32 @@
+import type { Item } from './delivery.ts';
+import type { DropReason } from './ledger.ts';
+
+/** What became of records that were sent. */
+export type Outcome =
+  /** The service has them. */
+  | { readonly kind: 'accepted' }
+  /** They are given up. */
+  | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
+  /** The same may succeed later; `afterMs` when the service said how much later. */
+  | { readonly kind: 'failed'; readonly detail: string; readonly afterMs?: number | undefined }
+  /** Nothing can succeed until the configuration or the service has changed: a wrong key or address. */
+  | { readonly kind: 'misconfigured'; readonly detail: string }
+  /** The service does not speak multipart ingestion. */
+  | { readonly kind: 'unsupported'; readonly detail: string }
+  /** Together they are too large, or a single one is. */
+  | { readonly kind: 'too_large'; readonly detail: string }
+  /** One of them, or more, is malformed in the eyes of the service. */
+  | { readonly kind: 'invalid'; readonly detail: string };
+
+export interface Settlement {
+  readonly items: readonly Item[];
+  readonly outcome: Outcome;
+}
+
+/**
+ * Sends records. Every item comes back in exactly one settlement, as soon as its outcome is known. When the signal is
+ * aborted it throws the signal's reason, or leaves items out; it never throws otherwise.
+ */
+export interface Transport {
+  send(items: readonly Item[], signal: AbortSignal): AsyncIterable<Settlement>;
+}

@@ -1,0 +1,140 @@
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import type { buildConnector, Dispatcher } from 'undici';
+import { withoutTracing } from '../base/suppression.ts';
+
+/** Bytes of an answer that are read; the rest is not waited for. */
+const ANSWER_BYTES_MAX = 64 * 1024;
+
+export interface HttpClientOptions {
+  /** Paths are appended to its own path. */
+  readonly endpoint: URL;
+  /** Sent with every request, to this endpoint only: redirects are not followed. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly connectTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  /** Sends the requests instead of our own connection pool, for example through a proxy. */
+  readonly dispatcher?: Dispatcher | undefined;
+}
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  /** Begins with a slash. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent one chunk after the other, with the length of all of them. */
+  readonly body?: readonly (string | Uint8Array)[];
+  readonly signal?: AbortSignal;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** At most 64 KiB of the body. */
+  readonly text: string;
+}
+
+/**
+ * Sends single requests with a deadline to one endpoint. Its sockets never keep the process alive, its requests are
+ * never traced, and `undici` is loaded at the first of them. Rejects when no answer came: refused, reset, timed out or
+ * aborted; any status is an answer.
+ */
+export class HttpClient {
+  readonly #options: HttpClientOptions;
+  readonly #basePath: string;
+  #pool: Promise<Dispatcher> | undefined;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+    this.#basePath = options.endpoint.pathname.replace(/\/+$/, '');
+  }
+
+  async send(request: HttpRequest): Promise<HttpAnswer> {
+    const deadline = new AbortController();
+    const timer = setTimeout(
+      () => deadline.abort(new Error(`no answer within ${this.#options.requestTimeoutMs} ms`)),
+      this.#options.requestTimeoutMs,
+    ).unref();
+    const abort = (): void => deadline.abort(request.signal?.reason);
+    request.signal?.addEventListener('abort', abort, { once: true });
+    if (request.signal?.aborted === true) abort();
+    try {
+      const dispatcher = await this.#dispatcher();
+      const answer = await withoutTracing(() => this.#dispatch(dispatcher, request, deadline.signal));
+      return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) };
+    } finally {
+      clearTimeout(timer);
+      request.signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Breaks off what is under way. A dispatcher that was passed in is left alone. */
+  async destroy(): Promise<void> {
+    const pool = await this.#pool;
+    await pool?.destroy();
+  }
+
+  #dispatch(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    return dispatcher.request({
+      origin: this.#options.endpoint.origin,
+      path: this.#basePath + request.path,
+      method: request.method,
+      headers: { ...this.#options.headers, ...request.headers, ...lengthOf(request.body) },
+      body:
+        request.body === undefined || request.body.length <= 1
+          ? (request.body?.[0] ?? null)
+          : Readable.from(request.body),
+      signal,
+    });
+  }
+
+  async #dispatcher(): Promise<Dispatcher> {
+    if (this.#options.dispatcher !== undefined) return this.#options.dispatcher;
+    this.#pool ??= this.#createPool();
+    return this.#pool;
+  }
+
+  async #createPool(): Promise<Dispatcher> {
+    const { buildConnector, Pool } = await import('undici');
+    const { requestTimeoutMs, connectTimeoutMs, endpoint } = this.#options;
+    return new Pool(endpoint.origin, {
+      connect: unreferenced(buildConnector({ timeout: connectTimeoutMs })),
+      headersTimeout: requestTimeoutMs,
+      bodyTimeout: requestTimeoutMs,
+    });
+  }
+}
+
+/**
+ * Makes the sockets of a connector let the process end. undici refs a kept-alive socket again for each request, so
+ * `ref` has to do nothing: a hanging service would otherwise hold an application that has finished.
+ */
+function unreferenced(connect: buildConnector.connector): buildConnector.connector {
+  return (options, callback) => {
+    // The declaration leaves out that the connector gives back the socket at once (undici lib/core/connect.js).
+    const socket = connect(options, callback) as unknown as Socket;
+    socket.unref();
+    socket.ref = () => socket;
+    return socket;
+  };
+}
+
+function lengthOf(body: HttpRequest['body']): Record<string, string> {
+  if (body === undefined) return {};
+  let bytes = 0;
+  for (const chunk of body) bytes += Buffer.byteLength(chunk);
+  return { 'content-length': String(bytes) };
+}
+
+async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    // Leaving the loop destroys the body, and with it the connection that a huge answer would keep busy.
+    if (bytes >= ANSWER_BYTES_MAX) break;
+  }
+  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString('utf8');
+}

@@ -1,0 +1,14 @@
+export type { Log, LogLevel } from './base/diagnostics.ts';
+export type { Limits } from './base/limits.ts';
+export type { DroppedRun, OnDrop } from './export/drop-notice.ts';
+export type { DropReason, Stats } from './export/ledger.ts';
+export type { ConfigureOptions } from './export/settings.ts';
+export { type TracedDecorator, traced } from './instrument/decorator.ts';
+export type { AnyFunction, TraceableOptions } from './instrument/plan.ts';
+export { traceable } from './instrument/traceable.ts';
+export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
+export type { Run, RunChanges } from './run/run.ts';
+export type { RunOptions } from './run/run-options.ts';
+export type { FlushLimit, FlushResult } from './run/sink.ts';
+export { currentRun, startRun, withRun } from './run/start-run.ts';
+export { configure, createExporter, type Exporter, flush, shutdown, stats } from './runspan.ts';

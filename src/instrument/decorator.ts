@@ -1,0 +1,84 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import type { AnyFunction, TraceableOptions } from './plan.ts';
+import { traceable } from './traceable.ts';
+
+/**
+ * What `@traced` is once it has its options: a decorator of the standard dialect (methods, static and `#private` ones,
+ * getters, setters, accessors, fields that hold a function) and of the legacy one (`experimentalDecorators`: methods,
+ * static methods, getters, setters).
+ */
+export interface TracedDecorator {
+  <This, Value extends AnyFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
+  <This, Value>(value: (this: This) => Value, context: ClassGetterDecoratorContext<This, Value>): (this: This) => Value;
+  <This, Value>(
+    value: (this: This, value: Value) => void,
+    context: ClassSetterDecoratorContext<This, Value>,
+  ): (this: This, value: Value) => void;
+  <This, Value>(
+    value: ClassAccessorDecoratorTarget<This, Value>,
+    context: ClassAccessorDecoratorContext<This, Value>,
+  ): ClassAccessorDecoratorResult<This, Value>;
+  <This, Value>(value: undefined, context: ClassFieldDecoratorContext<This, Value>): (initial: Value) => Value;
+  (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
+}
+
+interface Traced extends TracedDecorator {
+  (options?: TraceableOptions): TracedDecorator;
+}
+
+/**
+ * Traces a class member, as `@traced` or `@traced({ name, runType, … })`; the run is named after the member. Works with
+ * standard decorators and with `experimentalDecorators`. On anything that cannot be traced, a class for example, it says
+ * so in one line and changes nothing.
+ */
+export const traced: Traced = ((...args: unknown[]): unknown => {
+  const isDecorating = args.length > 1;
+  if (isDecorating) return decorate({}, args);
+  return (...member: unknown[]) => decorate(args[0] ?? {}, member);
+}) as Traced;
+
+type Accessor = ClassAccessorDecoratorTarget<unknown, unknown>;
+
+function decorate(options: TraceableOptions, [value, context, descriptor]: unknown[]): unknown {
+  const kind = (context as DecoratorContext | undefined)?.kind;
+  if (kind === undefined) return decorateLegacy(options, context as string | symbol, descriptor);
+  const named = { name: memberName((context as DecoratorContext).name), ...options };
+  switch (kind) {
+    case 'method':
+    case 'getter':
+    case 'setter':
+      return traceable(value as (...args: unknown[]) => unknown, named);
+    case 'accessor': {
+      const { get, set } = value as Accessor;
+      return { get: traceable(get, named), set: traceable(set, named) };
+    }
+    case 'field':
+      return (initial: unknown) =>
+        typeof initial === 'function' ? traceable(initial as (...args: unknown[]) => unknown, named) : initial;
+    default:
+      refuse(`a ${kind}`);
+  }
+}
+
+function decorateLegacy(options: TraceableOptions, key: string | symbol, descriptor: unknown): void {
+  if (typeof descriptor !== 'object' || descriptor === null) {
+    refuse('something that is no method or accessor');
+    return;
+  }
+  const named = { name: memberName(key), ...options };
+  const member = descriptor as PropertyDescriptor;
+  if (typeof member.value === 'function') member.value = traceable(member.value, named);
+  if (member.get !== undefined) member.get = traceable(member.get, named);
+  if (member.set !== undefined) member.set = traceable(member.set, named);
+}
+
+function memberName(key: string | symbol | undefined): string {
+  return typeof key === 'symbol' ? (key.description ?? 'anonymous') : (key ?? 'anonymous');
+}
+
+function refuse(what: string): void {
+  diagnostics.warnOnce(
+    `traced ${what}`,
+    `@traced: expected a method, accessor or function field, got ${what}; it is not traced.`,
+  );
+}

@@ -1,0 +1,93 @@
+import { messageOf } from '../base/text.ts';
+import { payloadOf, type Run } from '../run/run.ts';
+import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
+import { serialize } from '../run/serialize.ts';
+import type { RunSink } from '../run/sink.ts';
+
+/** Any function at all: a parameter type of `never` is met by every parameter list. */
+export type AnyFunction = (...args: never[]) => unknown;
+
+type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
+type ResultOf<Fn> = Fn extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+
+/** How a function is traced. Everything is optional. */
+export interface TraceableOptions<Fn extends AnyFunction = (...args: unknown[]) => unknown>
+  extends Omit<RunOptions, 'name' | 'inputs'> {
+  /** @default the function's own name */
+  name?: string;
+  /** False leaves calls of this function untraced; what it calls is traced all the same. @default true */
+  enabled?: boolean;
+  /**
+   * What to record as inputs, given the list of arguments. Called at each call, before the function. When it throws or
+   * answers with a promise, a marker is recorded in its place and the arguments are not.
+   *
+   * @default no argument `{}`, one plain object itself, one other value `{ input }`, several `{ args: […] }`
+   */
+  inputs?(args: ArgumentsOf<Fn>): Readonly<Record<string, unknown>>;
+  /**
+   * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's chunks.
+   *
+   * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
+   */
+  outputs?(value: ResultOf<Fn>): Readonly<Record<string, unknown>>;
+  /** Folds the chunks of a generator into the one value to record. */
+  aggregate?(chunks: unknown[]): unknown;
+}
+
+/** Options of one wrapped function, checked once when it is wrapped. */
+export interface Plan extends Omit<RunOptions, 'inputs'> {
+  enabled?: boolean;
+  inputs?: (args: unknown[]) => unknown;
+  outputs?: (value: unknown) => unknown;
+  aggregate?: (chunks: unknown[]) => unknown;
+}
+
+const aFunction: OptionCheck = ['a function', (value) => typeof value === 'function'];
+
+const planChecks: Readonly<Record<keyof Plan, OptionCheck>> = {
+  ...commonChecks,
+  enabled: ['true or false', (value) => typeof value === 'boolean'],
+  inputs: aFunction,
+  outputs: aFunction,
+  aggregate: aFunction,
+};
+
+export function planOf(place: string, options: unknown, ownName: string): Plan {
+  const checked = checkedOptions<Plan>(place, options, planChecks);
+  return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };
+}
+
+/** JSON text of the inputs of one call, as they are now; undefined when they are hidden. */
+export function inputsJson(plan: Plan, args: unknown[], sink: RunSink): string | undefined {
+  if (sink.capture.hideInputs) return undefined;
+  const inputs = plan.inputs === undefined ? defaultInputs(args) : chosen('inputs', plan, plan.inputs, args);
+  return serialize(inputs, sink.capture.payload);
+}
+
+/** Ends a run with the value that its function came to. */
+export function endWith(run: Run, plan: Plan, value: unknown): void {
+  run.end(plan.outputs === undefined ? value : chosen('outputs', plan, plan.outputs, value));
+}
+
+/** What a callback of the application makes of a payload; a marker where it fails, never the raw payload. */
+export function chosen<Value>(
+  option: 'inputs' | 'outputs' | 'aggregate',
+  plan: Plan,
+  callback: (value: Value) => unknown,
+  value: Value,
+): unknown {
+  try {
+    const result = callback(value);
+    if (!(result instanceof Promise)) return result;
+    // Its rejection would otherwise end the process.
+    result.catch(() => {});
+    return { error: `\`${option}\` of "${plan.name}" answered with a promise; it has to answer at once` };
+  } catch (thrown) {
+    return { error: `\`${option}\` of "${plan.name}" threw: ${messageOf(thrown)}` };
+  }
+}
+
+function defaultInputs(args: unknown[]): unknown {
+  if (args.length > 1) return { args };
+  return payloadOf('input', args[0]);
+}

@@ -1,0 +1,83 @@
+import { types } from 'node:util';
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { currentContext, enterContext } from '../run/context.ts';
+import { Run, sinkOf } from '../run/run.ts';
+import { followGenerator } from './generator.ts';
+import { followResult } from './outcome.ts';
+import { type AnyFunction, inputsJson, type Plan, planOf, type TraceableOptions } from './plan.ts';
+
+type Callable = (...args: unknown[]) => unknown;
+
+/**
+ * Wraps a function so that each call becomes a run, below the run that is current when it is called. The wrapped
+ * function has the same type and behaves as the same kind: a synchronous one stays synchronous, a generator lazy; `this`,
+ * results, errors and own properties are those of the function. With tracing off it is called directly.
+ *
+ * Anything but a function, and a class, is given back unchanged, with one line that says so.
+ */
+export function traceable<Fn extends AnyFunction>(fn: Fn, options?: TraceableOptions<Fn>): Fn {
+  const mistake = typeof fn !== 'function' ? `got ${fn === null ? 'null' : typeof fn}` : isClass(fn) && 'got a class';
+  if (mistake) {
+    diagnostics.warnOnce(`traceable ${mistake}`, `traceable(fn): expected a function, ${mistake}; it is not traced.`);
+    return fn;
+  }
+  const plan = planOf('traceable', options, fn.name);
+  if (plan.enabled === false) return fn;
+  const callable = fn as unknown as Callable;
+  const wrapper = types.isGeneratorFunction(fn) ? tracedGenerator(callable, plan) : tracedFunction(callable, plan);
+  return disguised(wrapper, callable) as unknown as Fn;
+}
+
+function tracedFunction(fn: Callable, plan: Plan): Callable {
+  return function traced(this: unknown, ...args: unknown[]): unknown {
+    if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
+    const run = prepare(plan, args)?.();
+    if (run === undefined) return Reflect.apply(fn, this, args);
+    let result: unknown;
+    try {
+      result = enterContext(run.context, Reflect.apply, fn, this, args);
+    } catch (thrown) {
+      run.fail(thrown);
+      throw thrown;
+    }
+    return followResult(result, run, plan);
+  };
+}
+
+/** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
+function tracedGenerator(fn: Callable, plan: Plan): Callable {
+  return function traced(this: unknown, ...args: unknown[]): unknown {
+    const start = prepare(plan, args);
+    const generator = Reflect.apply(fn, this, args);
+    return start === undefined ? generator : followGenerator(generator as Generator | AsyncGenerator, start, plan);
+  };
+}
+
+/** Takes inputs and parent as they are now; the answer starts the run. Undefined while tracing is off. */
+function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefined {
+  return guard('traceable', () => {
+    const parent = plan.root === true ? undefined : currentContext();
+    const sink = plan.exporter ?? sinkOf(parent);
+    if (sink === undefined) return undefined;
+    const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink);
+    return () => guard('traceable', () => new Run(plan, parent, sink, inputs));
+  });
+}
+
+/** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
+function disguised(wrapper: Callable, fn: Callable): Callable {
+  return (
+    guard('traceable', () => {
+      Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));
+      for (const key of Reflect.ownKeys(fn)) {
+        Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
+      }
+      return wrapper;
+    }) ?? fn
+  );
+}
+
+function isClass(fn: AnyFunction): boolean {
+  return /^class\b/.test(Function.prototype.toString.call(fn));
+}

@@ -1,0 +1,79 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/**
+ * What a run tells those that start below it. It is kept under a global symbol, in a plain frozen shape, so that two
+ * copies of the package in one process build one tree: a copy reads the ids of another's context and leaves its
+ * `handle` alone.
+ */
+export interface RunContext {
+  readonly id: string;
+  readonly traceId: string;
+  readonly dottedOrder: string;
+  readonly project: string;
+  /** The run was refused by its sink; what starts below it is refused too. */
+  readonly refused: boolean;
+  /** The OpenTelemetry span that was active when this context was entered. */
+  readonly span: object | undefined;
+  /** The `Run`, or what stands for it, of the package copy that made this context. */
+  readonly handle: object | undefined;
+}
+
+/** How `otel/` tells of the active span. */
+export interface SpanSource {
+  /** The span that is active now, whichever library started it. */
+  activeSpan(): object | undefined;
+  /** The context of the run that a span became, if it became one. */
+  contextOf(span: object): RunContext | undefined;
+}
+
+const KEY = Symbol.for('runspan.context.v1');
+const holder = globalThis as { [KEY]?: AsyncLocalStorage<RunContext> };
+holder[KEY] ??= new AsyncLocalStorage<RunContext>();
+const storage: AsyncLocalStorage<RunContext> = holder[KEY];
+
+let spans: SpanSource | undefined;
+
+/** Called by `otel/` when its first processor is made. */
+export function setSpanSource(source: SpanSource | undefined): void {
+  spans = source;
+}
+
+/** The OpenTelemetry span that is active now, when `otel/` is in use. */
+export function activeSpan(): object | undefined {
+  return spans?.activeSpan();
+}
+
+/** The context last entered through a run, whatever spans have become active since. */
+export function enteredContext(): RunContext | undefined {
+  return storage.getStore();
+}
+
+/**
+ * The innermost context, of a run or of a span. A span that was active already when the run was entered lies outside of
+ * it; any other active span lies inside.
+ */
+export function currentContext(): RunContext | undefined {
+  const entered = storage.getStore();
+  if (spans === undefined) return entered;
+  return innermostContext(entered, spans.activeSpan());
+}
+
+/** The same for a span that is about to start below `parentSpan`. */
+export function innermostContext(
+  entered: RunContext | undefined,
+  parentSpan: object | undefined,
+): RunContext | undefined {
+  if (parentSpan === undefined || parentSpan === entered?.span) return entered;
+  return spans?.contextOf(parentSpan) ?? entered;
+}
+
+/** Calls `fn` with `context` as the current one, for `fn` and all that it starts. */
+export function enterContext<Args extends unknown[], Result>(
+  context: RunContext,
+  fn: (...args: Args) => Result,
+  ...args: Args
+): Result {
+  const span = spans?.activeSpan();
+  const entered = span === context.span ? context : Object.freeze({ ...context, span });
+  return storage.run(entered, fn, ...args);
+}

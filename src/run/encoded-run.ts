@@ -1,0 +1,69 @@
+import type { Attachment } from './record.ts';
+
+/**
+ * A run on its way from the call to the wire. Payloads are JSON text already, made when they were passed, so that a
+ * later mutation changes nothing and nothing of the application is held on to. One object serves a run from start to
+ * end: `Run` fills in the fields of the end, and the sink may release payloads that it has delivered.
+ */
+export interface EncodedRun {
+  readonly id: string;
+  readonly traceId: string;
+  readonly dottedOrder: string;
+  readonly parentRunId: string | undefined;
+  /** ISO 8601, UTC, microseconds; as is `endTime`. */
+  readonly startTime: string;
+  readonly project: string;
+  /** Its parent was refused by the sink, so it has to be refused too: a trace is kept whole or not at all. */
+  readonly refused: boolean;
+  name: string;
+  runType: string;
+  tags: string[] | undefined;
+  /** Metadata key → JSON text. */
+  metadata: Map<string, string> | undefined;
+  /** JSON text of `extra.runtime`; only the first run of a trace in this process carries it. */
+  runtime: string | undefined;
+  inputs: string | undefined;
+  outputs: string | undefined;
+  events: string | undefined;
+  error: string | undefined;
+  /** Undefined while the run is open. */
+  endTime: string | undefined;
+  attachments: Attachment[] | undefined;
+}
+
+/**
+ * The JSON text of a run without its payloads: the main part of multipart ingestion. While `ended` is false the fields
+ * of the end are left out, whatever has become of the run in the meantime.
+ */
+export function mainJson(run: EncodedRun, ended: boolean): string {
+  let json =
+    `{"id":"${run.id}","trace_id":"${run.traceId}","name":${JSON.stringify(run.name)},"start_time":"${run.startTime}"` +
+    `,"run_type":${JSON.stringify(run.runType)},"dotted_order":"${run.dottedOrder}"`;
+  if (run.parentRunId !== undefined) json += `,"parent_run_id":"${run.parentRunId}"`;
+  json += `,"session_name":${JSON.stringify(run.project)}`;
+  if (ended && run.endTime !== undefined) json += `,"end_time":"${run.endTime}"`;
+  if (ended && run.error !== undefined) json += `,"error":${JSON.stringify(run.error)}`;
+  if (run.tags !== undefined) json += `,"tags":${JSON.stringify(run.tags)}`;
+  return `${json}${extraJson(run)}}`;
+}
+
+/** The JSON text of a whole run, payloads included. */
+export function wholeJson(run: EncodedRun): string {
+  let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
+  if (run.outputs !== undefined) json += `,"outputs":${run.outputs}`;
+  if (run.events !== undefined) json += `,"events":${run.events}`;
+  return `${json}}`;
+}
+
+/** Whether a payload has something in it; empty ones are not sent (interface, "POST /runs/multipart", rule 4). */
+export function isFilled(payload: string | undefined): payload is string {
+  return payload !== undefined && payload.length > 2;
+}
+
+function extraJson(run: EncodedRun): string {
+  if (run.metadata === undefined) return run.runtime === undefined ? '' : `,"extra":{"runtime":${run.runtime}}`;
+  let metadata = '';
+  for (const [key, json] of run.metadata) metadata += `${metadata === '' ? '' : ','}${JSON.stringify(key)}:${json}`;
+  const runtime = run.runtime === undefined ? '' : `,"runtime":${run.runtime}`;
+  return `,"extra":{"metadata":{${metadata}}${runtime}}`;
+}

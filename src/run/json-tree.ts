@@ -1,0 +1,159 @@
+import { types } from 'node:util';
+import { messageOf, safeText } from '../base/text.ts';
+import type { PayloadLimits } from './serialize.ts';
+
+/** Bytes of a binary value that are kept, as base64. */
+const BINARY_BYTES_MAX = 1_024;
+
+/** Of a string that is cut, this share is kept from its head and the rest from its tail. */
+const HEAD_SHARE = 0.75;
+
+interface Walk {
+  readonly limits: PayloadLimits;
+  /** The objects between the root and the value at hand: only a true ancestor makes a cycle. */
+  readonly ancestors: unknown[];
+  nodes: number;
+  bytes: number;
+}
+
+/**
+ * A copy of any value that `JSON.stringify` takes without throwing or losing anything silently:
+ *
+ * - cycles `[Circular]`, functions `[Function name]`, promises `[Promise]`, symbols by their description;
+ * - BigInt `123n`; NaN and the infinities by name; dates in ISO 8601; URLs without user and password;
+ * - Map an object when all keys are strings, else a list of pairs; Set a list;
+ * - Error an object of name, message, stack, cause and its own properties;
+ * - binary `{ type, byteLength, base64 }` with at most 1 KiB of it;
+ * - a getter or `toJSON` that throws `[Threw: message]`, with the rest of its object kept;
+ * - beyond the limits a marker that says how much was cut.
+ */
+export function jsonTree(value: unknown, limits: PayloadLimits): unknown {
+  const walk: Walk = { limits, ancestors: [], nodes: limits.nodes, bytes: limits.bytes };
+  return guarded(() => visit(value, walk));
+}
+
+function visit(value: unknown, walk: Walk): unknown {
+  if (--walk.nodes < 0) return '[Truncated: too many values]';
+  switch (typeof value) {
+    case 'string':
+      return cut(value, walk);
+    case 'number':
+      return Number.isFinite(value) ? value : String(value);
+    case 'bigint':
+      return `${value}n`;
+    case 'symbol':
+      return value.toString();
+    case 'function':
+      return `[Function ${value.name || 'anonymous'}]`;
+    case 'object':
+      return value === null ? null : visitObject(value, walk);
+    default:
+      return value;
+  }
+}
+
+function visitObject(value: object, walk: Walk): unknown {
+  if (walk.ancestors.includes(value)) return '[Circular]';
+  if (walk.ancestors.length >= walk.limits.depth) return '[Truncated: too deep]';
+  walk.ancestors.push(value);
+  try {
+    return visitByKind(value, walk);
+  } finally {
+    walk.ancestors.pop();
+  }
+}
+
+function visitByKind(value: object, walk: Walk): unknown {
+  if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+  if (types.isPromise(value)) return '[Promise]';
+  if (types.isRegExp(value)) return String(value);
+  if (types.isBoxedPrimitive(value)) return visit(value.valueOf(), walk);
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value);
+  if (types.isMap(value)) return visitMap(value, walk);
+  if (types.isSet(value)) return visitItems([...value], walk);
+  if (types.isNativeError(value) || value instanceof Error) return visitError(value, walk);
+  if (value instanceof URL) return withoutCredentials(value);
+  if (typeof ReadableStream === 'function' && value instanceof ReadableStream) return '[ReadableStream]';
+  if (Array.isArray(value)) return visitItems(value, walk);
+  const toJson: unknown = (value as { toJSON?: unknown }).toJSON;
+  if (typeof toJson === 'function') return visit(withoutToJson(toJson.call(value, ''), value), walk);
+  return visitKeys(value, Object.keys(value), walk);
+}
+
+/** `toJSON` that returns its own object would be asked again without end; its plain keys stand for it. */
+function withoutToJson(result: unknown, original: object): unknown {
+  return result === original ? { ...original, toJSON: undefined } : result;
+}
+
+function visitItems(items: readonly unknown[], walk: Walk): unknown[] {
+  const kept = Math.min(items.length, walk.limits.width);
+  const out: unknown[] = [];
+  for (let at = 0; at < kept && walk.nodes > 0; at++) out.push(guarded(() => visit(items[at], walk) ?? null));
+  if (out.length < items.length) out.push(`[Truncated: ${items.length - out.length} more items]`);
+  return out;
+}
+
+function visitKeys(object: object, keys: readonly string[], walk: Walk): Record<string, unknown> {
+  // Without a prototype, so that a key named __proto__ is data like any other.
+  const out: Record<string, unknown> = Object.create(null);
+  let taken = 0;
+  for (const key of keys) {
+    if (taken >= walk.limits.width || walk.nodes <= 0) break;
+    taken++;
+    walk.bytes -= key.length;
+    out[key] = guarded(() => visit((object as Record<string, unknown>)[key], walk));
+  }
+  if (taken < keys.length) out['[Truncated]'] = `${keys.length - taken} more keys`;
+  return out;
+}
+
+function visitMap(map: ReadonlyMap<unknown, unknown>, walk: Walk): unknown {
+  const keys = [...map.keys()];
+  if (!keys.every((key) => typeof key === 'string')) return visitItems([...map], walk);
+  const entries: Record<string, unknown> = Object.create(null);
+  for (const [key, item] of map) entries[key as string] = item;
+  return visitKeys(entries, keys, walk);
+}
+
+function visitError(error: Error, walk: Walk): Record<string, unknown> {
+  const own = Object.keys(error).filter((key) => key !== 'name' && key !== 'message' && key !== 'stack');
+  const named = ['name', 'message', 'stack', ...['cause', 'errors'].filter((key) => key in error)];
+  return visitKeys(error, [...new Set([...named, ...own])], walk);
+}
+
+function binary(value: ArrayBufferView | ArrayBufferLike): Record<string, unknown> {
+  const bytes = ArrayBuffer.isView(value)
+    ? Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+    : Buffer.from(value);
+  return {
+    type: value.constructor.name,
+    byteLength: bytes.byteLength,
+    base64: bytes.subarray(0, BINARY_BYTES_MAX).toString('base64'),
+  };
+}
+
+function withoutCredentials(url: URL): string {
+  const copy = new URL(url);
+  copy.username = '';
+  copy.password = '';
+  return copy.href;
+}
+
+function cut(text: string, walk: Walk): string {
+  walk.bytes -= text.length;
+  if (walk.bytes >= 0) return text;
+  const kept = Math.max(0, text.length + walk.bytes);
+  walk.bytes = 0;
+  const head = Math.floor(kept * HEAD_SHARE);
+  const tail = kept - head;
+  const dropped = text.length - kept;
+  return `${text.slice(0, head)}[Truncated: ${dropped} characters]${tail === 0 ? '' : text.slice(-tail)}`;
+}
+
+function guarded(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch (thrown) {
+    return `[Threw: ${safeText(messageOf(thrown))}]`;
+  }
+}

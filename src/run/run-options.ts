@@ -1,0 +1,74 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { isRunId } from './ids.ts';
+import type { RunType } from './record.ts';
+import type { RunSink } from './sink.ts';
+
+/** What a run is started with. Everything but the name is optional. */
+export interface RunOptions {
+  name: string;
+  /** @default 'chain' */
+  runType?: RunType;
+  tags?: readonly string[];
+  metadata?: Readonly<Record<string, unknown>>;
+  /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
+  project?: string;
+  /** A UUID to use instead of a new one, so that you can find the run again. */
+  id?: string;
+  inputs?: Readonly<Record<string, unknown>>;
+  /** Start a trace of its own, whatever run is the current one. @default false */
+  root?: boolean;
+  /** Where the run goes, and all below it. @default the parent's, else the configured one */
+  exporter?: RunSink;
+}
+
+/** What an option has to be, in words and as a test. */
+export type OptionCheck = readonly [expected: string, holds: (value: unknown) => boolean];
+
+const text: OptionCheck = ['text', (value) => typeof value === 'string' && value !== ''];
+const object: OptionCheck = ['an object', (value) => typeof value === 'object' && value !== null];
+const flag: OptionCheck = ['true or false', (value) => typeof value === 'boolean'];
+
+/** The checks of what every way of starting a run takes; `inputs` is left to the place. */
+export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, OptionCheck>> = {
+  name: text,
+  runType: text,
+  tags: ['a list of text', (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string')],
+  metadata: object,
+  project: text,
+  id: [
+    'a UUID such as crypto.randomUUID() gives',
+    (value) => typeof value === 'string' && isRunId(value.toLowerCase()),
+  ],
+  root: flag,
+  exporter: ['what createExporter() gives', (value) => typeof (value as RunSink)?.start === 'function'],
+};
+
+export const runOptionChecks: Readonly<Record<keyof RunOptions, OptionCheck>> = { ...commonChecks, inputs: object };
+
+/**
+ * The options that hold, out of those given at `place`. What is unknown or of the wrong type is told once and left out,
+ * so that a mistake in tracing never becomes one of the application.
+ */
+export function checkedOptions<Options extends object>(
+  place: string,
+  given: unknown,
+  known: Readonly<Record<keyof Options, OptionCheck>>,
+): Partial<Options> {
+  const checked: Partial<Options> = {};
+  guard(place, () => {
+    if (given === undefined) return;
+    if (typeof given !== 'object' || given === null) {
+      diagnostics.warnOnce(place, `${place}: expected the options to be an object, got ${typeof given}; left out.`);
+      return;
+    }
+    for (const [key, value] of Object.entries(given)) {
+      if (value === undefined) continue;
+      const check = Object.hasOwn(known, key) ? known[key as keyof Options] : undefined;
+      const complaint = check === undefined ? `unknown option \`${key}\`` : `expected \`${key}\` to be ${check[0]}`;
+      if (check?.[1](value)) (checked as Record<string, unknown>)[key] = value;
+      else diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
+    }
+  });
+  return checked;
+}

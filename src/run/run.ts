@@ -1,0 +1,267 @@
+import { clock } from '../base/clock.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { activeSpan, type RunContext } from './context.ts';
+import { dottedOrder } from './dotted-order.ts';
+import type { EncodedRun } from './encoded-run.ts';
+import { errorText } from './error-text.ts';
+import { newRunId } from './ids.ts';
+import type { RunType, UsageMetadata } from './record.ts';
+import { checkedOptions, type RunOptions, runOptionChecks } from './run-options.ts';
+import { runtimeJson } from './runtime.ts';
+import { serialize } from './serialize.ts';
+import { currentSink, type RunSink } from './sink.ts';
+import { isoTimestamp } from './timestamp.ts';
+
+/** What `Run.set` may change while the run is open. */
+export interface RunChanges {
+  name?: string;
+  /** Added to those it has. */
+  tags?: readonly string[];
+  /** Added to what it has, key by key. */
+  metadata?: Readonly<Record<string, unknown>>;
+  inputs?: Readonly<Record<string, unknown>>;
+  outputs?: unknown;
+  /** Token counts and costs of a model call. */
+  usage?: UsageMetadata;
+}
+
+/** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
+const EVENTS_MAX = 10_000;
+
+/** `type/subtype` with parameters, in characters that a header line may hold (RFC 9110, 8.3.1). */
+const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
+
+/**
+ * One traced piece of work, from its start to its end. You get one from `startRun` or `currentRun`; wrapped functions
+ * make theirs themselves. No method throws, and nothing changes once the run has ended. With tracing off it is there all
+ * the same and records nothing.
+ */
+export class Run {
+  /** UUIDv7, or the id that you gave. */
+  readonly id: string;
+  /** The id of the first run of the trace. */
+  readonly traceId: string;
+  /** Its place in the trace: start and id of every run from the first down to this one. */
+  readonly dottedOrder: string;
+  readonly parentRunId: string | undefined;
+  readonly runType: RunType;
+  /** @internal */
+  readonly sink: RunSink | undefined;
+  /** @internal What runs that start below this one are told. */
+  readonly context: RunContext;
+  readonly #record: EncodedRun;
+  readonly #startUs: number;
+  readonly #startMonotonicUs: number;
+  readonly #isAccepted: boolean;
+  #events: string[] | undefined;
+  #droppedEvents = 0;
+
+  /** @internal The options have been checked; `inputs` is JSON text already. */
+  constructor(
+    options: Omit<RunOptions, 'inputs'>,
+    parent: RunContext | undefined,
+    sink: RunSink | undefined,
+    inputs?: string,
+  ) {
+    this.#startMonotonicUs = clock.monotonicUs();
+    this.#startUs = clock.stampUs(this.#startMonotonicUs);
+    this.id = options.id?.toLowerCase() ?? newRunId(this.#startUs);
+    this.traceId = parent?.traceId ?? this.id;
+    this.dottedOrder = dottedOrder(parent?.dottedOrder, this.#startUs, this.id);
+    this.parentRunId = parent?.id;
+    this.runType = options.runType ?? 'chain';
+    this.sink = sink;
+    const project = options.project ?? parent?.project ?? sink?.capture.project ?? 'default';
+    this.#record = {
+      id: this.id,
+      traceId: this.traceId,
+      dottedOrder: this.dottedOrder,
+      parentRunId: this.parentRunId,
+      startTime: isoTimestamp(this.#startUs),
+      project,
+      refused: parent?.refused ?? false,
+      name: options.name,
+      runType: this.runType,
+      tags: options.tags === undefined ? undefined : [...options.tags],
+      metadata: undefined,
+      runtime: parent === undefined ? runtimeJson : undefined,
+      inputs,
+      outputs: undefined,
+      events: undefined,
+      error: undefined,
+      endTime: undefined,
+      attachments: undefined,
+    };
+    if (options.metadata !== undefined && sink !== undefined) this.#addMetadata(options.metadata);
+    this.#isAccepted = sink?.start(this.#record) ?? false;
+    this.context = Object.freeze({
+      id: this.id,
+      traceId: this.traceId,
+      dottedOrder: this.dottedOrder,
+      project,
+      refused: sink !== undefined && !this.#isAccepted,
+      span: activeSpan(),
+      handle: this,
+    });
+  }
+
+  get name(): string {
+    return this.#record.name;
+  }
+
+  /** @internal Whether anything that is told to the run will be sent. */
+  get isOpen(): boolean {
+    return this.#isAccepted && this.#record.endTime === undefined;
+  }
+
+  /** Starts a run below this one. It does not become the current run; `withRun` does that. */
+  child(options: RunOptions): Run {
+    return beginRun('Run.child', options, this.context);
+  }
+
+  /** Records that something happened now. `data` is copied; a run keeps 10 000 events and counts the rest. */
+  event(name: string, data?: Readonly<Record<string, unknown>>): void {
+    if (!this.isOpen) return;
+    this.#events ??= [];
+    if (this.#events.length >= EVENTS_MAX) {
+      this.#droppedEvents++;
+      return;
+    }
+    const time = isoTimestamp(clock.nowUs());
+    const kwargs = data === undefined ? '' : `,"kwargs":${this.#serialize(data)}`;
+    this.#events.push(`{"name":${JSON.stringify(String(name))},"time":"${time}"${kwargs}}`);
+  }
+
+  /** Changes or adds to what is recorded of the run; values are copied at once. */
+  set(changes: RunChanges): void {
+    if (this.isOpen) guard('Run.set', () => this.#change(changes));
+  }
+  /**
+   * Keeps bytes beside the run instead of inside its payloads, for example an image that was sent to a model. The bytes
+   * are copied. A name is used once per run and may hold anything but a dot.
+   */
+  attach(name: string, bytes: Uint8Array, mimeType: string): void {
+    if (!this.isOpen) return;
+    if (!isAttachment(name, bytes, mimeType)) {
+      diagnostics.warnOnce(
+        'Run.attach',
+        'Run.attach(name, bytes, mimeType): expected `name` to be text without a dot, `bytes` a Uint8Array and ' +
+          '`mimeType` text such as "image/png"; the attachment was left out.',
+      );
+      return;
+    }
+    this.#record.attachments ??= [];
+    this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });
+  }
+
+  /**
+   * Ends the run. A plain object is its outputs, `undefined` leaves those given by `set`, any other value becomes
+   * `{ outputs: value }`. Only the first end counts.
+   */
+  end(outputs?: unknown): void {
+    if (!this.isOpen) return;
+    if (outputs !== undefined) this.#setOutputs(outputs);
+    this.#finish();
+  }
+
+  /** Ends the run with an error: whatever was thrown. Outputs given by `set` are kept. */
+  fail(error: unknown): void {
+    if (!this.isOpen) return;
+    this.#record.error = errorText(error);
+    this.#finish();
+  }
+
+  /** Ends the run when a `using` block is left, unless it has ended already. */
+  [Symbol.dispose](): void {
+    this.end();
+  }
+
+  /** @internal JSON text of a value within this run's limits, or of nothing when outputs are hidden. */
+  encode(value: unknown): string {
+    return this.#capture.hideOutputs ? 'null' : this.#serialize(value);
+  }
+
+  /** @internal Ends the run with outputs that are JSON text of an object. */
+  endEncoded(outputs: string): void {
+    if (!this.isOpen) return;
+    if (!this.#capture.hideOutputs) this.#record.outputs = outputs;
+    this.#finish();
+  }
+
+  #change(changes: RunChanges): void {
+    const record = this.#record;
+    if (changes.name !== undefined) record.name = String(changes.name);
+    if (changes.tags !== undefined) record.tags = [...(record.tags ?? []), ...changes.tags].map(String);
+    if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
+    if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: changes.usage });
+    if (changes.inputs !== undefined && !this.#capture.hideInputs) {
+      record.inputs = this.#serialize(payloadOf('input', changes.inputs));
+    }
+    if ('outputs' in changes) this.#setOutputs(changes.outputs);
+  }
+
+  #finish(): void {
+    const record = this.#record;
+    if (this.#events !== undefined) record.events = `[${this.#events.join(',')}]`;
+    if (this.#droppedEvents > 0) this.#addMetadata({ dropped_events: this.#droppedEvents });
+    const durationUs = Math.max(0, Math.floor(clock.monotonicUs() - this.#startMonotonicUs));
+    record.endTime = isoTimestamp(this.#startUs + durationUs);
+    this.sink?.end(record);
+  }
+
+  #setOutputs(outputs: unknown): void {
+    if (!this.#capture.hideOutputs) this.#record.outputs = this.#serialize(payloadOf('outputs', outputs));
+  }
+
+  #addMetadata(metadata: Readonly<Record<string, unknown>>): void {
+    this.#record.metadata ??= new Map();
+    for (const [key, value] of Object.entries(metadata)) {
+      if (value !== undefined) this.#record.metadata.set(key, this.#serialize(value));
+    }
+  }
+
+  #serialize(value: unknown): string {
+    return serialize(value, this.#capture.payload);
+  }
+
+  get #capture(): RunSink['capture'] {
+    return (this.sink as RunSink).capture;
+  }
+}
+
+/** Starts a run below `parent`, in its sink unless the options name another. `place` is where the options were given. */
+export function beginRun(place: string, given: RunOptions, parent: RunContext | undefined): Run {
+  const options = checkedOptions<RunOptions>(place, given, runOptionChecks);
+  const above = options.root === true ? undefined : parent;
+  const sink = options.exporter ?? sinkOf(above);
+  const isCaptured = options.inputs !== undefined && sink?.capture.hideInputs === false && above?.refused !== true;
+  const inputs = isCaptured ? serialize(options.inputs, sink.capture.payload) : undefined;
+  return new Run({ ...options, name: options.name ?? 'run' }, above, sink, inputs);
+}
+
+/** Where a run below this context goes: where its parent went, when this copy of the package made the parent. */
+export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
+  return (parent?.handle instanceof Run ? parent.handle.sink : undefined) ?? currentSink();
+}
+
+/** A payload has to be an object: a plain one stands for itself, `undefined` for none, anything else gets a key. */
+export function payloadOf(key: string, value: unknown): Readonly<Record<string, unknown>> {
+  if (value === undefined) return {};
+  return isPlainObject(value) ? value : { [key]: value };
+}
+
+function isAttachment(name: unknown, bytes: unknown, mimeType: unknown): boolean {
+  const isNamed = typeof name === 'string' && name !== '' && !name.includes('.');
+  return isNamed && bytes instanceof Uint8Array && typeof mimeType === 'string' && MIME_TYPE.test(mimeType);
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  try {
+    if (typeof value !== 'object' || value === null) return false;
+    const prototype: unknown = Object.getPrototypeOf(value);
+    return prototype === Object.prototype || prototype === null;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,60 @@
+import type { EncodedRun } from './encoded-run.ts';
+import type { PayloadLimits } from './serialize.ts';
+
+/** What a sink wants captured of each run. */
+export interface CapturePolicy {
+  readonly project: string;
+  readonly hideInputs: boolean;
+  readonly hideOutputs: boolean;
+  readonly payload: PayloadLimits;
+}
+
+/** How long `flush` and `close` may take, in milliseconds. */
+export interface FlushLimit {
+  readonly timeoutMs?: number;
+}
+
+/** `pending` counts the runs that were not delivered in time. */
+export interface FlushResult {
+  readonly ok: boolean;
+  readonly pending: number;
+}
+
+/** Where runs go. The call path knows this interface and never what stands behind it. None of it throws. */
+export interface RunSink {
+  readonly capture: CapturePolicy;
+  /** Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
+  start(run: EncodedRun): boolean;
+  /** Called once when an accepted run has ended; its fields of the end are filled in. */
+  end(run: EncodedRun): void;
+  flush(limit?: FlushLimit): Promise<FlushResult>;
+  close(limit?: FlushLimit): Promise<FlushResult>;
+}
+
+let build: (() => RunSink | undefined) | undefined;
+let installed: RunSink | undefined;
+let isBuilt = false;
+
+/** Called by the composition root when it is loaded: `factory` is asked for the sink at the first run. */
+export function registerSinkFactory(factory: () => RunSink | undefined): void {
+  build = factory;
+}
+
+/** Where runs go now; undefined while tracing is off. */
+export function currentSink(): RunSink | undefined {
+  if (!isBuilt && build !== undefined) installSink(build());
+  return installed;
+}
+
+/**
+ * Puts a sink, or none, in the place of the present one, and gives back what undoes it. Runs that have begun stay with
+ * the sink they began with.
+ */
+export function installSink(sink: RunSink | undefined): () => void {
+  const before = { installed, isBuilt };
+  isBuilt = true;
+  installed = sink;
+  return () => {
+    ({ installed, isBuilt } = before);
+  };
+}

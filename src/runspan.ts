@@ -1,0 +1,100 @@
+/**
+ * The composition root: the one place that knows both the call path and delivery. It gives `run/sink` its factory, and
+ * keeps count of the exporters of the process.
+ */
+import { exporterFor } from './export/create-exporter.ts';
+import type { Exporter as RunExporter } from './export/exporter.ts';
+import { noStats, type Stats, totalStats } from './export/ledger.ts';
+import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
+import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
+
+/**
+ * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
+ * `traceable`, `startRun` or a span processor; runs below go where their parent goes.
+ */
+export interface Exporter extends RunSink {
+  /** Its own ledger. */
+  stats(): Stats;
+}
+
+/** Stands where tracing is off: takes nothing, counts nothing. */
+const offExporter: Exporter = {
+  capture: {
+    project: 'default',
+    hideInputs: true,
+    hideOutputs: true,
+    payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
+  },
+  start: () => false,
+  end: () => {},
+  flush: async () => ({ ok: true, pending: 0 }),
+  close: async () => ({ ok: true, pending: 0 }),
+  stats: noStats,
+};
+
+const exporters = new Set<RunExporter>();
+/** The ledgers of exporters that have closed with nothing left open. */
+let settled: Stats = noStats();
+let configured: RunExporter | undefined;
+
+registerSinkFactory(() => {
+  configured = build(undefined);
+  return configured;
+});
+
+/**
+ * Sets up tracing for the process, in place of what the environment alone would give. Called again, later runs go to a
+ * new exporter, and the old one finishes what it has and closes. What is wrong in the options is told in one line each
+ * and left out; without a usable endpoint tracing is off. Never throws.
+ */
+export function configure(options?: ConfigureOptions): Exporter {
+  configured?.retire();
+  configured = build(options);
+  installSink(configured);
+  return configured ?? offExporter;
+}
+
+/**
+ * Makes an exporter that is not installed for the process: for one tenant's key, or a second service. Options are those
+ * of `configure`. Close it when you are done with it.
+ */
+export function createExporter(options?: ConfigureOptions): Exporter {
+  return build(options) ?? offExporter;
+}
+
+/**
+ * Waits until everything recorded before the call is delivered or given up, by every exporter; runs that are still open
+ * are not waited for. Never rejects: `ok` is false when the limit came first, and `pending` says how many runs were left.
+ */
+export async function flush(limit?: FlushLimit): Promise<FlushResult> {
+  return together([...exporters].map((exporter) => exporter.flush(limit)));
+}
+
+/** Flushes, then closes every exporter; later runs are counted as dropped (`closed`). Never rejects. */
+export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
+  return together([...exporters].map((exporter) => exporter.close(limit)));
+}
+
+/** The delivery ledger, summed over all exporters that the process has had. */
+export function stats(): Stats {
+  return totalStats([settled, ...[...exporters].map((exporter) => exporter.stats())]);
+}
+
+function build(options: ConfigureOptions | undefined): RunExporter | undefined {
+  const settings = resolveSettings(options);
+  if (settings === undefined) return undefined;
+  const exporter = exporterFor(settings, () => {
+    // One that closes with runs still open goes on counting their ends.
+    const last = exporter.stats();
+    if (last.open > 0) return;
+    exporters.delete(exporter);
+    settled = totalStats([settled, last]);
+  });
+  exporters.add(exporter);
+  return exporter;
+}
+
+async function together(results: readonly Promise<FlushResult>[]): Promise<FlushResult> {
+  const all = await Promise.all(results);
+  return { ok: all.every(({ ok }) => ok), pending: all.reduce((sum, { pending }) => sum + pending, 0) };
+}

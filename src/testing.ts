@@ -1,0 +1,1 @@
+export { type RunRecorder, recordRuns } from './testing/record-runs.ts';
