@@ -1,8 +1,10 @@
+import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
+import { isoTimestamp } from '../run/timestamp.ts';
 import { Barrier } from './barrier.ts';
 import { type Delivery, heldBytes, type Item, releasePosted, type Stage } from './delivery.ts';
 import type { DropNotice } from './drop-notice.ts';
@@ -345,14 +347,15 @@ export class Exporter implements RunSink {
     this.#stats[to]++;
   }
 
-  #sendIncomplete(delivery: Delivery): void {
+  /** Ends a run in the application's place: it was open for too long, or too many were. */
+  #sendIncomplete({ run }: Delivery): void {
     diagnostics.warnOnce(
       'incomplete',
-      `run "${delivery.run.name}" was open for too long or among too many; it and others like it are sent as incomplete`,
+      `run "${run.name}" is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns`,
     );
-    delivery.run.metadata ??= new Map();
-    delivery.run.metadata.set('incomplete', 'true');
-    this.end(delivery.run);
+    run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
+    run.endTime = isoTimestamp(clock.nowUs());
+    this.end(run);
   }
 }
 

@@ -1,0 +1,112 @@
+import type { Attachment } from '../run/record.ts';
+import { Findings } from './findings.ts';
+import { isObject, parseJson } from './json.ts';
+import type { Part } from './multipart.ts';
+import { type PartName, type PayloadField, parsePartName } from './part-name.ts';
+import { Refusal } from './refusal.ts';
+import { type RunMessage, readRun } from './run-message.ts';
+import { rulesFor } from './run-rules.ts';
+import type { RunOperation } from './store.ts';
+
+/**
+ * The operations that the parts of one request make up, in the order in which their runs first come. Everything is
+ * checked before anything is given back: 400 for parts that are wrong or do not fit together, 422 for wrong fields.
+ */
+export function readBatch(parts: readonly Part[], strict: boolean): RunOperation[] {
+  const drafts = new Map<string, Draft>();
+  const names = new Set<string>();
+  const attachments: { part: Part; id: string; name: string }[] = [];
+  for (const part of parts) {
+    const name = parsePartName(part.name, strict);
+    const identity = identityOf(name);
+    if (names.has(identity)) throw new Refusal(400, `There are two parts ${JSON.stringify(part.name)}`);
+    names.add(identity);
+    checkLength(part, name, strict);
+    if (name.kind === 'attachment') attachments.push({ part, ...name });
+    else takeJson(part, name, drafts);
+  }
+  if (drafts.size === 0) throw new Refusal(400, 'The body holds no run');
+
+  const findings = new Findings();
+  const operations = [...drafts.values()].map((draft) => operationOf(draft, strict, findings));
+  findings.refuseIfAny();
+  for (const { part, id, name } of attachments) attachmentsOf(drafts, id, part).push(attachmentOf(part, name));
+  return operations;
+}
+
+interface Draft {
+  readonly kind: 'post' | 'patch';
+  readonly id: string;
+  record: { readonly value: unknown; readonly partName: string } | undefined;
+  readonly payloads: { readonly field: PayloadField; readonly value: unknown; readonly partName: string }[];
+  readonly attachments: Attachment[];
+}
+
+/** The name of a part with its id in one spelling. */
+function identityOf(name: PartName): string {
+  if (name.kind === 'attachment') return `attachment.${name.id}.${name.name}`;
+  return name.kind === 'record' ? `${name.operation}.${name.id}` : `${name.operation}.${name.id}.${name.field}`;
+}
+
+/** The field has no own Content-Length; the interface demands it of payloads, and where it is there it must be true. */
+function checkLength({ name, contentLength, bytes }: Part, { kind }: PartName, strict: boolean): void {
+  if (contentLength === undefined) {
+    if (strict && kind === 'payload') throw new Refusal(400, `Part ${name} has no Content-Length of its own`);
+  } else if (contentLength !== String(bytes.length)) {
+    throw new Refusal(400, `Part ${name} has ${bytes.length} bytes, and its Content-Length is ${contentLength}`);
+  }
+}
+
+function takeJson(part: Part, name: Exclude<PartName, { kind: 'attachment' }>, drafts: Map<string, Draft>): void {
+  if (!/^application\/json\s*(;|$)/i.test(part.contentType ?? '')) {
+    throw new Refusal(
+      400,
+      `Expected part ${part.name} to be application/json, got ${JSON.stringify(part.contentType ?? '')}`,
+    );
+  }
+  const { operation: kind, id } = name;
+  const key = `${kind}.${id}`;
+  const draft = drafts.get(key) ?? { kind, id, record: undefined, payloads: [], attachments: [] };
+  drafts.set(key, draft);
+  const value = parseJson(part.bytes, `Part ${part.name}`);
+  if (name.kind === 'record') draft.record = { value, partName: part.name };
+  else draft.payloads.push({ field: name.field, value, partName: part.name });
+}
+
+function operationOf(draft: Draft, strict: boolean, findings: Findings): RunOperation {
+  const { kind, id, record, attachments } = draft;
+  if (record === undefined) {
+    throw new Refusal(400, `Part ${draft.payloads[0]?.partName} has no main part ${kind}.${id}`);
+  }
+  if (!isObject(record.value)) throw new Refusal(400, `Part ${record.partName} is no JSON object`);
+  const message: RunMessage = {
+    rules: rulesFor('multipart', kind, strict),
+    record: record.value,
+    loc: ['body', record.partName],
+    id,
+    payloads: draft.payloads.flatMap(({ field, value, partName }) => {
+      const loc = ['body', partName];
+      if (strict && isEmpty(value)) findings.add(loc, 'empty', 'A part is sent only when its value is not empty');
+      // The incumbent describes a model object in it; run records have no place for that.
+      return field === 'serialized' ? [] : [{ field, value, loc }];
+    }),
+  };
+  return { kind, ...readRun(message, findings), attachments };
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+}
+
+function attachmentsOf(drafts: ReadonlyMap<string, Draft>, id: string, part: Part): Attachment[] {
+  const draft = drafts.get(`post.${id}`) ?? drafts.get(`patch.${id}`);
+  if (draft === undefined) throw new Refusal(400, `Part ${part.name} is of a run that the body does not hold`);
+  return draft.attachments;
+}
+
+/** The interface has no attachments; they are taken in strict mode too, being our own wire and the field's. */
+function attachmentOf({ contentType, bytes }: Part, name: string): Attachment {
+  const mimeType = contentType?.replace(/\s*;\s*length=\d+\s*$/i, '');
+  // A copy, because the bytes are a view of the whole request and would keep that in memory.
+  return { name, mimeType: mimeType || 'application/octet-stream', bytes: Uint8Array.from(bytes) };
+}

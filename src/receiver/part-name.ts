@@ -1,0 +1,53 @@
+import { Refusal } from './refusal.ts';
+import { parseUuid, type RunField } from './run-fields.ts';
+
+/**
+ * What the name of a part says it holds (interface, "POST /runs/multipart", rules 3 and 4):
+ *
+ *     <post|patch>.<run id>                           the run record
+ *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
+ *     attachment.<run id>.<name>                      bytes beside the run; ours and the field's, the name may hold dots
+ *
+ * and in the field's dialect also `<post|patch>.<run id>.<extra|error|serialized>`.
+ */
+export type PartName =
+  | { readonly kind: 'record'; readonly operation: 'post' | 'patch'; readonly id: string }
+  | {
+      readonly kind: 'payload';
+      readonly operation: 'post' | 'patch';
+      readonly id: string;
+      readonly field: PayloadField;
+    }
+  | { readonly kind: 'attachment'; readonly id: string; readonly name: string };
+
+export type PayloadField = Extract<RunField, 'inputs' | 'outputs' | 'events' | 'extra' | 'error'> | 'serialized';
+
+const NAME = /^(post|patch)\.([^.]+)(?:\.([^.]*))?$/;
+const ATTACHMENT = /^attachment\.([^.]+)\.(.+)$/s;
+
+/** Refuses with 400 what is not of the grammar, and in strict mode what is only of the field's. */
+export function parsePartName(name: string, strict: boolean): PartName {
+  const [, attachedTo, attachment] = ATTACHMENT.exec(name) ?? [];
+  const [, operation, run, field] = NAME.exec(name) ?? [];
+  const id = parseUuid(attachedTo ?? run ?? '', !strict);
+  if (id === undefined) throw refusal(name, strict);
+  if (attachment !== undefined) return { kind: 'attachment', id, name: attachment };
+  if (operation !== 'post' && operation !== 'patch') throw refusal(name, strict);
+  if (field === undefined) return { kind: 'record', operation, id };
+  if (!isPayload(field, strict)) throw refusal(name, strict);
+  return { kind: 'payload', operation, id, field };
+}
+
+function isPayload(field: string, strict: boolean): field is PayloadField {
+  return /^(inputs|outputs|events)$/.test(field) || (!strict && /^(extra|error|serialized)$/.test(field));
+}
+
+function refusal(name: string, strict: boolean): Refusal {
+  const uuid = strict ? '<uuid with hyphens>' : '<uuid>';
+  const fields = strict ? 'inputs|outputs|events' : 'inputs|outputs|events|extra|error|serialized';
+  const cut = name.length > 120 ? `${name.slice(0, 120)}…` : name;
+  return new Refusal(
+    400,
+    `Expected the name of a part to be <post|patch>.${uuid}[.${fields}] or attachment.${uuid}.<name>, got ${JSON.stringify(cut)}`,
+  );
+}

@@ -1,0 +1,151 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { diagnostics } from '../base/diagnostics.ts';
+import { RunspanError } from '../base/errors.ts';
+import { messageOf } from '../base/text.ts';
+import { isOwnAuthority } from './loopback.ts';
+import { Refusal } from './refusal.ts';
+import type { Answer, Routes } from './routes.ts';
+
+/** How long a client may take for its header, and for the whole request. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+const HEADER_BYTES_MAX = 16 * 1024;
+const CONNECTIONS_MAX = 1_000;
+/** How long `close` waits for requests at hand. */
+const CLOSE_MS = 2_000;
+
+/** A server that listens. */
+export interface Listening {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Listens on a loopback address, or rejects with a RunspanError that says why it cannot and what to do. */
+export async function listen(routes: Routes, host: string, port: number): Promise<Listening> {
+  const requests = new Set<IncomingMessage>();
+  const server = createServer(
+    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: HEADER_BYTES_MAX },
+    (request, response) => {
+      requests.add(request);
+      response.on('close', () => {
+        requests.delete(request);
+        if (!server.listening) endUnused(server, requests);
+      });
+      void respond(server, routes, request, response);
+    },
+  );
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('clientError', refuseUnparsed);
+  await bind(server, host, port);
+
+  let closing: Promise<void> | undefined;
+  return {
+    url: urlOf(server.address() as AddressInfo),
+    close: () => {
+      closing ??= close(server, requests);
+      return closing;
+    },
+  };
+}
+
+function bind(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.on('error', (error: NodeJS.ErrnoException) => {
+      // Later ones are of single connections, for example without a free file descriptor.
+      if (server.listening) diagnostics.error(`the receiver could not take a connection: ${messageOf(error)}`);
+      else reject(listenError(error, host, port));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): RunspanError {
+  if (error.code === 'EADDRINUSE') {
+    const message = `Port ${port} on ${host} is in use: end the program that holds it, or choose another \`port\` (0 takes a free one)`;
+    return new RunspanError('RUNSPAN_ADDRESS_IN_USE', message, { cause: error });
+  }
+  const message = `Cannot listen on ${host}, port ${port}: ${messageOf(error)}; choose another \`host\` or \`port\``;
+  return new RunspanError('RUNSPAN_LISTEN_FAILED', message, { cause: error });
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+async function close(server: Server, requests: ReadonlySet<IncomingMessage>): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  endUnused(server, requests);
+  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+  await closed;
+  clearTimeout(timer);
+}
+
+/** An end waits for requests, not for connections: those that are kept alive, or never said a word, would last. */
+function endUnused(server: Server, requests: ReadonlySet<IncomingMessage>): void {
+  if (requests.size === 0) server.closeAllConnections();
+}
+
+async function respond(
+  server: Server,
+  routes: Routes,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  let answer: Answer & { readonly headers?: Readonly<Record<string, string>> };
+  try {
+    refuseForeign(request);
+    answer = await routes(request);
+  } catch (error) {
+    answer = refusalOf(error);
+  }
+  const body = Buffer.from(JSON.stringify(answer.body));
+  response.writeHead(answer.status, {
+    'content-type': 'application/json',
+    'content-length': body.length,
+    'x-content-type-options': 'nosniff',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+    ...(server.listening ? {} : { connection: 'close' }),
+    ...answer.headers,
+  });
+  response.end(body);
+}
+
+/**
+ * Any page that a browser shows may send requests to this machine. Those that come under another name, or from a page
+ * that is not ours, go no further; no answer ever allows another origin to read it.
+ */
+function refuseForeign({ headers, socket }: IncomingMessage): void {
+  const port = socket.localPort ?? 0;
+  if (!isOwnAuthority(headers.host, port)) {
+    throw new Refusal(403, `Expected the host to be 127.0.0.1, localhost or [::1] with port ${port}`);
+  }
+  const { origin } = headers;
+  if (origin !== undefined && !(origin.startsWith('http://') && isOwnAuthority(origin.slice('http://'.length), port))) {
+    throw new Refusal(403, 'Pages of another origin may not write here');
+  }
+}
+
+function refusalOf(error: unknown): Answer & { readonly headers?: Readonly<Record<string, string>> } {
+  if (error instanceof Refusal) return { status: error.status, body: { detail: error.detail }, headers: error.headers };
+  diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
+  return { status: 500, body: { detail: 'The receiver failed; its log says why' } };
+}
+
+const UNPARSED: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** Answers what never became a request. */
+function refuseUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = UNPARSED[error.code ?? ''] ?? '400 Bad Request';
+  const body = JSON.stringify({ detail: `The request cannot be read: ${messageOf(error)}` });
+  const header = `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`;
+  socket.end(`${header}\r\n\r\n${body}`);
+}

@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Item } from '../../src/export/delivery.ts';
+import { IsolatingTransport } from '../../src/export/isolating-transport.ts';
+import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
+import { makeItem } from '../support/encoded-run.ts';
+
+const signal = new AbortController().signal;
+const accepted: Outcome = { kind: 'accepted' };
+
+/** A service that takes one decision for each request. */
+function service(decide: (items: readonly Item[]) => Outcome): Transport & { requests: number } {
+  return {
+    requests: 0,
+    async *send(items) {
+      this.requests++;
+      yield { items, outcome: decide(items) };
+    },
+  };
+}
+
+async function settled(transport: Transport, items: readonly Item[]): Promise<Settlement[]> {
+  const all: Settlement[] = [];
+  for await (const settlement of new IsolatingTransport(transport).send(items, signal)) all.push(settlement);
+  return all;
+}
+
+const itemsOf = (settlements: readonly Settlement[], kind: Outcome['kind']): Item[] =>
+  settlements.filter(({ outcome }) => outcome.kind === kind).flatMap(({ items }) => items);
+
+describe('IsolatingTransport', () => {
+  it('costs only the malformed runs of a batch, and keeps the others', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), async (isBad) => {
+        const items = isBad.map(() => makeItem());
+        const bad = new Set(items.filter((_, at) => isBad[at]));
+        const settlements = await settled(
+          service((batch) => (batch.some((item) => bad.has(item)) ? { kind: 'invalid', detail: '422' } : accepted)),
+          items,
+        );
+
+        expect(new Set(itemsOf(settlements, 'dropped'))).toEqual(bad);
+        expect(new Set(itemsOf(settlements, 'accepted'))).toEqual(new Set(items.filter((item) => !bad.has(item))));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('finds one malformed run among 64 in 13 requests: the batch, and two for each halving', async () => {
+    const items = Array.from({ length: 64 }, () => makeItem());
+    const poison = items[37] as Item;
+    const inner = service((batch) => (batch.includes(poison) ? { kind: 'invalid', detail: '400' } : accepted));
+    const settlements = await settled(inner, items);
+
+    expect(inner.requests).toBe(13);
+    expect(settlements.find(({ items: group }) => group.includes(poison))?.outcome).toEqual({
+      kind: 'dropped',
+      reason: 'rejected',
+      detail: '400',
+    });
+  });
+
+  it('halves what is too large together until it fits', async () => {
+    const items = Array.from({ length: 5 }, () => makeItem());
+    const settlements = await settled(
+      service((batch) => (batch.length > 2 ? { kind: 'too_large', detail: '413' } : accepted)),
+      items,
+    );
+
+    expect(settlements.map(({ items: group }) => group.length)).toEqual([2, 1, 2]);
+    expect(items.some(({ isStripped }) => isStripped)).toBe(false);
+  });
+
+  it('sends a single run that is too large once more without its payloads', async () => {
+    const item = makeItem();
+    const settlements = await settled(
+      service(([only]) => (only?.isStripped === true ? accepted : { kind: 'too_large', detail: '413' })),
+      [item],
+    );
+
+    expect(settlements).toEqual([{ items: [item], outcome: accepted }]);
+  });
+
+  it('drops a run that is too large even so', async () => {
+    const settlements = await settled(
+      service(() => ({ kind: 'too_large', detail: '413' })),
+      [makeItem()],
+    );
+
+    expect(settlements.map(({ outcome }) => outcome)).toEqual([
+      { kind: 'dropped', reason: 'too_large', detail: '413' },
+    ]);
+  });
+});

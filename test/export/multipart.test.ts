@@ -1,0 +1,154 @@
+import { PassThrough } from 'node:stream';
+import { Busboy } from '@fastify/busboy';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { multipartBody } from '../../src/export/multipart.ts';
+import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
+import { readJsonParts, readParts } from '../support/multipart-reader.ts';
+
+const ROOT = '01900000-0000-7000-8000-000000000001';
+const CHILD = '01900000-0000-7000-8000-000000000002';
+const BOUNDARY = 'runspan-0123456789abcdef';
+
+const request = (chunks: readonly Uint8Array[], boundary = BOUNDARY) => ({
+  headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+  body: Buffer.concat(chunks),
+});
+
+describe('multipartBody', () => {
+  it('lays a run as main part, inputs and outputs, byte for byte', async () => {
+    const run = ended(makeRun({ id: ROOT, name: 'ask', inputs: '{"q":"ä"}', outputs: '{"a":1}', project: 'docs' }), {
+      endTime: '2026-01-02T03:04:05.700000Z',
+    });
+    const main =
+      `{"id":"${ROOT}","trace_id":"${ROOT}","name":"ask","start_time":"${run.startTime}","run_type":"chain",` +
+      `"dotted_order":"${run.dottedOrder}","session_name":"docs","end_time":"2026-01-02T03:04:05.700000Z"}`;
+    const part = (name: string, length: number, body: string) =>
+      `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${length}\r\n\r\n${body}\r\n`;
+    const expected =
+      part(`post.${ROOT}`, main.length, main) +
+      part(`post.${ROOT}.inputs`, 10, '{"q":"ä"}') +
+      part(`post.${ROOT}.outputs`, 7, '{"a":1}') +
+      `--${BOUNDARY}--\r\n`;
+
+    expect(Buffer.concat(await multipartBody([makeItem(run)], BOUNDARY)).toString('utf8')).toBe(expected);
+  });
+
+  it('sends no part for empty payloads', async () => {
+    const run = ended(makeRun({ id: ROOT, inputs: '{}', outputs: '{}', events: '[]' }));
+
+    expect(readParts(request(await multipartBody([makeItem(run)], BOUNDARY))).map(({ name }) => name)).toEqual([
+      `post.${ROOT}`,
+    ]);
+  });
+
+  it('leaves the end out of a post that was taken while the run was open', async () => {
+    const run = makeRun({ id: ROOT, inputs: '{"q":1}' });
+    const item = makeItem(run, 'started');
+    ended(run, { outputs: '{"a":1}', error: 'Error: late' });
+    const parts = readJsonParts(request(await multipartBody([item], BOUNDARY)));
+
+    expect([...parts.keys()]).toEqual([`post.${ROOT}`, `post.${ROOT}.inputs`]);
+    expect(parts.get(`post.${ROOT}`)).not.toHaveProperty('end_time');
+    expect(parts.get(`post.${ROOT}`)).not.toHaveProperty('error');
+  });
+
+  it('repeats in a patch all that lets it stand alone, and not the inputs', async () => {
+    const parent = makeRun({ id: ROOT });
+    const run = ended(makeRun({ id: CHILD, name: 'search', runType: 'retriever' }, parent), { outputs: '{"a":1}' });
+    const parts = readJsonParts(request(await multipartBody([makeItem(run, 'patch')], BOUNDARY)));
+
+    expect([...parts.keys()]).toEqual([`patch.${CHILD}`, `patch.${CHILD}.outputs`]);
+    expect(parts.get(`patch.${CHILD}`)).toEqual({
+      id: CHILD,
+      trace_id: ROOT,
+      dotted_order: run.dottedOrder,
+      parent_run_id: ROOT,
+      name: 'search',
+      run_type: 'retriever',
+      start_time: run.startTime,
+      end_time: '2026-01-02T03:04:06.000000Z',
+      session_name: 'default',
+    });
+  });
+
+  it('keeps error, tags and metadata in the main part', async () => {
+    const run = ended(makeRun({ id: ROOT, tags: ['a'], metadata: new Map([['k"ey', '{"n":1}']]), runtime: '{"r":1}' }), {
+      error: 'Error: "no"\n    at x',
+    });
+    const parts = readJsonParts(request(await multipartBody([makeItem(run)], BOUNDARY)));
+
+    expect(parts.get(`post.${ROOT}`)).toMatchObject({
+      error: 'Error: "no"\n    at x',
+      tags: ['a'],
+      extra: { metadata: { 'k"ey': { n: 1 } }, runtime: { r: 1 } },
+    });
+  });
+
+  it('frames attachments under the same boundary, with their own type and length, and does not copy them', async () => {
+    const bytes = Buffer.alloc(100_000, 7);
+    const run = ended(makeRun({ id: ROOT, attachments: [{ name: 'a "b"', bytes, mimeType: 'image/png' }] }));
+    const chunks = await multipartBody([makeItem(run)], BOUNDARY);
+    const [, attachment] = readParts(request(chunks));
+
+    expect(chunks).toContain(bytes);
+    expect(attachment).toMatchObject({ name: `attachment.${ROOT}.a %22b%22`, filename: 'a %22b%22' });
+    expect(attachment?.headers).toMatchObject({ 'content-type': 'image/png', 'content-length': '100000' });
+    expect(attachment?.body.equals(bytes)).toBe(true);
+  });
+
+  it('puts a marker in the place of payloads that were too large, and leaves attachments out', async () => {
+    const attachments = [{ name: 'a', bytes: Buffer.from('x'), mimeType: 'text/plain' }];
+    const item = makeItem(ended(makeRun({ id: ROOT, inputs: '{"q":1}', attachments }), { outputs: '{"a":1}' }));
+    item.isStripped = true;
+    const parts = readJsonParts(request(await multipartBody([item], BOUNDARY)));
+
+    expect([...parts.keys()]).toEqual([`post.${ROOT}`, `post.${ROOT}.inputs`, `post.${ROOT}.outputs`]);
+    expect(parts.get(`post.${ROOT}.inputs`)).toEqual({ runspan: 'left out: the service found this run too large' });
+  });
+
+  it('carries any text in any field, also one that looks like the boundary', async () => {
+    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constant(`\r\n--${BOUNDARY}--\r\n`));
+    await fc.assert(
+      fc.asyncProperty(text, text, async (name, payload) => {
+        const run = ended(makeRun({ id: ROOT, name, inputs: JSON.stringify({ payload }) }));
+        const parts = readJsonParts(request(await multipartBody([makeItem(run)], BOUNDARY)));
+        expect(parts.get(`post.${ROOT}`)?.name).toBe(name.toWellFormed());
+        expect(parts.get(`post.${ROOT}.inputs`)).toEqual({ payload });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is read the same by an independent parser', async () => {
+    const runs = [1, 2, 3].map((n) => ended(makeRun({ inputs: `{"n":${n},"t":"ü€😀"}` }), { outputs: '{"ok":true}' }));
+    const body = request(
+      await multipartBody(
+        runs.map((run) => makeItem(run)),
+        BOUNDARY,
+      ),
+    );
+    const ours = readParts(body).map((part) => [part.name, part.headers['content-type'], part.body.toString('utf8')]);
+
+    expect(await readByBusboy(body)).toEqual(ours);
+  });
+});
+
+async function readByBusboy({ headers, body }: ReturnType<typeof request>): Promise<string[][]> {
+  const parts: string[][] = [];
+  const parser = Busboy({ headers, isPartAFile: () => true });
+  parser.on('file', (name, stream, _filename, _encoding, mimeType) => {
+    const chunks: Buffer[] = [];
+    const part = [name, mimeType, ''];
+    parts.push(part);
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      part[2] = Buffer.concat(chunks).toString('utf8');
+    });
+  });
+  const source = new PassThrough();
+  source.end(body);
+  await new Promise((resolve, reject) => source.pipe(parser).on('finish', resolve).on('error', reject));
+  return parts;
+}

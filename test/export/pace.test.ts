@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { delay, Pace } from '../../src/export/pace.ts';
+
+describe('Pace', () => {
+  it('is free until a pause is asked for', () => {
+    expect(new Pace(() => 0).remainingMs).toBe(0);
+  });
+
+  it('keeps the longest of several pauses', () => {
+    const pace = new Pace(() => 0);
+    pace.pause(5_000);
+    pace.pause(2_000);
+    expect(pace.remainingMs).toBe(5_000);
+    pace.pause(9_000);
+    expect(pace.remainingMs).toBe(9_000);
+  });
+
+  it('counts the time paused so far once, however many pauses overlap', () => {
+    let nowMs = 100;
+    const pace = new Pace(() => nowMs);
+    pace.pause(1_000);
+    pace.pause(1_500);
+    expect(pace.pausedMs).toBe(0);
+    nowMs = 1_100;
+    expect(pace.pausedMs).toBe(1_000);
+    nowMs = 5_000;
+    expect(pace.pausedMs).toBe(1_500);
+  });
+});
+
+describe('delay', () => {
+  it('rejects with the reason when its signal is aborted before or while it waits', async () => {
+    const ends = new AbortController();
+    const waiting = delay(1_000_000, ends.signal);
+    ends.abort(new Error('over'));
+
+    await expect(waiting).rejects.toThrow('over');
+    await expect(delay(1_000_000, ends.signal)).rejects.toThrow('over');
+  });
+
+  it('passes at its time, also when it is longer than a timer can be', async () => {
+    const signal = new AbortController().signal;
+    await delay(1, signal);
+    const ends = new AbortController();
+    const waiting = delay(1e12, ends.signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    ends.abort(new Error('still waiting'));
+
+    await expect(waiting).rejects.toThrow('still waiting');
+  });
+});

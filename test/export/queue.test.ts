@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Delivery } from '../../src/export/delivery.ts';
+import { DeliveryQueue } from '../../src/export/queue.ts';
+import { makeDelivery } from '../support/encoded-run.ts';
+
+const start = (bytes = 10) => makeDelivery({ stage: 'started', bytes });
+const whole = (bytes = 10) => makeDelivery({ stage: 'whole', bytes });
+const size = (runs: number, bytes = 1_000_000) => ({ runs, bytes });
+const taken = (queue: DeliveryQueue, runs: number, startsMax = 0, bytes?: number): Delivery[] =>
+  queue.take(size(runs, bytes), startsMax).map(({ delivery }) => delivery);
+
+describe('DeliveryQueue', () => {
+  it('gives ended runs in the order in which they ended', () => {
+    const queue = new DeliveryQueue();
+    const all = [whole(), whole(), whole()];
+    for (const delivery of all) queue.addReady(delivery);
+
+    expect(taken(queue, 2)).toEqual(all.slice(0, 2));
+    expect(taken(queue, 2)).toEqual(all.slice(2));
+    expect(queue.runs).toBe(0);
+  });
+
+  it('leaves runs that have only started for as long as starts are not wanted', () => {
+    const queue = new DeliveryQueue();
+    queue.addStart(start());
+    queue.addReady(whole());
+
+    expect(taken(queue, 10)).toHaveLength(1);
+    expect(queue.runs).toBe(1);
+    expect(queue.readyRuns).toBe(0);
+  });
+
+  it.each([
+    [0, 0],
+    [1, 1],
+    [2, 2],
+    [3, 2],
+  ])('takes up to %i starts, oldest first and before ended ones', (startsMax, expected) => {
+    const queue = new DeliveryQueue();
+    const starts = [start(), start()];
+    const ready = whole();
+    for (const delivery of starts) queue.addStart(delivery);
+    queue.addReady(ready);
+
+    expect(taken(queue, 10, startsMax)).toEqual([...starts.slice(0, expected), ready]);
+  });
+
+  it('moves a run that ends before its start was sent to the end of the ended ones', () => {
+    const queue = new DeliveryQueue();
+    const [early, late] = [start(10), start(10)];
+    queue.addStart(early);
+    queue.addStart(late);
+    queue.addReady(whole());
+    early.stage = 'whole';
+    early.bytes = 30;
+    queue.moveToReady(early, 10);
+
+    expect(queue.bytes).toBe(50);
+    expect(taken(queue, 10)[1]).toBe(early);
+    expect(queue.bytes).toBe(10);
+  });
+
+  it.each([
+    [19, 1],
+    [20, 2],
+    [21, 2],
+  ])('cuts a batch of 10-byte records at %i bytes to %i of them', (bytes, expected) => {
+    const queue = new DeliveryQueue();
+    for (let n = 0; n < 3; n++) queue.addReady(whole(10));
+
+    expect(taken(queue, 10, 0, bytes)).toHaveLength(expected);
+  });
+
+  it('gives a record that is larger than a batch alone', () => {
+    const queue = new DeliveryQueue();
+    const large = whole(5_000);
+    queue.addReady(large);
+    queue.addReady(whole());
+
+    expect(taken(queue, 10, 0, 100)).toEqual([large]);
+  });
+
+  it('moves what it gives into flight', () => {
+    const queue = new DeliveryQueue();
+    const [open, finished, patch] = [start(), whole(), makeDelivery({ stage: 'patch' })];
+    queue.addStart(open);
+    queue.addReady(finished);
+    queue.addReady(patch);
+    const items = queue.take(size(10), 1);
+
+    expect(items.map(({ op, isEnded }) => [op, isEnded])).toEqual([
+      ['post', false],
+      ['post', true],
+      ['patch', true],
+    ]);
+    expect([open.stage, finished.stage, patch.stage]).toEqual(['posting', 'finishing', 'finishing']);
+  });
+
+  it('gives out everything at once when it is drained', () => {
+    const queue = new DeliveryQueue();
+    const all = [start(), whole(), whole()];
+    queue.addStart(all[0] as Delivery);
+    for (const delivery of all.slice(1)) queue.addReady(delivery);
+
+    expect(queue.drain()).toEqual(all);
+    expect([queue.runs, queue.bytes]).toEqual([0, 0]);
+  });
+
+  it('agrees with a plain list, whatever is added and taken', () => {
+    const steps = fc.array(fc.oneof(fc.constant('add' as const), fc.integer({ min: 1, max: 5 })), { maxLength: 200 });
+    fc.assert(
+      fc.property(steps, (commands) => {
+        const queue = new DeliveryQueue();
+        const model: Delivery[] = [];
+        for (const command of commands) {
+          if (command === 'add') {
+            const delivery = whole();
+            queue.addReady(delivery);
+            model.push(delivery);
+          } else {
+            expect(taken(queue, command)).toEqual(model.splice(0, command));
+          }
+          expect([queue.runs, queue.bytes]).toEqual([model.length, model.length * 10]);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

@@ -1,0 +1,154 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import type { Item } from '../../src/export/delivery.ts';
+import { Pace } from '../../src/export/pace.ts';
+import { MISCONFIGURED_PAUSE_MS, RetryingTransport } from '../../src/export/retrying-transport.ts';
+import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
+import { makeItem } from '../support/encoded-run.ts';
+
+const accepted: Outcome = { kind: 'accepted' };
+const failed: Outcome = { kind: 'failed', detail: 'status 503' };
+const AGE_MS = 10_000;
+
+/** Answers as told, the last answer for ever; every wait passes at once, and is noted. */
+function retrying(outcomes: readonly Outcome[], pace?: Pace) {
+  const time = { nowMs: 0 };
+  const waits: number[] = [];
+  const sent: (readonly Item[])[] = [];
+  const inner: Transport = {
+    async *send(items) {
+      sent.push(items);
+      yield { items, outcome: outcomes[Math.min(sent.length, outcomes.length) - 1] as Outcome };
+    },
+  };
+  const transport = new RetryingTransport(inner, pace ?? new Pace(() => time.nowMs), {
+    retryDelayMs: 500,
+    retryDelayMaxMs: 4_000,
+    ageMs: AGE_MS,
+    endpoint: 'http://service',
+    monotonicMs: () => time.nowMs,
+    random: () => 1,
+    delay: async (ms) => {
+      waits.push(ms);
+      time.nowMs += ms;
+    },
+  });
+  return { transport, waits, sent, time };
+}
+
+async function settled(transport: Transport, items: readonly Item[] = [makeItem()], signal = new AbortController().signal) {
+  const all: Settlement[] = [];
+  for await (const settlement of transport.send(items, signal)) all.push(settlement);
+  return all;
+}
+
+describe('RetryingTransport', () => {
+  afterEach(() => diagnostics.setLog('warn'));
+
+  it('sends again what failed, with delays that double up to the longest', async () => {
+    diagnostics.setLog('silent');
+    const { transport, waits, sent } = retrying([failed, failed, failed, failed, failed, accepted]);
+
+    expect((await settled(transport)).map(({ outcome }) => outcome)).toEqual([accepted]);
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000, 4_000]);
+    expect(sent).toHaveLength(6);
+  });
+
+  it('passes on at once what is settled, and sends only the rest again', async () => {
+    diagnostics.setLog('silent');
+    const [good, bad] = [makeItem(), makeItem()];
+    let requests = 0;
+    const inner: Transport = {
+      async *send(items) {
+        requests++;
+        if (items.includes(good)) yield { items: [good], outcome: accepted };
+        yield { items: [bad], outcome: requests > 1 ? accepted : failed };
+      },
+    };
+    const mixed = new RetryingTransport(inner, new Pace(() => 0), {
+      retryDelayMs: 1,
+      retryDelayMaxMs: 1,
+      ageMs: AGE_MS,
+      endpoint: 'http://service',
+      monotonicMs: () => 0,
+      random: () => 0,
+      delay: async () => {},
+    });
+
+    expect((await settled(mixed, [good, bad])).map(({ items }) => items)).toEqual([[good], [bad]]);
+  });
+
+  it.each([
+    [AGE_MS - 1, 'accepted'],
+    [AGE_MS, 'accepted'],
+    [AGE_MS + 1, 'dropped'],
+  ])('treats a run that fails at the age of %i ms as %s', async (ageMs, kind) => {
+    diagnostics.setLog('silent');
+    const { transport, time } = retrying([failed, accepted]);
+    time.nowMs = ageMs;
+
+    expect((await settled(transport)).map(({ outcome }) => outcome.kind)).toEqual([kind]);
+  });
+
+  it('does not count time that the service asked to wait towards the age', async () => {
+    diagnostics.setLog('silent');
+    const time = { nowMs: 0 };
+    const pace = new Pace(() => time.nowMs);
+    const { transport, time: own } = retrying([failed, accepted], pace);
+    pace.pause(60_000);
+    time.nowMs = 60_000;
+    own.nowMs = 60_000;
+
+    expect((await settled(transport)).map(({ outcome }) => outcome.kind)).toEqual(['accepted']);
+  });
+
+  it('pauses the endpoint for as long as the service asks', async () => {
+    diagnostics.setLog('silent');
+    const pace = new Pace(() => 0);
+    const { transport } = retrying([{ ...failed, afterMs: 120_000 }], pace);
+    const ends = new AbortController();
+    const sending = settled(transport, [makeItem()], ends.signal);
+    while (pace.remainingMs === 0) await new Promise((resolve) => setImmediate(resolve));
+
+    expect(pace.remainingMs).toBe(120_000);
+    ends.abort(new Error('enough'));
+    await expect(sending).rejects.toThrow('enough');
+  });
+
+  it('leaves a service that rejects the key alone for five minutes', async () => {
+    diagnostics.setLog('silent');
+    const pace = new Pace(() => 0);
+    const { transport } = retrying([{ kind: 'misconfigured', detail: 'status 401' }], pace);
+    const ends = new AbortController();
+    const sending = settled(transport, [makeItem()], ends.signal);
+    while (pace.remainingMs === 0) await new Promise((resolve) => setImmediate(resolve));
+
+    expect(pace.remainingMs).toBe(MISCONFIGURED_PAUSE_MS);
+    ends.abort(new Error('enough'));
+    await expect(sending).rejects.toThrow('enough');
+  });
+
+  it('tells an outage once, and that it is over', async () => {
+    const lines: string[] = [];
+    diagnostics.setLog((level, message) => lines.push(`${level}: ${message}`));
+    const { transport } = retrying([failed, failed, failed, accepted]);
+    await settled(transport);
+    await settled(transport);
+
+    expect(lines).toEqual([
+      'warn: delivery to http://service failed: status 503; the runs are kept and sent again',
+      'warn: delivery to http://service works again',
+    ]);
+  });
+
+  it('ends a wait when it is aborted', async () => {
+    diagnostics.setLog('silent');
+    const ends = new AbortController();
+    const pace = new Pace(() => 0);
+    pace.pause(1_000_000);
+    const sending = settled(retrying([accepted], pace).transport, [makeItem()], ends.signal);
+    ends.abort(new Error('closed'));
+
+    await expect(sending).rejects.toThrow('closed');
+  });
+});

@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readParts } from '../../src/receiver/multipart.ts';
+import { BOUNDARY, CHILD, call, END, makeChild, makeRun, multipart, part, ROOT, raw, start } from './wire.ts';
+
+const valid = multipart(
+  part(`post.${ROOT}`, makeRun({ tags: ['a'], extra: { metadata: { a: 1 } } })),
+  part(`post.${ROOT}.inputs`, { question: 'Where?' }),
+  part(`attachment.${ROOT}.photo`, Buffer.from([1, 2, 3]), ['Content-Type: image/png']),
+  part(`post.${CHILD}`, makeChild()),
+  part(`patch.${CHILD}`, makeChild({ end_time: END })),
+  part(`patch.${CHILD}.outputs`, { answer: 'There' }),
+);
+
+const bytes = fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array));
+const pieces = fc.constantFrom(
+  `--${BOUNDARY}`,
+  `\r\n--${BOUNDARY}\r\n`,
+  `\r\n--${BOUNDARY}--`,
+  '\r\n\r\n',
+  `Content-Disposition: form-data; name="post.${ROOT}"`,
+  `Content-Disposition: form-data; name="post.${ROOT}.inputs"\r\nContent-Type: application/json\r\n\r\n`,
+  'Content-Length: 2\r\n',
+  '{}',
+  '"',
+  '\0',
+  '[[[[',
+);
+const assembled = fc.array(pieces, { maxLength: 20 }).map((all) => Buffer.from(all.join('')));
+/** The valid body with some of its bytes replaced by others, or by none. */
+const mutated = fc
+  .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(40), bytes), { minLength: 1, maxLength: 3 })
+  .map((edits) => edits.reduce((body, [at, cut, put]) => splice(body, at, cut, put), valid));
+const splice = (body: Buffer, at: number, cut: number, put: Buffer) =>
+  Buffer.concat([body.subarray(0, at), put, body.subarray(at + cut)]);
+const json = fc.oneof(
+  fc.json({ maxDepth: 3 }),
+  fc.json().map((text) => `{"post":${text},"patch":[${text}]}`),
+);
+const record = fc
+  .dictionary(
+    fc.constantFrom(...Object.keys(makeChild({ inputs: {}, events: [], extra: {}, end_time: END }))),
+    fc.jsonValue({ maxDepth: 2 }),
+  )
+  .map((fields) => JSON.stringify(makeChild({ inputs: {}, ...fields })));
+
+describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JSON (strict: %s)', (strict) => {
+  async function check(send: fc.Arbitrary<{ path: string; type: string; body: Buffer | string; encoding?: string }>) {
+    const receiver = await start({ strict });
+    await fc.assert(
+      fc.asyncProperty(send, async ({ path, type, body, encoding }) => {
+        const method = path === `/runs/${ROOT}` ? 'PATCH' : 'POST';
+        const headers = { 'content-type': type, ...(encoding === undefined ? {} : { 'content-encoding': encoding }) };
+        const { status, body: answer } = await call(receiver.url + path, method, body, headers);
+        if (status === 202) expect(answer).toHaveProperty('accepted');
+        else {
+          expect(status).toBeGreaterThanOrEqual(400);
+          expect(status).toBeLessThan(500);
+          expect(answer).toHaveProperty('detail');
+        }
+        // What was taken can be given back, in order.
+        const orders = (await receiver.runs()).map((run) => run.dotted_order);
+        expect(orders).toEqual(orders.toSorted());
+      }),
+      { numRuns: 400 },
+    );
+  }
+
+  test('multipart of random, assembled and mutated bytes', async () => {
+    const type = `multipart/form-data; boundary=${BOUNDARY}`;
+    await check(fc.oneof(mutated, assembled, bytes).map((body) => ({ path: '/runs/multipart', type, body })));
+  });
+
+  test('JSON of any kind', async () => {
+    const path = fc.constantFrom('/runs', `/runs/${ROOT}`, '/runs/batch');
+    await check(fc.record({ path, type: fc.constant('application/json'), body: fc.oneof(record, json, bytes) }));
+  });
+
+  test('any path, type and encoding', async () => {
+    const path = fc.webPath().map((text) => `/${text}`);
+    const type = fc.oneof(fc.constant('application/json'), fc.stringMatching(/^[!-~]{1,40}$/));
+    const encoding = fc.constantFrom('gzip', 'br', 'identity');
+    await check(fc.record({ path, type, body: bytes, encoding }));
+  });
+
+  test('bytes that are no HTTP', async () => {
+    const receiver = await start({ strict });
+    const lines = fc.array(
+      fc.oneof(
+        fc.constantFrom('POST /runs HTTP/1.1\r\n', 'Host: a\r\n', '\r\n', 'Transfer-Encoding: chunked\r\n'),
+        fc.string(),
+      ),
+    );
+    await fc.assert(
+      fc.asyncProperty(lines, async (all) => {
+        // The last line ends whatever the others have begun.
+        await raw(receiver.url, `${all.join('')}\r\n\r\n\0\r\n\r\n`).catch(() => '');
+        expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+test('what is laid as parts is read as the same parts', async () => {
+  const name = fc.stringMatching(/^[a-z.]{1,20}$/);
+  const content = fc.oneof(
+    bytes,
+    assembled.map((body) => Buffer.from(body.toString().replaceAll(BOUNDARY, '--'))),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(name, content), { minLength: 1, maxLength: 8 }), async (laid) => {
+      const parts = await readParts(multipart(...laid.map(([each, value]) => part(each, value))), BOUNDARY);
+      expect(parts.map((each) => [each.name, Buffer.from(each.bytes)])).toEqual(laid);
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,120 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { MemoryStore, type MemoryStoreOptions, type RunFields, type RunOperation } from '../../src/receiver.ts';
+
+const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
+
+/** Run `index` of the trace that begins with run `trace`. */
+function post(index: number, trace: number, fields: RunFields = {}): RunOperation {
+  const dotted_order = [...new Set([trace, index])].map((each) => `20261120T072240000000Z${id(each)}`).join('.');
+  const place = { trace_id: id(trace), dotted_order };
+  const start_time = '2026-11-20T07:22:40.000000Z';
+  return {
+    kind: 'post',
+    id: id(index),
+    fields: { name: 'run', run_type: 'chain', start_time, ...place, ...fields },
+    attachments: [],
+  };
+}
+
+/** Bytes of the run as the limit counts them: each field as JSON text. */
+const sizeOf = ({ fields, attachments }: RunOperation) =>
+  Object.values(fields).reduce((sum, value) => sum + JSON.stringify(value).length, 0) +
+  attachments.reduce((sum, { bytes }) => sum + bytes.length, 0);
+
+async function indexesAfter(limits: MemoryStoreOptions, ...batches: RunOperation[][]): Promise<number[]> {
+  const store = new MemoryStore(limits);
+  for (const batch of batches) await store.apply(batch);
+  return (await store.runs({})).map((run) => Number(run.id.slice(-12)));
+}
+
+describe('a memory store keeps no more than its limits', () => {
+  const three = [[post(1, 1), post(2, 1)], [post(3, 3)]];
+
+  test('of runs: at the limit all stay, above it the oldest trace goes whole', async () => {
+    expect(await indexesAfter({ runsMax: 4 }, ...three)).toEqual([1, 2, 3]);
+    expect(await indexesAfter({ runsMax: 3 }, ...three)).toEqual([1, 2, 3]);
+    expect(await indexesAfter({ runsMax: 2 }, ...three)).toEqual([3]);
+  });
+
+  test('of bytes: at the limit all stay, above it the oldest trace goes whole', async () => {
+    const sizeBytes = three.flat().reduce((sum, operation) => sum + sizeOf(operation), 0);
+    expect(await indexesAfter({ bytesMax: sizeBytes + 1 }, ...three)).toEqual([1, 2, 3]);
+    expect(await indexesAfter({ bytesMax: sizeBytes }, ...three)).toEqual([1, 2, 3]);
+    expect(await indexesAfter({ bytesMax: sizeBytes - 1 }, ...three)).toEqual([3]);
+  });
+
+  test('attachments among the bytes', async () => {
+    const attached = { ...post(2, 2), attachments: [{ name: 'a', bytes: new Uint8Array(1_000), mimeType: 'x/y' }] };
+    const bytesMax = sizeOf(post(1, 1)) + sizeOf(attached);
+    expect(await indexesAfter({ bytesMax }, [post(1, 1), attached])).toEqual([1, 2]);
+    expect(await indexesAfter({ bytesMax: bytesMax - 1 }, [post(1, 1), attached])).toEqual([2]);
+  });
+
+  test('the oldest is the one whose first run came first, whatever came later', async () => {
+    expect(await indexesAfter({ runsMax: 2 }, [post(1, 1)], [post(3, 3)], [post(2, 1)])).toEqual([3]);
+  });
+
+  test('a message that comes again counts once', async () => {
+    const bytesMax = sizeOf(post(1, 1)) + sizeOf(post(2, 2));
+    const again = Array.from({ length: 50 }, () => post(2, 2));
+    expect(await indexesAfter({ bytesMax, runsMax: 2 }, [post(1, 1)], again)).toEqual([1, 2]);
+  });
+
+  test('a trace that is too large by itself is forgotten as well', async () => {
+    const large = post(2, 2, { inputs: { text: 'x'.repeat(1_000) } });
+    expect(await indexesAfter({ bytesMax: 900 }, [post(1, 1)], [large], [post(3, 3)])).toEqual([3]);
+  });
+
+  test('orders made for runs of simple ingestion count, and runs that cannot be seen yet do', async () => {
+    const fields = { name: 'n', run_type: 'chain', start_time: '2026-11-20T07:22:40.000000Z' };
+    const simple = (index: number): RunOperation => ({ kind: 'post', id: id(index), fields, attachments: [] });
+    // A stamp of 22 characters and a UUID of 36.
+    const bytesMax = 2 * (sizeOf(simple(1)) + 22 + 36);
+    expect(await indexesAfter({ bytesMax }, [simple(1), simple(2)])).toEqual([1, 2]);
+    expect(await indexesAfter({ bytesMax: bytesMax - 1 }, [simple(1), simple(2)])).toEqual([2]);
+    const patch: RunOperation = { kind: 'patch', id: id(9), fields: { outputs: {} }, attachments: [] };
+    expect(await indexesAfter({ runsMax: 1 }, [post(1, 1)], [patch])).toEqual([]);
+  });
+
+  test('limits are whole numbers from 1', () => {
+    expect(() => new MemoryStore({ runsMax: 0 })).toThrow(
+      'Expected `runsMax` to be a whole number from 1, got the number 0',
+    );
+    expect(() => new MemoryStore({ bytesMax: Number.NaN })).toThrow('Expected `bytesMax`');
+  });
+});
+
+describe('a subscription', () => {
+  test('tells after each apply which traces have changed, those left and forgotten among them', async () => {
+    const store = new MemoryStore({ runsMax: 3 });
+    const told: number[][] = [];
+    const stop = store.subscribe(({ traceIds }) => told.push(traceIds.map((traceId) => Number(traceId.slice(-12)))));
+    await store.apply([post(1, 1), post(2, 1), post(3, 3)]);
+    await store.apply([]);
+    await store.apply([{ kind: 'patch', id: id(3), fields: { tags: ['a'] }, attachments: [] }]);
+    await store.apply([post(3, 4)]);
+    await store.apply([post(5, 5)]);
+    stop();
+    stop();
+    await store.apply([post(6, 6)]);
+    expect(told).toEqual([[1, 3], [3], [3, 4], [5, 1]]);
+  });
+
+  test('sees the change when it is told, and one that throws keeps nobody from anything', async () => {
+    const lines: string[] = [];
+    diagnostics.setLog((_, message) => lines.push(message));
+    onTestFinished(() => diagnostics.setLog('warn'));
+    const store = new MemoryStore();
+    let seen: Promise<unknown[]> | undefined;
+    store.subscribe(() => {
+      throw new Error('no');
+    });
+    store.subscribe(() => {
+      seen = store.runs({});
+    });
+    await store.apply([post(1, 1)]);
+    expect(await seen).toHaveLength(1);
+    expect(lines).toEqual(["a listener of the receiver's store failed: no"]);
+  });
+});

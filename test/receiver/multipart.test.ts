@@ -1,0 +1,147 @@
+import { Readable } from 'node:stream';
+import { FormDataEncoder } from 'form-data-encoder';
+import { FormData } from 'undici';
+import { describe, expect, test } from 'vitest';
+import { boundaryOf, PART_NAME_BYTES_MAX, PARTS_MAX, readParts } from '../../src/receiver/multipart.ts';
+import { BOUNDARY, multipart, part } from './wire.ts';
+
+const read = (body: Buffer) => readParts(body, BOUNDARY);
+const texts = async (body: Buffer) => (await read(body)).map(({ bytes }) => Buffer.from(bytes).toString());
+
+describe('readParts', () => {
+  test('gives name, headers and bytes of every part, in order', async () => {
+    const body = [
+      `--${BOUNDARY}\r\nContent-Disposition: form-data; name="post.1"\r\nContent-Type: application/json\r\n`,
+      `Content-Length: 2\r\n\r\n{}\r\n`,
+      `--${BOUNDARY}\r\ncontent-disposition: form-data; name=plain; filename="a b.txt"\r\n\r\nnot json\r\n`,
+      `--${BOUNDARY}--\r\n`,
+    ].join('');
+    const parts = await read(Buffer.from(body));
+    expect(parts.map((each) => ({ ...each, bytes: Buffer.from(each.bytes).toString() }))).toEqual([
+      { name: 'post.1', contentType: 'application/json', contentLength: '2', bytes: '{}' },
+      { name: 'plain', contentType: undefined, contentLength: undefined, bytes: 'not json' },
+    ]);
+  });
+
+  test('gives the bytes as they are, whatever charset, filename or line breaks they have', async () => {
+    const bytes = Buffer.from(Array.from({ length: 1024 }, (_, index) => index % 256));
+    const withCrlf = Buffer.from(`\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--\r\n`);
+    const parts = await read(
+      multipart(
+        part('a', bytes, ['Content-Type: text/plain; charset=utf-16le']),
+        part('b"; filename="b.bin', bytes, ['Content-Type: application/octet-stream']),
+        part('c', withCrlf),
+      ),
+    );
+    expect(parts.map((each) => Buffer.from(each.bytes))).toEqual([bytes, bytes, withCrlf]);
+    expect(parts[1]?.name).toBe('b');
+  });
+
+  test('gives empty parts too, at the start, in the middle and at the end', async () => {
+    const empty = Buffer.alloc(0);
+    expect(await texts(multipart(part('a', empty), part('b', 1), part('c', empty), part('d', empty)))).toEqual([
+      '',
+      '1',
+      '',
+      '',
+    ]);
+  });
+
+  test('reads what form-data-encoder writes, names with quotes and line breaks included', async () => {
+    const form = new FormData();
+    form.set('attachment.1.größe "a"\r\n.txt', new File(['grün'], 'x.txt', { type: 'text/plain' }));
+    const encoder = new FormDataEncoder(form, BOUNDARY);
+    const body = Buffer.concat(
+      await Readable.from(encoder.encode())
+        .map((chunk) => Buffer.from(chunk))
+        .toArray(),
+    );
+    const [only] = await read(body);
+    expect(only?.name).toBe('attachment.1.größe "a"\r\n.txt');
+    expect(Buffer.from(only?.bytes ?? []).toString()).toBe('grün');
+  });
+
+  test('passes over what stands before the first and after the last boundary', async () => {
+    const body = Buffer.concat([
+      Buffer.from('hello\r\n'),
+      multipart(part('a', 1)),
+      Buffer.from(`bye\r\n--${BOUNDARY}\r\n`),
+    ]);
+    expect(await texts(body)).toEqual(['1']);
+  });
+
+  test('refuses a body that is cut short, wherever it is cut', async () => {
+    const body = multipart(part('post.1', { a: 1 }), part('post.1.inputs', { b: 2 }));
+    const whole = body.length - '\r\n'.length;
+    for (let length = 0; length < whole; length += 1) {
+      await expect(read(body.subarray(0, length)), `cut at ${length}`).rejects.toMatchObject({ status: 400 });
+    }
+    expect(await texts(body.subarray(0, whole))).toHaveLength(2);
+    await expect(read(body.subarray(0, whole - 10))).rejects.toMatchObject({
+      detail: 'Unexpected end of multipart data in part 2, post.1.inputs',
+    });
+  });
+
+  test.each([
+    ['no Content-Disposition', Buffer.from(`--${BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{}\r\n`)],
+    ['no name', Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data\r\n\r\n{}\r\n`)],
+    [
+      'an attachment disposition',
+      Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: attachment; name="a"\r\n\r\n{}\r\n`),
+    ],
+    [
+      'a quote that is not closed',
+      Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="a\r\n\r\n{}\r\n`),
+    ],
+    ['no header at all', Buffer.from(`--${BOUNDARY}\r\n\r\n{}\r\n`)],
+    ['a header that does not end', Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="a"\r\n`)],
+  ])('refuses a part with %s, and says which part', async (_, second) => {
+    await expect(read(multipart(part('a', 1), second))).rejects.toMatchObject({
+      status: 400,
+      detail: 'Part 2 has no Content-Disposition of the form: form-data; name="…"',
+    });
+  });
+
+  test('refuses transfer encodings, which would leave the payload encoded', async () => {
+    const body = multipart(part('a', 1, ['Content-Transfer-Encoding: base64']));
+    await expect(read(body)).rejects.toMatchObject({ status: 400, detail: expect.stringContaining('"base64"') });
+  });
+
+  test('takes so many parts and no more', async () => {
+    const parts = (count: number) =>
+      multipart(...Array.from({ length: count }, (_, index) => part(`p${index}`, index)));
+    expect(await read(parts(PARTS_MAX - 1))).toHaveLength(PARTS_MAX - 1);
+    expect(await read(parts(PARTS_MAX))).toHaveLength(PARTS_MAX);
+    await expect(read(parts(PARTS_MAX + 1))).rejects.toMatchObject({ status: 413 });
+  });
+
+  test('takes names so long and no longer', async () => {
+    const named = (length: number) => read(multipart(part('n'.repeat(length), 1)));
+    expect(await named(PART_NAME_BYTES_MAX)).toHaveLength(1);
+    await expect(named(PART_NAME_BYTES_MAX + 1)).rejects.toMatchObject({ status: 400 });
+    await expect(named(20_000)).rejects.toMatchObject({ status: 400 });
+  });
+});
+
+describe('boundaryOf', () => {
+  test.each([
+    ['multipart/form-data; boundary=abc', 'abc'],
+    ['multipart/form-data;boundary="a b"', 'a b'],
+    ['Multipart/Form-Data; charset=utf-8; Boundary=abc; x=y', 'abc'],
+    [`multipart/form-data; boundary=${'b'.repeat(70)}`, 'b'.repeat(70)],
+  ])('reads %s', (header, boundary) => {
+    expect(boundaryOf(header)).toBe(boundary);
+  });
+
+  test.each([
+    [undefined, 415],
+    ['application/json', 415],
+    ['multipart/mixed; boundary=abc', 415],
+    ['multipart/form-data', 400],
+    ['multipart/form-data; boundary=', 400],
+    ['multipart/form-data; boundary=""', 400],
+    [`multipart/form-data; boundary=${'b'.repeat(71)}`, 400],
+  ])('refuses %s with %i', (header, status) => {
+    expect(() => boundaryOf(header)).toThrow(expect.objectContaining({ status }));
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import { createReceiver, MemoryStore, type ReceiverOptions } from '../../src/receiver.ts';
+import { CHILD, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
+
+describe('options', () => {
+  test.each<[Record<string, unknown>, string]>([
+    [{ port: '4777' }, 'Expected `port` to be a whole number from 0 to 65535, got "4777"'],
+    [{ port: -1 }, 'Expected `port` to be a whole number from 0 to 65535, got the number -1'],
+    [{ port: 65_536 }, 'Expected `port` to be a whole number from 0 to 65535, got the number 65536'],
+    [{ port: Number.NaN }, 'Expected `port` to be a whole number'],
+    [{ host: '0.0.0.0' }, 'Expected `host` to be a loopback address (127.0.0.1, ::1 or localhost)'],
+    [{ host: '192.168.1.2' }, 'got "192.168.1.2"'],
+    [{ host: '::' }, 'got "::"'],
+    [{ host: 'localhost.evil.example' }, 'got "localhost.evil.example"'],
+    [{ host: '127.1' }, 'got "127.1"'],
+    [{ host: '' }, 'got ""'],
+    [{ host: 1 }, 'got the number 1'],
+    [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
+    [{ store: {} }, 'Expected `store` to be a store with the methods apply, runs, trace, attachment, subscribe'],
+    [{ store: null }, 'got null'],
+    [{ prot: 4777 }, 'got `prot`'],
+  ])('%j is refused by name', async (options, message) => {
+    await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({
+      code: 'RUNSPAN_INVALID_OPTION',
+      message: expect.stringContaining(message),
+    });
+  });
+
+  test('what is undefined is as if it were not there', async () => {
+    const nothing = { host: undefined, port: undefined } as unknown as ReceiverOptions;
+    expect((await start(nothing)).url).toMatch(/^http:\/\/127\.0\.0\.1:/);
+  });
+});
+
+test('a store may be shared, and keeps the runs when the receiver has gone', async () => {
+  const store = new MemoryStore();
+  const receiver = await createReceiver({ store });
+  await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
+  await receiver.close();
+  expect(await (await start({ store })).runs()).toHaveLength(1);
+});
+
+test('runs and trace take ids in both spellings, and give copies', async () => {
+  const receiver = await start();
+  await sendParts(
+    receiver,
+    part(`post.${CHILD}`, makeChild()),
+    part(`post.${ROOT}`, makeRun({ inputs: { a: { b: 1 } } })),
+  );
+  const spellings = [ROOT, ROOT.replaceAll('-', ''), ROOT.toUpperCase()];
+  for (const traceId of spellings) {
+    expect((await receiver.trace(traceId)).map(({ id }) => id)).toEqual([ROOT, CHILD]);
+    expect(await receiver.runs({ traceId })).toHaveLength(2);
+  }
+  const [run] = await receiver.runs();
+  if (run !== undefined) Object.assign(run.inputs, { a: 'changed' });
+  expect((await receiver.runs())[0]?.inputs).toEqual({ a: { b: 1 } });
+  expect(await receiver.trace(CHILD)).toEqual([]);
+});

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { version } from '../../src/base/version.ts';
+import { call, END, makeRun, multipart, part, ROOT, sendJson, sendParts, start } from './wire.ts';
+
+describe('GET /info', () => {
+  test('tells clients to use multipart, in which batches, and not to compress', async () => {
+    const receiver = await start();
+    expect(await call(`${receiver.url}/info`, 'GET')).toMatchObject({
+      status: 200,
+      body: {
+        version,
+        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20_971_520 },
+        instance_flags: { gzip_body_enabled: false },
+      },
+    });
+  });
+});
+
+describe('paths', () => {
+  test.each(['/', '/run', '/runs/', '/runs/a/b', '/info/', '/api/v1', '/api/v2/info', '/v1/traces', '//runs'])(
+    '%s is not there',
+    async (path) => {
+      const receiver = await start();
+      const reply = await call(receiver.url + path, 'GET');
+      expect(reply).toMatchObject({ status: 404, body: { detail: expect.stringContaining('There is nothing at') } });
+    },
+  );
+
+  test.each<['GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE', string, string]>([
+    ['GET', '/runs', 'POST'],
+    ['PUT', '/runs', 'POST'],
+    ['GET', '/runs/multipart', 'POST'],
+    ['PATCH', '/runs/multipart', 'POST'],
+    ['PATCH', '/runs/batch', 'POST'],
+    ['POST', `/runs/${ROOT}`, 'PATCH'],
+    ['DELETE', `/api/v1/runs/${ROOT}`, 'PATCH'],
+    ['POST', '/info', 'GET'],
+  ])('%s %s is answered with what is allowed', async (method, path, allow) => {
+    const receiver = await start();
+    const reply = await call(receiver.url + path, method, method === 'GET' ? undefined : '{}');
+    expect(reply).toMatchObject({ status: 405, headers: { allow }, body: { detail: expect.stringContaining(allow) } });
+  });
+
+  test('all of them are there below /api/v1 as well, and with a query', async () => {
+    const receiver = await start();
+    expect((await call(`${receiver.url}/api/v1/info?a=b`, 'GET')).status).toBe(200);
+    expect((await sendJson(receiver, 'POST', '/api/v1/runs', { ...makeRun(), inputs: {} })).status).toBe(202);
+    expect((await sendJson(receiver, 'PATCH', `/api/v1/runs/${ROOT}`, { end_time: END })).status).toBe(202);
+    expect((await receiver.runs())[0]?.end_time).toBe(END);
+  });
+
+  test('a batch of JSON is not there in strict mode', async () => {
+    const receiver = await start({ strict: true });
+    expect((await sendJson(receiver, 'POST', '/runs/batch', { post: [] })).status).toBe(404);
+  });
+});
+
+describe('content types', () => {
+  test.each([
+    ['/runs/multipart', 'application/json'],
+    ['/runs/multipart', 'application/x-www-form-urlencoded'],
+    ['/runs', 'text/plain'],
+    ['/runs', 'application/jsonp'],
+    ['/runs/batch', 'multipart/form-data; boundary=x'],
+  ])('%s does not take %s', async (path, type) => {
+    const receiver = await start();
+    const reply = await call(receiver.url + path, 'POST', '{}', { 'content-type': type });
+    expect(reply).toMatchObject({ status: 415, body: { detail: expect.stringContaining(JSON.stringify(type)) } });
+  });
+
+  test('a body without a type is not taken', async () => {
+    const receiver = await start();
+    expect((await call(`${receiver.url}/runs`, 'POST', '{}')).status).toBe(415);
+    expect((await call(`${receiver.url}/runs/multipart`, 'POST', multipart(part('a', 1)))).status).toBe(415);
+  });
+
+  test('a charset does not matter', async () => {
+    const receiver = await start();
+    const body = JSON.stringify({ ...makeRun({ name: 'grün' }), inputs: {} });
+    const headers = { 'content-type': 'Application/JSON; charset=utf-8' };
+    expect((await call(`${receiver.url}/runs`, 'POST', body, headers)).status).toBe(202);
+    expect(await receiver.runs({ name: 'grün' })).toHaveLength(1);
+  });
+});
+
+test('one connection serves many requests, refused ones with a body among them', async () => {
+  const receiver = await start();
+  for (let round = 0; round < 3; round += 1) {
+    expect((await sendJson(receiver, 'POST', '/nowhere', 'x'.repeat(200_000))).status).toBe(404);
+    expect((await sendParts(receiver, part(`post.${ROOT}`, makeRun()))).status).toBe(202);
+  }
+});

@@ -1,0 +1,82 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Received {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+export interface IngestServer {
+  readonly url: string;
+  /** Every request so far, `GET /info` left out. */
+  readonly received: readonly Received[];
+  /** Resolves when `count` requests have come. */
+  arrived(count: number): Promise<void>;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** `hold` never answers; the connection stays open until the server closes. */
+export type Reply = Answer | 'hold';
+
+/** A service on a free port that answers ingestion as it is told; by default it accepts everything and has no `/info`. */
+export async function ingestServer(
+  reply: (request: Received, index: number) => Reply | Promise<Reply> = () => ({ status: 202 }),
+  info: Answer = { status: 404 },
+): Promise<IngestServer> {
+  const received: Received[] = [];
+  const waiting: { count: number; resolve: () => void }[] = [];
+  const server: Server = createServer(async (message, response) => {
+    const request = await read(message);
+    if (request.path.endsWith('/info')) return answer(info);
+    received.push(request);
+    const index = received.length - 1;
+    for (const { count, resolve } of waiting) if (received.length >= count) resolve();
+    const given = await reply(request, index);
+    if (given !== 'hold') answer(given);
+
+    function answer({ status, headers = {}, body = '{}' }: Answer): void {
+      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = async (): Promise<void> => {
+    if (!server.listening) return;
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    arrived: (count) =>
+      received.length >= count
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            waiting.push({ count, resolve });
+          }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function read(message: IncomingMessage): Promise<Received> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk);
+  return {
+    method: message.method ?? '',
+    path: message.url ?? '',
+    headers: message.headers,
+    body: Buffer.concat(chunks),
+  };
+}

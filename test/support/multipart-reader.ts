@@ -1,0 +1,62 @@
+import type { Received } from './ingest-server.ts';
+
+export interface Part {
+  readonly name: string;
+  readonly filename: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/**
+ * Reads a multipart body by hand, and strictly: each part is as long as its own Content-Length says, the delimiter
+ * follows at once, and nothing comes after the last one (RFC 7578, RFC 2046 5.1).
+ */
+export function readParts({ headers, body }: Pick<Received, 'headers' | 'body'>): Part[] {
+  const boundary = /^multipart\/form-data; boundary=([\w-]+)$/.exec(headers['content-type'] ?? '')?.[1];
+  if (boundary === undefined) throw new Error(`no boundary in ${headers['content-type']}`);
+  const parts: Part[] = [];
+  let at = 0;
+  const expect = (text: string): void => {
+    const found = body.subarray(at, at + text.length).toString('latin1');
+    if (found !== text) throw new Error(`expected ${JSON.stringify(text)} at byte ${at}, found ${JSON.stringify(found)}`);
+    at += text.length;
+  };
+  for (;;) {
+    expect(`--${boundary}`);
+    if (body.subarray(at, at + 2).toString('latin1') === '--') break;
+    expect('\r\n');
+    const end = body.indexOf('\r\n\r\n', at);
+    if (end < 0) throw new Error(`no end of headers after byte ${at}`);
+    const partHeaders = readHeaders(body.subarray(at, end).toString('utf8'));
+    at = end + 4;
+    const length = Number(partHeaders['content-length']);
+    const disposition = partHeaders['content-disposition'] ?? '';
+    parts.push({
+      name: /; name="([^"]*)"/.exec(disposition)?.[1] ?? '',
+      filename: /; filename="([^"]*)"/.exec(disposition)?.[1],
+      headers: partHeaders,
+      body: body.subarray(at, at + length),
+    });
+    at += length;
+    expect('\r\n');
+  }
+  expect('--');
+  const rest = body.subarray(at).toString('latin1');
+  if (!/^(\r\n){0,2}$/.test(rest)) throw new Error(`${rest.length} bytes after the last delimiter`);
+  return parts;
+}
+
+/** The runs of a body: what each part holds, by part name. */
+export function readJsonParts(request: Pick<Received, 'headers' | 'body'>): Map<string, Record<string, unknown>> {
+  return new Map(readParts(request).map((part) => [part.name, JSON.parse(part.body.toString('utf8'))]));
+}
+
+function readHeaders(block: string): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const line of block.split('\r\n')) {
+    const colon = line.indexOf(':');
+    if (colon < 1) throw new Error(`malformed header line ${JSON.stringify(line)}`);
+    headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
+  }
+  return headers;
+}
