@@ -58,7 +58,8 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   if (telling) return;
   telling = true;
   try {
-    if (typeof log === 'function') log(level, message);
+    // An async function is a log function too; its rejection would otherwise end the process.
+    if (typeof log === 'function') Promise.resolve(log(level, message)).catch(() => {});
     else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
   } catch {
     // There is nobody left to tell.

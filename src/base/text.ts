@@ -17,7 +17,7 @@ export function safeText(value: unknown): string {
 export function messageOf(thrown: unknown): string {
   let message: unknown;
   try {
-    const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown;
+    const error = thrown instanceof AggregateError && thrown.errors.length > 0 ? thrown.errors[0] : thrown;
     message = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code || error.name : error;
   } catch {
     message = '[an error that cannot be read]';

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
@@ -70,6 +71,8 @@ export class Exporter implements RunSink {
     this.capture = parts.capture;
     this.#limits = parts.limits;
     this.#stats = parts.stats;
+    // Each request in flight listens to it.
+    setMaxListeners(0, this.#abort.signal);
     this.#open = new OpenRuns({
       runsMax: parts.limits.openRuns,
       ageMaxMs: parts.limits.openRunAgeMs,

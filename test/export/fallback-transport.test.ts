@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FallbackTransport } from '../../src/export/fallback-transport.ts';
-import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
+import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
+import { settled } from '../support/settled.ts';
 
-const signal = new AbortController().signal;
 const unsupported: Outcome = { kind: 'unsupported', detail: 'status 404' };
 const accepted: Outcome = { kind: 'accepted' };
 const TEN_MINUTES_MS = 600_000;
@@ -16,11 +16,7 @@ const counted = (outcome: () => Outcome): Transport & { requests: number } => ({
   },
 });
 
-async function send(transport: Transport): Promise<Settlement[]> {
-  const all: Settlement[] = [];
-  for await (const settlement of transport.send([makeItem()], signal)) all.push(settlement);
-  return all;
-}
+const send = (transport: Transport) => settled(transport, [makeItem()]);
 
 describe('FallbackTransport', () => {
   it('stays with the first transport while that is supported', async () => {

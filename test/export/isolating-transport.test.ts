@@ -4,8 +4,8 @@ import type { Item } from '../../src/export/delivery.ts';
 import { IsolatingTransport } from '../../src/export/isolating-transport.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
+import { settled } from '../support/settled.ts';
 
-const signal = new AbortController().signal;
 const accepted: Outcome = { kind: 'accepted' };
 
 /** A service that takes one decision for each request. */
@@ -19,11 +19,7 @@ function service(decide: (items: readonly Item[]) => Outcome): Transport & { req
   };
 }
 
-async function settled(transport: Transport, items: readonly Item[]): Promise<Settlement[]> {
-  const all: Settlement[] = [];
-  for await (const settlement of new IsolatingTransport(transport).send(items, signal)) all.push(settlement);
-  return all;
-}
+const isolated = (transport: Transport, items: readonly Item[]) => settled(new IsolatingTransport(transport), items);
 
 const itemsOf = (settlements: readonly Settlement[], kind: Outcome['kind']): Item[] =>
   settlements.filter(({ outcome }) => outcome.kind === kind).flatMap(({ items }) => items);
@@ -34,7 +30,7 @@ describe('IsolatingTransport', () => {
       fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), async (isBad) => {
         const items = isBad.map(() => makeItem());
         const bad = new Set(items.filter((_, at) => isBad[at]));
-        const settlements = await settled(
+        const settlements = await isolated(
           service((batch) => (batch.some((item) => bad.has(item)) ? { kind: 'invalid', detail: '422' } : accepted)),
           items,
         );
@@ -50,7 +46,7 @@ describe('IsolatingTransport', () => {
     const items = Array.from({ length: 64 }, () => makeItem());
     const poison = items[37] as Item;
     const inner = service((batch) => (batch.includes(poison) ? { kind: 'invalid', detail: '400' } : accepted));
-    const settlements = await settled(inner, items);
+    const settlements = await isolated(inner, items);
 
     expect(inner.requests).toBe(13);
     expect(settlements.find(({ items: group }) => group.includes(poison))?.outcome).toEqual({
@@ -62,7 +58,7 @@ describe('IsolatingTransport', () => {
 
   it('halves what is too large together until it fits', async () => {
     const items = Array.from({ length: 5 }, () => makeItem());
-    const settlements = await settled(
+    const settlements = await isolated(
       service((batch) => (batch.length > 2 ? { kind: 'too_large', detail: '413' } : accepted)),
       items,
     );
@@ -73,7 +69,7 @@ describe('IsolatingTransport', () => {
 
   it('sends a single run that is too large once more without its payloads', async () => {
     const item = makeItem();
-    const settlements = await settled(
+    const settlements = await isolated(
       service(([only]) => (only?.isStripped === true ? accepted : { kind: 'too_large', detail: '413' })),
       [item],
     );
@@ -82,7 +78,7 @@ describe('IsolatingTransport', () => {
   });
 
   it('drops a run that is too large even so', async () => {
-    const settlements = await settled(
+    const settlements = await isolated(
       service(() => ({ kind: 'too_large', detail: '413' })),
       [makeItem()],
     );

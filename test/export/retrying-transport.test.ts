@@ -3,8 +3,9 @@ import { diagnostics } from '../../src/base/diagnostics.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport } from '../../src/export/retrying-transport.ts';
-import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
+import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
+import { settled } from '../support/settled.ts';
 
 const accepted: Outcome = { kind: 'accepted' };
 const failed: Outcome = { kind: 'failed', detail: 'status 503' };
@@ -36,12 +37,6 @@ function retrying(outcomes: readonly Outcome[], pace?: Pace) {
   return { transport, waits, sent, time };
 }
 
-async function settled(transport: Transport, items: readonly Item[] = [makeItem()], signal = new AbortController().signal) {
-  const all: Settlement[] = [];
-  for await (const settlement of transport.send(items, signal)) all.push(settlement);
-  return all;
-}
-
 describe('RetryingTransport', () => {
   afterEach(() => diagnostics.setLog('warn'));
 
@@ -49,7 +44,7 @@ describe('RetryingTransport', () => {
     diagnostics.setLog('silent');
     const { transport, waits, sent } = retrying([failed, failed, failed, failed, failed, accepted]);
 
-    expect((await settled(transport)).map(({ outcome }) => outcome)).toEqual([accepted]);
+    expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome)).toEqual([accepted]);
     expect(waits).toEqual([500, 1_000, 2_000, 4_000, 4_000]);
     expect(sent).toHaveLength(6);
   });
@@ -87,7 +82,7 @@ describe('RetryingTransport', () => {
     const { transport, time } = retrying([failed, accepted]);
     time.nowMs = ageMs;
 
-    expect((await settled(transport)).map(({ outcome }) => outcome.kind)).toEqual([kind]);
+    expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome.kind)).toEqual([kind]);
   });
 
   it('does not count time that the service asked to wait towards the age', async () => {
@@ -99,7 +94,7 @@ describe('RetryingTransport', () => {
     time.nowMs = 60_000;
     own.nowMs = 60_000;
 
-    expect((await settled(transport)).map(({ outcome }) => outcome.kind)).toEqual(['accepted']);
+    expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome.kind)).toEqual(['accepted']);
   });
 
   it('pauses the endpoint for as long as the service asks', async () => {
@@ -132,8 +127,8 @@ describe('RetryingTransport', () => {
     const lines: string[] = [];
     diagnostics.setLog((level, message) => lines.push(`${level}: ${message}`));
     const { transport } = retrying([failed, failed, failed, accepted]);
-    await settled(transport);
-    await settled(transport);
+    await settled(transport, [makeItem()]);
+    await settled(transport, [makeItem()]);
 
     expect(lines).toEqual([
       'warn: delivery to http://service failed: status 503; the runs are kept and sent again',

@@ -18,7 +18,8 @@ export function readParts({ headers, body }: Pick<Received, 'headers' | 'body'>)
   let at = 0;
   const expect = (text: string): void => {
     const found = body.subarray(at, at + text.length).toString('latin1');
-    if (found !== text) throw new Error(`expected ${JSON.stringify(text)} at byte ${at}, found ${JSON.stringify(found)}`);
+    if (found !== text)
+      throw new Error(`expected ${JSON.stringify(text)} at byte ${at}, found ${JSON.stringify(found)}`);
     at += text.length;
   };
   for (;;) {

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { heldBytes, releasePosted, takeItem } from '../../src/export/delivery.ts';
+import { ended, makeDelivery, makeItem, makeRun } from '../support/encoded-run.ts';
+
+const RECORD_BYTES = 1_024;
+
+describe('takeItem', () => {
+  it.each([
+    ['started', 'post', false, 'posting'],
+    ['whole', 'post', true, 'finishing'],
+    ['patch', 'patch', true, 'finishing'],
+  ] as const)('takes what waits as %s for a %s (with the end: %s), which is then %s', (stage, op, isEnded, next) => {
+    const delivery = makeDelivery({ stage });
+
+    expect(takeItem(delivery)).toMatchObject({ op, isEnded, delivery });
+    expect(delivery.stage).toBe(next);
+  });
+
+  it('leaves outputs and events out while the run is open', () => {
+    const item = makeItem(makeRun({ inputs: '{"q":1}', outputs: '{"a":1}', events: '[{}]' }), 'started');
+
+    expect(item).toMatchObject({ inputs: '{"q":1}', outputs: undefined, events: undefined });
+  });
+});
+
+describe('releasePosted', () => {
+  it('lets go of the inputs that were sent, and keeps those that have been set since', () => {
+    const [same, changed] = [makeRun({ inputs: '{"q":1}' }), makeRun({ inputs: '{"q":1}' })];
+    const items = [makeItem(same, 'started'), makeItem(changed, 'started')];
+    changed.inputs = '{"q":2}';
+    for (const item of items) releasePosted(item);
+
+    expect([same.inputs, changed.inputs]).toEqual([undefined, '{"q":2}']);
+  });
+});
+
+describe('heldBytes', () => {
+  it('counts payloads in bytes of UTF-8, the error, attachments, and the frame', () => {
+    const attachments = [{ name: 'a', bytes: new Uint8Array(50), mimeType: 'image/png' }];
+    const run = ended(makeRun({ inputs: '"€"', outputs: '"ab"', events: '[]', attachments }), { error: 'Error' });
+
+    expect(heldBytes(makeRun())).toBe(RECORD_BYTES);
+    expect(heldBytes(run)).toBe(RECORD_BYTES + 5 + 4 + 2 + 5 + 50);
+  });
+});

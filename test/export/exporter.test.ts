@@ -1,0 +1,402 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import type { Exporter } from '../../src/export/exporter.ts';
+import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import { ended, makeRun } from '../support/encoded-run.ts';
+import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+
+const text = (length: number) => JSON.stringify('x'.repeat(length - 2));
+const RECORD_BYTES = 1_024;
+
+function begin(exporter: Exporter, fields: Partial<EncodedRun> = {}, parent?: EncodedRun): EncodedRun {
+  const run = makeRun(fields, parent);
+  exporter.start(run);
+  return run;
+}
+
+function whole(exporter: Exporter, fields: Partial<EncodedRun> = {}): EncodedRun {
+  const run = begin(exporter, fields);
+  exporter.end(ended(run));
+  return run;
+}
+
+beforeEach(() => diagnostics.setLog('silent'));
+afterEach(() => diagnostics.setLog('warn'));
+
+describe('Exporter: what travels', () => {
+  it('sends a run that ended before its start was sent as one post', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = whole(exporter);
+    const flushed = exporter.flush();
+    const items = await transport.finish(0);
+
+    expect(items.map(({ op, isEnded, delivery }) => [op, isEnded, delivery.run])).toEqual([['post', true, run]]);
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
+  it('sends post and patch apart when the end comes after the post', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter, { inputs: '{"q":1}' });
+    const first = exporter.flush();
+    const [post] = await transport.finish(0);
+    await first;
+    exporter.end(ended(run, { outputs: '{"a":1}' }));
+    const second = exporter.flush();
+    const [patch] = await transport.finish(1);
+    await second;
+
+    expect(post).toMatchObject({ op: 'post', isEnded: false, inputs: '{"q":1}' });
+    expect(patch).toMatchObject({ op: 'patch', isEnded: true, inputs: undefined, outputs: '{"a":1}' });
+  });
+
+  it('sends inputs again with the patch when they were changed after the post', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter, { inputs: '{"q":1}' });
+    void exporter.flush();
+    await transport.finish(0);
+    exporter.end(ended(run, { inputs: '{"q":2}' }));
+    void exporter.flush();
+
+    expect((await transport.finish(1))[0]).toMatchObject({ op: 'patch', inputs: '{"q":2}' });
+  });
+
+  it('sends with the patch only the attachments that the post did not carry', async () => {
+    const attachment = (name: string) => ({ name, bytes: Buffer.from(name), mimeType: 'text/plain' });
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter, { attachments: [attachment('early')] });
+    void exporter.flush();
+    const [post] = await transport.finish(0);
+    run.attachments?.push(attachment('late'));
+    exporter.end(ended(run));
+    void exporter.flush();
+    const [patch] = await transport.finish(1);
+
+    expect([post, patch].map((item) => item?.attachments.map(({ name }) => name))).toEqual([['early'], ['late']]);
+  });
+
+  it('holds a patch while the post of its run is under way, and lets others pass', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    const post = await transport.sending(0);
+    exporter.end(ended(run));
+    const other = whole(exporter);
+    void exporter.flush();
+    await transport.finish(1);
+
+    expect(transport.sendings.map(({ items }) => items.map(({ delivery }) => delivery.run))).toEqual([[run], [other]]);
+    expect(exporter.stats()).toMatchObject({ queued: 1, sent: 1, open: 0 });
+    post.settle({ kind: 'accepted' });
+    post.end();
+    expect((await transport.finish(2))[0]).toMatchObject({ op: 'patch', delivery: { run } });
+    expect(exporter.stats()).toMatchObject({ queued: 0, sent: 2 });
+  });
+
+  it('gives up the patch with the post', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    await transport.sending(0);
+    exporter.end(ended(run));
+    await transport.finish(0, { kind: 'dropped', reason: 'rejected', detail: '422' });
+
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+    expect(transport.sendings).toHaveLength(1);
+    expect(exporter.stats()).toMatchObject({ created: 1, dropped: 1, droppedByReason: { rejected: 1 } });
+  });
+
+  it('counts a run whose post was given up while it was open once, and ignores its end', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    await transport.finish(0, { kind: 'dropped', reason: 'rejected', detail: '422' });
+    exporter.end(ended(run));
+
+    expect(exporter.stats()).toMatchObject({ created: 1, open: 0, dropped: 1 });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+});
+
+describe('Exporter: when it sends', () => {
+  it.each([
+    [2, 0],
+    [3, 1],
+    [4, 1],
+  ])('has, of batches of 3 runs, after %i ended ones sent %i', async (count, batches) => {
+    const { exporter, transport } = makeExporter({ batchRuns: 3 });
+    for (let n = 0; n < count; n++) whole(exporter);
+    await turns();
+
+    expect(transport.sendings).toHaveLength(batches);
+  });
+
+  it('does not fill a batch with runs whose end may still come', async () => {
+    const { exporter, transport } = makeExporter({ batchRuns: 2 });
+    for (let n = 0; n < 5; n++) begin(exporter);
+    await turns();
+
+    expect(transport.sendings).toHaveLength(0);
+  });
+
+  it.each([
+    [-1, 0],
+    [0, 1],
+    [1, 1],
+  ])('with %i bytes over a batch has sent %i', async (over, batches) => {
+    const { exporter, transport } = makeExporter({ batchBytes: 10_000 });
+    whole(exporter, { inputs: text(10_000 - RECORD_BYTES + over) });
+    await turns();
+
+    expect(transport.sendings).toHaveLength(batches);
+  });
+
+  it('sends what waits when the first of it has lingered', async () => {
+    const { exporter, transport } = makeExporter({ lingerMs: 1 });
+    const runs = [begin(exporter), whole(exporter)];
+    const { items } = await transport.sending(0);
+
+    expect(items.map(({ delivery }) => delivery.run)).toEqual(runs);
+  });
+
+  it('has no more requests under way than it may', async () => {
+    const { exporter, transport } = makeExporter({ batchRuns: 1, requestsInFlight: 2 });
+    for (let n = 0; n < 5; n++) whole(exporter);
+    await turns(8);
+    expect(transport.sendings).toHaveLength(2);
+    await transport.finish(0);
+
+    expect(transport.sendings).toHaveLength(3);
+  });
+
+  it('lays batches outside of the call path', () => {
+    const { exporter, transport } = makeExporter({ batchRuns: 1 });
+    whole(exporter);
+
+    expect(transport.sendings).toHaveLength(0);
+  });
+});
+
+describe('Exporter: bounds', () => {
+  it.each([
+    [2, 0],
+    [3, 0],
+    [4, 1],
+  ])('of %i new traces at a limit of 3 runs refuses %i', (count, refused) => {
+    const { exporter } = makeExporter({ queueRuns: 3 });
+    for (let n = 0; n < count; n++) whole(exporter);
+
+    expect(exporter.stats()).toMatchObject({ created: count, dropped: refused, queued: count - refused });
+  });
+
+  it('refuses a trace whole', () => {
+    const { exporter } = makeExporter({ queueRuns: 1 });
+    whole(exporter);
+    const refusedRoot = makeRun();
+    expect(exporter.start(refusedRoot)).toBe(false);
+    expect(exporter.start(makeRun({ refused: true }, refusedRoot))).toBe(false);
+
+    expect(exporter.stats().droppedByReason.queue_full).toBe(2);
+  });
+
+  it.each([
+    [4, true],
+    [5, false],
+  ])('with %i runs waiting at a limit of 4 takes one more of an accepted trace: %s', (waiting, isTaken) => {
+    const { exporter } = makeExporter({ queueRuns: 4 });
+    const root = begin(exporter);
+    for (let n = 1; n < waiting; n++) begin(exporter, {}, root);
+
+    expect(exporter.start(makeRun({}, root))).toBe(isTaken);
+  });
+
+  it.each([
+    [-1, true],
+    [0, false],
+    [1, false],
+  ])('with %i bytes over its limit takes a new trace: %s', (over, isTaken) => {
+    const { exporter } = makeExporter({ queueBytes: 50_000 });
+    begin(exporter, { inputs: text(50_000 - RECORD_BYTES + over) });
+
+    expect(exporter.start(makeRun())).toBe(isTaken);
+  });
+
+  it.each([
+    [-1, '{"a":1}'],
+    [0, '{"runspan":"left out: the queue was full"}'],
+  ])('with %i bytes over 1.25 times its limit keeps of an end the outputs %s', async (over, outputs) => {
+    const { exporter, transport } = makeExporter({ queueBytes: 40_000 });
+    const run = begin(exporter, { inputs: text(50_000 - RECORD_BYTES + over) });
+    exporter.end(ended(run, { outputs: '{"a":1}' }));
+    void exporter.flush();
+
+    expect((await transport.finish(0))[0]?.outputs).toBe(outputs);
+  });
+
+  it('takes new traces again when what waited has been delivered', async () => {
+    const { exporter, transport } = makeExporter({ queueRuns: 1 });
+    whole(exporter);
+    void exporter.flush();
+    await transport.finish(0);
+
+    expect(exporter.start(makeRun())).toBe(true);
+  });
+
+  it('tells of each run that it drops, and is not hurt by a callback that throws', () => {
+    const told: unknown[] = [];
+    const { exporter } = makeExporter({ queueRuns: 1 }, (reason, run) => {
+      told.push([reason, run]);
+      throw new Error('mine');
+    });
+    whole(exporter);
+    const run = whole(exporter);
+
+    expect(told).toEqual([['queue_full', { id: run.id, traceId: run.traceId, name: run.name }]]);
+  });
+
+  it('sends the oldest open run as incomplete when there are too many', async () => {
+    const { exporter, transport } = makeExporter({ openRuns: 2 });
+    const [oldest] = [begin(exporter), begin(exporter)];
+    expect(exporter.stats()).toMatchObject({ open: 2, queued: 0 });
+    begin(exporter);
+    expect(exporter.stats()).toMatchObject({ open: 2, queued: 1 });
+    void exporter.flush();
+    const items = await transport.finish(0);
+
+    const incomplete = items.find(({ delivery }) => delivery.run === oldest);
+    expect(incomplete?.isEnded).toBe(true);
+    expect(oldest?.error).toMatch(/^Incomplete: /);
+    expect(oldest?.endTime).toMatch(/^\d{4}-.*Z$/);
+  });
+});
+
+describe('Exporter: flush and close', () => {
+  it('flushes at once when there is nothing to wait for', async () => {
+    expect(await makeExporter().exporter.flush()).toEqual({ ok: true, pending: 0 });
+  });
+
+  it('does not wait for open runs, but for their posts', async () => {
+    const { exporter, transport } = makeExporter();
+    begin(exporter);
+    const flushed = exporter.flush();
+    await transport.finish(0);
+
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ open: 1 });
+  });
+
+  it('does not wait for what is recorded after the call', async () => {
+    const { exporter, transport } = makeExporter({ requestsInFlight: 1 });
+    whole(exporter);
+    const flushed = exporter.flush();
+    await transport.sending(0);
+    whole(exporter);
+    await transport.finish(0);
+
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ sent: 1, queued: 1, dropped: 0 });
+  });
+
+  it('says how many runs are left when its time is over, and loses none of them', async () => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter);
+    whole(exporter);
+    expect(await exporter.flush({ timeoutMs: 1 })).toEqual({ ok: false, pending: 2 });
+    await transport.finish(0);
+
+    expect(exporter.stats()).toMatchObject({ sent: 2, dropped: 0 });
+  });
+
+  it.each([Number.NaN, -1])('takes %d for no limit at all', async (timeoutMs) => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter);
+    const flushed = exporter.flush({ timeoutMs });
+    await transport.finish(0);
+
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+  });
+
+  it('returns early when the service has asked for a longer pause', async () => {
+    const { exporter, pace } = makeExporter();
+    whole(exporter);
+    pace.pause(1_000_000);
+
+    expect(await exporter.flush({ timeoutMs: 500_000 })).toEqual({ ok: false, pending: 1 });
+  });
+
+  it('serves a hundred flushes at once', async () => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter);
+    const flushes = Promise.all(Array.from({ length: 100 }, () => exporter.flush()));
+    await transport.finish(0);
+
+    expect((await flushes).every(({ ok }) => ok)).toBe(true);
+    expect(transport.sendings).toHaveLength(1);
+  });
+
+  it('delivers what it has before it closes, once however often it is asked', async () => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter);
+    const [first, second] = [exporter.close(), exporter.close()];
+    await transport.finish(0);
+
+    expect(first).toBe(second);
+    expect(await first).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+
+  it('gives up what it cannot deliver in time when it closes: waiting, under way, and held', async () => {
+    const { exporter, transport } = makeExporter({ requestsInFlight: 1 });
+    const held = begin(exporter);
+    void exporter.flush();
+    await transport.sending(0);
+    exporter.end(ended(held));
+    whole(exporter);
+    begin(exporter);
+
+    expect(await exporter.close({ timeoutMs: 1 })).toEqual({ ok: false, pending: 3 });
+    expect(exporter.stats()).toMatchObject({ created: 3, dropped: 3, droppedByReason: { closed: 3 } });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  it('takes the ends of its runs while it closes, and no new runs', async () => {
+    const { exporter, transport } = makeExporter({ requestsInFlight: 1 });
+    const [open] = [begin(exporter), whole(exporter)];
+    const closing = exporter.close();
+    await transport.sending(0);
+    exporter.end(ended(open as EncodedRun));
+    expect(exporter.start(makeRun())).toBe(false);
+    await transport.finish(0);
+    await closing;
+
+    expect(exporter.stats()).toMatchObject({ created: 3, sent: 1, droppedByReason: { closed: 2 } });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  it('counts runs and ends that come after it has closed as dropped', async () => {
+    const { exporter, transport } = makeExporter();
+    const open = begin(exporter);
+    void exporter.flush();
+    await transport.finish(0);
+    await exporter.close();
+    exporter.end(ended(open));
+    begin(exporter);
+
+    expect(exporter.stats()).toMatchObject({ created: 2, open: 0, dropped: 2, droppedByReason: { closed: 2 } });
+  });
+
+  it('closes by itself, once retired, when its runs are finished and delivered', async () => {
+    const { exporter, transport } = makeExporter({ lingerMs: 1 });
+    const open = begin(exporter);
+    exporter.retire();
+    await transport.finish(0);
+    const child = begin(exporter, {}, open);
+    exporter.end(ended(child));
+    exporter.end(ended(open));
+    await transport.finish(1);
+    await turns();
+
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 2 });
+    expect(exporter.start(makeRun())).toBe(false);
+  });
+});

@@ -1,0 +1,85 @@
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { noStats } from '../../src/export/ledger.ts';
+import { MultipartTransport } from '../../src/export/multipart-transport.ts';
+import { ServiceInfo } from '../../src/export/service-info.ts';
+import { makeItem } from '../support/encoded-run.ts';
+import { clientOf } from '../support/http-client.ts';
+import { ingestServer, type Received } from '../support/ingest-server.ts';
+import { readParts } from '../support/multipart-reader.ts';
+import { kindsOf, settled } from '../support/settled.ts';
+
+async function multipart(url: string) {
+  const client = clientOf(url, 2_000);
+  const info = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
+  await info.ask();
+  return new MultipartTransport(client, info, noStats().requests);
+}
+
+const takesGzip = { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' };
+
+describe('MultipartTransport', () => {
+  it('sends a batch as one request with its length', async () => {
+    await using server = await ingestServer();
+    const items = [makeItem(), makeItem()];
+    const settlements = await settled(await multipart(server.url), items);
+    const [request] = server.received;
+
+    expect(settlements).toEqual([{ items, outcome: { kind: 'accepted' } }]);
+    expect(`${request?.method} ${request?.path}`).toBe('POST /runs/multipart');
+    expect(request?.headers['content-length']).toBe(String(request?.body.length));
+    expect(readParts(request as Received)).toHaveLength(2);
+  });
+
+  it('uses another boundary for each request', async () => {
+    await using server = await ingestServer();
+    const transport = await multipart(server.url);
+    await settled(transport, [makeItem()]);
+    await settled(transport, [makeItem()]);
+
+    expect(new Set(server.received.map(({ headers }) => headers['content-type'])).size).toBe(2);
+  });
+
+  it('compresses when the service says that it takes gzip', async () => {
+    await using server = await ingestServer(() => ({ status: 202 }), takesGzip);
+    await settled(await multipart(server.url), [makeItem()]);
+    const request = server.received[0] as Received;
+
+    expect(request.headers['content-encoding']).toBe('gzip');
+    expect(readParts({ headers: request.headers, body: gunzipSync(request.body) })).toHaveLength(1);
+  });
+
+  it('sends the same batch plain, and all later ones, when gzip is answered with 415', async () => {
+    await using server = await ingestServer(
+      ({ headers }) => ({ status: headers['content-encoding'] === 'gzip' ? 415 : 202 }),
+      takesGzip,
+    );
+    const transport = await multipart(server.url);
+
+    expect(kindsOf(await settled(transport, [makeItem()]))).toEqual(['accepted']);
+    await settled(transport, [makeItem()]);
+    expect(server.received.map(({ headers }) => headers['content-encoding'])).toEqual(['gzip', undefined, undefined]);
+  });
+
+  it('does not ask a service that says it has no multipart ingestion', async () => {
+    const info = { status: 200, body: '{"batch_ingest_config":{"use_multipart_endpoint":false}}' };
+    await using server = await ingestServer(() => ({ status: 202 }), info);
+
+    expect(kindsOf(await settled(await multipart(server.url), [makeItem()]))).toEqual(['unsupported']);
+    expect(server.received).toHaveLength(0);
+  });
+
+  it('reports a service that hangs as failed when its deadline is over', async () => {
+    await using server = await ingestServer(() => 'hold');
+    const client = clientOf(server.url, 50);
+    const transport = new MultipartTransport(
+      client,
+      new ServiceInfo(client, { runs: 1, bytes: 1_000_000 }),
+      noStats().requests,
+    );
+
+    expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome)).toEqual([
+      { kind: 'failed', detail: 'no answer within 50 ms' },
+    ]);
+  });
+});

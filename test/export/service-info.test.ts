@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { ServiceInfo } from '../../src/export/service-info.ts';
+import { clientOf } from '../support/http-client.ts';
+import { type Answer, ingestServer } from '../support/ingest-server.ts';
+
+const defaults = { runs: 100, bytes: 20_971_520 };
+
+async function asked(answer: Answer): Promise<ServiceInfo> {
+  await using server = await ingestServer(() => ({ status: 202 }), answer);
+  const info = new ServiceInfo(clientOf(server.url), defaults);
+  await info.ask();
+  return info;
+}
+
+const ok = (body: unknown): Answer => ({ status: 200, body: JSON.stringify(body) });
+const limits = (size_limit: unknown, size_limit_bytes: unknown) =>
+  ok({ batch_ingest_config: { size_limit, size_limit_bytes } });
+
+describe('ServiceInfo', () => {
+  it('takes the limits that the service gives', async () => {
+    expect((await asked(limits(25, 1_000_000))).batch).toEqual({ runs: 25, bytes: 1_000_000 });
+  });
+
+  it.each([
+    [0, 1],
+    [1, 1],
+    [2, 2],
+    [999, 999],
+    [1_000, 1_000],
+    [1_001, 1_000],
+    [-5, 1],
+    [1e9, 1_000],
+  ])('brings a batch of %d runs to %d', async (given, taken) => {
+    expect((await asked(limits(given, 1_000_000))).batch.runs).toBe(taken);
+  });
+
+  it.each([
+    [65_535, 65_536],
+    [65_536, 65_536],
+    [65_537, 65_537],
+    [67_108_863, 67_108_863],
+    [67_108_864, 67_108_864],
+    [67_108_865, 67_108_864],
+  ])('brings a batch of %d bytes to %d', async (given, taken) => {
+    expect((await asked(limits(10, given))).batch.bytes).toBe(taken);
+  });
+
+  it.each([
+    ['a missing page', { status: 404 }],
+    ['an error', { status: 500, body: '{"batch_ingest_config":{"size_limit":5}}' }],
+    ['no JSON', { status: 200, body: '<html>' }],
+    ['null', ok(null)],
+    ['a list', ok([1, 2])],
+    ['limits of the wrong type', limits('10', null)],
+    ['a polluting key', { status: 200, body: '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}' }],
+    ['a body beyond 64 KiB', ok({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
+  ] as [string, Answer][])('keeps the defaults after %s', async (_, answer) => {
+    const info = await asked(answer);
+
+    expect(info.batch).toEqual(defaults);
+    expect([info.takesMultipart, info.takesGzip]).toEqual([true, false]);
+  });
+
+  it('hears that multipart is off and gzip on', async () => {
+    const info = await asked(
+      ok({ batch_ingest_config: { use_multipart_endpoint: false }, instance_flags: { gzip_body_enabled: true } }),
+    );
+
+    expect([info.takesMultipart, info.takesGzip]).toEqual([false, true]);
+    info.refuseGzip();
+    expect(info.takesGzip).toBe(false);
+  });
+
+  it('asks once, and does not fail when nobody answers', async () => {
+    const server = await ingestServer();
+    await server.close();
+    const info = new ServiceInfo(clientOf(server.url), defaults);
+
+    expect(info.ask()).toBe(info.ask());
+    await info.ask();
+    expect(info.batch).toEqual(defaults);
+  });
+});

@@ -1,0 +1,126 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { noStats } from '../../src/export/ledger.ts';
+import { SimpleTransport } from '../../src/export/simple-transport.ts';
+import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
+import { clientOf } from '../support/http-client.ts';
+import { ingestServer, type Received } from '../support/ingest-server.ts';
+import { kindsOf, settled } from '../support/settled.ts';
+
+const ROOT = '01900000-0000-7000-8000-000000000001';
+const fast = { inFlight: 4, requestsPerSecond: 1_000 };
+const simple = (url: string, options = fast) => new SimpleTransport(clientOf(url), options, noStats().requests);
+const json = ({ body }: Received) => JSON.parse(body.toString('utf8'));
+const calls = (received: readonly Received[]) => received.map(({ method, path }) => `${method} ${path}`);
+
+describe('SimpleTransport', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('posts a run with its inputs and patches it with its outputs', async () => {
+    await using server = await ingestServer();
+    const run = ended(makeRun({ id: ROOT, inputs: '{"q":1}', project: 'docs' }), { outputs: '{"a":2}' });
+    const settlements = await settled(simple(server.url), [makeItem(run)]);
+
+    expect(kindsOf(settlements)).toEqual(['accepted']);
+    expect(calls(server.received)).toEqual(['POST /runs', `PATCH /runs/${ROOT}`]);
+    const [post, patch] = server.received.map(json);
+    expect(post).toMatchObject({ id: ROOT, run_type: 'chain', inputs: { q: 1 }, session_name: 'docs' });
+    expect(post).not.toHaveProperty('end_time');
+    expect(post).not.toHaveProperty('outputs');
+    expect(patch).toMatchObject({ outputs: { a: 2 }, end_time: '2026-01-02T03:04:06.000000Z' });
+  });
+
+  it('only posts a run that is open, and only patches one that was posted', async () => {
+    await using server = await ingestServer();
+    await settled(simple(server.url), [makeItem(makeRun({ id: ROOT }), 'started')]);
+    await settled(simple(server.url), [makeItem(ended(makeRun({ id: ROOT })), 'patch')]);
+
+    expect(calls(server.received)).toEqual(['POST /runs', `PATCH /runs/${ROOT}`]);
+  });
+
+  it('finishes a parent before it posts the child', async () => {
+    await using server = await ingestServer();
+    const parent = ended(makeRun());
+    const child = ended(makeRun({}, parent));
+    await settled(simple(server.url), [makeItem(child), makeItem(parent)]);
+
+    expect(calls(server.received)).toEqual([
+      'POST /runs',
+      `PATCH /runs/${parent.id}`,
+      'POST /runs',
+      `PATCH /runs/${child.id}`,
+    ]);
+    expect(json(server.received[2] as Received).parent_run_id).toBe(parent.id);
+  });
+
+  it('has as many runs under way at once as it may, and no more', async () => {
+    let underWay = 0;
+    let most = 0;
+    await using server = await ingestServer(async () => {
+      most = Math.max(most, ++underWay);
+      await server.arrived(3);
+      // A fourth request that is on its way would be here by the end of another one's round trip.
+      await clientOf(server.url).send({ method: 'GET', path: '/info' });
+      underWay--;
+      return { status: 202 };
+    });
+    const items = Array.from({ length: 9 }, () => makeItem(makeRun(), 'started'));
+    await settled(simple(server.url, { inFlight: 3, requestsPerSecond: 1_000 }), items);
+
+    expect(most).toBe(3);
+  });
+
+  it('lets one request begin in each share of a second', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] });
+    await using server = await ingestServer();
+    const sending = settled(
+      simple(server.url, { inFlight: 4, requestsPerSecond: 2 }),
+      [1, 2, 3].map(() => makeItem(makeRun(), 'started')),
+    );
+    for (const count of [1, 2, 3]) {
+      await server.arrived(count);
+      await clientOf(server.url).send({ method: 'GET', path: '/info' });
+      expect(server.received).toHaveLength(count);
+      vi.advanceTimersByTime(499);
+      await clientOf(server.url).send({ method: 'GET', path: '/info' });
+      expect(server.received).toHaveLength(count);
+      vi.advanceTimersByTime(1);
+    }
+
+    expect(kindsOf(await sending)).toEqual(['accepted', 'accepted', 'accepted']);
+  });
+
+  it('sends only the patch when it failed after its post was accepted', async () => {
+    await using server = await ingestServer(({ method }, index) => ({
+      status: method === 'PATCH' && index < 2 ? 503 : 202,
+    }));
+    const item = makeItem(ended(makeRun({ id: ROOT })));
+
+    expect(kindsOf(await settled(simple(server.url), [item]))).toEqual(['failed']);
+    expect(kindsOf(await settled(simple(server.url), [item]))).toEqual(['accepted']);
+    expect(calls(server.received)).toEqual(['POST /runs', `PATCH /runs/${ROOT}`, `PATCH /runs/${ROOT}`]);
+  });
+
+  it('does not patch a run whose post was not accepted', async () => {
+    await using server = await ingestServer(() => ({ status: 422 }));
+
+    expect(kindsOf(await settled(simple(server.url), [makeItem()]))).toEqual(['invalid']);
+    expect(calls(server.received)).toEqual(['POST /runs']);
+  });
+
+  it('gives up a run that the service does not know at its patch', async () => {
+    await using server = await ingestServer(({ method }) => ({ status: method === 'PATCH' ? 404 : 202 }));
+
+    expect((await settled(simple(server.url), [makeItem()])).map(({ outcome }) => outcome)).toEqual([
+      { kind: 'dropped', reason: 'rejected', detail: 'status 404' },
+    ]);
+  });
+
+  it('reports an unreachable service as failed', async () => {
+    const server = await ingestServer();
+    await server.close();
+
+    expect(kindsOf(await settled(simple(server.url), [makeItem()]))).toEqual(['failed']);
+  });
+});
