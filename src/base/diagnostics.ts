@@ -58,9 +58,11 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   if (telling) return;
   telling = true;
   try {
-    // An async function is a log function too; its rejection would otherwise end the process.
-    if (typeof log === 'function') Promise.resolve(log(level, message)).catch(() => {});
-    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
+    if (typeof log === 'function') {
+      const answer: unknown = log(level, message);
+      // The rejection of an async log function would otherwise end the process.
+      if (answer instanceof Promise) answer.catch(() => {});
+    } else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
   } catch {
     // There is nobody left to tell.
   } finally {

@@ -21,3 +21,8 @@ export type EnvironmentName =
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
 }
+
+/** A copy of the environment for a child process, with these variables in it; `undefined` takes one out. */
+export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
+  return { ...process.env, ...variables };
+}

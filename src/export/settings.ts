@@ -69,8 +69,8 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
 /** Options, else environment, else defaults. Undefined when tracing is off. */
 export function resolveSettings(given: ConfigureOptions | undefined): Settings | undefined {
   const options = typeof given === 'object' && given !== null ? given : {};
-  if (options !== given && given !== undefined) complain(`expected the options to be an object, got ${typeof given}`);
   diagnostics.setLog(logOf(options.log));
+  if (options !== given && given !== undefined) complain(`expected the options to be an object, got ${typeof given}`);
   for (const key of Object.keys(options)) {
     if (!KNOWN.has(key)) complain(`unknown option \`${key}\`; left out`);
   }

@@ -10,7 +10,7 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
     return result;
   }
   if (isPlainPromise(result)) return followPromise(result, run, plan);
-  if (isGenerator(result)) return followGenerator(result, () => run, plan);
+  if (isGenerator(result)) return followGenerator(result, run, plan);
   if (!followThenable(result, run, plan)) endWith(run, plan, result);
   return result;
 }
@@ -34,40 +34,55 @@ function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): Promise
       throw error;
     },
   );
-  if (Reflect.ownKeys(promise).length > 0) {
-    Object.defineProperties(derived, Object.getOwnPropertyDescriptors(promise));
+  for (const key of Reflect.ownKeys(promise)) {
+    // Under async_hooks every promise has ids and a context of its own, which have to stay with it.
+    if (Object.hasOwn(derived, key)) continue;
+    Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
   return derived;
 }
 
-type Then = (onFulfilled?: unknown, onRejected?: unknown) => unknown;
+type Then = (...callbacks: unknown[]) => unknown;
+type Callback = (...settled: unknown[]) => unknown;
+
+/** The runs that end with a thenable. One that comes again, from a cache, is changed only once. */
+const waiting = new WeakMap<object, { run: Run; plan: Plan }[]>();
 
 /**
  * A subclass of Promise or another thenable stays itself, with helpers and laziness: its `then` is replaced on the
  * instance, and we never call it on our own account. False when the value is no thenable, or cannot be changed.
  */
 function followThenable(value: object, run: Run, plan: Plan): boolean {
-  let then: Then;
+  const known = waiting.get(value);
+  if (known !== undefined) {
+    known.push({ run, plan });
+    return true;
+  }
+  const runs = [{ run, plan }];
   try {
-    then = (value as { then: Then }).then;
+    const { then } = value as { then: Then };
     if (typeof then !== 'function') return false;
+    if (!Reflect.defineProperty(value, 'then', { configurable: true, writable: true, value: following(then, runs) })) {
+      return false;
+    }
   } catch {
     return false;
   }
-  return Reflect.defineProperty(value, 'then', {
-    configurable: true,
-    writable: true,
-    value: function (this: unknown, onFulfilled?: unknown, onRejected?: unknown): unknown {
-      const fulfilled = (settled: unknown): unknown => {
-        endWith(run, plan, settled);
-        return typeof onFulfilled === 'function' ? onFulfilled(settled) : settled;
-      };
-      const rejected = (error: unknown): unknown => {
-        run.fail(error);
-        if (typeof onRejected === 'function') return onRejected(error);
-        throw error;
-      };
-      return Reflect.apply(then, this, [fulfilled, rejected]);
-    },
-  });
+  waiting.set(value, runs);
+  return true;
+}
+
+function following(then: Then, runs: { run: Run; plan: Plan }[]): Then {
+  return function (this: unknown, onFulfilled?: unknown, onRejected?: unknown, ...more: unknown[]): unknown {
+    const fulfilled: Callback = (...settled) => {
+      for (const { run, plan } of runs.splice(0)) endWith(run, plan, settled[0]);
+      return typeof onFulfilled === 'function' ? Reflect.apply(onFulfilled, undefined, settled) : settled[0];
+    };
+    const rejected: Callback = (...settled) => {
+      for (const { run } of runs.splice(0)) run.fail(settled[0]);
+      if (typeof onRejected === 'function') return Reflect.apply(onRejected, undefined, settled);
+      throw settled[0];
+    };
+    return Reflect.apply(then, this, [fulfilled, rejected, ...more]);
+  };
 }

@@ -8,7 +8,8 @@ import type { RunSink } from '../run/sink.ts';
 export type AnyFunction = (...args: never[]) => unknown;
 
 type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
-type ResultOf<Fn> = Fn extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+type ResultOf<Fn> = Fn extends (...args: never[]) => infer Result ? OutcomeOf<Result> : never;
+type OutcomeOf<Result> = Result extends Generator<infer Chunk> | AsyncGenerator<infer Chunk> ? Chunk[] : Awaited<Result>;
 
 /** How a function is traced. Everything is optional. */
 export interface TraceableOptions<Fn extends AnyFunction = (...args: unknown[]) => unknown>
@@ -60,13 +61,12 @@ export function planOf(place: string, options: unknown, ownName: string): Plan {
 /** JSON text of the inputs of one call, as they are now; undefined when they are hidden. */
 export function inputsJson(plan: Plan, args: unknown[], sink: RunSink): string | undefined {
   if (sink.capture.hideInputs) return undefined;
-  const inputs = plan.inputs === undefined ? defaultInputs(args) : chosen('inputs', plan, plan.inputs, args);
-  return serialize(inputs, sink.capture.payload);
+  return serialize(plan.inputs === undefined ? defaultInputs(args) : chosenInputs(plan, plan.inputs, args), sink.capture.payload);
 }
 
 /** Ends a run with the value that its function came to. */
 export function endWith(run: Run, plan: Plan, value: unknown): void {
-  run.end(plan.outputs === undefined ? value : chosen('outputs', plan, plan.outputs, value));
+  if (run.isOpen) run.end(plan.outputs === undefined ? value : chosen('outputs', plan, plan.outputs, value));
 }
 
 /** What a callback of the application makes of a payload; a marker where it fails, never the raw payload. */
@@ -85,6 +85,11 @@ export function chosen<Value>(
   } catch (thrown) {
     return { error: `\`${option}\` of "${plan.name}" threw: ${messageOf(thrown)}` };
   }
+}
+
+// The callback gets a list of its own: what it does to it must not reach the function.
+function chosenInputs(plan: Plan, callback: (args: unknown[]) => unknown, args: readonly unknown[]): unknown {
+  return payloadOf('input', chosen('inputs', plan, callback, [...args]));
 }
 
 function defaultInputs(args: unknown[]): unknown {

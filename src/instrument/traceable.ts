@@ -22,7 +22,7 @@ export function traceable<Fn extends AnyFunction>(fn: Fn, options?: TraceableOpt
     diagnostics.warnOnce(`traceable ${mistake}`, `traceable(fn): expected a function, ${mistake}; it is not traced.`);
     return fn;
   }
-  const plan = planOf('traceable', options, fn.name);
+  const plan = planOf('traceable', options, nameOf(fn));
   if (plan.enabled === false) return fn;
   const callable = fn as unknown as Callable;
   const wrapper = types.isGeneratorFunction(fn) ? tracedGenerator(callable, plan) : tracedFunction(callable, plan);
@@ -30,28 +30,44 @@ export function traceable<Fn extends AnyFunction>(fn: Fn, options?: TraceableOpt
 }
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  return function traced(this: unknown, ...args: unknown[]): unknown {
-    if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
-    const run = prepare(plan, args)?.();
-    if (run === undefined) return Reflect.apply(fn, this, args);
-    let result: unknown;
-    try {
-      result = enterContext(run.context, Reflect.apply, fn, this, args);
-    } catch (thrown) {
-      run.fail(thrown);
-      throw thrown;
-    }
-    return followResult(result, run, plan);
+  if (isConstructor(fn)) {
+    return function traced(this: unknown, ...args: unknown[]): unknown {
+      if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
+      return call(fn, plan, this, args);
+    };
+  }
+  // Written as a method it cannot be constructed and has no `prototype`, just as its function.
+  const wrapper = {
+    traced(this: unknown, ...args: unknown[]): unknown {
+      return call(fn, plan, this, args);
+    },
   };
+  return wrapper.traced;
+}
+
+function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
+  const run = prepare(plan, args)?.();
+  if (run === undefined) return Reflect.apply(fn, self, args);
+  let result: unknown;
+  try {
+    result = enterContext(run.context, Reflect.apply, fn, self, args);
+  } catch (thrown) {
+    run.fail(thrown);
+    throw thrown;
+  }
+  return followResult(result, run, plan);
 }
 
 /** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
-  return function traced(this: unknown, ...args: unknown[]): unknown {
-    const start = prepare(plan, args);
-    const generator = Reflect.apply(fn, this, args);
-    return start === undefined ? generator : followGenerator(generator as Generator | AsyncGenerator, start, plan);
+  const wrapper = {
+    traced(this: unknown, ...args: unknown[]): unknown {
+      const start = prepare(plan, args);
+      const generator = Reflect.apply(fn, this, args);
+      return start === undefined ? generator : followGenerator(generator as Generator | AsyncGenerator, start, plan);
+    },
   };
+  return wrapper.traced;
 }
 
 /** Takes inputs and parent as they are now; the answer starts the run. Undefined while tracing is off. */
@@ -73,11 +89,30 @@ function disguised(wrapper: Callable, fn: Callable): Callable {
       for (const key of Reflect.ownKeys(fn)) {
         Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
+      // A bound function can be constructed and has no prototype; our wrapper's own cannot be deleted.
+      if (!Object.hasOwn(fn, 'prototype')) Reflect.set(wrapper, 'prototype', undefined);
       return wrapper;
     }) ?? fn
   );
 }
 
+/** A function may have been given a name that is no text, or one that cannot be read. */
+function nameOf(fn: AnyFunction): string {
+  const name: unknown = guard('traceable', () => fn.name);
+  return typeof name === 'string' ? name : '';
+}
+
 function isClass(fn: AnyFunction): boolean {
-  return /^class\b/.test(Function.prototype.toString.call(fn));
+  // A method may be named `class`; it has no prototype.
+  return /^class\b/.test(Function.prototype.toString.call(fn)) && Object.hasOwn(fn, 'prototype');
+}
+
+function isConstructor(fn: Callable): boolean {
+  try {
+    // Asks whether `fn` can be a `new.target`, without calling it.
+    Reflect.construct(Object, [], fn);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { RunSink } from './sink.ts';
 
 /**
  * What a run tells those that start below it. It is kept under a global symbol, in a plain frozen shape, so that two
@@ -16,6 +17,15 @@ export interface RunContext {
   readonly span: object | undefined;
   /** The `Run`, or what stands for it, of the package copy that made this context. */
   readonly handle: object | undefined;
+}
+
+/** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span. */
+export class SpanHandle {
+  readonly sink: RunSink;
+
+  constructor(sink: RunSink) {
+    this.sink = sink;
+  }
 }
 
 /** How `otel/` tells of the active span. */

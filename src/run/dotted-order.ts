@@ -1,4 +1,4 @@
-import { compactTimestamp } from './timestamp.ts';
+import { compactTimestamp, parseIsoTimestamp } from './timestamp.ts';
 
 /**
  * The place of a run in its trace, sortable as text (interface, "POST /runs/multipart", rule 6):
@@ -29,9 +29,9 @@ export function parseDottedOrder(text: string): OrderSegment[] | undefined {
     const match = SEGMENT.exec(part);
     if (match === null) return undefined;
     const [, year, month, day, hour, minute, second, micros, id = ''] = match;
-    const ms = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
-    if (Number.isNaN(ms)) return undefined;
-    segments.push({ startUs: ms * 1_000 + Number(micros), id: canonicalId(id) });
+    const startUs = parseIsoTimestamp(`${year}-${month}-${day}T${hour}:${minute}:${second}.${micros}Z`);
+    if (startUs === undefined) return undefined;
+    segments.push({ startUs, id: canonicalId(id) });
   }
   return segments;
 }

@@ -22,16 +22,17 @@ function described(thrown: unknown): string {
     if (!(thrown instanceof Error)) return safeText(thrown);
     const name = safeText(thrown.name);
     const message = safeText(thrown.message);
-    const headline = message === '' ? name : `${name}: ${message}`;
+    const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
     return headline + frames(safeText(thrown.stack ?? ''));
   } catch {
     return '[an error that cannot be read]';
   }
 }
 
-// The head of a stack is taken when the error is made; name and message may have been set since.
+// The head of a stack is taken when the error is made; name and message may have been set since. The pattern crosses no
+// line, else the many empty lines of a long message would each be tried to the end.
 function frames(stack: string): string {
-  const start = stack.search(/\n\s+at /);
+  const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
 }
 

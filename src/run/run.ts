@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { activeSpan, type RunContext } from './context.ts';
+import { activeSpan, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import type { EncodedRun } from './encoded-run.ts';
 import { errorText } from './error-text.ts';
@@ -242,7 +242,8 @@ export function beginRun(place: string, given: RunOptions, parent: RunContext | 
 
 /** Where a run below this context goes: where its parent went, when this copy of the package made the parent. */
 export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
-  return (parent?.handle instanceof Run ? parent.handle.sink : undefined) ?? currentSink();
+  const handle = parent?.handle;
+  return (handle instanceof Run || handle instanceof SpanHandle ? handle.sink : undefined) ?? currentSink();
 }
 
 /** A payload has to be an object: a plain one stands for itself, `undefined` for none, anything else gets a key. */

@@ -28,7 +28,13 @@ export function parseIsoTimestamp(text: string): number | undefined {
   if (match === null) return undefined;
   const [, date, time, fraction = '', zone = 'Z'] = match;
   const ms = Date.parse(`${date}T${time}${zone}`);
-  return Number.isNaN(ms) ? undefined : ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
+  if (Number.isNaN(ms) || !isInCalendar(date as string)) return undefined;
+  return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
+}
+
+/** V8 takes 30 February for 2 March. */
+function isInCalendar(date: string): boolean {
+  return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
 function isoPrefixOf(us: number): string {

@@ -1,0 +1,47 @@
+import type { RunRecord } from '../run/record.ts';
+
+/** A run with those below it, in the order in which they started. */
+export interface Tree {
+  readonly run: RunRecord;
+  readonly children: Tree[];
+  /** The run names a parent that is not among the runs, or that stands below the run itself. */
+  readonly isOrphan: boolean;
+}
+
+/** The runs as trees. Each run is in exactly one place, whatever parents they name; orphans stand at the root. */
+export function forestOf(runs: readonly RunRecord[]): Tree[] {
+  const sorted = [...runs].sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
+  const byId = new Map(sorted.map((run) => [run.id, run]));
+  const childrenOf = new Map<string | undefined, RunRecord[]>();
+  for (const run of byId.values()) {
+    const parentId = byId.has(run.parent_run_id ?? '') ? run.parent_run_id : undefined;
+    childrenOf.set(parentId, [...(childrenOf.get(parentId) ?? []), run]);
+  }
+  const placed = new Set<string>();
+  const plant = (run: RunRecord): Tree => treeFrom(run, childrenOf, placed);
+  const roots = (childrenOf.get(undefined) ?? []).map(plant);
+  // What no root leads to goes in a ring, or hangs on one.
+  const rings = [...byId.values()].flatMap((run) => (placed.has(run.id) ? [] : [plant(run)]));
+  return [...roots, ...rings];
+}
+
+/** Not recursive: a chain of runs may be longer than the stack is deep. */
+function treeFrom(
+  run: RunRecord,
+  childrenOf: ReadonlyMap<string | undefined, readonly RunRecord[]>,
+  placed: Set<string>,
+): Tree {
+  const root: Tree = { run, children: [], isOrphan: run.parent_run_id !== undefined };
+  placed.add(run.id);
+  const pending = [root];
+  for (let tree = pending.pop(); tree !== undefined; tree = pending.pop()) {
+    for (const child of childrenOf.get(tree.run.id) ?? []) {
+      if (placed.has(child.id)) continue;
+      placed.add(child.id);
+      const below: Tree = { run: child, children: [], isOrphan: false };
+      tree.children.push(below);
+      pending.push(below);
+    }
+  }
+  return root;
+}

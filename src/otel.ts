@@ -1,0 +1,12 @@
+import './runspan.ts';
+
+export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
+export type {
+  LinkLike,
+  ResourceLike,
+  ScopeLike,
+  SpanContextLike,
+  SpanEventLike,
+  SpanLike,
+  SpanProcessorLike,
+} from './otel/span-like.ts';

@@ -1,0 +1,46 @@
+import type { Fields } from './values.ts';
+
+/** Levels that a flattened name may have; what lies deeper stays one name with dots. */
+const LEVELS_MAX = 16;
+
+type Branch = Map<string, unknown>;
+
+/**
+ * The structure that flattened names stand for: `0.message.role`, `0.message.content` → `[{ message: { role, content } }]`.
+ * Whole numbers are places of a list, sorted as numbers and closed up where some are missing. Objects have no prototype,
+ * so that any name is safe as a key. Where one name is the beginning of another, the structure wins.
+ */
+export function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): unknown {
+  const root: Branch = new Map();
+  for (const [name, value] of entries) {
+    const path = name.split('.', LEVELS_MAX);
+    const last = path.length < LEVELS_MAX ? path.pop() : name.split('.').slice(LEVELS_MAX - 1).join('.');
+    const branch = branchAt(root, path.slice(0, LEVELS_MAX - 1));
+    if (last !== undefined && !(branch.get(last) instanceof Map)) branch.set(last, value);
+  }
+  return grown(root);
+}
+
+function branchAt(root: Branch, path: readonly string[]): Branch {
+  let branch = root;
+  for (const step of path) {
+    let next = branch.get(step);
+    if (!(next instanceof Map)) {
+      next = new Map<string, unknown>();
+      branch.set(step, next);
+    }
+    branch = next as Branch;
+  }
+  return branch;
+}
+
+function grown(value: unknown): unknown {
+  if (!(value instanceof Map)) return value;
+  const keys = [...value.keys()] as string[];
+  if (keys.every((key) => /^\d+$/.test(key))) {
+    return keys.sort((a, b) => Number(a) - Number(b)).map((key) => grown(value.get(key)));
+  }
+  const object: Fields = Object.create(null);
+  for (const key of keys) object[key] = grown(value.get(key));
+  return object;
+}

@@ -1,0 +1,76 @@
+/** The attributes of a span. Values are whatever the instrumentation set: in SDK 3.x objects too. */
+export type Attributes = Readonly<Record<string, unknown>>;
+
+/** A payload, or a part of one. */
+export type Fields = Record<string, unknown>;
+
+/** What a row of a table makes of a value; undefined when the value is not of its kind. */
+export type Read = (value: unknown, attributes: Attributes) => unknown;
+
+export function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** The value as it is. */
+export function same(value: unknown): unknown {
+  return value;
+}
+
+/** A finite number; instrumentations give some as text. */
+export function number(value: unknown): number | undefined {
+  if (typeof value !== 'number' && text(value) === undefined) return undefined;
+  const result = Number(value);
+  return Number.isFinite(result) ? result : undefined;
+}
+
+/** What JSON text stands for, where the value looks like it; anything else, and broken JSON, as it is. */
+export function json(value: unknown): unknown {
+  return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsed(value) : value;
+}
+
+/** The same, when it comes to a plain object. */
+export function jsonObject(value: unknown): Fields | undefined {
+  const result = json(value);
+  return isObject(result) ? result : undefined;
+}
+
+/** The same for a value whose attribute `mimeType` says what it is; without it the value is looked at. */
+export function jsonAs(mimeType: string): Read {
+  return (value, attributes) => {
+    const type = attributes[mimeType];
+    if (typeof value !== 'string' || type === 'text/plain') return value;
+    return type === 'application/json' ? parsed(value) : json(value);
+  };
+}
+
+/** A list of text; one text alone is a list of one. */
+export function texts(value: unknown): string[] | undefined {
+  const list = (Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined);
+  return list.length === 0 ? undefined : (list as string[]);
+}
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value as a list of objects; what else it holds is left out. */
+export function objects(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** Without the keys whose value is undefined, so that they do not count as said. */
+export function defined(fields: Fields): Fields {
+  const result: Fields = {};
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) result[key] = value;
+  return result;
+}
+
+const LOOKS_LIKE_JSON = /^\s*[[{"]/;
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+}

@@ -1,0 +1,100 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Clock, clock } from '../../src/base/clock.ts';
+
+/** A clock whose wall and monotonic time, in milliseconds, are set by hand. */
+function makeClock(time = { wall: 1_000_000, monotonic: 5_000 }) {
+  return { time, clock: new Clock({ wallMs: () => time.wall, monotonicMs: () => time.monotonic }) };
+}
+
+/** Both times go on, the wall clock by `departureMs` more or less. */
+function pass(time: { wall: number; monotonic: number }, ms: number, departureMs = 0): void {
+  time.monotonic += ms;
+  time.wall += ms + departureMs;
+}
+
+describe('a stamp', () => {
+  test('is the wall time in microseconds', () => {
+    expect(makeClock().clock.nowUs()).toBe(1_000_000_000);
+  });
+
+  test('goes on with the monotonic clock in whole microseconds, between ticks of the wall clock too', () => {
+    const { clock, time } = makeClock();
+    time.monotonic += 0.5;
+    expect(clock.nowUs()).toBe(1_000_000_500);
+    time.monotonic += 0.0019;
+    expect(clock.nowUs()).toBe(1_000_000_501);
+  });
+
+  test('never repeats while time stands still', () => {
+    const { clock } = makeClock();
+    expect([clock.nowUs(), clock.nowUs(), clock.nowUs()]).toEqual([1_000_000_000, 1_000_000_001, 1_000_000_002]);
+  });
+
+  test('of a moment read before an earlier stamp was given is later than that stamp', () => {
+    const { clock, time } = makeClock();
+    const early = clock.monotonicUs();
+    pass(time, 7);
+    expect(clock.nowUs()).toBe(1_000_007_000);
+    expect(clock.stampUs(early)).toBe(1_000_007_001);
+  });
+});
+
+describe('a wall clock that departs', () => {
+  test.each([
+    ['ahead, one below', 19.999, 1_000_100_000],
+    ['ahead, at', 20, 1_000_100_000],
+    ['ahead, one above', 20.001, 1_000_120_001],
+    ['behind, one below', -19.999, 1_000_100_000],
+    ['behind, at', -20, 1_000_100_000],
+    ['behind, one above', -20.001, 1_000_079_999],
+  ])('is followed beyond 20 ms only: %s the limit', (_, departureMs, expectedUs) => {
+    const { clock, time } = makeClock();
+    pass(time, 100, departureMs);
+    expect(clock.nowUs()).toBe(expectedUs);
+  });
+
+  test('is followed from then on', () => {
+    const { clock, time } = makeClock();
+    pass(time, 100, 3_600_000);
+    expect(clock.nowUs()).toBe(4_600_100_000);
+    pass(time, 2.25);
+    expect(clock.nowUs()).toBe(4_600_102_250);
+  });
+
+  test('never takes stamps back', () => {
+    const { clock, time } = makeClock();
+    expect(clock.nowUs()).toBe(1_000_000_000);
+    pass(time, 1, -3_600_000);
+    expect([clock.nowUs(), clock.nowUs()]).toEqual([1_000_000_001, 1_000_000_002]);
+    pass(time, 3_600_100);
+    expect(clock.nowUs()).toBe(1_000_101_000);
+  });
+
+  test('changes no duration', () => {
+    const { clock, time } = makeClock();
+    const startUs = clock.monotonicUs();
+    pass(time, 12.5, -86_400_000);
+    expect(clock.monotonicUs() - startUs).toBe(12_500);
+    pass(time, 12.5, 172_800_000);
+    expect(clock.monotonicUs() - startUs).toBe(25_000);
+  });
+});
+
+describe('the clock of the process', () => {
+  test('gives strictly increasing stamps near the wall time', () => {
+    const stamps = Array.from({ length: 10_000 }, () => clock.nowUs());
+    expect(stamps.every((us, at) => Number.isInteger(us) && (at === 0 || us > (stamps[at - 1] as number)))).toBe(true);
+    expect(Math.abs((stamps[0] as number) / 1_000 - Date.now())).toBeLessThan(5_000);
+  });
+
+  test('is not stopped by fake timers of the application', () => {
+    const beforeUs = clock.nowUs();
+    vi.useFakeTimers({ now: 0, toFake: ['Date', 'performance'] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    expect(Date.now()).toBe(0);
+    expect(clock.nowUs()).toBeGreaterThan(beforeUs);
+    expect(clock.nowUs()).toBeLessThan(beforeUs + 60_000_000);
+  });
+});

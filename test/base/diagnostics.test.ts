@@ -1,0 +1,121 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { diagnostics, LEVELS, type Log } from '../../src/base/diagnostics.ts';
+import { told } from './told.ts';
+
+/** What is printed on standard error until the test has finished. */
+function printed(log: Log): string[] {
+  const lines: string[] = [];
+  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => lines.push(line));
+  diagnostics.setLog(log);
+  onTestFinished(() => {
+    spy.mockRestore();
+    diagnostics.setLog('warn');
+    diagnostics.forgetPlaces();
+  });
+  return lines;
+}
+
+function tellAll(): void {
+  diagnostics.error('an error');
+  diagnostics.warn('a warning');
+  diagnostics.debug('a detail');
+}
+
+describe('a level', () => {
+  test.each<[Log, string[]]>([
+    ['silent', []],
+    ['error', ['runspan: an error']],
+    ['warn', ['runspan: an error', 'runspan: a warning']],
+    ['debug', ['runspan: an error', 'runspan: a warning', 'runspan: a detail']],
+  ])('%s prints no more than it says', (level, expected) => {
+    const lines = printed(level);
+    tellAll();
+    expect(lines).toEqual(expected);
+  });
+
+  test('is warn, unless it is set', async () => {
+    const lines = printed('silent');
+    vi.resetModules();
+    const fresh = await import('../../src/base/diagnostics.ts');
+    fresh.diagnostics.debug('a detail');
+    fresh.diagnostics.warn('a warning');
+    expect(lines).toEqual(['runspan: a warning']);
+  });
+
+  test('is one of four, quietest first', () => {
+    expect(LEVELS).toEqual(['silent', 'error', 'warn', 'debug']);
+  });
+});
+
+describe('a log function', () => {
+  test('is called with every line, and nothing is printed', () => {
+    const lines = printed('debug');
+    const seen = told();
+    tellAll();
+    expect(seen).toEqual(['error: an error', 'warn: a warning', 'debug: a detail']);
+    expect(lines).toEqual([]);
+  });
+
+  test('may throw, and the next line is told again', () => {
+    const log = vi.fn(() => {
+      throw new Error('disk full');
+    });
+    printed(log);
+    expect(tellAll).not.toThrow();
+    expect(log).toHaveBeenCalledTimes(3);
+  });
+
+  test('that answers with a rejected promise leaves no rejection unhandled', async () => {
+    const rejections: unknown[] = [];
+    const onRejection = (reason: unknown): void => void rejections.push(reason);
+    const others = process.listeners('unhandledRejection');
+    process.removeAllListeners('unhandledRejection').on('unhandledRejection', onRejection);
+    onTestFinished(() => {
+      process.off('unhandledRejection', onRejection);
+      for (const other of others) process.on('unhandledRejection', other);
+    });
+    printed(async () => {
+      throw new Error('disk full');
+    });
+    diagnostics.warn('a warning');
+    // Unhandled rejections are told when the microtasks have run dry, before the next immediate.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(rejections).toEqual([]);
+  });
+
+  test('that is traced and so gets into trouble of its own is not called within itself', () => {
+    const log = vi.fn(() => diagnostics.warn('trouble while logging'));
+    printed(log);
+    diagnostics.warn('a warning');
+    expect(log).toHaveBeenCalledTimes(1);
+    diagnostics.warn('another');
+    expect(log.mock.calls).toEqual([
+      ['warn', 'a warning'],
+      ['warn', 'another'],
+    ]);
+  });
+});
+
+describe('a place', () => {
+  test('is told once, whatever is said of it', () => {
+    const lines = told();
+    diagnostics.warnOnce('traceable', 'first');
+    diagnostics.warnOnce('traceable', 'second');
+    diagnostics.warnOnce('traced', 'third');
+    expect(lines).toEqual(['warn: first', 'warn: third']);
+  });
+
+  test('is told again when places have been forgotten', () => {
+    const lines = told();
+    diagnostics.warnOnce('traceable', 'first');
+    diagnostics.forgetPlaces();
+    diagnostics.warnOnce('traceable', 'second');
+    expect(lines).toEqual(['warn: first', 'warn: second']);
+  });
+
+  test('beyond the thousandth is not told', () => {
+    const lines = told();
+    for (let index = 1; index <= 1_001; index++) diagnostics.warnOnce(`place ${index}`, `${index}`);
+    expect(lines.slice(-2)).toEqual(['warn: 999', 'warn: 1000']);
+  });
+});

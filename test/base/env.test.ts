@@ -1,0 +1,27 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { env } from '../../src/base/env.ts';
+
+function withProject(value: string | undefined): string | undefined {
+  vi.stubEnv('RUNSPAN_PROJECT', value);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  return env('RUNSPAN_PROJECT');
+}
+
+test.each([
+  [undefined, undefined],
+  ['', undefined],
+  [' \t\r\n', undefined],
+  ['chat', 'chat'],
+  ['  two words\n', 'two words'],
+  ['false', 'false'],
+  ['0', '0'],
+])('%j in the environment is read as %j', (value, expected) => {
+  expect(withProject(value)).toBe(expected);
+});
+
+test('is read at each call, so that a variable set after the import counts', () => {
+  expect(withProject('early')).toBe('early');
+  expect(withProject('late')).toBe('late');
+});

@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { messageOf, safeText } from '../../src/base/text.ts';
+import { anything, revokedProxy } from './hostile.ts';
+
+describe('safeText', () => {
+  test.each<[string, unknown, string]>([
+    ['text', 'as it is\n', 'as it is\n'],
+    ['a number', 1.5, '1.5'],
+    ['undefined', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['a bigint', 12n, '12'],
+    ['a symbol', Symbol('mark'), 'Symbol(mark)'],
+    ['an array', [1, [2]], '1,2'],
+    ['an object', {}, '[object Object]'],
+    ['an error', new TypeError('no'), 'TypeError: no'],
+    ['an object without a prototype', Object.create(null), '[unprintable object]'],
+    ['a revoked proxy', revokedProxy(), '[unprintable object]'],
+    ['a revoked function', revokedProxy(() => {}), '[unprintable function]'],
+  ])('of %s', (_, value, expected) => {
+    expect(safeText(value)).toBe(expected);
+  });
+});
+
+describe('messageOf', () => {
+  test.each<[string, unknown, string]>([
+    ['an error', new Error('refused'), 'refused'],
+    ['an error with a code and no message', Object.assign(new Error(), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+    ['an error with neither', new RangeError(), 'RangeError'],
+    ['several errors', new AggregateError([new Error('first'), new Error('second')], 'both'), 'first'],
+    ['several errors of which there are none', new AggregateError([], 'all were rejected'), 'all were rejected'],
+    ['text', 'plain', 'plain'],
+    ['undefined', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['a message that is no text', Object.assign(new Error(), { message: Symbol('mark') }), 'Symbol(mark)'],
+    ['a revoked proxy', revokedProxy(), '[an error that cannot be read]'],
+  ])('of %s', (_, thrown, expected) => {
+    expect(messageOf(thrown)).toBe(expected);
+  });
+
+  test('is one line', () => {
+    expect(messageOf(new Error('a\r\n\tb\u2028c\u0000\u001bd\u0085e'))).toBe('a b c d e');
+  });
+
+  test.each([
+    [299, 299],
+    [300, 300],
+    [301, 300],
+  ])('of %i characters has %i', (length, expected) => {
+    expect(messageOf(new Error('x'.repeat(length)))).toHaveLength(expected);
+  });
+});
+
+test('both give text for anything', () => {
+  fc.assert(
+    fc.property(anything, (make) => {
+      const value = make();
+      expect(typeof safeText(value)).toBe('string');
+      expect(messageOf(value)).toMatch(/^[^\n\r]{0,300}$/);
+    }),
+    { numRuns: 1_000 },
+  );
+});

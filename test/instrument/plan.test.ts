@@ -1,0 +1,330 @@
+import { describe, expect, test } from 'vitest';
+import type { TraceableOptions } from '../../src/instrument/plan.ts';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { recordRuns } from '../../src/testing/record-runs.ts';
+import { heard, record, treeOf } from './recorder.ts';
+
+/** The run of one call. */
+function runOf(fn: (...args: unknown[]) => unknown, args: unknown[] = [], options: TraceableOptions = {}) {
+  const recorder = record();
+  traceable(fn, options)(...args);
+  return recorder.runs[0];
+}
+
+class Money {
+  readonly cents: number;
+
+  constructor(cents: number) {
+    this.cents = cents;
+  }
+}
+
+describe('default inputs', () => {
+  test.each<[string, unknown[], unknown]>([
+    ['no argument', [], {}],
+    ['one plain object', [{ question: 'why', deep: [1] }], { question: 'why', deep: [1] }],
+    ['one object without a prototype', [Object.assign(Object.create(null), { a: 1 })], { a: 1 }],
+    ['one text', ['why'], { input: 'why' }],
+    ['one null', [null], { input: null }],
+    ['one undefined', [undefined], {}],
+    ['one array', [[1, 2]], { input: [1, 2] }],
+    ['one instance of a class', [new Money(5)], { input: { cents: 5 } }],
+    ['one Map', [new Map([['a', 1]])], { input: { a: 1 } }],
+    ['two values', ['why', 2], { args: ['why', 2] }],
+    ['two objects', [{ a: 1 }, { b: 2 }], { args: [{ a: 1 }, { b: 2 }] }],
+    ['a function among several', ['a', () => 1], { args: ['a', '[Function anonymous]'] }],
+  ])('%s', (_, args, inputs) => {
+    expect(runOf(() => 0, args)?.inputs).toEqual(inputs);
+  });
+});
+
+describe('default outputs', () => {
+  test.each<[string, unknown, unknown]>([
+    ['a plain object', { answer: 42 }, { answer: 42 }],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
+    ['text', 'because', { outputs: 'because' }],
+    ['null', null, { outputs: null }],
+    ['false', false, { outputs: false }],
+    ['an array', [1, 2], { outputs: [1, 2] }],
+    ['an instance of a class', new Money(5), { outputs: { cents: 5 } }],
+    ['a function', function back() {}, { outputs: '[Function back]' }],
+  ])('%s', (_, value, outputs) => {
+    expect(runOf(() => value)?.outputs).toEqual(outputs);
+  });
+
+  test('undefined is nothing', () => {
+    expect(runOf(() => undefined)?.outputs ?? {}).toEqual({});
+  });
+
+  test('what a promise resolves to', async () => {
+    const recorder = record();
+    await traceable(async () => 'because')();
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: 'because' });
+  });
+});
+
+describe('what is recorded is what was passed:', () => {
+  test('inputs are not what the function makes of them', () => {
+    const question = { text: 'why', tags: ['a'] };
+    const run = runOf((given) => {
+      (given as typeof question).text = 'changed';
+      (given as typeof question).tags.push('b');
+    }, [question]);
+    expect(run?.inputs).toEqual({ text: 'why', tags: ['a'] });
+  });
+
+  test('outputs are not what the caller makes of them', () => {
+    const recorder = record();
+    const answer = traceable(() => ({ text: 'because' }))();
+    answer.text = 'changed';
+    expect(recorder.runs[0]?.outputs).toEqual({ text: 'because' });
+  });
+
+  test('metadata and tags are not what becomes of the options', () => {
+    const recorder = record();
+    const options = { tags: ['a'], metadata: { user: { id: 1 } } };
+    traceable(() => {
+      options.tags.push('b');
+      options.metadata.user.id = 2;
+    }, options)();
+    expect(recorder.runs[0]).toMatchObject({ tags: ['a'], extra: { metadata: { user: { id: 1 } } } });
+  });
+});
+
+describe('options', () => {
+  test('name, type, tags, metadata and project are recorded', () => {
+    const options = { name: 'ask', runType: 'llm', tags: ['a', 'b'], metadata: { model: 'm', n: 1 }, project: 'p' };
+    expect(runOf(() => 0, [], options)).toMatchObject({
+      name: 'ask',
+      run_type: 'llm',
+      tags: ['a', 'b'],
+      extra: { metadata: { model: 'm', n: 1 } },
+      session_name: 'p',
+    });
+  });
+
+  test('without any, the name is that of the function, the type chain, the project the default one', () => {
+    const run = runOf(function answer() {});
+    expect(run).toMatchObject({ name: 'answer', run_type: 'chain', session_name: 'default' });
+    expect(run).not.toHaveProperty('tags');
+    expect(run?.extra).not.toHaveProperty('metadata');
+  });
+
+  test('a function without a name is anonymous', () => {
+    expect(runOf(new Function() as () => unknown)?.name).toBe('anonymous');
+    expect(runOf((() => () => 0)())?.name).toBe('anonymous');
+  });
+
+  test('any text passes as type', () => {
+    expect(runOf(() => 0, [], { runType: 'guardrail' })?.run_type).toBe('guardrail');
+  });
+
+  test('the project goes down to the runs below', () => {
+    const recorder = record();
+    const inner = traceable(() => 0, { name: 'inner' });
+    traceable(() => inner(), { project: 'p' })();
+    inner();
+    expect(recorder.runs.map((run) => run.session_name)).toEqual(['p', 'p', 'default']);
+  });
+
+  test('an id is taken as it is, in lower case', () => {
+    const run = runOf(() => 0, [], { id: '0193B3A0-1111-7000-8000-00000000000A' });
+    expect(run).toMatchObject({
+      id: '0193b3a0-1111-7000-8000-00000000000a',
+      trace_id: '0193b3a0-1111-7000-8000-00000000000a',
+    });
+    expect(run?.dotted_order).toMatch(/Z0193b3a0-1111-7000-8000-00000000000a$/);
+  });
+
+  test('`root` starts a trace of its own, and what is below belongs to it', () => {
+    const recorder = record();
+    const inner = traceable(() => 0, { name: 'inner' });
+    const apart = traceable(() => inner(), { name: 'apart', root: true });
+    traceable(() => apart(), { name: 'outer' })();
+    expect(treeOf(recorder.runs)).toEqual({ outer: {}, apart: { inner: {} } });
+  });
+
+  test('`exporter` takes the whole subtree, and nothing else', () => {
+    const other = recordRuns();
+    other.stop();
+    const recorder = record();
+    const inner = traceable(() => 0, { name: 'inner' });
+    const tenant = traceable(() => inner(), { name: 'tenant', exporter: other.exporter });
+    traceable(() => (tenant(), inner()), { name: 'outer' })();
+    expect(recorder.runs.map((run) => run.name)).toEqual(['outer', 'inner']);
+    expect(other.runs.map((run) => run.name)).toEqual(['tenant', 'inner']);
+  });
+
+  test('`enabled: false` gives the function back, and what it calls is traced', () => {
+    const recorder = record();
+    const inner = traceable(() => 0, { name: 'inner' });
+    const skipped = () => inner();
+    expect(traceable(skipped, { enabled: false })).toBe(skipped);
+    traceable(() => traceable(skipped, { enabled: false })(), { name: 'outer' })();
+    expect(treeOf(recorder.runs)).toEqual({ outer: { inner: {} } });
+  });
+
+  test('`inputs` and `outputs` say what is recorded, of the arguments and of the result', () => {
+    const run = runOf((a, b) => `${a}${b}`, ['secret', 2], {
+      inputs: ([, second]) => ({ second }),
+      outputs: (value) => ({ length: String(value).length }),
+    });
+    expect(run).toMatchObject({ inputs: { second: 2 }, outputs: { length: 7 } });
+  });
+
+  test('`outputs` gets what a promise resolved to', async () => {
+    const recorder = record();
+    await traceable(async () => 'text', { outputs: (value) => ({ length: value.length }) })();
+    expect(recorder.runs[0]?.outputs).toEqual({ length: 4 });
+  });
+
+  test('`outputs` is not asked about an error', () => {
+    const recorder = record();
+    const asked: unknown[] = [];
+    const fail = traceable(
+      (): number => {
+        throw new Error('none');
+      },
+      { outputs: (value) => ({ asked: asked.push(value) }) },
+    );
+    expect(fail).toThrow('none');
+    expect(asked).toEqual([]);
+    expect(recorder.runs[0]).not.toHaveProperty('outputs');
+  });
+
+  test.each<[string, unknown, unknown, unknown]>([
+    ['text', 'secret', { input: 'secret' }, { outputs: 'secret' }],
+    ['an array', [1], { input: [1] }, { outputs: [1] }],
+    ['null', null, { input: null }, { outputs: null }],
+    ['nothing', undefined, {}, undefined],
+  ])('callbacks that answer with %s still make an object of it', (_, answer, inputs, outputs) => {
+    const callback = () => answer as Record<string, unknown>;
+    const run = runOf(() => 0, ['raw'], { inputs: callback, outputs: callback });
+    expect(run?.inputs).toEqual(inputs);
+    expect(run?.outputs).toEqual(outputs);
+  });
+});
+
+describe('a callback that fails', () => {
+  const throws = () => {
+    throw new Error('broken');
+  };
+
+  test('that throws leaves a marker, never what it was given, and the call alone', () => {
+    const recorder = record();
+    const ask = traceable((key: string) => key, { name: 'ask', inputs: throws, outputs: throws });
+    expect(ask('secret')).toBe('secret');
+    expect(recorder.runs[0]?.inputs).toEqual({ error: '`inputs` of "ask" threw: broken' });
+    expect(recorder.runs[0]?.outputs).toEqual({ error: '`outputs` of "ask" threw: broken' });
+    expect(JSON.stringify(recorder.runs)).not.toContain('secret');
+  });
+
+  test('that answers with a promise leaves a marker, and its rejection is nobody’s', async () => {
+    const recorder = record();
+    const answer = (() => Promise.reject(new Error('late'))) as unknown as () => Record<string, unknown>;
+    traceable((key: string) => key, { name: 'ask', inputs: answer, outputs: answer })('secret');
+    const marker = (option: string) => `\`${option}\` of "ask" answered with a promise; it has to answer at once`;
+    expect(recorder.runs[0]?.inputs).toEqual({ error: marker('inputs') });
+    expect(recorder.runs[0]?.outputs).toEqual({ error: marker('outputs') });
+    // An unhandled rejection would fail this test file.
+    await new Promise(setImmediate);
+  });
+
+  test('that throws what cannot be printed leaves a marker too', () => {
+    const run = runOf(() => 0, ['secret'], {
+      name: 'ask',
+      inputs: () => {
+        throw Object.create(null);
+      },
+    });
+    expect(run?.inputs).toEqual({ error: '`inputs` of "ask" threw: [unprintable object]' });
+  });
+
+  test('that takes the list of arguments apart changes nothing for the function', () => {
+    const recorder = record();
+    const join = traceable((...words: string[]) => words.join(' '), {
+      inputs: (words) => ({ first: words.shift(), rest: words.splice(0) }),
+    });
+    expect(join('a', 'b', 'c')).toBe('a b c');
+    expect(recorder.runs[0]?.inputs).toEqual({ first: 'a', rest: ['b', 'c'] });
+  });
+});
+
+describe('hidden payloads', () => {
+  test('are not even asked for', async () => {
+    const recorder = recordRuns();
+    recorder.stop();
+    const capture = { ...recorder.exporter.capture, hideInputs: true, hideOutputs: true };
+    const { exporter } = recorder;
+    const hiding = {
+      capture,
+      start: exporter.start.bind(exporter),
+      end: exporter.end.bind(exporter),
+      flush: exporter.flush.bind(exporter),
+      close: exporter.close.bind(exporter),
+    };
+    let asked = 0;
+    traceable((key: string) => key, { exporter: hiding, inputs: () => ({ asked: ++asked }) })('secret');
+    expect([...traceable(function* () {
+      yield 'secret';
+    }, { exporter: hiding })()]).toEqual(['secret']);
+    expect(asked).toBe(0);
+    expect(recorder.runs).toHaveLength(2);
+    expect(JSON.stringify(recorder.runs)).not.toContain('secret');
+  });
+});
+
+describe('wrong options are one line each and left out:', () => {
+  const wrap = traceable as (fn: () => number, options: unknown) => () => number;
+
+  test.each<[string, unknown, string]>([
+    ['an unknown one', { retries: 3 }, 'unknown option `retries`'],
+    ['name', { name: 5 }, 'expected `name` to be text'],
+    ['an empty name', { name: '' }, 'expected `name` to be text'],
+    ['runType', { runType: 1 }, 'expected `runType` to be text'],
+    ['tags', { tags: 'a' }, 'expected `tags` to be a list of text'],
+    ['tags of numbers', { tags: [1] }, 'expected `tags` to be a list of text'],
+    ['metadata', { metadata: 'm' }, 'expected `metadata` to be an object'],
+    ['project', { project: null }, 'expected `project` to be text'],
+    ['id', { id: 'mine' }, 'expected `id` to be a UUID such as crypto.randomUUID() gives'],
+    ['root', { root: 'yes' }, 'expected `root` to be true or false'],
+    ['exporter', { exporter: {} }, 'expected `exporter` to be what createExporter() gives'],
+    ['enabled', { enabled: 0 }, 'expected `enabled` to be true or false'],
+    ['inputs', { inputs: { a: 1 } }, 'expected `inputs` to be a function'],
+    ['outputs', { outputs: true }, 'expected `outputs` to be a function'],
+    ['aggregate', { aggregate: [] }, 'expected `aggregate` to be a function'],
+  ])('%s', (_, options, complaint) => {
+    const recorder = record();
+    const lines = heard();
+    expect(wrap(() => 1, { ...(options as object), metadata2: undefined })()).toBe(1);
+    expect(wrap(() => 1, options)()).toBe(1);
+    expect(lines).toEqual([`traceable: ${complaint}; left out.`]);
+    expect(recorder.runs).toMatchObject([{ run_type: 'chain' }, { run_type: 'chain' }]);
+  });
+
+  test('options that are none', () => {
+    const recorder = record();
+    const lines = heard();
+    expect(wrap(() => 1, 'name')()).toBe(1);
+    expect(wrap(() => 1, undefined)()).toBe(1);
+    expect(lines).toEqual(['traceable: expected the options to be an object, got string; left out.']);
+    expect(recorder.runs).toHaveLength(2);
+  });
+
+  test('the others of the same list hold', () => {
+    heard();
+    expect(runOf(() => 0, [], { name: 'ask', tags: 'a' } as unknown as TraceableOptions)?.name).toBe('ask');
+  });
+
+  test('options that throw when they are read leave the function traced', () => {
+    const recorder = record();
+    heard();
+    const options = {
+      get name(): string {
+        throw new Error('unreadable');
+      },
+    };
+    expect(wrap(() => 1, options)()).toBe(1);
+    expect(recorder.runs).toHaveLength(1);
+  });
+});

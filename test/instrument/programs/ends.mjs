@@ -1,0 +1,82 @@
+// Ways in which a program meets the result of a function, bare or traced: `node ends.mjs bare|traced <way>`.
+import { writeFileSync } from 'node:fs';
+
+const [mode, way] = process.argv.slice(2);
+const { traceable } = await import(`${process.env.RUNSPAN_BUILT}/index.js`);
+const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
+
+const recorder = recordRuns();
+process.on('exit', () => writeFileSync(process.env.RUNS_FILE, JSON.stringify(recorder.runs)));
+
+const wrap = mode === 'traced' ? traceable : (fn) => fn;
+const fails = async () => {
+  throw new TypeError('lost');
+};
+const countUnhandled = () => {
+  process.on('unhandledRejection', (error) => console.log('unhandled', error.message));
+  process.on('rejectionHandled', () => console.log('handled'));
+};
+class Later extends Promise {}
+
+const ways = {
+  'a rejection that nobody handles': () => {
+    wrap(fails)();
+  },
+  'a rejection that is counted': () => {
+    countUnhandled();
+    wrap(fails)();
+  },
+  'a rejection that is handled late': () => {
+    countUnhandled();
+    const promise = wrap(fails)();
+    setImmediate(() => promise.catch(() => console.log('caught')));
+  },
+  'a rejection that is handled at once': () => {
+    countUnhandled();
+    wrap(fails)().catch((error) => console.log('caught', error.message));
+  },
+  'a rejection with something that is no error': () => {
+    wrap(() => Promise.reject('just text'))();
+  },
+  'a rejection of a subclass that nobody handles': () => {
+    wrap(() => Later.reject(new TypeError('lost')))();
+  },
+  'a rejection of a subclass with one callback': () => {
+    countUnhandled();
+    wrap(() => Later.reject(new TypeError('lost')))().then(() => console.log('never'));
+  },
+  'a step of an asynchronous generator that nobody handles': () => {
+    countUnhandled();
+    const generator = wrap(async function* () {
+      yield 1;
+      throw new TypeError('lost');
+    })();
+    generator.next().then(() => generator.next());
+  },
+  'an error that is thrown': () => {
+    wrap(() => {
+      throw new RangeError('thrown');
+    })();
+  },
+  'an error that is thrown to nobody after a while': () => {
+    wrap(() => {
+      setImmediate(() => {
+        throw new RangeError('thrown');
+      });
+    })();
+  },
+  'an exit inside': () => {
+    wrap(() => process.exit(7))();
+  },
+  'an exit code that is set inside': () => {
+    wrap(async () => {
+      process.exitCode = 9;
+    })();
+  },
+  'a promise that never settles': async () => {
+    await wrap(() => new Promise(() => {}))();
+    console.log('never');
+  },
+};
+
+ways[way]();

@@ -1,0 +1,31 @@
+// Calls traced functions with tracing off, or on for comparison: `node off.mjs off|on`. It prints how often
+// AsyncLocalStorage was entered, and whether promises carry what Node hangs on them once it has been.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { writeFileSync } from 'node:fs';
+
+let entered = 0;
+for (const method of ['run', 'enterWith']) {
+  const original = AsyncLocalStorage.prototype[method];
+  AsyncLocalStorage.prototype[method] = function (...args) {
+    entered++;
+    return Reflect.apply(original, this, args);
+  };
+}
+
+const { startRun, traceable, withRun } = await import(`${process.env.RUNSPAN_BUILT}/index.js`);
+const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
+const recorder = process.argv[2] === 'on' ? recordRuns() : undefined;
+
+traceable((a) => a)(1);
+await traceable(async (a) => a)(2);
+for (const _ of traceable(function* () {
+  yield 3;
+})());
+for await (const _ of traceable(async function* () {
+  yield 4;
+})());
+withRun(startRun({ name: 'by hand' }), () => {});
+
+const marks = Reflect.ownKeys(Promise.resolve()).length;
+console.log(entered === 0 ? 'never entered' : 'entered', marks === 0 ? 'plain promises' : 'marked promises');
+writeFileSync(process.env.RUNS_FILE, JSON.stringify(recorder?.runs ?? []));

@@ -1,0 +1,446 @@
+import { EventEmitter, once } from 'node:events';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { enteredContext } from '../../src/run/context.ts';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { build, runProgram } from './built.ts';
+import { gate, heard, record, treeOf } from './recorder.ts';
+
+describe('a synchronous function', () => {
+  test('answers with its own result in the same turn', () => {
+    const recorder = record();
+    const result = { answer: 42 };
+    const effects: string[] = [];
+    const answer = traceable(() => {
+      effects.push('inside');
+      return result;
+    });
+    effects.push('before');
+    expect(answer()).toBe(result);
+    effects.push('after');
+    expect(effects).toEqual(['before', 'inside', 'after']);
+    expect(recorder.runs).toMatchObject([{ outputs: { answer: 42 }, end_time: expect.any(String) }]);
+  });
+
+  test('gets the arguments that it is called with, more or fewer than it names', () => {
+    record();
+    const all = traceable((...args: unknown[]) => args);
+    const first = Symbol('first');
+    expect(all(first, undefined, null)).toEqual([first, undefined, null]);
+    expect(traceable((a?: number, b?: number) => [a, b])(1)).toEqual([1, undefined]);
+    expect(traceable((a: number, b = 5) => a + b)(1)).toBe(6);
+  });
+
+  test('gets its `this`', () => {
+    record();
+    const counter = {
+      count: 1,
+      add: traceable(function (this: { count: number }, by: number) {
+        this.count += by;
+        return this;
+      }),
+    };
+    expect(counter.add(2)).toBe(counter);
+    expect(counter.count).toBe(3);
+    const self = traceable(function (this: unknown) {
+      return this;
+    });
+    expect(self()).toBeUndefined();
+    expect(self.call('text')).toBe('text');
+  });
+
+  test('gets the global object as `this` when it is sloppy and called without', () => {
+    record();
+    const sloppy = new Function('return this') as () => unknown;
+    expect(traceable(sloppy)()).toBe(globalThis);
+  });
+});
+
+describe('an asynchronous function', () => {
+  test('starts in the same turn and ends its run when its promise has settled', async () => {
+    const recorder = record();
+    const model = gate<string>();
+    const effects: string[] = [];
+    const ask = traceable(async (question: string) => {
+      effects.push(question);
+      return `${await model} of ${question}`;
+    });
+    const answer = ask('life');
+    effects.push('called');
+    expect(effects).toEqual(['life', 'called']);
+    expect(recorder.runs).toMatchObject([{ inputs: { input: 'life' } }]);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    model.open('meaning');
+    expect(await answer).toBe('meaning of life');
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: 'meaning of life' }, end_time: expect.any(String) }]);
+  });
+});
+
+describe('the wrapper looks like its function:', () => {
+  test('name, length and own properties, hidden and symbols too', () => {
+    const key = Symbol('key');
+    const fn = Object.assign((_a: number, _b: number) => 0, { help: 'adds', [key]: 1 });
+    Object.defineProperty(fn, 'hidden', { value: 2, enumerable: false });
+    const traced = traceable(fn);
+    expect(traced).not.toBe(fn);
+    expect([traced.name, traced.length, traced.help, traced[key]]).toEqual(['fn', 2, 'adds', 1]);
+    expect(Object.getOwnPropertyDescriptor(traced, 'hidden')).toEqual(Object.getOwnPropertyDescriptor(fn, 'hidden'));
+    expect(Object.keys(traced)).toEqual(['help']);
+  });
+
+  const kinds = {
+    arrow: () => 0,
+    function: function named() {},
+    method: { method() {} }.method,
+    async: async () => 0,
+    generator: function* () {},
+    'async generator': async function* () {},
+    bound: function plain() {}.bind(undefined),
+    sloppy: new Function('a', 'return a') as () => unknown,
+  };
+
+  test.each(Object.entries(kinds))('prototypes and own keys of kind %s', (_, fn) => {
+    const traced = traceable(fn);
+    expect(traced).not.toBe(fn);
+    expect(Object.getPrototypeOf(traced)).toBe(Object.getPrototypeOf(fn));
+    expect(new Set(Reflect.ownKeys(traced))).toEqual(new Set(Reflect.ownKeys(fn)));
+    expect((traced as { prototype?: unknown }).prototype).toBe((fn as { prototype?: unknown }).prototype);
+  });
+
+  test.each(Object.entries(kinds))('`new` on kind %s does what it does without', (_, fn) => {
+    record();
+    const construct = (target: unknown) => {
+      try {
+        return Object.getPrototypeOf(new (target as new () => object)());
+      } catch (thrown) {
+        return (thrown as Error).name;
+      }
+    };
+    expect(construct(traceable(fn))).toBe(construct(fn));
+  });
+});
+
+describe('an old-style constructor', () => {
+  function Point(this: { x: number; target: unknown }, x: number) {
+    this.x = x;
+    this.target = new.target;
+  }
+  Point.prototype.double = function (this: { x: number }) {
+    return this.x * 2;
+  };
+  type PointClass = new (x: number) => { x: number; target: unknown; double(): number };
+
+  test('makes instances of its own with `new`, and no run', () => {
+    const recorder = record();
+    const Traced = traceable(Point) as unknown as PointClass;
+    const point = new Traced(3);
+    expect(point).toBeInstanceOf(Point);
+    expect(point).toBeInstanceOf(Traced);
+    expect([point.x, point.double(), point.target]).toEqual([3, 6, Point]);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('can be extended', () => {
+    record();
+    class Pixel extends (traceable(Point) as unknown as PointClass) {}
+    const pixel = new Pixel(4);
+    expect(pixel).toBeInstanceOf(Pixel);
+    expect([pixel.double(), pixel.target]).toEqual([8, Pixel]);
+  });
+});
+
+describe('errors', () => {
+  const thrower = (thrown: unknown) =>
+    traceable(function fail() {
+      throw thrown;
+    });
+
+  function caught(fn: () => unknown): unknown {
+    try {
+      return fn();
+    } catch (thrown) {
+      return thrown;
+    }
+  }
+
+  test('a thrown error is the same object, recorded with headline, stack and causes', () => {
+    const recorder = record();
+    const cause = new RangeError('out of tokens');
+    const error = new TypeError('no answer', { cause });
+    expect(caught(thrower(error))).toBe(error);
+    const lines = recorder.runs[0]?.error?.split('\n') ?? [];
+    expect(lines[0]).toBe('TypeError: no answer');
+    expect(lines[1]).toMatch(/^ +at .*traceable\.test\.ts/);
+    expect(lines).toContain('Caused by: RangeError: out of tokens');
+    expect(recorder.runs[0]).not.toHaveProperty('outputs');
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+  });
+
+  test('a rejection is the same object, recorded alike', async () => {
+    const recorder = record();
+    const error = new TypeError('no answer');
+    const ask = traceable(async () => {
+      throw error;
+    });
+    expect(await ask().catch((rejected) => rejected)).toBe(error);
+    expect(recorder.runs[0]?.error).toMatch(/^TypeError: no answer\n +at /);
+  });
+
+  test('a name and message set after the error was made are those recorded', () => {
+    const recorder = record();
+    const error = new Error('old');
+    Object.assign(error, { name: 'QuotaError', message: 'new' });
+    caught(thrower(error));
+    expect(recorder.runs[0]?.error?.split('\n')[0]).toBe('QuotaError: new');
+  });
+
+  test.each([
+    ['text', 'just text', 'just text'],
+    ['a number', 404, '404'],
+    ['nothing', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['a symbol', Symbol('stop'), 'Symbol(stop)'],
+    ['an object without text', Object.create(null), '[unprintable object]'],
+  ])('%s that is thrown arrives as it is', (_, thrown, text) => {
+    const recorder = record();
+    expect(caught(thrower(thrown))).toBe(thrown);
+    expect(recorder.runs[0]?.error).toBe(text);
+  });
+
+  test('each run that an error passes through records it', () => {
+    const recorder = record();
+    const outer = traceable(function outer() {
+      thrower(new Error('deep'))();
+    });
+    expect(() => outer()).toThrow('deep');
+    expect(recorder.runs.map((run) => [run.name, run.error?.split('\n')[0]])).toEqual([
+      ['outer', 'Error: deep'],
+      ['fail', 'Error: deep'],
+    ]);
+  });
+
+  test('one that is caught inside leaves the outer run without', () => {
+    const recorder = record();
+    traceable(function outer() {
+      caught(thrower(new Error('deep')));
+    })();
+    expect(recorder.runs.map((run) => 'error' in run)).toEqual([false, true]);
+  });
+});
+
+describe('the tree', () => {
+  const step = traceable(async (wait: Promise<unknown>) => wait, { name: 'step' });
+
+  test('has calls below the calls that made them', async () => {
+    const recorder = record();
+    const search = traceable(function search() {});
+    const model = traceable(async function model() {
+      search();
+    });
+    await traceable(async function answer() {
+      search();
+      await model();
+    })();
+    expect(treeOf(recorder.runs)).toEqual({ answer: { search: {}, model: { search: {} } } });
+    const [answer, , , deepest] = recorder.runs;
+    expect(deepest?.trace_id).toBe(answer?.id);
+    expect(deepest?.dotted_order.split('.')).toHaveLength(3);
+    expect(deepest?.dotted_order).toContain(`${answer?.dotted_order}.`);
+  });
+
+  test('keeps concurrent calls apart, whichever ends first', async () => {
+    const recorder = record();
+    const gates = [gate(), gate(), gate()];
+    const calls = gates.map((wait, index) =>
+      traceable(
+        async () => {
+          await wait;
+          await step(Promise.resolve());
+        },
+        { name: `call ${index}` },
+      )(),
+    );
+    for (const index of [2, 0, 1]) gates[index]?.open();
+    await Promise.all(calls);
+    const expected = { 'call 0': { step: {} }, 'call 1': { step: {} }, 'call 2': { step: {} } };
+    expect(treeOf(recorder.runs)).toEqual(expected);
+    expect(new Set(recorder.runs.map((run) => run.trace_id)).size).toBe(3);
+  });
+
+  test('sorts siblings by their start and ends a parent after the children that it awaits', async () => {
+    const recorder = record();
+    const [slow, fast] = [gate(), gate()];
+    const all = traceable(async () => Promise.all([step(slow), step(fast)]), { name: 'all' });
+    const done = all();
+    fast.open();
+    await fast;
+    slow.open();
+    await done;
+    const [parent, first, second] = recorder.runs;
+    expect([parent?.name, first?.name, second?.name]).toEqual(['all', 'step', 'step']);
+    expect(String(parent?.start_time) < String(first?.start_time)).toBe(true);
+    expect(String(first?.start_time) < String(second?.start_time)).toBe(true);
+    expect(String(second?.end_time) <= String(first?.end_time)).toBe(true);
+    expect(String(first?.end_time) <= String(parent?.end_time)).toBe(true);
+  });
+
+  test('lets a child outlive its parent and keep its place', async () => {
+    const recorder = record();
+    const late = gate();
+    let child: Promise<unknown> | undefined;
+    traceable(() => {
+      child = step(late);
+    }, { name: 'parent' })();
+    expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, false]);
+    late.open();
+    await child;
+    expect(treeOf(recorder.runs)).toEqual({ parent: { step: {} } });
+    expect(recorder.runs[1]).toHaveProperty('end_time');
+  });
+
+  test('has recursive calls below each other', () => {
+    const recorder = record();
+    const down = traceable((n: number): number => (n === 0 ? 0 : down(n - 1)), { name: 'down' });
+    down(2);
+    expect(treeOf(recorder.runs)).toEqual({ down: { down: { down: {} } } });
+  });
+});
+
+describe('the run of a call is the current one', () => {
+  const inner = traceable(() => currentRun()?.id, { name: 'inner' });
+  const emitter = new EventEmitter();
+  emitter.on('event', (done: () => void) => {
+    inner();
+    done();
+  });
+
+  test.each<[string, () => unknown]>([
+    ['at once', () => inner()],
+    ['after an await', async () => (await undefined, inner())],
+    ['after several awaits', async () => (await Promise.all([1, Promise.resolve()]), await null, inner())],
+    ['in a timer', () => new Promise((done) => setTimeout(() => done(inner()), 0))],
+    ['in setImmediate', () => new Promise((done) => setImmediate(() => done(inner())))],
+    ['in nextTick', () => new Promise((done) => process.nextTick(() => done(inner())))],
+    ['in queueMicrotask', () => new Promise((done) => queueMicrotask(() => done(inner())))],
+    ['in a listener that was there before', () => new Promise<void>((done) => emitter.emit('event', done))],
+    ['after an awaited event', async () => (setImmediate(() => emitter.emit('once')), await once(emitter, 'once'), inner())],
+    ['in a callback of then', () => Promise.resolve().then(inner)],
+  ])('%s', async (_, body) => {
+    const recorder = record();
+    await traceable(body, { name: 'outer' })();
+    expect(treeOf(recorder.runs)).toEqual({ outer: { inner: {} } });
+  });
+
+  test('and no longer when the call is over', async () => {
+    record();
+    const ids: (string | undefined)[] = [];
+    const call = traceable(async () => {
+      ids.push(currentRun()?.id);
+      await undefined;
+      ids.push(currentRun()?.id);
+    });
+    const done = call();
+    expect(currentRun()).toBeUndefined();
+    await done;
+    expect(currentRun()).toBeUndefined();
+    expect(ids).toEqual([expect.any(String), ids[0]]);
+  });
+
+  test('and not when the call has thrown', () => {
+    record();
+    expect(() =>
+      traceable(() => {
+        throw new Error('out');
+      })(),
+    ).toThrow('out');
+    expect(enteredContext()).toBeUndefined();
+  });
+
+  test('and calls below a run made by hand belong to it', () => {
+    const recorder = record();
+    const run = startRun({ name: 'by hand' });
+    withRun(run, () => inner());
+    inner();
+    expect(treeOf(recorder.runs)).toEqual({ 'by hand': { inner: {} }, inner: {} });
+  });
+});
+
+describe('wrong use is one line and the argument back:', () => {
+  class Service {
+    answer = 42;
+  }
+
+  test.each<[string, unknown, string]>([
+    ['a class', Service, 'got a class'],
+    ['a class without a name', class {}, 'got a class'],
+    ['an object', { a: 1 }, 'got object'],
+    ['text', 'fn', 'got string'],
+    ['null', null, 'got null'],
+    ['undefined', undefined, 'got undefined'],
+  ])('%s', (_, value, got) => {
+    const lines = heard();
+    const wrap = traceable as (value: unknown) => unknown;
+    expect(wrap(value)).toBe(value);
+    expect(wrap(value)).toBe(value);
+    expect(lines).toEqual([`traceable(fn): expected a function, ${got}; it is not traced.`]);
+  });
+
+  test('a method that is named `class` is no class', () => {
+    const recorder = record();
+    const lines = heard();
+    const html = { class: traceable({ class() {} }.class), $: traceable({ class$x() {} }.class$x) };
+    html.class();
+    html.$();
+    expect(recorder.runs.map((run) => run.name)).toEqual(['class', 'class$x']);
+    expect(lines).toEqual([]);
+  });
+
+  test('a function that cannot be read stays as it is', () => {
+    heard();
+    const { proxy, revoke } = Proxy.revocable(() => 1, {});
+    revoke();
+    expect(traceable(proxy)).toBe(proxy);
+  });
+
+  test('a function with a name that is no text is traced without', () => {
+    const recorder = record();
+    traceable(Object.defineProperty(() => 1, 'name', { value: Symbol('name') }))();
+    traceable(Object.defineProperty(() => 1, 'name', { value: 5 }))();
+    expect(recorder.runs.map((run) => run.name)).toEqual(['anonymous', 'anonymous']);
+  });
+});
+
+describe('with tracing off', () => {
+  let built = '';
+  beforeAll(() => {
+    built = build('tsconfig.json');
+  });
+
+  test('the function is called directly', () => {
+    const frames = traceable(() => new Error('here').stack?.split('\n').length);
+    expect(frames()).toBe(frames.call(undefined));
+    expect(enteredContext()).toBeUndefined();
+    expect(traceable(() => currentRun())()).toBeUndefined();
+  });
+
+  test('AsyncLocalStorage is never entered, in a process of its own', async () => {
+    expect(await runProgram(built, 'off', ['off'])).toEqual({
+      code: 0,
+      stdout: 'never entered plain promises\n',
+      stderr: '',
+      runs: [],
+    });
+  });
+
+  test('and with tracing on the same program enters it', async () => {
+    const ended = await runProgram(built, 'off', ['on']);
+    expect(ended.stdout).toMatch(/^entered /);
+    expect(ended.runs.map((run) => run.name)).toEqual([
+      'anonymous',
+      'anonymous',
+      'anonymous',
+      'anonymous',
+      'by hand',
+    ]);
+  });
+});

@@ -1,0 +1,34 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { apiReport } from './api-report.ts';
+import { entries, root } from './repository.ts';
+
+describe.each(entries)('the entry point %s', (entry) => {
+  const name = entry === 'index' ? 'runspan' : entry;
+
+  it('has the names and signatures of its committed report; npm run api updates it', async () => {
+    const report = apiReport(root, `dist/${entry}.d.ts`);
+    expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
+    await expect(report).toMatchFileSnapshot(`../../api/${name}.api.md`, 'update it with: npm run api');
+  });
+});
+
+describe('the report', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'runspan-api-test-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('shows a changed signature, in a file that the entry only re-exports', () => {
+    const project = (parameter: string): string => {
+      mkdirSync(join(folder, 'dist'), { recursive: true });
+      cpSync(join(root, 'package.json'), join(folder, 'package.json'));
+      writeFileSync(join(folder, 'dist/main.d.ts'), `export { wrap } from './inner.ts';\n`);
+      writeFileSync(join(folder, 'dist/inner.d.ts'), `export declare function wrap(name: ${parameter}): void;\n`);
+      return apiReport(folder, 'dist/main.d.ts');
+    };
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+    expect(project('string')).toContain('export function wrap(name: string): void;');
+    expect(project('number')).toContain('export function wrap(name: number): void;');
+  });
+});

@@ -1,0 +1,123 @@
+import { posix } from 'node:path';
+import { type Import, type SourceFacts, sourceFacts } from './source-facts.ts';
+
+/** Source files by their path under `src/`: `export/queue.ts`. */
+export type Sources = Readonly<Record<string, string>>;
+
+const ROOT = 'runspan.ts';
+
+/**
+ * The import table: what a folder may import beside itself. It has no cycle, so neither have the folders, type-only
+ * imports included.
+ */
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  run: ['base'],
+  http: ['base'],
+  export: ['base', 'run', 'http'],
+  instrument: ['base', 'run'],
+  integrations: ['base', 'run', 'instrument'],
+  otel: ['base', 'run'],
+  clients: ['base', 'run', 'instrument', 'http'],
+  receiver: ['base', 'run', 'otel'],
+  testing: ['base', 'run'],
+  viewer: ['receiver'],
+  cli: ['base', 'run', 'http', 'export', 'instrument', 'integrations', 'otel', 'clients', 'receiver', 'testing', ROOT],
+  [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
+  'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
+  'otel.ts': ['base', 'run', 'otel', ROOT],
+  'receiver.ts': ['base', 'run', 'receiver', ROOT],
+  'testing.ts': ['base', 'run', 'testing', ROOT],
+};
+
+/** Where the table allows only a part of a folder. */
+const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>> = {
+  'receiver → run': (target, found) => found.typeOnly || /^run\/(dotted-order|timestamp)\.ts$/.test(target),
+  'receiver → otel': (target) => /^otel\/mapping\b/.test(target),
+  'viewer → receiver': (_, found) => found.typeOnly,
+};
+
+/** Loaded at the first send, so that importing the library stays cheap. */
+const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder'];
+
+/** Every breach of the package's import rules in these files, one line each; `packages` are those that users get. */
+export function breaches(sources: Sources, packages: readonly string[]): string[] {
+  const facts = new Map(Object.entries(sources).map(([path, text]) => [path, sourceFacts(path, text)]));
+  const found: string[] = [];
+  for (const [path, file] of facts) {
+    found.push(...breachesOfStyle(path, file));
+    for (const one of file.imports) {
+      const breach = one.specifier.startsWith('.')
+        ? breachOfTable(path, one, facts)
+        : breachOfPackages(path, one, packages);
+      if (breach !== undefined) found.push(breach);
+    }
+  }
+  return [...found, ...cycles(facts)];
+}
+
+function breachesOfStyle(path: string, file: SourceFacts): string[] {
+  const found: string[] = [];
+  if (file.readsProcessEnv && path !== 'base/env.ts') found.push(`${path} reads process.env`);
+  if (file.usesConsole && path !== 'base/diagnostics.ts' && placeOf(path) !== 'cli') found.push(`${path} uses console`);
+  if (file.awaitsAtTopLevel) found.push(`${path} awaits at top level`);
+  if (isEntry(path)) {
+    if (!file.onlyReexports) found.push(`${path} is an entry file and has more than export lines`);
+    const bare = file.imports.filter((one) => one.sideEffect);
+    if (bare.length > 1 || bare.some((one) => one.specifier !== `./${ROOT}`)) {
+      found.push(`${path} imports more than ${ROOT} for its side effect`);
+    }
+  }
+  return found;
+}
+
+function breachOfTable(path: string, found: Import, facts: ReadonlyMap<string, SourceFacts>): string | undefined {
+  const target = resolve(path, found.specifier);
+  if (!facts.has(target)) return `${path} imports ${target}, which does not exist`;
+  if (isEntry(target)) return `${path} imports the entry file ${target}`;
+  const from = placeOf(path);
+  const to = placeOf(target);
+  if (from === to) return undefined;
+  const allowed = MAY_IMPORT[from];
+  if (allowed === undefined) return `${path} is in no folder of the table`;
+  if (allowed.includes(to) && (ONLY[`${from} → ${to}`]?.(target, found) ?? true)) return undefined;
+  return `${path} imports ${target}`;
+}
+
+function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import, packages: readonly string[]) {
+  if (specifier.startsWith('node:')) return undefined;
+  const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+  if (!packages.includes(name)) return `${path} imports ${specifier}, which package.json does not give to users`;
+  if (LOADED_LATE.includes(name) && !typeOnly && !dynamic) return `${path} loads ${name} before the first send`;
+  if (name === '@opentelemetry/api' && placeOf(path) !== 'otel') return `${path} imports ${name} outside otel/`;
+  return undefined;
+}
+
+/** One line per group of files that import each other at run time. */
+function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
+  const found: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) found.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
+    if (trail.includes(path) || done.has(path)) return;
+    for (const one of facts.get(path)?.imports ?? []) {
+      if (one.specifier.startsWith('.') && !one.typeOnly) visit(resolve(path, one.specifier), [...trail, path]);
+    }
+    done.add(path);
+  };
+  for (const path of facts.keys()) visit(path, []);
+  return found.map((cycle) => `cycle: ${cycle}`);
+}
+
+function resolve(from: string, specifier: string): string {
+  return posix.join(posix.dirname(from), specifier);
+}
+
+/** The folder of a file, or the file itself where it stands at the top. */
+function placeOf(path: string): string {
+  return path.split('/', 1)[0] ?? path;
+}
+
+function isEntry(path: string): boolean {
+  return !path.includes('/') && path !== ROOT;
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { breaches, MAY_IMPORT } from './import-rules.ts';
+import { entries, filesUnder, manifest, read } from './repository.ts';
+
+const PACKAGES = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+const FILES = filesUnder('src', '.ts');
+
+describe('the source', () => {
+  it('imports along the table, in no circle, and only the packages that users get', () => {
+    const sources = Object.fromEntries(FILES.map((path) => [path, read(`src/${path}`)]));
+    expect(FILES.length).toBeGreaterThan(10);
+    expect(breaches(sources, PACKAGES)).toEqual([]);
+  });
+
+  it('has one entry file for each entry point and nothing else beside the root', () => {
+    const expected = [...entries.map((name) => `${name}.ts`), 'runspan.ts'].sort();
+    expect(FILES.filter((path) => !path.includes('/'))).toEqual(expected);
+  });
+
+  it('keeps its side effects when a bundler shakes it', () => {
+    const withEffect = entries.filter((name) => /\.\/runspan\.ts'/.test(read(`src/${name}.ts`)));
+    expect(withEffect).toContain('index');
+    expect([...manifest.sideEffects].sort()).toEqual(
+      [...withEffect, 'runspan'].map((name) => `./dist/${name}.js`).sort(),
+    );
+  });
+
+  it('has a table without a circle between folders', () => {
+    const reachable = (from: string): string[] => (MAY_IMPORT[from] ?? []).flatMap((to) => [to, ...reachable(to)]);
+    for (const folder of Object.keys(MAY_IMPORT)) expect(reachable(folder)).not.toContain(folder);
+  });
+});
+
+describe('a planted import', () => {
+  const base = { 'base/env.ts': 'export const a = 1;', 'run/sink.ts': 'export interface Sink {}' };
+
+  it.each<[string, Record<string, string>, string]>([
+    [
+      'a folder that the table forbids',
+      { 'run/x.ts': `import '../export/y.ts';`, 'export/y.ts': '' },
+      'run/x.ts imports export/y.ts',
+    ],
+    [
+      'a type of such a folder',
+      { 'base/x.ts': `import type { Sink } from '../run/sink.ts';` },
+      'base/x.ts imports run/sink.ts',
+    ],
+    [
+      'a type of such a folder, inline',
+      { 'base/x.ts': `let x: import('../run/sink.ts').Sink;` },
+      'base/x.ts imports run/sink.ts',
+    ],
+    ['such a folder, exported', { 'base/x.ts': `export * from '../run/sink.ts';` }, 'base/x.ts imports run/sink.ts'],
+    ['such a folder, later', { 'base/x.ts': `void import('../run/sink.ts');` }, 'base/x.ts imports run/sink.ts'],
+    [
+      'a part of run/ that the receiver may not use',
+      { 'receiver/x.ts': `import '../run/sink.ts';` },
+      'receiver/x.ts imports run/sink.ts',
+    ],
+    [
+      'a folder that is not in the table',
+      { 'misc/x.ts': `import '../base/env.ts';` },
+      'misc/x.ts is in no folder of the table',
+    ],
+    ['an entry file', { 'run/x.ts': `import '../otel.ts';`, 'otel.ts': '' }, 'run/x.ts imports the entry file otel.ts'],
+    ['the root', { 'run/x.ts': `import '../runspan.ts';`, 'runspan.ts': '' }, 'run/x.ts imports runspan.ts'],
+    ['a file that is not there', { 'run/x.ts': `import './y.ts';` }, 'run/x.ts imports run/y.ts, which does not exist'],
+    [
+      'a package of ours alone',
+      { 'run/x.ts': `import 'vitest';` },
+      'run/x.ts imports vitest, which package.json does not give to users',
+    ],
+    [
+      'an OpenTelemetry SDK',
+      { 'otel/x.ts': `import type {} from '@opentelemetry/sdk-trace-base';` },
+      'otel/x.ts imports @opentelemetry/sdk-trace-base, which package.json does not give to users',
+    ],
+    [
+      'the OpenTelemetry API outside otel/',
+      { 'run/x.ts': `import '@opentelemetry/api';` },
+      'run/x.ts imports @opentelemetry/api outside otel/',
+    ],
+    [
+      'undici at once',
+      { 'export/x.ts': `import { type Pool } from 'undici';` },
+      'export/x.ts loads undici before the first send',
+    ],
+    [
+      'a computed name',
+      { 'run/x.ts': 'void import(name);' },
+      'run/x.ts imports (computed), which package.json does not give to users',
+    ],
+    [
+      'a circle',
+      { 'run/x.ts': `import './y.ts';`, 'run/y.ts': `import { type X } from './x.ts';` },
+      'cycle: run/x.ts → run/y.ts → run/x.ts',
+    ],
+    [
+      'code in an entry file',
+      { 'otel.ts': 'export const a = 1;' },
+      'otel.ts is an entry file and has more than export lines',
+    ],
+    [
+      'another side effect in an entry file',
+      { 'otel.ts': `import './run/sink.ts';` },
+      'otel.ts imports more than runspan.ts for its side effect',
+    ],
+    ['the environment', { 'run/x.ts': 'process.env.A;' }, 'run/x.ts reads process.env'],
+    ['the environment, taken apart', { 'run/x.ts': 'const { env } = process;' }, 'run/x.ts reads process.env'],
+    ['the environment, imported', { 'run/x.ts': `import { env } from 'node:process';` }, 'run/x.ts reads process.env'],
+    ['the environment, by another way', { 'run/x.ts': `globalThis.process['env'];` }, 'run/x.ts reads process.env'],
+    ['the console', { 'run/x.ts': 'const { log } = console;' }, 'run/x.ts uses console'],
+    ['the console, by another way', { 'run/x.ts': 'globalThis.console.log(1);' }, 'run/x.ts uses console'],
+    ['an await at top level', { 'run/x.ts': 'if (a) await b;' }, 'run/x.ts awaits at top level'],
+    ['a loop that awaits at top level', { 'run/x.ts': 'for await (const a of b);' }, 'run/x.ts awaits at top level'],
+  ])('of %s is a breach', (_, planted, breach) => {
+    expect(breaches({ ...base, ...planted }, PACKAGES)).toEqual([breach]);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['of a type in a circle', { 'run/x.ts': `import './y.ts';`, 'run/y.ts': `import type { X } from './x.ts';` }],
+    [
+      'of undici for a type or at the first send',
+      { 'export/x.ts': `import type { Pool } from 'undici'; export const a = async () => await import('undici');` },
+    ],
+    ['of a type for the receiver', { 'receiver/x.ts': `import type { Sink } from '../run/sink.ts';` }],
+    [
+      'of the root by an entry file',
+      { 'otel.ts': `import './runspan.ts'; export * from './otel/x.ts';`, 'otel/x.ts': '', 'runspan.ts': '' },
+    ],
+    [
+      'in the places that may print and read the environment',
+      { 'base/env.ts': 'process.env', 'base/diagnostics.ts': 'console.error()', 'cli/x.ts': 'console.log()' },
+    ],
+    [
+      'with names that only look alike',
+      { 'run/x.ts': 'const a = { console: 1, process: { env: 2 } }; a.console; a.process; b.env;' },
+    ],
+  ])('%s is none', (_, planted) => {
+    expect(breaches({ ...base, ...planted }, PACKAGES)).toEqual([]);
+  });
+});

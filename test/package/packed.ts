@@ -1,0 +1,53 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from './repository.ts';
+
+export interface Tarball {
+  readonly path: string;
+  /** Paths within the package, sorted. */
+  readonly files: readonly string[];
+}
+
+/** Packs dist/ as it is into the folder. */
+export function pack(folder: string): Tarball {
+  const answer = npm(['pack', '--json', '--pack-destination', folder], root);
+  const [packed] = Object.values<{ filename: string; files: { path: string }[] }>(JSON.parse(answer.stdout));
+  if (packed === undefined) throw new Error(`npm pack gave no package: ${answer.stdout}`);
+  return { path: join(folder, packed.filename), files: packed.files.map((file) => file.path).sort() };
+}
+
+/** An empty project of its own with the tarball installed, as a user would have it. */
+export function installed(tarball: Tarball, folder: string): string {
+  writeFileSync(join(folder, 'package.json'), '{ "name": "application", "private": true, "version": "1.0.0" }\n');
+  npm(['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', tarball.path], folder);
+  return folder;
+}
+
+/** Runs Node, the same one as the tests run on, with nothing of ours in its environment. */
+export function node(args: readonly string[], cwd: string): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, args, { cwd, encoding: 'utf8', env: bareEnvironment(), timeout: 20_000 });
+}
+
+/** A folder that is gone when `using` ends or `remove` is called. */
+export function temporaryFolder(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'runspan-package-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+function npm(args: readonly string[], cwd: string): SpawnSyncReturns<string> {
+  // Under `npm test` npm tells where its own file is; on Windows `npm` alone is no program.
+  const file = process.env.npm_execpath;
+  const [command, first] = file?.endsWith('.js') ? [process.execPath, [file]] : ['npm', []];
+  const answer = spawnSync(command, [...first, ...args], { cwd, encoding: 'utf8', env: bareEnvironment() });
+  if (answer.status !== 0) throw new Error(`npm ${args.join(' ')} failed: ${answer.stderr}`);
+  return answer;
+}
+
+/** npm and vitest hand their settings down in the environment; a user's shell has none of them. */
+export function bareEnvironment(): NodeJS.ProcessEnv {
+  const ours =
+    /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|OTEL|OPENAI)_)/i;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+}

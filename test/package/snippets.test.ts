@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { commandsOf, masked, snippetsOf } from './snippets.ts';
+
+const page = (...lines: string[]): string => lines.join('\n');
+
+describe('the snippets of a page', () => {
+  it('have a place, a language, a file name, code and output', () => {
+    const markdown = page('# A page', '```js hello.js', 'a();', '```', '', 'It prints:', '', '```text', 'b', '```');
+    expect(snippetsOf('a.md', markdown)).toEqual([
+      { place: 'a.md:2', language: 'js', file: 'hello.js', code: 'a();\n', notRun: undefined, prints: 'b\n' },
+    ]);
+  });
+
+  it('stay apart where nothing says that the one prints the other', () => {
+    const markdown = page('```sh', 'a', '```', 'The file is:', '```text', 'b', '```');
+    expect(snippetsOf('a.md', markdown)).toMatchObject([{ prints: undefined }, { language: 'text' }]);
+  });
+
+  it('are left alone for the reason in the comment above', () => {
+    const markdown = page('<!-- not run: needs a key -->', '```ts', 'a();', '```', '```ts', 'b();', '```');
+    expect(snippetsOf('a.md', markdown).map(({ notRun }) => notRun)).toEqual(['needs a key', undefined]);
+  });
+
+  it('have an end, and output has a snippet', () => {
+    expect(() => snippetsOf('a.md', page('```js', 'a();'))).toThrow('a.md:1: the block has no end');
+    expect(() => snippetsOf('a.md', page('prints', '```text', 'a', '```'))).toThrow('a.md:2');
+  });
+});
+
+describe('output', () => {
+  it('is compared without ids, times, durations, addresses and columns', () => {
+    const first = page(
+      'chain  12 ms  2026-11-20T07:22:40.123456Z',
+      '',
+      '  019a9f8e-0d3c-7000-8000-000000000001 http://127.0.0.1:4777',
+    );
+    const second = page(
+      'chain 1.5 s 2027-01-01T00:00:00Z',
+      '019a9f8e0d3c70008000000000000002   http://localhost:50123',
+    );
+    expect(masked(first)).toEqual(['chain <duration> <time>', '<id> <url>']);
+    expect(masked(second)).toEqual(masked(first));
+  });
+
+  it('keeps names, counts and words', () => {
+    expect(masked('5 runs, 2 posts, step 3, 4 sent')).toEqual(['5 runs, 2 posts, step 3, 4 sent']);
+  });
+});
+
+describe('the commands of a snippet', () => {
+  it('are its lines without comments, continued lines being one', () => {
+    const code = page('# first', 'npm ci && npm test', 'npx runspan dev \\', '  --port 1 # listens', '');
+    expect(commandsOf(code)).toEqual(['npm ci', 'npm test', 'npx runspan dev --port 1']);
+  });
+});

@@ -1,0 +1,89 @@
+/** A fenced block of a page. */
+export interface Snippet {
+  /** `README.md:12`, the line of the opening fence. */
+  readonly place: string;
+  readonly language: string;
+  /** The word after the language, for example the `hello.js` of "js hello.js". */
+  readonly file: string | undefined;
+  readonly code: string;
+  /** The reason of a `<!-- not run: reason -->` on the line above. */
+  readonly notRun: string | undefined;
+  /** What the page says that the snippet prints. */
+  readonly prints: string | undefined;
+}
+
+const FENCE = /^ {0,3}```+ *(\S*) *(\S*)/;
+
+/**
+ * The fenced blocks of a Markdown page. A `text` or `console` block whose paragraph above has the word "prints" is the
+ * output of the block before it, and no snippet of its own.
+ */
+export function snippetsOf(page: string, markdown: string): Snippet[] {
+  const snippets: Snippet[] = [];
+  let above = '';
+  let open: { place: string; language: string; file: string; above: string; lines: string[] } | undefined;
+  for (const [index, line] of markdown.split('\n').entries()) {
+    const fence = FENCE.exec(line);
+    if (open !== undefined && fence === null) open.lines.push(line);
+    else if (open !== undefined) {
+      add(snippets, { ...open, code: `${open.lines.join('\n')}\n` });
+      open = undefined;
+      above = '';
+    } else if (fence !== null) {
+      const [, language = '', file = ''] = fence;
+      open = { place: `${page}:${index + 1}`, language, file, above, lines: [] };
+    } else if (line.trim() !== '') above = line.trim();
+  }
+  if (open !== undefined) throw new Error(`${open.place}: the block has no end`);
+  return snippets;
+}
+
+interface Block {
+  readonly place: string;
+  readonly language: string;
+  readonly file: string;
+  readonly above: string;
+  readonly code: string;
+}
+
+function add(snippets: Snippet[], { place, language, file, above, code }: Block): void {
+  const last = snippets.at(-1);
+  if (/^(text|console)$/.test(language) && /\bprints\b/.test(above)) {
+    if (last === undefined) throw new Error(`${place}: there is no snippet that could print this`);
+    snippets[snippets.length - 1] = { ...last, prints: code };
+    return;
+  }
+  const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
+  snippets.push({ place, language, file: file === '' ? undefined : file, code, notRun, prints: undefined });
+}
+
+const MASKS: readonly (readonly [RegExp, string])[] = [
+  [/\d{8}T\d{12}Z[0-9a-f-]{32,36}/gi, '<order>'],
+  [/\b[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}\b/gi, '<id>'],
+  [/\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?(Z|[+-]\d{2}:?\d{2})?/g, '<time>'],
+  [/\b\d{1,2}:\d{2}:\d{2}([.,]\d+)?\b/g, '<time>'],
+  [/\bhttp:\/\/(127\.0\.0\.1|localhost|\[::1\]):\d+/g, '<url>'],
+  [/(?<![\w.])\d+([.,]\d+)? ?(ns|µs|us|ms|s|min)\b/g, '<duration>'],
+  [/[ \t]+/g, ' '],
+];
+
+/**
+ * Output in the form in which it is compared: ids, times, durations and local addresses by their kind, white space once,
+ * no empty lines.
+ */
+export function masked(output: string): string[] {
+  const text = MASKS.reduce((masking, [pattern, name]) => masking.replaceAll(pattern, name), output);
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+/** The commands of a `sh` snippet, one each: comments gone, continued lines joined. */
+export function commandsOf(code: string): string[] {
+  return code
+    .replaceAll(/\\\n\s*/g, '')
+    .split(/\n|&&/)
+    .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
+    .filter((line) => line !== '');
+}

@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { errorText } from '../../src/run/error-text.ts';
+import { anything, revokedProxy } from '../base/hostile.ts';
+
+/** An error with a stack as V8 writes it, without the paths of this machine. */
+function makeError(message: string, fields: object = {}): Error {
+  const error = Object.assign(new Error(message), fields);
+  error.stack = `Error: ${message}\n    at work (app.js:1:2)\n    at app.js:3:4`;
+  return error;
+}
+
+describe('the text of an error', () => {
+  test('is its name and message on the first line, then the stack', () => {
+    expect(errorText(makeError('no'))).toBe('Error: no\n    at work (app.js:1:2)\n    at app.js:3:4');
+  });
+
+  test('has the name and message of now, which may have been set after the stack was taken', () => {
+    expect(errorText(makeError('timeout', { name: 'HttpError', message: 'no answer' }))).toBe(
+      'HttpError: no answer\n    at work (app.js:1:2)\n    at app.js:3:4',
+    );
+  });
+
+  test('has the stack of a real one', () => {
+    const [first, second] = errorText(new TypeError('no')).split('\n');
+    expect(first).toBe('TypeError: no');
+    expect(second).toMatch(/^ {4}at .*error-text\.test\.ts:/);
+  });
+
+  test.each<[string, Error, string]>([
+    ['without a message is its name', makeError('', { stack: '' }), 'Error'],
+    ['without a name is its message', makeError('no', { name: '' }), 'no'],
+    ['keeps every line of the message', makeError('one\ntwo'), 'Error: one\ntwo'],
+  ])('%s', (_, error, head) => {
+    expect(errorText(error)).toBe(`${head}\n    at work (app.js:1:2)\n    at app.js:3:4`);
+  });
+
+  test('without a stack is its first line', () => {
+    expect(errorText(Object.assign(new Error('no'), { stack: undefined }))).toBe('Error: no');
+    expect(errorText(Object.assign(new Error('no'), { stack: 'Error: no' }))).toBe('Error: no');
+  });
+
+  test('goes on with each cause in the same form', () => {
+    const inner = Object.assign(new TypeError('inner'), { stack: 'TypeError: inner\n    at inner.js:1:1' });
+    const middle = makeError('middle', { cause: inner });
+    expect(errorText(makeError('outer', { cause: middle }))).toBe(
+      'Error: outer\n    at work (app.js:1:2)\n    at app.js:3:4\n' +
+        'Caused by: Error: middle\n    at work (app.js:1:2)\n    at app.js:3:4\n' +
+        'Caused by: TypeError: inner\n    at inner.js:1:1',
+    );
+  });
+
+  test('takes a cause that is no error', () => {
+    expect(errorText(Object.assign(new Error('outer', { cause: 'disk full' }), { stack: '' }))).toBe(
+      'Error: outer\nCaused by: disk full',
+    );
+    expect(errorText(Object.assign(new Error('outer', { cause: null }), { stack: '' }))).toBe(
+      'Error: outer\nCaused by: null',
+    );
+  });
+
+  test.each([
+    [7, 7],
+    [8, 8],
+    [9, 8],
+  ])('of %i causes tells %i', (count, expected) => {
+    let error = new Error('innermost');
+    for (let index = 0; index < count; index++) error = new Error('outer', { cause: error });
+    expect(errorText(error).match(/^Caused by: /gm)).toHaveLength(expected);
+  });
+
+  test('ends where the causes lead back to the error', () => {
+    const error = new Error('no');
+    error.cause = error;
+    expect(errorText(error).match(/^Caused by: Error: no$/gm)).toHaveLength(8);
+  });
+
+  test('is found at once in a message of a hundred thousand empty lines', () => {
+    const message = '\n'.repeat(100_000);
+    expect(errorText(makeError(message))).toBe(`Error: ${message}\n    at work (app.js:1:2)\n    at app.js:3:4`);
+  }, 5_000);
+});
+
+describe('the text of what is no error', () => {
+  test.each<[string, unknown, string]>([
+    ['text', 'disk full', 'disk full'],
+    ['a number', 404, '404'],
+    ['undefined', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['an object', { code: 1 }, '[object Object]'],
+    ['a symbol', Symbol('mark'), 'Symbol(mark)'],
+    ['an object without a prototype', Object.create(null), '[unprintable object]'],
+  ])('is what it says of itself: %s', (_, thrown, expected) => {
+    expect(errorText(thrown)).toBe(expected);
+  });
+
+  test('is a stand-in where nothing can be read', () => {
+    expect(errorText(revokedProxy())).toBe('[an error that cannot be read]');
+  });
+});
+
+test('there is a text for anything that can be thrown, or be the cause of it', () => {
+  fc.assert(
+    fc.property(anything, (make) => {
+      expect(errorText(make())).toEqual(expect.any(String));
+      expect(errorText(new Error('outer', { cause: make() }))).toMatch(/^Error: outer\n/);
+    }),
+    { numRuns: 1_000 },
+  );
+});

@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { clock } from '../../src/base/clock.ts';
+import { isRunId, newRunId, spanRunId } from '../../src/run/ids.ts';
+
+const hex = (id: string) => id.replaceAll('-', '');
+const timeMs = (id: string) => Number.parseInt(hex(id).slice(0, 12), 16);
+
+describe('the id of a live run', () => {
+  test('is a UUIDv7 with the millisecond of its start', () => {
+    const startUs = clock.nowUs() + 1_000_000;
+    const id = newRunId(startUs);
+    // RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10.
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(timeMs(id)).toBe(Math.floor(startUs / 1_000));
+  });
+
+  test('is greater than every one before, within a millisecond and beyond', () => {
+    const startUs = clock.nowUs() + 2_000_000;
+    const ids = Array.from({ length: 5_000 }, (_, index) => newRunId(startUs + Math.floor(index / 1_000) * 1_000));
+    expect(new Set(ids).size).toBe(5_000);
+    expect(ids.toSorted()).toEqual(ids);
+  });
+});
+
+describe('the id of a span', () => {
+  // The ids of the example in W3C Trace Context, 3.2.
+  const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const SPAN_ID = '00f067aa0ba902b7';
+
+  test('is laid out as is documented', () => {
+    // 1 700 000 000 123 ms is 0x018bcfe5687b; '7' & 3 is 3, so the variant is b; 36 are the last bits of the trace id.
+    expect(spanRunId(1_700_000_000_123_456, TRACE_ID, SPAN_ID)).toBe('018bcfe5-687b-700f-b360-67aa0ba902b7');
+  });
+
+  test.each([
+    ['0', '8'],
+    ['1', '9'],
+    ['2', 'a'],
+    ['3', 'b'],
+    ['4', '8'],
+    ['f', 'b'],
+  ])('with a trace id that ends in %s36 has the variant %s', (digit, variant) => {
+    const traceId = `${TRACE_ID.slice(0, 29)}${digit}36`;
+    expect(spanRunId(1_700_000_000_123_456, traceId, SPAN_ID)).toBe(`018bcfe5-687b-700f-${variant}360-67aa0ba902b7`);
+  });
+
+  test('is a UUIDv7 out of which the start and the span id can be read', () => {
+    const word = (length: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${length}}$`));
+    const moment = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
+    fc.assert(
+      fc.property(moment, word(32), word(16), (us, traceId, spanId) => {
+        const id = spanRunId(us, traceId, spanId);
+        expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+        expect(timeMs(id)).toBe(Math.floor(us / 1_000));
+        expect(hex(id).slice(13, 16) + hex(id).slice(19)).toBe(spanId);
+        expect(hex(id).slice(17, 19)).toBe(traceId.slice(30));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test.each([
+  ['018bcfe5-687b-700f-b360-67aa0ba902b7', true],
+  ['00000000-0000-0000-0000-000000000000', true],
+  ['018BCFE5-687B-700F-B360-67AA0BA902B7', false],
+  ['018bcfe5687b700fb36067aa0ba902b7', false],
+  ['018bcfe5-687b-700f-b360-67aa0ba902b', false],
+  ['018bcfe5-687b-700f-b360-67aa0ba902b77', false],
+  ['g18bcfe5-687b-700f-b360-67aa0ba902b7', false],
+  ['018bcfe5-687b-700f-b360-67aa0ba902b7\n', false],
+  ['', false],
+])('%j is an id as we send it: %s', (text, expected) => {
+  expect(isRunId(text)).toBe(expected);
+});
