@@ -1,8 +1,7 @@
-import { PassThrough } from 'node:stream';
-import { Busboy } from '@fastify/busboy';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { multipartBody } from '../../src/export/multipart.ts';
+import { readByBusboy } from '../support/busboy-reader.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { readJsonParts, readParts } from '../support/multipart-reader.ts';
 
@@ -134,24 +133,8 @@ describe('multipartBody', () => {
     );
     const ours = readParts(body).map((part) => [part.name, part.headers['content-type'], part.body.toString('utf8')]);
 
-    expect(await readByBusboy(body)).toEqual(ours);
+    expect((await readByBusboy(body)).map(({ name, mimeType, body: text }) => [name, mimeType, `${text}`])).toEqual(
+      ours,
+    );
   });
 });
-
-async function readByBusboy({ headers, body }: ReturnType<typeof request>): Promise<string[][]> {
-  const parts: string[][] = [];
-  const parser = Busboy({ headers, isPartAFile: () => true });
-  parser.on('file', (name, stream, _filename, _encoding, mimeType) => {
-    const chunks: Buffer[] = [];
-    const part = [name, mimeType, ''];
-    parts.push(part);
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-    stream.on('end', () => {
-      part[2] = Buffer.concat(chunks).toString('utf8');
-    });
-  });
-  const source = new PassThrough();
-  source.end(body);
-  await new Promise((resolve, reject) => source.pipe(parser).on('finish', resolve).on('error', reject));
-  return parts;
-}

@@ -132,14 +132,15 @@ function fileOf(program: Snippet): { dir: string; base: string } {
 }
 
 /** What of a command does not exist: its script, its file, its option. */
-function unknownIn(command: string, shell: Snippet): string[] {
-  const words = command.split(/\s+/).filter((word) => !/^[A-Z_]+=/.test(word));
+function unknownIn(line: string, shell: Snippet): string[] {
+  const words = line.split(/\s+/).filter((word) => !/^[A-Z_]+=/.test(word));
   const [program, first = '', second = ''] = words;
   if (program === 'npm' && first === 'run') return second in manifest.scripts ? [] : [second];
   if (program === 'npm' && first === 'test') return 'test' in manifest.scripts ? [] : [first];
   if (program === 'node') return existsHere(first, shell) ? [] : [first];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const help = node([join(root, manifest.bin.runspan ?? ''), '--help'], root).stdout;
+  const command = join(root, manifest.bin.runspan ?? '');
+  const help = [[], [second]].map((args) => node([command, ...args, '--help'], root).stdout).join('\n');
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
   return own.filter((word, index) => (index === 0 || word.startsWith('-')) && !help.split(/[\s,[\]=]+/).includes(word));
 }

@@ -58,6 +58,11 @@ describe('a planted import', () => {
       'receiver/x.ts imports run/sink.ts',
     ],
     [
+      'what plugs into OpenTelemetry for the receiver',
+      { 'receiver/x.ts': `import '../otel/run-span-processor.ts';`, 'otel/run-span-processor.ts': '' },
+      'receiver/x.ts imports otel/run-span-processor.ts',
+    ],
+    [
       'a folder that is not in the table',
       { 'misc/x.ts': `import '../base/env.ts';` },
       'misc/x.ts is in no folder of the table',
