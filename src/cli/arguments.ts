@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { visible } from './visible.ts';
 
 /** What the command line asks for. */
 export type Invocation =
@@ -51,7 +52,7 @@ function parseDev(argv: readonly string[]): Invocation {
   let isHelp = false;
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      return mistake(`put -- before the command: runspan dev -- ${quoted(token.value)} …`, 'dev');
+      return mistake(`expected -- before the command ${quoted(token.value)}`, 'dev');
     }
     if (token.kind !== 'option') continue;
     if (token.name === 'help') isHelp = true;
@@ -76,6 +77,7 @@ function mistake(message: string, topic: 'runspan' | 'dev' = 'runspan'): Invocat
   return { kind: 'mistake', message, topic };
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+/** As messages show it. */
+export function quoted(text: string): string {
+  return `"${visible(text.length > 80 ? `${text.slice(0, 80)}…` : text)}"`;
 }

@@ -15,7 +15,9 @@ export function forestOf(runs: readonly RunRecord[]): Tree[] {
   const childrenOf = new Map<string | undefined, RunRecord[]>();
   for (const run of byId.values()) {
     const parentId = byId.has(run.parent_run_id ?? '') ? run.parent_run_id : undefined;
-    childrenOf.set(parentId, [...(childrenOf.get(parentId) ?? []), run]);
+    const siblings = childrenOf.get(parentId);
+    if (siblings === undefined) childrenOf.set(parentId, [run]);
+    else siblings.push(run);
   }
   const placed = new Set<string>();
   const plant = (run: RunRecord): Tree => treeFrom(run, childrenOf, placed);

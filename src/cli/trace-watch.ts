@@ -1,5 +1,5 @@
-import type { RunRecord } from '../run/record.ts';
 import type { Store } from '../receiver/store.ts';
+import type { RunRecord } from '../run/record.ts';
 import { progressOf } from './progress.ts';
 
 /**
@@ -132,7 +132,7 @@ function newWatched(): Watched {
 function notesOn(runs: readonly RunRecord[]): string[] {
   const open = runs.filter(({ end_time }) => end_time === undefined).length;
   if (open === 0) return [];
-  return [`(incomplete: ${open} of ${runs.length} runs ${open === 1 ? 'has' : 'have'} not ended)`];
+  return [`(incomplete: ${open} ${open === 1 ? 'run has' : 'runs have'} not ended)`];
 }
 
 function againNote(more: number): string {

@@ -44,7 +44,7 @@ export function drawTree(runs: readonly RunRecord[], options: TreeOptions = {}):
   const lines: string[] = [];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (lines.length === LINES_MAX) {
-      lines.push(paint('detail', `… and ${new Set(runs.map(({ id }) => id)).size - LINES_MAX} more runs`));
+      lines.push(paint('detail', `… and ${new Set(runs.map(({ id }) => id)).size - LINES_MAX} more`));
       break;
     }
     lines.push(drawLine(next, widthColumns, paint));

@@ -1,13 +1,12 @@
-import { setMaxListeners } from 'node:events';
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
-import { messageOf } from '../base/text.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { Barrier } from './barrier.ts';
 import { type Delivery, heldBytes, type Item, releasePosted, type Stage } from './delivery.ts';
+import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
 import type { DropReason, Place, Stats } from './ledger.ts';
 import { OpenRuns } from './open-runs.ts';
@@ -17,7 +16,7 @@ import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Transport } from './transport.ts';
 
 // Taken once, so that fake timers installed by a test of the application do not stop delivery.
-const { setTimeout: setTimer, clearTimeout: clearTimer, setImmediate: setSoon } = globalThis;
+const { setTimeout: setTimer, clearTimeout: clearTimer } = globalThis;
 
 /** Runs and ends of accepted traces are taken up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -52,18 +51,11 @@ export class Exporter implements RunSink {
   readonly #open: OpenRuns;
   readonly #queue = new DeliveryQueue();
   readonly #barrier = new Barrier();
-  readonly #abort = new AbortController();
-  readonly #sends = new Set<Promise<void>>();
+  readonly #dispatcher: Dispatcher;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   /** Runs of which something waits or is under way, and the bytes of it. */
   #backlogRuns = 0;
   #backlogBytes = 0;
-  /** Flushes that wait: while there are any, everything is sent at once. */
-  #flushes = 0;
-  /** How much of what waits has lingered for long enough, of either line of the queue. */
-  #due = { starts: 0, ready: 0 };
-  #isPumpScheduled = false;
-  #lingerTimer: NodeJS.Timeout | undefined;
   #closing: Promise<FlushResult> | undefined;
 
   constructor(parts: ExporterParts) {
@@ -71,8 +63,17 @@ export class Exporter implements RunSink {
     this.capture = parts.capture;
     this.#limits = parts.limits;
     this.#stats = parts.stats;
-    // Each request in flight listens to it.
-    setMaxListeners(0, this.#abort.signal);
+    this.#dispatcher = new Dispatcher({
+      queue: this.#queue,
+      transport: parts.transport,
+      info: parts.info,
+      limits: parts.limits,
+      taken: (items) => {
+        for (const { isEnded } of items) if (isEnded) this.#move('queued', 'inFlight');
+      },
+      settle: (item, outcome) => this.#settle(item, outcome),
+      finished: () => this.#changed(),
+    });
     this.#open = new OpenRuns({
       runsMax: parts.limits.openRuns,
       ageMaxMs: parts.limits.openRunAgeMs,
@@ -103,7 +104,7 @@ export class Exporter implements RunSink {
     this.#setBytes(delivery, heldBytes(run));
     this.#queue.addStart(delivery);
     this.#open.add(delivery);
-    this.#schedule();
+    this.#changed();
     return true;
   }
 
@@ -129,7 +130,7 @@ export class Exporter implements RunSink {
       if (delivery.stage === 'posting') delivery.stage = 'held';
       else this.#queuePatch(delivery);
     }
-    this.#schedule();
+    this.#changed();
   }
 
   /**
@@ -140,10 +141,9 @@ export class Exporter implements RunSink {
     if (this.#backlogRuns === 0) return { ok: true, pending: 0 };
     const passed = this.#barrier.passed();
     const limitMs = timeoutMs !== undefined && timeoutMs >= 0 ? Math.min(timeoutMs, DELAY_MAX_MS) : FLUSH_TIMEOUT_MS;
-    this.#flushes++;
-    this.#pump();
+    this.#dispatcher.hurry();
     const ok = this.#parts.pace.remainingMs <= limitMs && (await isSettledWithin(passed, limitMs));
-    this.#flushes--;
+    this.#dispatcher.calm();
     return { ok, pending: ok ? 0 : this.#backlogRuns };
   }
 
@@ -157,7 +157,7 @@ export class Exporter implements RunSink {
   retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
-    this.#schedule();
+    this.#changed();
   }
 
   stats(): Stats {
@@ -174,11 +174,9 @@ export class Exporter implements RunSink {
     this.#state = 'closing';
     const result = await this.flush(limit);
     this.#state = 'closed';
-    clearTimer(this.#lingerTimer);
     this.#open.close();
-    this.#abort.abort(new Error('the exporter was closed'));
     for (const delivery of this.#queue.drain()) this.#giveUp(delivery, 'closed');
-    await Promise.allSettled(this.#sends);
+    await this.#dispatcher.stop();
     this.#parts.notice.tell();
     await this.#parts.closed(this);
     return result;
@@ -214,80 +212,12 @@ export class Exporter implements RunSink {
     this.#queue.addReady(delivery);
   }
 
-  // ── Sending ──
+  // ── Counting ──
 
-  /** Called after every change: decides whether a batch is to be sent now, later, or when a request has finished. */
-  #schedule(): void {
+  /** Called after every change. */
+  #changed(): void {
     if (this.#state === 'retiring' && this.#backlogRuns === 0 && this.#stats.open === 0) void this.close();
-    if (this.#sends.size >= this.#limits.requestsInFlight) return;
-    if (this.#isBatchDue) this.#pumpSoon();
-    else if (this.#queue.runs > 0) this.#linger();
-  }
-
-  get #isBatchDue(): boolean {
-    const { runs, bytes } = this.#parts.info.batch;
-    if (this.#queue.readyRuns >= runs || this.#queue.bytes >= bytes) return true;
-    return this.#queue.runs > 0 && (this.#flushes > 0 || this.#due.starts + this.#due.ready > 0);
-  }
-
-  /** The linger counts from the first run that waits; later ones do not put it off. */
-  #linger(): void {
-    this.#lingerTimer ??= setTimer(() => {
-      this.#lingerTimer = undefined;
-      this.#due = { starts: this.#queue.runs - this.#queue.readyRuns, ready: this.#queue.readyRuns };
-      this.#pump();
-    }, this.#limits.lingerMs).unref();
-  }
-
-  /** Batches are laid outside of the call path, one for each turn of the event loop. */
-  #pumpSoon(): void {
-    if (this.#isPumpScheduled) return;
-    this.#isPumpScheduled = true;
-    setSoon(() => {
-      this.#isPumpScheduled = false;
-      this.#pump();
-    });
-  }
-
-  #pump(): void {
-    if (this.#state === 'closed' || this.#sends.size >= this.#limits.requestsInFlight || !this.#isBatchDue) return;
-    void this.#parts.info.ask();
-    const items = this.#queue.take(this.#parts.info.batch, this.#startsMax);
-    const ended = items.filter((item) => item.isEnded).length;
-    this.#due.ready = Math.max(0, this.#due.ready - ended);
-    this.#due.starts = this.#queue.runs === this.#queue.readyRuns ? 0 : this.#due.starts - (items.length - ended);
-    const send = this.#send(items).finally(() => {
-      this.#sends.delete(send);
-      this.#schedule();
-    });
-    this.#sends.add(send);
-    this.#schedule();
-  }
-
-  /** Runs that have only started are taken when they have lingered, or when everything has to go. */
-  get #startsMax(): number {
-    const isOverBytes = this.#queue.bytes >= this.#parts.info.batch.bytes;
-    return this.#flushes > 0 || isOverBytes ? Number.POSITIVE_INFINITY : this.#due.starts;
-  }
-
-  async #send(items: readonly Item[]): Promise<void> {
-    const unsettled = new Set(items);
-    for (const { isEnded } of items) if (isEnded) this.#move('queued', 'inFlight');
-    let left: Outcome = { kind: 'dropped', reason: 'closed', detail: '' };
-    try {
-      for await (const settlement of this.#parts.transport.send(items, this.#abort.signal)) {
-        for (const item of settlement.items) {
-          unsettled.delete(item);
-          this.#settle(item, settlement.outcome);
-        }
-      }
-    } catch (thrown) {
-      if (!this.#abort.signal.aborted) {
-        diagnostics.error(`a batch could not be sent: ${messageOf(thrown)}`);
-        left = { kind: 'dropped', reason: 'rejected', detail: messageOf(thrown) };
-      }
-    }
-    for (const item of unsettled) this.#settle(item, left);
+    this.#dispatcher.schedule();
   }
 
   #settle(item: Item, outcome: Outcome): void {
@@ -306,15 +236,13 @@ export class Exporter implements RunSink {
     if (delivery.stage === 'held') {
       this.#setBytes(delivery, heldBytes(delivery.run));
       this.#queuePatch(delivery);
-      this.#schedule();
+      this.#changed();
     } else {
       delivery.stage = 'posted';
       this.#backlogRuns--;
       this.#setBytes(delivery, 0);
     }
   }
-
-  // ── Counting ──
 
   #giveUp(delivery: Delivery, reason: DropReason): void {
     this.#stats[placeOf(delivery.stage)]--;

@@ -28,7 +28,7 @@ export interface ConfigureOptions {
   hideOutputs?: boolean;
   /** Sends the API key over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
   allowInsecure?: boolean;
-  /** What is bounded and by how much; `docs/limits.md` lists them. */
+  /** What is bounded and by how much; `docs/configuration.md` lists them. */
   limits?: Partial<Limits>;
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>>;

@@ -13,27 +13,37 @@ export class Chunks {
   readonly #run: Run;
   readonly #values: unknown[] | undefined;
   readonly #texts: string[] = [];
-  #count = 0;
+  /** Characters that the texts may still take: together they make one payload. */
+  #charactersLeft: number;
+  #dropped = 0;
 
   constructor(plan: Plan, run: Run) {
     this.#plan = plan;
     this.#run = run;
     this.#values = plan.aggregate === undefined && plan.outputs === undefined ? undefined : [];
+    this.#charactersLeft = run.sink?.capture.payload.bytes ?? 0;
   }
 
   push(chunk: unknown): void {
-    if (!this.#run.isOpen || ++this.#count > CHUNKS_MAX) return;
-    if (this.#values !== undefined) this.#values.push(chunk);
-    else this.#texts.push(this.#run.encode(chunk));
+    if (!this.#run.isOpen) return;
+    const kept = this.#values ?? this.#texts;
+    if (kept.length >= CHUNKS_MAX || this.#charactersLeft <= 0) this.#dropped++;
+    else if (this.#values !== undefined) this.#values.push(chunk);
+    else this.#keep(this.#run.encode(chunk));
   }
 
   /** Ends the run with what came. */
   end(): void {
-    const cut = this.#count - CHUNKS_MAX;
-    if (cut > 0) this.#run.set({ metadata: { dropped_chunks: cut } });
+    if (!this.#run.isOpen) return;
+    if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     const { aggregate } = this.#plan;
     if (this.#values === undefined) this.#run.endEncoded(`{"outputs":[${this.#texts.join(',')}]}`);
     else if (aggregate === undefined) endWith(this.#run, this.#plan, this.#values);
     else endWith(this.#run, this.#plan, chosen('aggregate', this.#plan, aggregate, this.#values));
+  }
+
+  #keep(text: string): void {
+    this.#texts.push(text);
+    this.#charactersLeft -= text.length;
   }
 }

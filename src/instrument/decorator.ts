@@ -22,9 +22,8 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
-interface Traced extends TracedDecorator {
-  (options?: TraceableOptions): TracedDecorator;
-}
+// The decorator comes first: what a field passes to one, `undefined`, are options too.
+type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
  * Traces a class member, as `@traced` or `@traced({ name, runType, … })`; the run is named after the member. Works with
@@ -34,15 +33,19 @@ interface Traced extends TracedDecorator {
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
   if (isDecorating) return decorate({}, args);
-  return (...member: unknown[]) => decorate(args[0] ?? {}, member);
+  const [options] = args;
+  if (typeof options !== 'function') return (...member: unknown[]) => decorate(options, member);
+  // What the legacy dialect calls on a class, and what takes it for `traceable`, both put the answer in its place.
+  refuse('a class or function by itself');
+  return options;
 }) as Traced;
 
 type Accessor = ClassAccessorDecoratorTarget<unknown, unknown>;
 
-function decorate(options: TraceableOptions, [value, context, descriptor]: unknown[]): unknown {
+function decorate(options: unknown, [value, context, descriptor]: unknown[]): unknown {
   const kind = (context as DecoratorContext | undefined)?.kind;
   if (kind === undefined) return decorateLegacy(options, context as string | symbol, descriptor);
-  const named = { name: memberName((context as DecoratorContext).name), ...options };
+  const named = withName(options, (context as DecoratorContext).name);
   switch (kind) {
     case 'method':
     case 'getter':
@@ -53,27 +56,33 @@ function decorate(options: TraceableOptions, [value, context, descriptor]: unkno
       return { get: traceable(get, named), set: traceable(set, named) };
     }
     case 'field':
-      return (initial: unknown) =>
-        typeof initial === 'function' ? traceable(initial as (...args: unknown[]) => unknown, named) : initial;
+      return (initial: unknown) => {
+        if (typeof initial === 'function') return traceable(initial as (...args: unknown[]) => unknown, named);
+        refuse(`a field that holds ${initial === null ? 'null' : typeof initial}`);
+        return initial;
+      };
     default:
       refuse(`a ${kind}`);
   }
 }
 
-function decorateLegacy(options: TraceableOptions, key: string | symbol, descriptor: unknown): void {
+function decorateLegacy(options: unknown, key: string | symbol, descriptor: unknown): void {
   if (typeof descriptor !== 'object' || descriptor === null) {
     refuse('something that is no method or accessor');
     return;
   }
-  const named = { name: memberName(key), ...options };
+  const named = withName(options, key);
   const member = descriptor as PropertyDescriptor;
   if (typeof member.value === 'function') member.value = traceable(member.value, named);
   if (member.get !== undefined) member.get = traceable(member.get, named);
   if (member.set !== undefined) member.set = traceable(member.set, named);
 }
 
-function memberName(key: string | symbol | undefined): string {
-  return typeof key === 'symbol' ? (key.description ?? 'anonymous') : (key ?? 'anonymous');
+/** What is no object is left to `traceable`, which says so. */
+function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
+  if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
+  const name = typeof key === 'symbol' ? key.description : key;
+  return { name: name || 'anonymous', ...options };
 }
 
 function refuse(what: string): void {

@@ -16,7 +16,8 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
 }
 
 function isPlainPromise(value: object): value is Promise<unknown> {
-  return types.isPromise(value) && Object.getPrototypeOf(value) === Promise.prototype && !Object.hasOwn(value, 'then');
+  if (!types.isPromise(value) || Object.getPrototypeOf(value) !== Promise.prototype) return false;
+  return !Object.hasOwn(value, 'then') && !Object.hasOwn(value, 'constructor');
 }
 
 /**
@@ -43,7 +44,6 @@ function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): Promise
 }
 
 type Then = (...callbacks: unknown[]) => unknown;
-type Callback = (...settled: unknown[]) => unknown;
 
 /** The runs that end with a thenable. One that comes again, from a cache, is changed only once. */
 const waiting = new WeakMap<object, { run: Run; plan: Plan }[]>();
@@ -74,13 +74,13 @@ function followThenable(value: object, run: Run, plan: Plan): boolean {
 
 function following(then: Then, runs: { run: Run; plan: Plan }[]): Then {
   return function (this: unknown, onFulfilled?: unknown, onRejected?: unknown, ...more: unknown[]): unknown {
-    const fulfilled: Callback = (...settled) => {
+    const fulfilled = function (this: unknown, ...settled: unknown[]): unknown {
       for (const { run, plan } of runs.splice(0)) endWith(run, plan, settled[0]);
-      return typeof onFulfilled === 'function' ? Reflect.apply(onFulfilled, undefined, settled) : settled[0];
+      return typeof onFulfilled === 'function' ? Reflect.apply(onFulfilled, this, settled) : settled[0];
     };
-    const rejected: Callback = (...settled) => {
+    const rejected = function (this: unknown, ...settled: unknown[]): unknown {
       for (const { run } of runs.splice(0)) run.fail(settled[0]);
-      if (typeof onRejected === 'function') return Reflect.apply(onRejected, undefined, settled);
+      if (typeof onRejected === 'function') return Reflect.apply(onRejected, this, settled);
       throw settled[0];
     };
     return Reflect.apply(then, this, [fulfilled, rejected, ...more]);

@@ -9,7 +9,9 @@ export type AnyFunction = (...args: never[]) => unknown;
 
 type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 type ResultOf<Fn> = Fn extends (...args: never[]) => infer Result ? OutcomeOf<Result> : never;
-type OutcomeOf<Result> = Result extends Generator<infer Chunk> | AsyncGenerator<infer Chunk> ? Chunk[] : Awaited<Result>;
+type OutcomeOf<Result> = Result extends Generator<infer Chunk> | AsyncGenerator<infer Chunk>
+  ? Chunk[]
+  : Awaited<Result>;
 
 /** How a function is traced. Everything is optional. */
 export interface TraceableOptions<Fn extends AnyFunction = (...args: unknown[]) => unknown>
@@ -61,7 +63,10 @@ export function planOf(place: string, options: unknown, ownName: string): Plan {
 /** JSON text of the inputs of one call, as they are now; undefined when they are hidden. */
 export function inputsJson(plan: Plan, args: unknown[], sink: RunSink): string | undefined {
   if (sink.capture.hideInputs) return undefined;
-  return serialize(plan.inputs === undefined ? defaultInputs(args) : chosenInputs(plan, plan.inputs, args), sink.capture.payload);
+  return serialize(
+    plan.inputs === undefined ? defaultInputs(args) : chosenInputs(plan, plan.inputs, args),
+    sink.capture.payload,
+  );
 }
 
 /** Ends a run with the value that its function came to. */

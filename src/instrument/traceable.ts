@@ -90,7 +90,7 @@ function disguised(wrapper: Callable, fn: Callable): Callable {
         Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
       // A bound function can be constructed and has no prototype; our wrapper's own cannot be deleted.
-      if (!Object.hasOwn(fn, 'prototype')) Reflect.set(wrapper, 'prototype', undefined);
+      if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
       return wrapper;
     }) ?? fn
   );

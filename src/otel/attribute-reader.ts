@@ -10,12 +10,13 @@ export class AttributeReader {
   readonly #lists = new Map<string, string[]>();
   readonly #used = new Set<string>();
 
-  constructor(attributes: Attributes, listPrefixes: ReadonlySet<string>) {
+  /** `isList` says of a prefix whether it names a list; without it nothing is taken for flattened. */
+  constructor(attributes: Attributes, isList: ((prefix: string) => boolean) | undefined) {
     this.attributes = attributes;
-    if (listPrefixes.size === 0) return;
+    if (isList === undefined) return;
     for (const key of Object.keys(attributes)) {
       const prefix = listPrefixOf(key);
-      if (prefix === undefined || !listPrefixes.has(prefix)) continue;
+      if (prefix === undefined || !isList(prefix)) continue;
       const list = this.#lists.get(prefix);
       if (list === undefined) this.#lists.set(prefix, [key]);
       else list.push(key);
@@ -41,6 +42,11 @@ export class AttributeReader {
     const keys = this.#lists.get(name);
     if (keys !== undefined) for (const key of keys) this.#used.add(key);
     else this.#used.add(name);
+  }
+
+  /** The attributes that have been used so far. */
+  used(): string[] {
+    return [...this.#used];
   }
 
   isUsed(key: string): boolean {

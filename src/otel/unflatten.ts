@@ -13,10 +13,11 @@ type Branch = Map<string, unknown>;
 export function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): unknown {
   const root: Branch = new Map();
   for (const [name, value] of entries) {
-    const path = name.split('.', LEVELS_MAX);
-    const last = path.length < LEVELS_MAX ? path.pop() : name.split('.').slice(LEVELS_MAX - 1).join('.');
-    const branch = branchAt(root, path.slice(0, LEVELS_MAX - 1));
-    if (last !== undefined && !(branch.get(last) instanceof Map)) branch.set(last, value);
+    const steps = name.split('.');
+    const path = steps.slice(0, Math.min(steps.length, LEVELS_MAX) - 1);
+    const last = steps.slice(path.length).join('.');
+    const branch = branchAt(root, path);
+    if (!(branch.get(last) instanceof Map)) branch.set(last, value);
   }
   return grown(root);
 }

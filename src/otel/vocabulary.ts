@@ -11,11 +11,12 @@ export type Row = readonly [attribute: string, key: string, read: Read, manner?:
 /**
  * - `list`: the attribute is the prefix of a flattened list;
  * - `repeats`: says again what rows above say, and is left out once one of them has spoken;
- * - `kept`: stays in the metadata under its own name too.
+ * - `merged`: an object, of which the keys that are not taken yet are added;
+ * - `kept`: stays in the metadata under its own name, unless another row uses it up.
  *
  * An attribute that no row has used goes to the metadata unchanged.
  */
-export type Manner = 'list' | 'repeats' | 'kept';
+export type Manner = 'list' | 'repeats' | 'merged' | 'kept';
 
 export const WHOLE = '*';
 
@@ -39,6 +40,8 @@ export interface Vocabulary {
   readonly parameters: readonly Row[];
   readonly metadata: readonly Row[];
   readonly tags: readonly Row[];
+  /** Attributes that have told all they have to tell, and are left out of the metadata. */
+  readonly spent: readonly string[];
 }
 
 /**
@@ -55,13 +58,13 @@ export function collect(
   for (const [attribute, key, read, manner] of rows) {
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
-    if (isTaken(fields, key)) {
+    if (manner !== 'merged' && isTaken(fields, key)) {
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
     const result = read(value, reader.attributes);
     if (result === undefined) continue;
-    fields = key === WHOLE ? wholeOf(result, wholeKey) : put(fields ?? {}, key, result);
+    fields = key === WHOLE ? { ...wholeOf(result, wholeKey), ...fields } : put(fields ?? {}, key, result);
     if (manner !== 'kept') reader.use(attribute);
   }
   return fields;
@@ -76,17 +79,23 @@ function isTaken(fields: Fields | undefined, key: string): boolean {
   return isObject(inner) && Object.hasOwn(inner, key.slice(dot + 1));
 }
 
+/** Adds to fields that are ours: those of an attribute have been copied. */
 function put(fields: Fields, key: string, value: unknown): Fields {
   const dot = key.indexOf('.');
-  if (dot < 0) return { ...fields, [key]: value };
+  if (dot < 0) {
+    fields[key] = value;
+    return fields;
+  }
   const outer = key.slice(0, dot);
-  const inner = isObject(fields[outer]) ? fields[outer] : {};
-  return { ...fields, [outer]: { ...inner, [key.slice(dot + 1)]: value } };
+  const inner = fields[outer];
+  fields[outer] = put(isObject(inner) ? inner : {}, key.slice(dot + 1), value);
+  return fields;
 }
 
 /** A payload is an object; a list of messages gets the key that messages have, anything else `key`. */
 function wholeOf(value: unknown, key: string): Fields {
   if (isObject(value)) return value;
-  const isMessages = Array.isArray(value) && value.length > 0 && value.every((item) => isObject(item) && 'role' in item);
+  const isMessages =
+    Array.isArray(value) && value.length > 0 && value.every((item) => isObject(item) && 'role' in item);
   return { [isMessages ? 'messages' : key]: value };
 }

@@ -5,6 +5,9 @@ import type { PayloadLimits } from './serialize.ts';
 /** Bytes of a binary value that are kept, as base64. */
 const BINARY_BYTES_MAX = 1_024;
 
+/** A key of up to this many characters is kept even when there is no room for text: it says what the payload was made of. */
+const KEY_CHARACTERS_KEPT = 256;
+
 /** Of a string that is cut, this share is kept from its head and the rest from its tail. */
 const HEAD_SHARE = 0.75;
 
@@ -40,11 +43,11 @@ function visit(value: unknown, walk: Walk): unknown {
     case 'number':
       return Number.isFinite(value) ? value : String(value);
     case 'bigint':
-      return `${value}n`;
+      return cut(`${value}n`, walk);
     case 'symbol':
-      return value.toString();
+      return cut(value.toString(), walk);
     case 'function':
-      return `[Function ${value.name || 'anonymous'}]`;
+      return cut(`[Function ${value.name || 'anonymous'}]`, walk);
     case 'object':
       return value === null ? null : visitObject(value, walk);
     default:
@@ -66,23 +69,28 @@ function visitObject(value: object, walk: Walk): unknown {
 function visitByKind(value: object, walk: Walk): unknown {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (types.isPromise(value)) return '[Promise]';
-  if (types.isRegExp(value)) return String(value);
+  if (types.isRegExp(value)) return cut(String(value), walk);
   if (types.isBoxedPrimitive(value)) return visit(value.valueOf(), walk);
-  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value);
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value, walk);
   if (types.isMap(value)) return visitMap(value, walk);
   if (types.isSet(value)) return visitItems([...value], walk);
   if (types.isNativeError(value) || value instanceof Error) return visitError(value, walk);
-  if (value instanceof URL) return withoutCredentials(value);
+  if (value instanceof URL) return cut(withoutCredentials(value), walk);
   if (typeof ReadableStream === 'function' && value instanceof ReadableStream) return '[ReadableStream]';
-  if (Array.isArray(value)) return visitItems(value, walk);
   const toJson: unknown = (value as { toJSON?: unknown }).toJSON;
-  if (typeof toJson === 'function') return visit(withoutToJson(toJson.call(value, ''), value), walk);
-  return visitKeys(value, Object.keys(value), walk);
+  if (typeof toJson !== 'function') return visitPlain(value, walk);
+  const result: unknown = toJson.call(value, '');
+  // One that returns its own object would be asked again without end; what the object holds stands for it.
+  if (result === value) return visitPlain(value, walk, 'toJSON');
+  // An asynchronous one was called on our account alone; its rejection would otherwise end the process.
+  if (types.isPromise(result)) result.catch(() => {});
+  return visit(result, walk);
 }
 
-/** `toJSON` that returns its own object would be asked again without end; its plain keys stand for it. */
-function withoutToJson(result: unknown, original: object): unknown {
-  return result === original ? { ...original, toJSON: undefined } : result;
+function visitPlain(value: object, walk: Walk, leftOut?: string): unknown {
+  if (Array.isArray(value)) return visitItems(value, walk);
+  const keys = Object.keys(value);
+  return visitKeys(value, leftOut === undefined ? keys : keys.filter((key) => key !== leftOut), walk);
 }
 
 function visitItems(items: readonly unknown[], walk: Walk): unknown[] {
@@ -99,6 +107,7 @@ function visitKeys(object: object, keys: readonly string[], walk: Walk): Record<
   let taken = 0;
   for (const key of keys) {
     if (taken >= walk.limits.width || walk.nodes <= 0) break;
+    if (key.length > Math.max(walk.bytes, KEY_CHARACTERS_KEPT)) break;
     taken++;
     walk.bytes -= key.length;
     out[key] = guarded(() => visit((object as Record<string, unknown>)[key], walk));
@@ -121,15 +130,14 @@ function visitError(error: Error, walk: Walk): Record<string, unknown> {
   return visitKeys(error, [...new Set([...named, ...own])], walk);
 }
 
-function binary(value: ArrayBufferView | ArrayBufferLike): Record<string, unknown> {
+function binary(value: ArrayBufferView | ArrayBufferLike, walk: Walk): Record<string, unknown> {
   const bytes = ArrayBuffer.isView(value)
     ? Buffer.from(value.buffer, value.byteOffset, value.byteLength)
     : Buffer.from(value);
-  return {
-    type: value.constructor.name,
-    byteLength: bytes.byteLength,
-    base64: bytes.subarray(0, BINARY_BYTES_MAX).toString('base64'),
-  };
+  const kept = Math.min(BINARY_BYTES_MAX, Math.floor(Math.max(0, walk.bytes) / 4) * 3);
+  const base64 = bytes.subarray(0, kept).toString('base64');
+  walk.bytes -= base64.length;
+  return { type: value.constructor.name, byteLength: bytes.byteLength, base64 };
 }
 
 function withoutCredentials(url: URL): string {
@@ -144,10 +152,16 @@ function cut(text: string, walk: Walk): string {
   if (walk.bytes >= 0) return text;
   const kept = Math.max(0, text.length + walk.bytes);
   walk.bytes = 0;
-  const head = Math.floor(kept * HEAD_SHARE);
-  const tail = kept - head;
-  const dropped = text.length - kept;
-  return `${text.slice(0, head)}[Truncated: ${dropped} characters]${tail === 0 ? '' : text.slice(-tail)}`;
+  const first = Math.floor(kept * HEAD_SHARE);
+  // Half a surrogate pair is no text; strict services refuse it.
+  const head = isWithinPair(text, first) ? first - 1 : first;
+  const rest = text.length - (kept - first);
+  const tail = isWithinPair(text, rest) ? rest + 1 : rest;
+  return `${text.slice(0, head)}[Truncated: ${tail - head} characters]${text.slice(tail)}`;
+}
+
+function isWithinPair(text: string, at: number): boolean {
+  return /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(Math.max(0, at - 1), at + 1));
 }
 
 function guarded(read: () => unknown): unknown {

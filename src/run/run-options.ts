@@ -9,6 +9,7 @@ export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
+  /** At most 1 000; a longer list is left out. */
   tags?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
@@ -25,6 +26,9 @@ export interface RunOptions {
 /** What an option has to be, in words and as a test. */
 export type OptionCheck = readonly [expected: string, holds: (value: unknown) => boolean];
 
+/** A longer list is a mistake, and looking through it would hold the application up. */
+const TAGS_MAX = 1_000;
+
 const text: OptionCheck = ['text', (value) => typeof value === 'string' && value !== ''];
 const object: OptionCheck = ['an object', (value) => typeof value === 'object' && value !== null];
 const flag: OptionCheck = ['true or false', (value) => typeof value === 'boolean'];
@@ -33,7 +37,7 @@ const flag: OptionCheck = ['true or false', (value) => typeof value === 'boolean
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, OptionCheck>> = {
   name: text,
   runType: text,
-  tags: ['a list of text', (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string')],
+  tags: ['a list of text', areTags],
   metadata: object,
   project: text,
   id: [
@@ -41,7 +45,7 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
     (value) => typeof value === 'string' && isRunId(value.toLowerCase()),
   ],
   root: flag,
-  exporter: ['what createExporter() gives', (value) => typeof (value as RunSink)?.start === 'function'],
+  exporter: ['what createExporter() gives', isSink],
 };
 
 export const runOptionChecks: Readonly<Record<keyof RunOptions, OptionCheck>> = { ...commonChecks, inputs: object };
@@ -62,13 +66,34 @@ export function checkedOptions<Options extends object>(
       diagnostics.warnOnce(place, `${place}: expected the options to be an object, got ${typeof given}; left out.`);
       return;
     }
-    for (const [key, value] of Object.entries(given)) {
-      if (value === undefined) continue;
+    for (const key of Object.keys(given)) {
       const check = Object.hasOwn(known, key) ? known[key as keyof Options] : undefined;
+      if (takesOption(checked, key, given, check)) continue;
       const complaint = check === undefined ? `unknown option \`${key}\`` : `expected \`${key}\` to be ${check[0]}`;
-      if (check?.[1](value)) (checked as Record<string, unknown>)[key] = value;
-      else diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
+      diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
     }
   });
   return checked;
+}
+
+/** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */
+function takesOption(checked: object, key: string, given: object, check: OptionCheck | undefined): boolean {
+  try {
+    const value = (given as Record<string, unknown>)[key];
+    if (value === undefined) return true;
+    if (check === undefined || !check[1](value)) return false;
+    (checked as Record<string, unknown>)[key] = value;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function areTags(value: unknown): boolean {
+  return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
+}
+
+function isSink(value: unknown): boolean {
+  const { start, end, capture } = (value ?? {}) as Partial<RunSink>;
+  return typeof start === 'function' && typeof end === 'function' && typeof capture === 'object' && capture !== null;
 }

@@ -1,15 +1,16 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { safeText } from '../base/text.ts';
 import { activeSpan, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import type { EncodedRun } from './encoded-run.ts';
 import { errorText } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import type { RunType, UsageMetadata } from './record.ts';
-import { checkedOptions, type RunOptions, runOptionChecks } from './run-options.ts';
+import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
 import { runtimeJson } from './runtime.ts';
-import { serialize } from './serialize.ts';
+import { type PayloadLimits, serialize } from './serialize.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { isoTimestamp } from './timestamp.ts';
 
@@ -25,6 +26,15 @@ export interface RunChanges {
   /** Token counts and costs of a model call. */
   usage?: UsageMetadata;
 }
+
+const changeChecks: Readonly<Record<keyof RunChanges, OptionCheck>> = {
+  name: runOptionChecks.name,
+  tags: runOptionChecks.tags,
+  metadata: runOptionChecks.metadata,
+  inputs: runOptionChecks.inputs,
+  outputs: ['anything', () => true],
+  usage: runOptionChecks.metadata,
+};
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
 const EVENTS_MAX = 10_000;
@@ -83,7 +93,7 @@ export class Run {
       refused: parent?.refused ?? false,
       name: options.name,
       runType: this.runType,
-      tags: options.tags === undefined ? undefined : [...options.tags],
+      tags: withTags(undefined, options.tags),
       metadata: undefined,
       runtime: parent === undefined ? runtimeJson : undefined,
       inputs,
@@ -130,29 +140,20 @@ export class Run {
     }
     const time = isoTimestamp(clock.nowUs());
     const kwargs = data === undefined ? '' : `,"kwargs":${this.#serialize(data)}`;
-    this.#events.push(`{"name":${JSON.stringify(String(name))},"time":"${time}"${kwargs}}`);
+    this.#events.push(`{"name":${JSON.stringify(safeText(name))},"time":"${time}"${kwargs}}`);
   }
 
   /** Changes or adds to what is recorded of the run; values are copied at once. */
   set(changes: RunChanges): void {
-    if (this.isOpen) guard('Run.set', () => this.#change(changes));
+    if (this.isOpen) this.#change(checkedOptions('Run.set', changes, changeChecks));
   }
+
   /**
    * Keeps bytes beside the run instead of inside its payloads, for example an image that was sent to a model. The bytes
    * are copied. A name is used once per run and may hold anything but a dot.
    */
   attach(name: string, bytes: Uint8Array, mimeType: string): void {
-    if (!this.isOpen) return;
-    if (!isAttachment(name, bytes, mimeType)) {
-      diagnostics.warnOnce(
-        'Run.attach',
-        'Run.attach(name, bytes, mimeType): expected `name` to be text without a dot, `bytes` a Uint8Array and ' +
-          '`mimeType` text such as "image/png"; the attachment was left out.',
-      );
-      return;
-    }
-    this.#record.attachments ??= [];
-    this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });
+    if (this.isOpen) guard('Run.attach', () => this.#attach(name, bytes, mimeType));
   }
 
   /**
@@ -189,16 +190,34 @@ export class Run {
     this.#finish();
   }
 
-  #change(changes: RunChanges): void {
+  #change(changes: Partial<RunChanges>): void {
     const record = this.#record;
-    if (changes.name !== undefined) record.name = String(changes.name);
-    if (changes.tags !== undefined) record.tags = [...(record.tags ?? []), ...changes.tags].map(String);
+    record.name = changes.name ?? record.name;
+    record.tags = withTags(record.tags, changes.tags);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: changes.usage });
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
-      record.inputs = this.#serialize(payloadOf('input', changes.inputs));
+      record.inputs = payloadJson('input', changes.inputs, this.#capture.payload);
     }
-    if ('outputs' in changes) this.#setOutputs(changes.outputs);
+    if (changes.outputs !== undefined) this.#setOutputs(changes.outputs);
+  }
+
+  #attach(name: string, bytes: Uint8Array, mimeType: string): void {
+    if (!isAttachment(name, bytes, mimeType)) {
+      diagnostics.warnOnce(
+        'Run.attach',
+        'Run.attach(name, bytes, mimeType): expected `name` to be text without a dot, `bytes` a Uint8Array and ' +
+          '`mimeType` text such as "image/png"; the attachment was left out.',
+      );
+      return;
+    }
+    this.#record.attachments ??= [];
+    if (this.#record.attachments.some((attachment) => attachment.name === name)) {
+      const complaint = 'Run.attach(name, bytes, mimeType): expected `name` to be new to the run';
+      diagnostics.warnOnce('Run.attach.name', `${complaint}; the attachment was left out.`);
+      return;
+    }
+    this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });
   }
 
   #finish(): void {
@@ -211,12 +230,14 @@ export class Run {
   }
 
   #setOutputs(outputs: unknown): void {
-    if (!this.#capture.hideOutputs) this.#record.outputs = this.#serialize(payloadOf('outputs', outputs));
+    if (this.#capture.hideOutputs) return;
+    this.#record.outputs = payloadJson('outputs', outputs, this.#capture.payload);
   }
 
   #addMetadata(metadata: Readonly<Record<string, unknown>>): void {
     this.#record.metadata ??= new Map();
-    for (const [key, value] of Object.entries(metadata)) {
+    for (const key of guard('metadata', () => Object.keys(metadata)) ?? []) {
+      const value = guard('metadata', () => metadata[key]);
       if (value !== undefined) this.#record.metadata.set(key, this.#serialize(value));
     }
   }
@@ -236,20 +257,34 @@ export function beginRun(place: string, given: RunOptions, parent: RunContext | 
   const above = options.root === true ? undefined : parent;
   const sink = options.exporter ?? sinkOf(above);
   const isCaptured = options.inputs !== undefined && sink?.capture.hideInputs === false && above?.refused !== true;
-  const inputs = isCaptured ? serialize(options.inputs, sink.capture.payload) : undefined;
+  const inputs = isCaptured ? payloadJson('input', options.inputs, sink.capture.payload) : undefined;
   return new Run({ ...options, name: options.name ?? 'run' }, above, sink, inputs);
 }
 
 /** Where a run below this context goes: where its parent went, when this copy of the package made the parent. */
 export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   const handle = parent?.handle;
-  return (handle instanceof Run || handle instanceof SpanHandle ? handle.sink : undefined) ?? currentSink();
+  return handle instanceof Run || handle instanceof SpanHandle ? handle.sink : currentSink();
 }
 
 /** A payload has to be an object: a plain one stands for itself, `undefined` for none, anything else gets a key. */
 export function payloadOf(key: string, value: unknown): Readonly<Record<string, unknown>> {
   if (value === undefined) return {};
   return isPlainObject(value) ? value : { [key]: value };
+}
+
+/**
+ * JSON text of a payload. It is an object also where `toJSON`, or a proxy that cannot be read, makes something else of a
+ * plain one.
+ */
+export function payloadJson(key: string, value: unknown, limits: PayloadLimits): string {
+  const json = serialize(payloadOf(key, value), limits);
+  return json.startsWith('{') ? json : `{"${key}":${json}}`;
+}
+
+function withTags(tags: string[] | undefined, added: readonly string[] | undefined): string[] | undefined {
+  if (added === undefined) return tags;
+  return guard('tags', () => [...(tags ?? []), ...added].map(String)) ?? tags;
 }
 
 function isAttachment(name: unknown, bytes: unknown, mimeType: unknown): boolean {

@@ -1,3 +1,4 @@
+import { messageOf } from '../base/text.ts';
 import { jsonTree } from './json-tree.ts';
 
 /** Bounds of one payload (one of `inputs`, `outputs`, one event); what lies beyond is cut, and a marker says so. */
@@ -25,7 +26,12 @@ export function serialize(value: unknown, limits: PayloadLimits): string {
   } catch {
     // Reading the value ran code of the application that threw; the tree is built with each read guarded.
   }
-  return JSON.stringify(jsonTree(value, limits));
+  try {
+    return JSON.stringify(jsonTree(value, limits)) ?? 'null';
+  } catch (thrown) {
+    // Limits can be set beyond what the stack or a string holds.
+    return JSON.stringify(`[Threw: ${messageOf(thrown)}]`);
+  }
 }
 
 /** Whether JSON.stringify would give the value as it is: plain objects, arrays and primitives within the limits. */
@@ -47,7 +53,7 @@ function isPlain(
       return true;
     case 'object':
       if (value === null) return true;
-      if (depth === 0) return false;
+      if (depth === 0 || typeof (value as { toJSON?: unknown }).toJSON === 'function') return false;
       return Array.isArray(value)
         ? isPlainArray(value, depth - 1, limits, left)
         : isPlainObject(value as Record<string, unknown>, depth - 1, limits, left);
@@ -80,7 +86,7 @@ function isPlainObject(
   let keys = 0;
   for (const key in object) {
     left.bytes -= key.length;
-    if (++keys > limits.width || !isPlain(object[key], depth, limits, left)) return false;
+    if (left.bytes < 0 || ++keys > limits.width || !isPlain(object[key], depth, limits, left)) return false;
   }
   return true;
 }

@@ -47,14 +47,14 @@ export function currentSink(): RunSink | undefined {
 }
 
 /**
- * Puts a sink, or none, in the place of the present one, and gives back what undoes it. Runs that have begun stay with
- * the sink they began with.
+ * Puts a sink, or none, in the place of the present one, and gives back what undoes it, unless another has taken its place
+ * by then. Runs that have begun stay with the sink they began with.
  */
 export function installSink(sink: RunSink | undefined): () => void {
   const before = { installed, isBuilt };
   isBuilt = true;
   installed = sink;
   return () => {
-    ({ installed, isBuilt } = before);
+    if (installed === sink) ({ installed, isBuilt } = before);
   };
 }

@@ -13,7 +13,7 @@ export function startRun(options: RunOptions): Run {
 
 /** Calls `fn` with `run` as the current run, for `fn` and all that it starts, and gives back what it returns. */
 export function withRun<Result>(run: Run, fn: () => Result): Result {
-  if (run instanceof Run) return run.sink === undefined ? fn() : enterContext(run.context, fn);
+  if (isRun(run)) return run.sink === undefined ? fn() : enterContext(run.context, fn);
   diagnostics.warnOnce('withRun', 'withRun(run, fn): expected `run` to be a Run; the function was called without it.');
   return fn();
 }
@@ -22,4 +22,13 @@ export function withRun<Result>(run: Run, fn: () => Result): Result {
 export function currentRun(): Run | undefined {
   const handle = enteredContext()?.handle;
   return handle instanceof Run ? handle : undefined;
+}
+
+function isRun(value: unknown): value is Run {
+  try {
+    return value instanceof Run;
+  } catch {
+    // A proxy can throw even at this.
+    return false;
+  }
 }

@@ -50,8 +50,8 @@ class MemorySink implements RunSink {
   #runs: EncodedRun[] = [];
 
   start(run: EncodedRun): boolean {
-    this.#runs.push(run);
-    return true;
+    if (!run.refused) this.#runs.push(run);
+    return !run.refused;
   }
 
   end(): void {}

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics, LEVELS, type Log } from '../../src/base/diagnostics.ts';
+import { unhandledRejections } from './rejections.ts';
 import { told } from './told.ts';
 
 /** What is printed on standard error until the test has finished. */
@@ -66,21 +67,12 @@ describe('a log function', () => {
   });
 
   test('that answers with a rejected promise leaves no rejection unhandled', async () => {
-    const rejections: unknown[] = [];
-    const onRejection = (reason: unknown): void => void rejections.push(reason);
-    const others = process.listeners('unhandledRejection');
-    process.removeAllListeners('unhandledRejection').on('unhandledRejection', onRejection);
-    onTestFinished(() => {
-      process.off('unhandledRejection', onRejection);
-      for (const other of others) process.on('unhandledRejection', other);
-    });
+    const rejections = unhandledRejections();
     printed(async () => {
       throw new Error('disk full');
     });
     diagnostics.warn('a warning');
-    // Unhandled rejections are told when the microtasks have run dry, before the next immediate.
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(rejections).toEqual([]);
+    expect(await rejections()).toEqual([]);
   });
 
   test('that is traced and so gets into trouble of its own is not called within itself', () => {

@@ -47,6 +47,8 @@ export const hostileValues: readonly (() => unknown)[] = [
   () => ({ toJSON: rethrow }),
   () => ({ toJSON: throwNull }),
   () => ({ toJSON: () => undefined }),
+  () => Object.assign([1], { toJSON: () => 'x'.repeat(100_000) }),
+  () => Object.defineProperty({ a: 1 }, 'toJSON', { value: () => 'x'.repeat(100_000) }),
   () => ({ toJSON: () => 5n }),
   () => ({
     toJSON() {

@@ -3,8 +3,8 @@ import { createReceiver } from '../../src/receiver.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { runProgram } from '../support/program.ts';
 
-const exitProgram = (how: string, endpoint: string) =>
-  runProgram('exit-program.mjs', [how], { RUNSPAN_ENDPOINT: endpoint });
+const exitProgram = (how: string, endpoint: string, exitFlushMs = 20_000) =>
+  runProgram('exit-program.mjs', [how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
 
 async function delivered(how: string): Promise<{ names: string[]; code: number | null; stderr: string }> {
   const receiver = await createReceiver({ strict: true });
@@ -31,11 +31,11 @@ describe('the end of a program', () => {
     expect(await delivered('open')).toEqual({ names: ['work', 'work', 'never ended'], code: 0, stderr: '' });
   });
 
-  // Without the bound the program would wait for its request, whose deadline is longer than this test may take.
+  // Without the bound the program would wait for its request, whose deadline is as long as this test may take.
   it('comes within the exit limit when the service hangs, and says what was lost', async () => {
     await using server = await ingestServer(() => 'hold');
 
-    expect(await exitProgram('natural', server.url)).toMatchObject({
+    expect(await exitProgram('natural', server.url, 300)).toMatchObject({
       code: 0,
       signal: null,
       stderr: 'runspan: the process ends with 2 runs not delivered\n',
@@ -62,7 +62,7 @@ describe('the end of a program', () => {
   it('is not put off by a service that is not there', async () => {
     const server = await ingestServer();
     await server.close();
-    const { code, stderr } = await exitProgram('natural', server.url);
+    const { code, stderr } = await exitProgram('natural', server.url, 300);
 
     expect(code).toBe(0);
     expect(stderr.split('\n')).toEqual([

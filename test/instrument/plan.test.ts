@@ -66,10 +66,13 @@ describe('default outputs', () => {
 describe('what is recorded is what was passed:', () => {
   test('inputs are not what the function makes of them', () => {
     const question = { text: 'why', tags: ['a'] };
-    const run = runOf((given) => {
-      (given as typeof question).text = 'changed';
-      (given as typeof question).tags.push('b');
-    }, [question]);
+    const run = runOf(
+      (given) => {
+        (given as typeof question).text = 'changed';
+        (given as typeof question).tags.push('b');
+      },
+      [question],
+    );
     expect(run?.inputs).toEqual({ text: 'why', tags: ['a'] });
   });
 
@@ -112,7 +115,14 @@ describe('options', () => {
 
   test('a function without a name is anonymous', () => {
     expect(runOf(new Function() as () => unknown)?.name).toBe('anonymous');
-    expect(runOf((() => () => 0)())?.name).toBe('anonymous');
+    expect(
+      runOf(
+        (
+          () => () =>
+            0
+        )(),
+      )?.name,
+    ).toBe('anonymous');
   });
 
   test('any text passes as type', () => {
@@ -150,7 +160,7 @@ describe('options', () => {
     const recorder = record();
     const inner = traceable(() => 0, { name: 'inner' });
     const tenant = traceable(() => inner(), { name: 'tenant', exporter: other.exporter });
-    traceable(() => (tenant(), inner()), { name: 'outer' })();
+    traceable(() => [tenant(), inner()], { name: 'outer' })();
     expect(recorder.runs.map((run) => run.name)).toEqual(['outer', 'inner']);
     expect(other.runs.map((run) => run.name)).toEqual(['tenant', 'inner']);
   });
@@ -265,9 +275,14 @@ describe('hidden payloads', () => {
     };
     let asked = 0;
     traceable((key: string) => key, { exporter: hiding, inputs: () => ({ asked: ++asked }) })('secret');
-    expect([...traceable(function* () {
-      yield 'secret';
-    }, { exporter: hiding })()]).toEqual(['secret']);
+    expect([
+      ...traceable(
+        function* () {
+          yield 'secret';
+        },
+        { exporter: hiding },
+      )(),
+    ]).toEqual(['secret']);
     expect(asked).toBe(0);
     expect(recorder.runs).toHaveLength(2);
     expect(JSON.stringify(recorder.runs)).not.toContain('secret');

@@ -1,9 +1,9 @@
 import { EventEmitter, once } from 'node:events';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { enteredContext } from '../../src/run/context.ts';
+import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
+import { enteredContext } from '../../src/run/context.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
-import { build, runProgram } from './built.ts';
+import { built, runProgram } from './built.ts';
 import { gate, heard, record, treeOf } from './recorder.ts';
 
 describe('a synchronous function', () => {
@@ -104,7 +104,8 @@ describe('the wrapper looks like its function:', () => {
     expect(traced).not.toBe(fn);
     expect(Object.getPrototypeOf(traced)).toBe(Object.getPrototypeOf(fn));
     // A bound function can be constructed without a prototype, which no function of ours can.
-    const own = (target: object) => new Set(Reflect.ownKeys(target).filter((key) => name !== 'bound' || key !== 'prototype'));
+    const own = (target: object) =>
+      new Set(Reflect.ownKeys(target).filter((key) => name !== 'bound' || key !== 'prototype'));
     expect(own(traced)).toEqual(own(fn));
     expect((traced as { prototype?: unknown }).prototype).toBe((fn as { prototype?: unknown }).prototype);
   });
@@ -233,7 +234,7 @@ describe('the tree', () => {
     const recorder = record();
     const search = traceable(() => {}, { name: 'search' });
     const model = traceable(async () => search(), { name: 'model' });
-    const answerAll = traceable(async () => (search(), model()), { name: 'answer' });
+    const answerAll = traceable(async () => [search(), await model()], { name: 'answer' });
     await answerAll();
     expect(treeOf(recorder.runs)).toEqual({ answer: { search: {}, model: { search: {} } } });
     const [answer, , , deepest] = recorder.runs;
@@ -282,9 +283,12 @@ describe('the tree', () => {
     const recorder = record();
     const late = gate();
     let child: Promise<unknown> | undefined;
-    traceable(() => {
-      child = step(late);
-    }, { name: 'parent' })();
+    traceable(
+      () => {
+        child = step(late);
+      },
+      { name: 'parent' },
+    )();
     expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, false]);
     late.open();
     await child;
@@ -310,14 +314,17 @@ describe('the run of a call is the current one', () => {
 
   test.each<[string, () => unknown]>([
     ['at once', () => inner()],
-    ['after an await', async () => (await undefined, inner())],
-    ['after several awaits', async () => (await Promise.all([1, Promise.resolve()]), await null, inner())],
+    ['after an await', async () => [await undefined, inner()]],
+    ['after several awaits', async () => [await Promise.all([1, Promise.resolve()]), await null, inner()]],
     ['in a timer', () => new Promise((done) => setTimeout(() => done(inner()), 0))],
     ['in setImmediate', () => new Promise((done) => setImmediate(() => done(inner())))],
     ['in nextTick', () => new Promise((done) => process.nextTick(() => done(inner())))],
     ['in queueMicrotask', () => new Promise((done) => queueMicrotask(() => done(inner())))],
     ['in a listener that was there before', () => new Promise<void>((done) => emitter.emit('event', done))],
-    ['after an awaited event', async () => (setImmediate(() => emitter.emit('once')), await once(emitter, 'once'), inner())],
+    [
+      'after an awaited event',
+      async () => [setImmediate(() => emitter.emit('once')), await once(emitter, 'once'), inner()],
+    ],
     ['in a callback of then', () => Promise.resolve().then(inner)],
   ])('%s', async (_, body) => {
     const recorder = record();
@@ -405,20 +412,23 @@ describe('wrong use is one line and the argument back:', () => {
 });
 
 describe('with tracing off', () => {
-  let built = '';
-  beforeAll(() => {
-    built = build('test/instrument/programs/tsconfig.json');
-  });
+  const folder = built('test/instrument/programs/tsconfig.json');
 
-  test('the function is called directly', () => {
-    const frames = traceable(() => new Error('here').stack?.split('\n').length);
-    expect(frames()).toBe(frames.call(undefined));
-    expect(enteredContext()).toBeUndefined();
+  test('the function is called directly and its result left alone', () => {
+    const promise = Promise.resolve(1);
+    expect(traceable(() => promise)()).toBe(promise);
+    expect(Reflect.ownKeys(traceable(function* () {})())).toEqual([]);
+    expect(traceable(() => enteredContext())()).toBeUndefined();
     expect(traceable(() => currentRun())()).toBeUndefined();
   });
 
+  test('callbacks of the options are not asked', () => {
+    const inputs = () => expect.fail('asked');
+    expect(traceable(() => 1, { inputs, outputs: inputs })()).toBe(1);
+  });
+
   test('AsyncLocalStorage is never entered, in a process of its own', async () => {
-    expect(await runProgram(built, 'off', ['off'])).toEqual({
+    expect(await runProgram(folder(), 'off', ['off'])).toEqual({
       code: 0,
       stdout: 'never entered plain promises\n',
       stderr: '',
@@ -427,14 +437,8 @@ describe('with tracing off', () => {
   });
 
   test('and with tracing on the same program enters it', async () => {
-    const ended = await runProgram(built, 'off', ['on']);
+    const ended = await runProgram(folder(), 'off', ['on']);
     expect(ended.stdout).toMatch(/^entered /);
-    expect(ended.runs.map((run) => run.name)).toEqual([
-      'anonymous',
-      'anonymous',
-      'anonymous',
-      'anonymous',
-      'by hand',
-    ]);
+    expect(ended.runs.map((run) => run.name)).toEqual(['anonymous', 'anonymous', 'anonymous', 'anonymous', 'by hand']);
   });
 });

@@ -30,7 +30,7 @@ export function node(args: readonly string[], cwd: string): SpawnSyncReturns<str
   return spawnSync(process.execPath, args, { cwd, encoding: 'utf8', env: bareEnvironment(), timeout: 20_000 });
 }
 
-/** A folder that is gone when `using` ends or `remove` is called. */
+/** A new folder outside the checkout; `remove` takes it away with all that is in it. */
 export function temporaryFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'runspan-package-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };

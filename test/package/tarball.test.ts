@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { version } from '../../src/base/version.ts';
 import { installed, node, pack, type Tarball, temporaryFolder } from './packed.ts';
-import { entries, manifest, root } from './repository.ts';
+import { entries, manifest, read, root } from './repository.ts';
+import { snippetsOf } from './snippets.ts';
 
 const folder = temporaryFolder();
 afterAll(folder.remove);
@@ -71,7 +72,18 @@ describe('in an empty project the package', () => {
   it('brings the command, which tells how it is used', () => {
     const answer = node([join('node_modules', '.bin', 'runspan'), '--help'], project());
     expect(answer.stderr).toBe('');
-    expect(answer.stdout).toMatch(/runspan dev/);
+    expect(answer.stdout).toMatch(/^Usage: runspan <command>[\s\S]*\n {2}dev\b/);
+    expect(answer.status).toBe(0);
+  }, 120_000);
+
+  it('draws the tree of the program in README.md when that runs under runspan dev', () => {
+    const hello = snippetsOf('README.md', read('README.md')).find(({ file }) => file === 'hello.js');
+    writeFileSync(join(project(), 'hello.mjs'), hello?.code ?? '');
+    const command = join('node_modules', '.bin', 'runspan');
+    const answer = node([command, 'dev', '--port', '0', '--', process.execPath, 'hello.mjs'], project());
+    const names = [...(hello?.code ?? '').matchAll(/\bname: '(\w+)'/g)].map(([, name = '']) => name);
+    expect(names.length).toBeGreaterThan(2);
+    for (const name of names) expect(answer.stdout).toMatch(new RegExp(`^\\W*${name}\\b`, 'm'));
     expect(answer.status).toBe(0);
   }, 120_000);
 

@@ -1,0 +1,88 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { RUNS_PER_TURN } from './workload.mjs';
+
+/** Longer than any driver takes: one that hangs fails its row, and the others still run. */
+const DRIVER_TIMEOUT_MS = 60_000;
+
+/** Starts the sink, the service that all drivers send to. `ask` takes `reset` or `count` and gives back its count. */
+export async function startSink() {
+  const child = fork(pathOf('sink.mjs'));
+  const [{ port }] = await once(child, 'message');
+  const ask = async (kind) => {
+    child.send({ kind });
+    const [{ count }] = await once(child, 'message');
+    return count;
+  };
+  return { url: `http://127.0.0.1:${port}`, ask, close: () => child.disconnect() };
+}
+
+/**
+ * Runs one driver in a process of its own. The sink's count begins when the driver is warm. Gives back the driver's
+ * figures with what has arrived, or `complaint`: why there are none, or why they do not count.
+ */
+export async function runDriver(name, { turns, warmupTurns, sink }) {
+  const child = fork(pathOf(`drivers/${name}.mjs`), [turns, warmupTurns], {
+    env: driverEnvironment(sink.url),
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  const timer = setTimeout(() => child.kill('SIGKILL'), DRIVER_TIMEOUT_MS);
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  let figures;
+  let count;
+  child.on('message', async (message) => {
+    if (message.kind === 'warm') await sink.ask('reset');
+    if (message.kind === 'done') {
+      figures = message.figures;
+      count = await sink.ask('count');
+    }
+    child.send({});
+  });
+  const [code, signal] = await once(child, 'close');
+  clearTimeout(timer);
+  if (signal !== null || code !== 0 || count === undefined) {
+    const why = signal === null ? `ended with ${code}` : `killed by ${signal}`;
+    return { complaint: `${why}: ${firstError(said)}` };
+  }
+  const runs = turns * RUNS_PER_TURN;
+  return {
+    ...figures,
+    bytesPerRun: count.bytes / runs,
+    payloadBytesPerRun: count.payloadBytes / runs,
+    requests: count.requests,
+    complaint:
+      complaintOf(count, isTraced(name) ? runs : 0) ?? (said === '' ? undefined : `it said: ${firstError(said)}`),
+  };
+}
+
+export function isTraced(name) {
+  return name !== 'untraced' && name !== 'off';
+}
+
+/** Undefined when exactly what was created has arrived, each run once. */
+function complaintOf(count, runs) {
+  if (count.malformed > 0) return `${count.malformed} requests could not be read`;
+  if (count.complete !== runs || count.posted !== runs) return `${runs} runs created, ${count.complete} arrived whole`;
+  if (count.endRecords !== runs) return `${count.endRecords} ends arrived of ${runs} runs`;
+  return undefined;
+}
+
+/** The configuration is the default one: only the address is given, and nothing of the caller's settings is kept. */
+function driverEnvironment(url) {
+  const kept = Object.entries(process.env).filter(([key]) => !/^(RUNSPAN|LANGSMITH|OTEL|NODE)_/.test(key));
+  return { ...Object.fromEntries(kept), RUNSPAN_ENDPOINT: url };
+}
+
+/** The line that names the error, out of what Node prints when a program throws. */
+function firstError(text) {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return (lines.find((line) => /^\w*Error\b/.test(line)) ?? lines[0] ?? 'no reason given').slice(0, 160);
+}
+
+function pathOf(file) {
+  return fileURLToPath(new URL(file, import.meta.url));
+}

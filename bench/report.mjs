@@ -1,0 +1,58 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** Title, figure, decimals; a ratio to the limit stands beside each but the last two, which say what was sent. */
+const COST = [
+  ['CPU µs/run', 'cpuUsPerRun', 2, true],
+  ['runs/s', 'runsPerSecond', 0, true],
+  ['peak RSS MiB', 'peakRssMiB', 0, true],
+  ['bytes/run', 'bytesPerRun', 0, false],
+  ['requests', 'requests', 0, false],
+];
+const DELAY = [
+  ['turn p50 µs', 'turnP50Us', 1, true],
+  ['turn p99 µs', 'turnP99Us', 1, true],
+  ['loop delay p99 ms', 'loopDelayP99Ms', 2, true],
+];
+
+/** The tables as aligned text. */
+export function tables(rows) {
+  const spread = { title: 'spread', cell: ({ cpuUsPerRun: { min, max } }) => `${min.toFixed(2)}–${max.toFixed(2)}` };
+  const net = { title: 'net of untraced', cell: ({ netCpuUsPerRun: { median } }) => median?.toFixed(2) ?? '–' };
+  const [cpu, cpuRatio, ...others] = COST.flatMap(columnsOf);
+  return [table(rows, [cpu, cpuRatio, spread, net, ...others]), table(rows, DELAY.flatMap(columnsOf))].join('\n\n');
+}
+
+/** Writes all that was measured, for other programs to read; gives back where. */
+export function writeResults(results) {
+  const folder = new URL('results/', import.meta.url);
+  mkdirSync(folder, { recursive: true });
+  const file = fileURLToPath(new URL('latest.json', folder));
+  writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
+  return file;
+}
+
+function columnsOf([title, figure, decimals, hasRatio]) {
+  const value = { title, cell: (row) => row[figure].median.toFixed(decimals) };
+  const ratio = {
+    title: '× limit',
+    cell: (row) => (row[figure].toLimit === undefined ? '–' : `${row[figure].toLimit.toFixed(2)} ×`),
+  };
+  return hasRatio ? [value, ratio] : [value];
+}
+
+/** A row that does not count says why, across the columns. */
+function table(rows, columns) {
+  const cells = rows.map((row) => (row.complaint === undefined ? columns.map(({ cell }) => cell(row)) : []));
+  const widths = columns.map(({ title }, at) => Math.max(title.length, ...cells.map((line) => line[at]?.length ?? 0)));
+  const nameWidth = Math.max(...rows.map(({ name }) => name.length));
+  const head = columns.map(({ title }, at) => title.padStart(widths[at])).join('  ');
+  const lines = rows.map(({ name, complaint }, at) => {
+    const text =
+      complaint === undefined
+        ? cells[at].map((cell, column) => cell.padStart(widths[column])).join('  ')
+        : `invalid: ${complaint}`;
+    return `${name.padEnd(nameWidth)}  ${text}`;
+  });
+  return [`${' '.repeat(nameWidth)}  ${head}`, ...lines].join('\n');
+}

@@ -1,0 +1,90 @@
+/**
+ * The service that the drivers send to: it accepts everything at once and counts. The parts are walked by the
+ * `Content-Length` that each has, so that payloads are not looked at; a body is counted after it has been answered.
+ * It runs in a process of its own, tells its port, and answers `reset` and `count` of the orchestrator.
+ */
+import { createServer } from 'node:http';
+
+const INFO = JSON.stringify({
+  version: 'bench',
+  batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
+  instance_flags: { gzip_body_enabled: false },
+});
+const PART = /name="(post|patch)\.([0-9a-f-]{36})(?:\.(inputs|outputs|events))?"[\s\S]*Content-Length: (\d+)/;
+const HEADER_END = Buffer.from('\r\n\r\n');
+
+let count = newCount();
+
+const server = createServer((request, response) => {
+  if (request.method === 'POST' && request.url === '/runs/multipart') receive(request, response);
+  else if (request.method === 'GET' && request.url === '/info') {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(INFO);
+  } else response.writeHead(404).end();
+});
+server.listen(0, '127.0.0.1', () => process.send({ kind: 'listening', port: server.address().port }));
+
+process.on('message', ({ kind }) => {
+  if (kind === 'reset') count = newCount();
+  process.send({ kind, count: summary() });
+});
+process.on('disconnect', () => process.exit());
+
+function receive(request, response) {
+  const body = Buffer.allocUnsafe(Number(request.headers['content-length']));
+  let length = 0;
+  request.on('data', (chunk) => {
+    chunk.copy(body, length);
+    length += chunk.length;
+  });
+  request.on('end', () => {
+    response.writeHead(202, { 'content-length': 2 }).end('{}');
+    count.requests++;
+    count.bytes += length;
+    countParts(body);
+  });
+}
+
+function countParts(body) {
+  let at = 0;
+  for (;;) {
+    const headerEnd = body.indexOf(HEADER_END, at);
+    if (headerEnd < 0) return;
+    const part = PART.exec(body.latin1Slice(at, headerEnd));
+    if (part === null) {
+      count.malformed++;
+      return;
+    }
+    const [, operation, id, field, length] = part;
+    const start = headerEnd + HEADER_END.length;
+    at = start + Number(length);
+    if (field !== undefined) {
+      count.payloadBytes += Number(length);
+      continue;
+    }
+    if (operation === 'post') count.posted.add(id);
+    if (body.latin1Slice(start, at).includes('"end_time":"')) {
+      count.endRecords++;
+      count.ended.add(id);
+    }
+  }
+}
+
+function newCount() {
+  return {
+    requests: 0,
+    bytes: 0,
+    payloadBytes: 0,
+    malformed: 0,
+    endRecords: 0,
+    posted: new Set(),
+    ended: new Set(),
+  };
+}
+
+/** Runs are distinct ids; a complete one has been posted and has its end. */
+function summary() {
+  const { posted, ended, ...numbers } = count;
+  let complete = 0;
+  for (const id of ended) if (posted.has(id)) complete++;
+  return { ...numbers, posted: posted.size, complete };
+}

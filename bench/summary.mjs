@@ -1,0 +1,45 @@
+/** Drivers are compared within a round, when the machine was in much the same state, and then over the rounds. */
+
+/** One row per driver: medians, spread, ratios to the limit; or `complaint` when any of its rounds does not count. */
+export function summarize(names, rounds) {
+  return names.map((name) => {
+    const results = rounds.map((round) => round[name]);
+    const complaint = results
+      .map((result, at) => result.complaint && `round ${at + 1}: ${result.complaint}`)
+      .find(Boolean);
+    if (complaint !== undefined) return { name, complaint, rounds: results };
+    const { complaint: _, ...figures } = results[0];
+    return {
+      name,
+      rounds: results,
+      ...perFigure(figures, (figure) => ({
+        median: median(results.map((result) => result[figure])),
+        min: Math.min(...results.map((result) => result[figure])),
+        max: Math.max(...results.map((result) => result[figure])),
+        toLimit: median(pairs(name, 'limit', rounds, (own, limit) => own[figure] / limit[figure])),
+      })),
+      netCpuUsPerRun: {
+        median: median(pairs(name, 'untraced', rounds, (own, untraced) => own.cpuUsPerRun - untraced.cpuUsPerRun)),
+      },
+    };
+  });
+}
+
+function perFigure(figures, make) {
+  return Object.fromEntries(Object.keys(figures).map((figure) => [figure, make(figure)]));
+}
+
+/** `compare` over the rounds in which the other driver counts; where there are none, the median is undefined. */
+function pairs(name, other, rounds, compare) {
+  return rounds
+    .filter((round) => round[other] !== undefined && round[other].complaint === undefined)
+    .map((round) => compare(round[name], round[other]))
+    .filter(Number.isFinite);
+}
+
+function median(values) {
+  if (values.length === 0) return undefined;
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}

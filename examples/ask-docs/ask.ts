@@ -1,0 +1,33 @@
+import { traceable } from 'runspan';
+import { readDocuments } from './documents.ts';
+import { extractAnswer } from './extraction.ts';
+import { askModel, type Model } from './model.ts';
+import { buildPrompt } from './prompt.ts';
+import { Retriever } from './retriever.ts';
+
+export interface Answer {
+  readonly text: string;
+  /** What answered: a model by its name, or the extraction of sentences. */
+  readonly by: string;
+  /** What the numbers in the text stand for, the first being 1. */
+  readonly sources: readonly string[];
+  /** Paragraphs that were searched. */
+  readonly searched: number;
+}
+
+/** Answers a question from the Markdown files of a folder: with the model, or without one from their own sentences. */
+export const ask = traceable(
+  async (question: string, folder: string, model: Model | undefined): Promise<Answer> => {
+    const paragraphs = readDocuments(folder);
+    const hits = Retriever.over(paragraphs).retrieve(question);
+    const messages = buildPrompt(question, hits);
+    const text = model === undefined ? extractAnswer(question, hits) : await askModel(model, messages);
+    return {
+      text,
+      by: model === undefined ? 'extraction' : `the model ${model.name}`,
+      sources: hits.map(({ source, heading }) => (heading === '' ? source : `${source}, "${heading}"`)),
+      searched: paragraphs.length,
+    };
+  },
+  { name: 'ask-docs', inputs: ([question, folder]) => ({ question, folder }) },
+);

@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { traceable } from 'runspan';
+
+/** A piece of prose of one document. */
+export interface Paragraph {
+  readonly id: number;
+  readonly text: string;
+  /** The heading that it stands under. */
+  readonly heading: string;
+  /** The file, by its path within the folder that was read. */
+  readonly source: string;
+}
+
+const CHARACTERS_MIN = 40;
+const CHARACTERS_MAX = 2_000;
+
+/** The paragraphs of every Markdown file under a folder; what several files say in the same words is taken once. */
+export const readDocuments = traceable(
+  (folder: string): Paragraph[] => {
+    const paragraphs = new Map<string, Paragraph>();
+    for (const source of markdownFilesIn(folder)) {
+      for (const { text, heading } of paragraphsOf(readFileSync(join(folder, source), 'utf8'))) {
+        if (!paragraphs.has(text)) paragraphs.set(text, { id: paragraphs.size, text, heading, source });
+      }
+    }
+    return [...paragraphs.values()];
+  },
+  {
+    name: 'read documents',
+    runType: 'tool',
+    inputs: ([folder]) => ({ folder }),
+    // The text of all of them would be megabytes.
+    outputs: (paragraphs) => ({
+      files: new Set(paragraphs.map(({ source }) => source)).size,
+      paragraphs: paragraphs.length,
+    }),
+  },
+);
+
+function markdownFilesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => /\.(md|markdown)$/i.test(path) && !path.split('/').some((part) => part.startsWith('.')))
+    .sort();
+}
+
+/** Prose only, items of lists each by itself: code, tables and what is too short to say something are left out. */
+export function paragraphsOf(markdown: string): { text: string; heading: string }[] {
+  const withoutCode = markdown
+    .replace(/\r\n?/g, '\n')
+    .replace(/<!--[\s\S]*?-->/g, '')
+    .replace(/^ {0,3}(```|~~~)[\s\S]*?^ {0,3}\1`*~* *$/gm, '\n');
+  const found: { text: string; heading: string }[] = [];
+  let heading = '';
+  for (const block of withoutCode.split(/\n\s*\n|\n(?=#{1,6} )|(?<=^#{1,6} .*)\n|\n(?=\s*(?:[*+-]|\d+\.) )/m)) {
+    const title = /^\s*#{1,6} +(.*?)#*\s*$/.exec(block)?.[1];
+    if (title !== undefined) heading = plain(title);
+    else if (!/^(?: {4}|\t)\s*(?![*+-] |\d+\. |\s)|^\s*\|/.test(block)) {
+      const text = plain(block).slice(0, CHARACTERS_MAX);
+      if (text.length >= CHARACTERS_MIN && /\p{L}{3}/u.test(text)) found.push({ text, heading });
+    }
+  }
+  return found;
+}
+
+function plain(markdown: string): string {
+  return markdown
+    .replace(/!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])/g, '')
+    .replace(/\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])/g, '$1')
+    .replace(/<\/?[a-z][^>]*>/gi, '')
+    .replace(/^\s*([*+-]|\d+\.|>)\s+/gm, '')
+    .replace(/\*\*|__|`|(?<!\w)[_*](?=\S)|(?<=\S)[_*](?!\w)/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+}

@@ -1,0 +1,48 @@
+// The main job, end to end: ask-docs answers a question, its runs go through the exporter over HTTP to a receiver, and
+// what the one says it has sent is compared with what the other holds. Ends with 1 when the two differ.
+import { fileURLToPath } from 'node:url';
+import { configure, shutdown, stats } from 'runspan';
+import { createReceiver } from 'runspan/receiver';
+import { drawTree } from '../dist/cli/tree.js';
+import { ask } from './ask-docs/build/ask.js';
+import { faultsOf, WAYS } from './ask-docs/build/delivery.js';
+import { modelFrom } from './ask-docs/build/model.js';
+import { startTelemetry } from './ask-docs/build/telemetry.js';
+
+const question = process.argv.slice(2).join(' ') || 'How do I limit how many promises run at once with p-queue?';
+const packages = fileURLToPath(new URL('../node_modules', import.meta.url));
+
+// Strict: it takes the documented interface alone.
+const receiver = await createReceiver({ strict: true });
+try {
+  configure({ endpoint: receiver.url, project: 'demo', tracing: true });
+  const telemetry = startTelemetry();
+
+  const { text, by, sources, searched } = await ask(question, packages, modelFrom(process.env));
+  console.log(
+    `Question: ${question}\n\n${text}\n\nAnswered by ${by}, from ${sources.length} of ${searched} paragraphs:`,
+  );
+  for (const [index, source] of sources.entries()) console.log(`[${index + 1}] ${source}`);
+
+  await telemetry.shutdown();
+  await shutdown();
+  const received = await receiver.runs({ project: 'demo' });
+  const ledger = stats();
+  console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(received)}\n`);
+  for (const [way, names] of Object.entries(WAYS)) console.log(`${way.padEnd(14)}${names.join(', ')}`);
+  console.log(`${'run types'.padEnd(14)}${[...new Set(received.map((run) => run.run_type))].join(', ')}`);
+  console.log('\nThe ledger of the exporter:', ledger);
+  console.log(`Runs that the receiver holds, by its query: ${received.length}\n`);
+
+  const faults = faultsOf(ledger, received);
+  for (const fault of faults) console.error(`demo: ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
+  else console.log(`All ${ledger.created} runs that were created have been sent over multipart and received.`);
+} catch (error) {
+  console.error(`demo: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+} finally {
+  // What is left after an error still has somewhere to go.
+  await shutdown();
+  await receiver.close();
+}

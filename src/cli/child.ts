@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { messageOf } from '../base/text.ts';
+import { quoted } from './arguments.ts';
+
+/** How a command ended. */
+export type Ending =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  | { readonly kind: 'not started'; readonly code: 126 | 127; readonly message: string };
+
+const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+/** So many signals in, the command is killed: it does not listen. */
+const SIGNALS_MAX = 3;
+
+/**
+ * Runs a command, without a shell, on our own standard streams until it ends. Signals that come meanwhile are the
+ * command's: how it ends is how we end.
+ */
+export function runChild([program, ...args]: readonly [string, ...string[]], env: NodeJS.ProcessEnv): Promise<Ending> {
+  return new Promise((resolve) => {
+    let child: ChildProcess;
+    try {
+      child = spawn(program, args, { env, stdio: 'inherit' });
+    } catch (error) {
+      resolve(notStarted(program, error));
+      return;
+    }
+    const stopForwarding = forwardSignals(child);
+    child.on('error', (error) => {
+      // Later ones are of signals that could not be sent.
+      if (child.pid !== undefined) return;
+      stopForwarding();
+      resolve(notStarted(program, error));
+    });
+    child.on('exit', (code, signal) => {
+      stopForwarding();
+      resolve(signal === null ? { kind: 'exit', code: code ?? 1 } : { kind: 'signal', signal });
+    });
+  });
+}
+
+/** The function given back ends it, and signals do again what they did before. */
+function forwardSignals(child: ChildProcess): () => void {
+  // Ctrl-C in a terminal reaches every process of the foreground; a second one makes many programs give up at once.
+  const isInTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
+  let count = 0;
+  const forward = (signal: NodeJS.Signals): void => {
+    count += 1;
+    if (count >= SIGNALS_MAX) child.kill('SIGKILL');
+    else if (signal !== 'SIGINT' || !isInTerminal) child.kill(signal);
+  };
+  for (const signal of FORWARDED) process.on(signal, forward);
+  return () => {
+    for (const signal of FORWARDED) process.off(signal, forward);
+  };
+}
+
+function notStarted(program: string, error: unknown): Ending {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return { kind: 'not started', code: 127, message: `command not found: ${quoted(program)}` };
+  const reason = code === 'EACCES' ? 'it is not executable' : messageOf(error);
+  return { kind: 'not started', code: 126, message: `cannot start ${quoted(program)}: ${reason}` };
+}

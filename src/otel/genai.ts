@@ -1,0 +1,105 @@
+import { genAiDocuments, genAiInputMessages, genAiInstructions, genAiOutputMessages } from './genai-messages.ts';
+import { type Attributes, json, number, same, text, texts } from './values.ts';
+import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+
+const OPERATION = 'gen_ai.operation.name';
+
+const OPERATIONS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+  ['chat', { runType: 'llm' }],
+  ['generate_content', { runType: 'llm' }],
+  ['text_completion', { runType: 'llm' }],
+  ['fetch_response', { runType: 'llm' }],
+  ['embeddings', { runType: 'embedding' }],
+  ['retrieval', { runType: 'retriever' }],
+  ['rerank', { runType: 'retriever' }],
+  ['search_memory', { runType: 'retriever' }],
+  ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
+  ['create_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
+  ['invoke_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
+  ['invoke_workflow', { runType: 'chain', nameFrom: 'gen_ai.workflow.name' }],
+  ['plan', { runType: 'chain' }],
+]);
+
+const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  ['chat', 'chat'],
+  ['generate_content', 'chat'],
+  ['text_completion', 'llm'],
+  ['embeddings', 'embedding'],
+]);
+
+/**
+ * OpenTelemetry's conventions for generative AI; older names stand below those that took their place:
+ * https://github.com/open-telemetry/semantic-conventions-genai
+ */
+export const genAi: Vocabulary = {
+  name: 'gen_ai',
+  isSpoken,
+  kindOf: (attributes) =>
+    OPERATIONS.get(String(attributes[OPERATION])) ??
+    (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
+  inputs: [
+    ['gen_ai.input.messages', 'messages', genAiInputMessages],
+    ['gen_ai.system_instructions', 'messages', genAiInstructions, 'repeats'],
+    ['gen_ai.retrieval.query.text', 'query', text],
+    ['gen_ai.retrieval.top_k', 'top_k', number],
+    ['gen_ai.tool.call.arguments', WHOLE, json],
+  ],
+  outputs: [
+    ['gen_ai.output.messages', 'messages', genAiOutputMessages],
+    ['gen_ai.retrieval.documents', 'documents', genAiDocuments],
+    ['gen_ai.tool.call.result', WHOLE, json],
+  ],
+  usage: [
+    ['gen_ai.usage.input_tokens', 'input_tokens', number],
+    ['gen_ai.usage.prompt_tokens', 'input_tokens', number],
+    ['gen_ai.usage.output_tokens', 'output_tokens', number],
+    ['gen_ai.usage.completion_tokens', 'output_tokens', number],
+    ['gen_ai.usage.total_tokens', 'total_tokens', number],
+    ['gen_ai.usage.cache_read.input_tokens', 'input_token_details.cache_read', number],
+    ['gen_ai.usage.cache_read_input_tokens', 'input_token_details.cache_read', number],
+    ['gen_ai.usage.cache_creation.input_tokens', 'input_token_details.cache_creation', number],
+    ['gen_ai.usage.cache_creation_input_tokens', 'input_token_details.cache_creation', number],
+    ['gen_ai.usage.text.input_tokens', 'input_token_details.text', number],
+    ['gen_ai.usage.image.input_tokens', 'input_token_details.image', number],
+    ['gen_ai.usage.audio.input_tokens', 'input_token_details.audio', number],
+    ['gen_ai.usage.video.input_tokens', 'input_token_details.video', number],
+    ['gen_ai.usage.reasoning.output_tokens', 'output_token_details.reasoning', number],
+    ['gen_ai.usage.reasoning_tokens', 'output_token_details.reasoning', number],
+    ['gen_ai.usage.text.output_tokens', 'output_token_details.text', number],
+    ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', number],
+  ],
+  parameters: [
+    ['gen_ai.request.model', 'model', text],
+    ['gen_ai.request.temperature', 'temperature', number],
+    ['gen_ai.request.max_tokens', 'max_tokens', number],
+    ['gen_ai.request.stop_sequences', 'stop', texts],
+    ['gen_ai.request.top_p', 'top_p', number],
+    ['gen_ai.request.top_k', 'top_k', number],
+    ['gen_ai.request.frequency_penalty', 'frequency_penalty', number],
+    ['gen_ai.request.presence_penalty', 'presence_penalty', number],
+    ['gen_ai.request.seed', 'seed', number],
+    ['gen_ai.request.choice.count', 'n', number],
+    ['gen_ai.request.encoding_formats', 'encoding_formats', texts],
+    ['gen_ai.request.stream', 'stream', same],
+    ['gen_ai.output.type', 'output_type', text],
+    ['gen_ai.tool.definitions', 'tools', json],
+  ],
+  metadata: [
+    ['gen_ai.provider.name', 'ls_provider', text],
+    ['gen_ai.system', 'ls_provider', text],
+    ['gen_ai.request.model', 'ls_model_name', text],
+    ['gen_ai.response.model', 'ls_model_name', text],
+    ['gen_ai.response.model', 'response_model', text],
+    [OPERATION, 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'],
+    ['gen_ai.conversation.id', 'thread_id', text, 'kept'],
+    ['gen_ai.tool.call.id', 'tool_call_id', text],
+    ['gen_ai.response.finish_reasons', 'finish_reasons', texts],
+  ],
+  tags: [],
+  spent: [],
+};
+
+function isSpoken(attributes: Attributes): boolean {
+  for (const key in attributes) if (key.startsWith('gen_ai.')) return true;
+  return false;
+}

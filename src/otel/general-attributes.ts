@@ -1,0 +1,22 @@
+import { jsonAs, text, texts } from './values.ts';
+import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
+
+export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
+export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type'), 'repeats'];
+
+/** What may stand on any span, whatever convention it follows otherwise. They go after all others. */
+export const generalAttributes: Vocabulary = {
+  name: 'general',
+  isSpoken: () => true,
+  kindOf: () => ({}),
+  inputs: [inputValue],
+  outputs: [outputValue],
+  usage: [],
+  parameters: [],
+  metadata: [
+    ['session.id', 'thread_id', text, 'kept'],
+    ['user.id', 'user_id', text],
+  ],
+  tags: [['tag.tags', 'tags', texts]],
+  spent: ['input.mime_type', 'output.mime_type'],
+};

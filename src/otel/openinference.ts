@@ -1,0 +1,122 @@
+import { inputValue, outputValue } from './general-attributes.ts';
+import { openInferenceDocuments, openInferenceMessages } from './openinference-messages.ts';
+import { type Fields, isObject, json, jsonObject, number, objects, same, text, texts } from './values.ts';
+import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+
+const KIND = 'openinference.span.kind';
+
+const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+  ['LLM', { runType: 'llm' }],
+  ['CHAIN', { runType: 'chain' }],
+  ['AGENT', { runType: 'chain', nameFrom: 'agent.name' }],
+  ['TOOL', { runType: 'tool', nameFrom: 'tool.name' }],
+  ['RETRIEVER', { runType: 'retriever' }],
+  ['RERANKER', { runType: 'retriever' }],
+  ['EMBEDDING', { runType: 'embedding' }],
+  ['GUARDRAIL', { runType: 'chain' }],
+  ['EVALUATOR', { runType: 'chain' }],
+  ['PROMPT', { runType: 'prompt' }],
+]);
+
+/**
+ * OpenInference, the convention of Arize's instrumentations:
+ * https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
+ */
+export const openInference: Vocabulary = {
+  name: 'openinference',
+  isSpoken: (attributes) => attributes[KIND] !== undefined,
+  kindOf: (attributes) => KINDS.get(String(attributes[KIND]).toUpperCase()) ?? { runType: 'chain' },
+  inputs: [
+    ['llm.input_messages', 'messages', openInferenceMessages, 'list'],
+    ['llm.prompts', 'prompts', promptTexts, 'list'],
+    ['embedding.embeddings', 'texts', embeddedTexts, 'list'],
+    ['reranker.query', 'query', same],
+    ['reranker.top_k', 'top_k', number],
+    ['reranker.input_documents', 'documents', openInferenceDocuments, 'list'],
+    inputValue,
+    // A definition in the specification, the arguments of the call in some instrumentations: only where nothing else is.
+    ['tool.parameters', WHOLE, json],
+    ['llm.prompt_template.variables', WHOLE, json],
+  ],
+  outputs: [
+    ['llm.output_messages', 'messages', openInferenceMessages, 'list'],
+    ['llm.choices', 'choices', completionTexts, 'list'],
+    ['llm.function_call', 'function_call', json],
+    ['retrieval.documents', 'documents', openInferenceDocuments, 'list'],
+    ['reranker.output_documents', 'documents', openInferenceDocuments, 'list'],
+    ['embedding.embeddings', 'embeddings', dimensions, 'list'],
+    outputValue,
+  ],
+  usage: [
+    ['llm.token_count.prompt', 'input_tokens', number],
+    ['llm.token_count.completion', 'output_tokens', number],
+    ['llm.token_count.total', 'total_tokens', number],
+    ['llm.token_count.prompt_details.cache_read', 'input_token_details.cache_read', number],
+    ['llm.token_count.prompt_details.cache_input', 'input_token_details.cache_read', number],
+    ['llm.token_count.prompt_details.cache_write', 'input_token_details.cache_creation', number],
+    ['llm.token_count.prompt_details.audio', 'input_token_details.audio', number],
+    ['llm.token_count.completion_details.reasoning', 'output_token_details.reasoning', number],
+    ['llm.token_count.completion_details.audio', 'output_token_details.audio', number],
+    ['llm.cost.prompt', 'input_cost', number],
+    ['llm.cost.completion', 'output_cost', number],
+    ['llm.cost.total', 'total_cost', number],
+  ],
+  parameters: [
+    ['llm.invocation_parameters', WHOLE, jsonObject, 'merged'],
+    ['embedding.invocation_parameters', WHOLE, jsonObject, 'merged'],
+    ['llm.tools', 'tools', toolSchemas, 'list'],
+  ],
+  metadata: [
+    ['llm.request.model_name', 'ls_model_name', text],
+    // Instrumentations write the model that answered into llm.model_name; this is the one that was asked.
+    ['llm.invocation_parameters', 'ls_model_name', modelOf, 'kept'],
+    ['llm.model_name', 'ls_model_name', text],
+    ['embedding.model_name', 'ls_model_name', text],
+    ['reranker.model_name', 'ls_model_name', text],
+    ['llm.provider', 'ls_provider', text],
+    ['llm.system', 'ls_provider', text],
+    ['llm.finish_reason', 'finish_reasons', texts],
+    ['llm.prompt_template.template', 'template', text],
+    ['tool.id', 'tool_call_id', text],
+    ['session.id', 'thread_id', text, 'kept'],
+    ['session.id', 'session_id', text],
+    ['user.id', 'user_id', text],
+    ['metadata', WHOLE, jsonObject, 'merged'],
+  ],
+  tags: [['tag.tags', 'tags', texts]],
+  spent: [],
+};
+
+function promptTexts(value: unknown): unknown[] | undefined {
+  return filled(objects(value).map(({ prompt }) => (isObject(prompt) ? prompt.text : prompt)));
+}
+
+function completionTexts(value: unknown): Fields[] | undefined {
+  return filled(objects(value).map(({ completion }) => (isObject(completion) ? completion : { text: completion })));
+}
+
+function embeddedTexts(value: unknown): unknown[] | undefined {
+  return filled(objects(value).flatMap(({ embedding }) => (isObject(embedding) ? (embedding.text ?? []) : [])));
+}
+
+/** Vectors are told by their length alone. */
+function dimensions(value: unknown): Fields[] | undefined {
+  return filled(
+    objects(value).flatMap(({ embedding }) => {
+      const vector = isObject(embedding) ? json(embedding.vector) : undefined;
+      return Array.isArray(vector) ? [{ dimensions: vector.length }] : [];
+    }),
+  );
+}
+
+function toolSchemas(value: unknown): unknown[] | undefined {
+  return filled(objects(value).map(({ tool }) => (isObject(tool) ? json(tool.json_schema) : tool)));
+}
+
+function modelOf(value: unknown): string | undefined {
+  return text(jsonObject(value)?.model);
+}
+
+function filled<Item>(items: Item[]): Item[] | undefined {
+  return items.length === 0 ? undefined : items;
+}

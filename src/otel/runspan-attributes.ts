@@ -1,0 +1,19 @@
+import { json, text, texts } from './values.ts';
+import { type Vocabulary, WHOLE } from './vocabulary.ts';
+
+/** Read when the span starts: the project of a run cannot change later. */
+export const PROJECT = 'runspan.project';
+
+/** Our own attributes, for what no convention has a word for. They go before all others. */
+export const runspanAttributes: Vocabulary = {
+  name: 'runspan',
+  isSpoken: () => true,
+  kindOf: (attributes) => ({ runType: text(attributes['runspan.run_type']), nameFrom: 'runspan.name' }),
+  inputs: [['runspan.inputs', WHOLE, json]],
+  outputs: [['runspan.outputs', WHOLE, json]],
+  usage: [],
+  parameters: [],
+  metadata: [],
+  tags: [['runspan.tags', 'tags', texts]],
+  spent: ['runspan.run_type', PROJECT],
+};

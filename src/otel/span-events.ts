@@ -1,0 +1,32 @@
+import { type PayloadLimits, serialize } from '../run/serialize.ts';
+import { isoTimestamp } from '../run/timestamp.ts';
+import { hrTimeUs } from './hr-time.ts';
+import type { IsCarrier } from './payload-carriers.ts';
+import type { SpanEventLike } from './span-like.ts';
+import type { Attributes } from './values.ts';
+
+/** JSON text of the events of a run, or undefined when its span has none. `startUs` stands for a time that is none. */
+export function spanEventsJson(
+  events: readonly SpanEventLike[],
+  startUs: number,
+  limits: PayloadLimits,
+  isHidden: IsCarrier | undefined,
+): string | undefined {
+  if (events.length === 0) return undefined;
+  const parts = events.map(({ name, time, attributes = {} }) => {
+    const shown = isHidden === undefined ? attributes : shownOf(name, attributes, isHidden);
+    const kwargs = isEmpty(shown) ? '' : `,"kwargs":${serialize(shown, limits)}`;
+    return `{"name":${JSON.stringify(String(name))},"time":"${isoTimestamp(hrTimeUs(time) ?? startUs)}"${kwargs}}`;
+  });
+  return `[${parts.join(',')}]`;
+}
+
+function shownOf(name: string, attributes: Attributes, isHidden: IsCarrier): Attributes {
+  if (isHidden(name)) return {};
+  return Object.fromEntries(Object.entries(attributes).filter(([key]) => !isHidden(key)));
+}
+
+function isEmpty(attributes: Attributes): boolean {
+  for (const _ in attributes) return false;
+  return true;
+}

@@ -1,0 +1,65 @@
+import { type PayloadLimits, serialize } from '../run/serialize.ts';
+import type { ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
+import type { Fields } from './values.ts';
+
+const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
+
+/** The resource attributes that a run tells; the rest is the same for every run of a service, and long. */
+const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
+
+/**
+ * JSON text of `extra.metadata.otel` while the span is open: by what ids OpenTelemetry knows it. They hold also where the
+ * parent is unknown here, so that the two halves of a distributed trace can be joined.
+ */
+export function originJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
+  let json = `{"trace_id":${JSON.stringify(ids.traceId)},"span_id":${JSON.stringify(ids.spanId)}`;
+  if (parent !== undefined) json += `,"parent_span_id":${JSON.stringify(parent.spanId)}`;
+  if (parent?.isRemote === true) json += ',"parent_is_remote":true';
+  return `${json}}`;
+}
+
+/** The same once the span has ended: with all that no field of a run has a place for. */
+export function endedOriginJson(origin: string, span: SpanLike, runName: string, limits: PayloadLimits): string {
+  let json = `${origin.slice(0, -1)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
+  if (span.name !== runName) json += `,"name":${serialize(span.name, limits)}`;
+  if (span.status.code === 1) json += ',"status":"OK"';
+  const scope = span.instrumentationScope ?? span.instrumentationLibrary;
+  if (scope !== undefined) json += `,"scope":${scopeJson(scope)}`;
+  if (span.droppedAttributesCount) json += `,"dropped_attributes_count":${Number(span.droppedAttributesCount)}`;
+  if (span.droppedEventsCount) json += `,"dropped_events_count":${Number(span.droppedEventsCount)}`;
+  if (span.droppedLinksCount) json += `,"dropped_links_count":${Number(span.droppedLinksCount)}`;
+  if (span.links.length > 0) json += `,"links":${serialize(span.links.map(linkOf), limits)}`;
+  return `${json}}`;
+}
+
+function linkOf({ context, attributes }: SpanLike['links'][number]): Fields {
+  return { trace_id: context.traceId, span_id: context.spanId, attributes };
+}
+
+const scopes = new WeakMap<ScopeLike, string>();
+
+/** A scope is one object for all spans of an instrumentation. */
+function scopeJson(scope: ScopeLike): string {
+  let json = scopes.get(scope);
+  if (json === undefined) {
+    json = JSON.stringify({ name: scope.name, version: scope.version });
+    scopes.set(scope, json);
+  }
+  return json;
+}
+
+const resources = new WeakMap<ResourceLike, ReadonlyMap<string, string>>();
+
+/** Metadata of a run that its resource tells, as JSON text; none as long as the resource is still finding out. */
+export function resourceMetadata(resource: ResourceLike, limits: PayloadLimits): ReadonlyMap<string, string> {
+  const known = resources.get(resource);
+  if (known !== undefined) return known;
+  const metadata = new Map<string, string>();
+  if (resource.asyncAttributesPending === true) return metadata;
+  const { attributes } = resource;
+  for (const key of RESOURCE_KEYS) {
+    if (attributes[key] !== undefined) metadata.set(key, serialize(attributes[key], limits));
+  }
+  resources.set(resource, metadata);
+  return metadata;
+}

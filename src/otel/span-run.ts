@@ -1,0 +1,131 @@
+import { clock } from '../base/clock.ts';
+import { guard } from '../base/guard.ts';
+import { safeText } from '../base/text.ts';
+import { type RunContext, SpanHandle } from '../run/context.ts';
+import { dottedOrder } from '../run/dotted-order.ts';
+import type { EncodedRun } from '../run/encoded-run.ts';
+import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
+import { runtimeJson } from '../run/runtime.ts';
+import { serialize } from '../run/serialize.ts';
+import type { RunSink } from '../run/sink.ts';
+import { isoTimestamp } from '../run/timestamp.ts';
+import { hrTimeUs } from './hr-time.ts';
+import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
+import { spanError } from './span-error.ts';
+import { spanEventsJson } from './span-events.ts';
+import type { SpanContextLike, SpanLike } from './span-like.ts';
+import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
+import type { SpanEntry } from './span-registry.ts';
+
+/** Where a span starts: below what, by what ids, and with which sink. */
+export interface SpanStart {
+  readonly ids: SpanContextLike;
+  /** The span above it for OpenTelemetry, whether or not that is a run. */
+  readonly parentIds: SpanContextLike | undefined;
+  /** The run above it. */
+  readonly parent: RunContext | undefined;
+  readonly sink: RunSink;
+  /** For a run without a parent, when its span names none. */
+  readonly project: string | undefined;
+}
+
+const PLACE = 'reading a span';
+
+/** The run that a span is, from the span's start to its end. The span itself is not held on to. */
+export class SpanRun extends SpanHandle implements SpanEntry {
+  readonly context: RunContext;
+  readonly #startUs: number;
+  readonly #origin: string;
+  /** Undefined once the run has ended, or when the sink has refused it. */
+  #record: EncodedRun | undefined;
+  #knownInputs: KnownInputs | undefined;
+
+  constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
+    super(sink);
+    const startUs = hrTimeUs(span.startTime) ?? clock.nowUs();
+    const id = runIdOf(startUs, ids);
+    const traceId = parent?.traceId ?? id;
+    const order = dottedOrder(parent?.dottedOrder, startUs, id);
+    const refused = parent?.refused ?? false;
+    const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, sink.capture));
+    const origin = originJson(ids, parentIds);
+    const record: EncodedRun = {
+      id,
+      traceId,
+      dottedOrder: order,
+      parentRunId: parent?.id,
+      startTime: isoTimestamp(startUs),
+      project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
+      refused,
+      name: mapped?.name ?? safeText(span.name),
+      runType: mapped?.runType ?? 'chain',
+      tags: undefined,
+      metadata: new Map([['otel', origin]]),
+      runtime: parent === undefined ? runtimeJson : undefined,
+      inputs: undefined,
+      outputs: undefined,
+      events: undefined,
+      error: undefined,
+      endTime: undefined,
+      attachments: undefined,
+    };
+    this.#startUs = startUs;
+    this.#origin = origin;
+    if (mapped?.inputs !== undefined) {
+      const { fields, sources, used } = mapped.inputs;
+      this.#knownInputs = { sources, used };
+      record.inputs = serialize(fields, sink.capture.payload);
+    }
+    const isAccepted = sink.start(record);
+    if (isAccepted) this.#record = record;
+    this.context = Object.freeze({
+      id,
+      traceId,
+      dottedOrder: order,
+      project: record.project,
+      refused: !isAccepted,
+      span: undefined,
+      handle: this,
+    });
+  }
+
+  /** Records the end of the span. Only the first end counts. */
+  end(span: SpanLike): void {
+    const record = this.#record;
+    if (record === undefined) return;
+    this.#record = undefined;
+    const { capture } = this.sink;
+    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs));
+    this.#knownInputs = undefined;
+    record.name = mapped?.name ?? safeText(span.name);
+    if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
+    guard(PLACE, () => {
+      record.metadata ??= new Map();
+      for (const [key, json] of resourceMetadata(span.resource, capture.payload)) record.metadata.set(key, json);
+      record.metadata.set('otel', endedOriginJson(this.#origin, span, record.name, capture.payload));
+    });
+    guard(PLACE, () => {
+      record.error = spanError(span);
+      record.events = spanEventsJson(span.events, this.#startUs, capture.payload, hiddenCarriers(capture));
+    });
+    record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));
+    this.sink.end(record);
+  }
+
+  #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
+    const { payload } = this.sink.capture;
+    record.runType = runType;
+    record.tags = tags;
+    // The sink lets go of inputs that it has delivered; they are told again only when they have changed.
+    if (inputs?.fields !== undefined) record.inputs = serialize(inputs.fields, payload);
+    if (outputs !== undefined) record.outputs = serialize(outputs, payload);
+    record.metadata = new Map();
+    for (const [key, value] of metadata) record.metadata.set(key, serialize(value, payload));
+  }
+}
+
+/** Generators of ids that applications bring may not keep to hexadecimal. */
+function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
+  const id = spanRunId(startUs, traceId, spanId);
+  return isRunId(id) ? id : newRunId(startUs);
+}

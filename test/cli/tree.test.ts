@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import { columnsOf } from '../../src/cli/columns.ts';
+import { drawTree } from '../../src/cli/tree.ts';
+import { makeOpenRun, makeRun } from './records.ts';
+
+/** The lines of a drawing, for expectations that are written by hand. */
+const lines = (...drawn: Parameters<typeof drawTree>): string[] => drawTree(...drawn).split('\n');
+
+describe('a trace is drawn', () => {
+  it('with its runs below each other, in the order in which they started, whatever order they come in', () => {
+    const runs = [
+      makeRun('1.2', 'answer', { run_type: 'llm' }),
+      makeRun('1.1.1', 'embed', { run_type: 'embedding' }),
+      makeRun('1', 'ask'),
+      makeRun('1.2.1', 'parse', { run_type: 'parser' }),
+      makeRun('1.1', 'retrieve', { run_type: 'retriever' }),
+      makeRun('1.1.2', 'rank', { run_type: 'tool' }),
+    ];
+    expect(lines(runs)).toEqual([
+      'ask · chain · 12 ms',
+      '├─ retrieve · retriever · 12 ms',
+      '│  ├─ embed · embedding · 12 ms',
+      '│  └─ rank · tool · 12 ms',
+      '└─ answer · llm · 12 ms',
+      '   └─ parse · parser · 12 ms',
+    ]);
+  });
+
+  it('with tokens and the first line of errors', () => {
+    const error = 'TypeError: no such tool\n    at call (a.js:1:1)\ncause: Error: deep';
+    const usage_metadata = { input_tokens: 120, output_tokens: 45 };
+    const runs = [
+      makeRun('1', 'ask'),
+      makeRun('1.1', 'call', { run_type: 'llm', outputs: { usage_metadata } }),
+      makeRun('1.2', 'fail', { run_type: 'tool', error }),
+      makeRun('1.3', 'fail silently', { error: '' }),
+      makeRun('1.4', 'fail late', { error: '\r\n\r\nTimeout\r\nat b' }),
+    ];
+    expect(lines(runs)).toEqual([
+      'ask · chain · 12 ms',
+      '├─ call · llm · 12 ms · 165 tokens (120 in, 45 out)',
+      '├─ fail · tool · 12 ms · ✗ TypeError: no such tool',
+      '├─ fail silently · chain · 12 ms · ✗',
+      '└─ fail late · chain · 12 ms · ✗ Timeout',
+    ]);
+  });
+
+  it('with what is still open or has no readable time', () => {
+    expect(lines([makeOpenRun('1', 'ask'), makeRun('1.1', 'call', { start_time: 'soon' })])).toEqual([
+      'ask · chain · not ended',
+      '└─ call · chain · unknown time',
+    ]);
+  });
+
+  it('with several roots, and with runs whose parent is missing', () => {
+    expect(
+      lines([makeRun('2', 'second'), makeRun('3.1', 'lost'), makeRun('3.1.1', 'with it'), makeRun('1', 'first')]),
+    ).toEqual([
+      'first · chain · 12 ms',
+      'second · chain · 12 ms',
+      'lost · chain · 12 ms · parent missing',
+      '└─ with it · chain · 12 ms',
+    ]);
+  });
+
+  it('with each run once where parents go in a ring', () => {
+    const ring = [
+      makeRun('1', 'a', { parent_run_id: '2' }),
+      makeRun('2', 'b', { parent_run_id: '1' }),
+      makeRun('3', 'self', { parent_run_id: '3' }),
+      makeRun('4', 'beside', { parent_run_id: '2' }),
+    ];
+    expect(lines(ring)).toEqual([
+      'a · chain · 12 ms · parent missing',
+      '└─ b · chain · 12 ms',
+      '   └─ beside · chain · 12 ms',
+      'self · chain · 12 ms · parent missing',
+    ]);
+  });
+
+  it('without control characters of names, types and errors', () => {
+    const run = makeRun('1', 'a\u001b[2Jb\nc', { run_type: '\u009b31m', error: '\u001b]0;owned\u0007: \u202eno' });
+    expect(lines([run])).toEqual(['a\\x1b[2Jb\\nc · \\x9b31m · 12 ms · ✗ \\x1b]0;owned\\x07: \\u202eno']);
+  });
+
+  it('as nothing when there is nothing', () => {
+    expect(drawTree([])).toBe('');
+  });
+});
+
+describe('a line that is too long', () => {
+  it('loses the end of its name', () => {
+    const name = 'summarise every document';
+    expect(lines([makeRun('1', name)], { widthColumns: 40 })).toEqual(['summarise every document · chain · 12 ms']);
+    expect(lines([makeRun('1', name)], { widthColumns: 39 })).toEqual(['summarise every docume… · chain · 12 ms']);
+  });
+
+  it('loses the end of its error first', () => {
+    const run = makeRun('1', 'call the model', { error: 'RangeError: the context is longer than the model takes' });
+    expect(lines([run], { widthColumns: 60 })).toEqual([
+      'call the model · chain · 12 ms · ✗ RangeError: the context …',
+    ]);
+  });
+
+  it('counts wide characters twice', () => {
+    const [line = ''] = lines([makeRun('1', '検索'.repeat(40))], { widthColumns: 60 });
+    expect(line).toMatch(/^(検索)+検?… · chain · 12 ms$/);
+    expect(columnsOf(line)).toBeGreaterThan(57);
+    expect(columnsOf(line)).toBeLessThanOrEqual(60);
+  });
+
+  it('is drawn at once, however long the text that came as name or error', () => {
+    const [line = ''] = lines([makeRun('1', 'n'.repeat(10_000_000), { error: 'e'.repeat(10_000_000) })]);
+    expect(columnsOf(line)).toBe(120);
+  });
+});
+
+describe('a large trace', () => {
+  it('leaves room for the run, however deep it stands', () => {
+    const places = Array.from({ length: 5_000 }, (_, depth) =>
+      Array(depth + 1)
+        .fill('1')
+        .join('.'),
+    );
+    const runs = places.map((place, depth) => {
+      const parent = depth === 0 ? {} : { parent_run_id: String(depth - 1) };
+      return makeRun('1', 'deep', { ...parent, id: String(depth), dotted_order: place });
+    });
+    const drawn = lines(runs, { widthColumns: 60 });
+    expect(drawn[999]).toBe(`…${' '.repeat(26)}└─ deep · chain · 12 ms`);
+    expect(drawn[1_000]).toBe('… and 4000 more');
+  });
+
+  it.each([
+    [1_000, 1_000, '└─ child · chain · 12 ms'],
+    [1_001, 1_001, '… and 1 more'],
+  ])('of %i runs takes %i lines', (count, expected, last) => {
+    const children = Array.from({ length: count - 1 }, (_, index) => makeRun(`1.${1e6 + index}`, 'child'));
+    const drawn = lines([makeRun('1', 'root'), ...children]);
+    expect(drawn.length).toBe(expected);
+    expect(drawn.at(-1)).toBe(last);
+  });
+});
+
+describe('colours', () => {
+  it('are put around text that is cut and escaped already', () => {
+    const runs = [makeRun('1', 'ask'), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
+    expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
+      '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</>',
+      '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
+    ]);
+  });
+});

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { record } from './recorder.ts';
+
+const upTo = function* (last: number) {
+  for (let n = 1; n <= last; n++) yield n;
+};
+
+describe('the chunks of a generator', () => {
+  test('are recorded as they were when they came', () => {
+    const recorder = record();
+    const chunk = { text: 'a' };
+    const stream = traceable(function* () {
+      yield chunk;
+      chunk.text = 'b';
+      yield chunk;
+    });
+    for (const each of stream()) each.text += '!';
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [{ text: 'a' }, { text: 'b' }] });
+  });
+
+  test('are all recorded, falsy ones and those that JSON has not too', () => {
+    const recorder = record();
+    const chunks = [0, '', false, null, undefined, Number.NaN, 1n, () => 1];
+    expect([
+      ...traceable(() =>
+        (function* () {
+          yield* chunks;
+        })(),
+      )(),
+    ]).toEqual(chunks);
+    expect(recorder.runs[0]?.outputs).toEqual({
+      outputs: [0, '', false, null, null, 'NaN', '1n', '[Function anonymous]'],
+    });
+  });
+
+  test('of an empty one are an empty list', () => {
+    const recorder = record();
+    expect([...traceable(upTo)(0)]).toEqual([]);
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [] });
+  });
+
+  test('do not hold the value that it returned', () => {
+    const recorder = record();
+    expect([
+      ...traceable(function* () {
+        yield 1;
+        return 2;
+      })(),
+    ]).toEqual([1]);
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [1] });
+  });
+
+  test.each([
+    [9_999, 9_999, undefined],
+    [10_000, 10_000, undefined],
+    [10_001, 10_000, 1],
+    [10_500, 10_000, 500],
+  ])('of %i are kept up to 10 000, the rest is counted', (yielded, kept, dropped) => {
+    const recorder = record();
+    const stream = traceable(upTo);
+    let read = 0;
+    for (const _ of stream(yielded)) read++;
+    expect(read).toBe(yielded);
+    const outputs = recorder.runs[0]?.outputs?.outputs as number[];
+    expect([outputs.length, outputs.at(-1)]).toEqual([kept, kept]);
+    expect(recorder.runs[0]?.extra?.metadata).toEqual(dropped && { dropped_chunks: dropped });
+  });
+
+  test('are kept up to the size of one payload, whatever their number', () => {
+    const recorder = record();
+    const mebibyte = 'x'.repeat(1024 * 1024 - 2);
+    const stream = traceable(function* () {
+      for (let n = 0; n < 12; n++) yield mebibyte;
+    });
+    let read = 0;
+    for (const _ of stream()) read++;
+    expect(read).toBe(12);
+    expect(recorder.runs[0]?.outputs?.outputs).toHaveLength(10);
+    expect(recorder.runs[0]?.extra?.metadata).toEqual({ dropped_chunks: 2 });
+  });
+});
+
+describe('aggregate', () => {
+  test('folds the chunks into the one value to record', () => {
+    const recorder = record();
+    const stream = traceable(upTo, { aggregate: (chunks) => ({ last: chunks.at(-1), count: chunks.length }) });
+    expect([...stream(3)]).toEqual([1, 2, 3]);
+    expect(recorder.runs[0]?.outputs).toEqual({ last: 3, count: 3 });
+  });
+
+  test('that gives no object gives `outputs`', () => {
+    const recorder = record();
+    for (const _ of traceable(upTo, { aggregate: (chunks) => chunks.join('') })(3));
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: '123' });
+  });
+
+  test('works for asynchronous generators, and `outputs` gets what it made', async () => {
+    const recorder = record();
+    const stream = traceable(
+      async function* () {
+        yield 'a';
+        yield 'b';
+      },
+      { aggregate: (chunks) => chunks.join(''), outputs: (text) => ({ text }) },
+    );
+    for await (const _ of stream());
+    expect(recorder.runs[0]?.outputs).toEqual({ text: 'ab' });
+  });
+
+  test('is asked once, when the generator is done, however often it is asked for more', () => {
+    const recorder = record();
+    let asked = 0;
+    const chunks = traceable(upTo, { aggregate: () => ({ asked: ++asked }) })(1);
+    for (let step = 0; step < 5; step++) chunks.next();
+    expect(asked).toBe(1);
+    expect(recorder.runs[0]?.outputs).toEqual({ asked: 1 });
+  });
+
+  test('gets the first 10 000', () => {
+    const recorder = record();
+    for (const _ of traceable(upTo, { aggregate: (chunks) => ({ kept: chunks.length, last: chunks.at(-1) }) })(10_002));
+    expect(recorder.runs[0]).toMatchObject({
+      outputs: { kept: 10_000, last: 10_000 },
+      extra: { metadata: { dropped_chunks: 2 } },
+    });
+  });
+
+  test('that throws or answers with a promise leaves a marker, and no chunk', () => {
+    const recorder = record();
+    const secret = function* secret() {
+      yield 'secret';
+    };
+    const throws = () => {
+      throw new Error('broken');
+    };
+    const promises = () => Promise.reject(new Error('late'));
+    for (const aggregate of [throws, promises]) {
+      expect([...traceable(secret, { name: 'ask', aggregate })()]).toEqual(['secret']);
+    }
+    expect(recorder.runs.map((run) => run.outputs)).toEqual([
+      { error: '`aggregate` of "ask" threw: broken' },
+      { error: '`aggregate` of "ask" answered with a promise; it has to answer at once' },
+    ]);
+  });
+
+  test('is not asked when the generator fails', () => {
+    const recorder = record();
+    const fails = traceable(
+      function* () {
+        yield 1;
+        throw new Error('stuck');
+      },
+      { aggregate: () => expect.fail('asked') },
+    );
+    expect(() => [...fails()]).toThrow('stuck');
+    expect(recorder.runs[0]?.error).toMatch(/^Error: stuck\n/);
+  });
+});
+
+describe('`outputs` without `aggregate`', () => {
+  test('gets the list of chunks', () => {
+    const recorder = record();
+    for (const _ of traceable(upTo, { outputs: (chunks) => ({ sum: chunks.reduce((a, b) => a + b) }) })(3));
+    expect(recorder.runs[0]?.outputs).toEqual({ sum: 6 });
+  });
+});

@@ -1,0 +1,339 @@
+// biome-ignore-all lint/complexity/noThisInStatic: whether it is there is what is tested.
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type TracedDecorator, traced } from '../../src/instrument/decorator.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { built, run } from './built.ts';
+import { heard, record, treeOf } from './recorder.ts';
+
+/** Calls a decorator with arguments that its types forbid. */
+const misuse = traced as unknown as (...args: unknown[]) => unknown;
+
+const namesOf = (runs: readonly RunRecord[]) => runs.map((run) => run.name);
+
+describe('@traced of the standard dialect', () => {
+  const key = Symbol('by symbol');
+  const nameless = Symbol();
+
+  class Base {
+    prefix = '> ';
+
+    @traced
+    greet(name: string): string {
+      return `${this.prefix}${name}`;
+    }
+  }
+
+  class Service extends Base {
+    static made = 0;
+    @traced static label = () => 'label';
+    #unit = 'm';
+    readonly #secret = 'secret';
+
+    @traced
+    static count(by: number): number {
+      this.made += by;
+      return this.made;
+    }
+
+    @traced
+    override greet(name: string): string {
+      return `${super.greet(name)}!`;
+    }
+
+    @traced
+    #whisper(text: string): string {
+      return `${this.#secret} ${text}`;
+    }
+
+    @traced
+    static #shared(): string {
+      return `made ${this.made}`;
+    }
+
+    @traced
+    get unit(): string {
+      return this.#unit;
+    }
+
+    @traced
+    set unit(unit: string) {
+      this.#unit = unit;
+    }
+
+    @traced accessor size = 1;
+    @traced accessor #depth = 2;
+    @traced field = (by: number): string => `${this.prefix}${by}`;
+    @traced({ name: 'renamed' }) plain = function (this: Service): string {
+      return this.prefix;
+    };
+
+    @traced
+    async later(): Promise<string> {
+      await undefined;
+      return this.#whisper('later');
+    }
+
+    @traced
+    *chunks(): Generator<string> {
+      yield this.prefix;
+    }
+
+    @traced
+    [key](): string {
+      return this.prefix;
+    }
+
+    @traced
+    [nameless](): string {
+      return this.prefix;
+    }
+
+    hidden(): unknown[] {
+      this.#depth += 1;
+      return [this.#whisper('now'), Service.#shared(), this.#depth];
+    }
+  }
+
+  test('traces methods with their `this`, named after the member', () => {
+    const recorder = record();
+    expect(new Base().greet('you')).toBe('> you');
+    expect(recorder.runs).toMatchObject([
+      { name: 'greet', run_type: 'chain', inputs: { input: 'you' }, outputs: { outputs: '> you' } },
+    ]);
+  });
+
+  test('traces static and #private methods', () => {
+    const recorder = record();
+    expect([Service.count(2), Service.count(3)]).toEqual([2, 5]);
+    expect(new Service().hidden()).toEqual(['secret now', 'made 5', 3]);
+    expect(namesOf(recorder.runs)).toEqual(['count', 'count', '#depth', '#depth', '#whisper', '#shared', '#depth']);
+  });
+
+  test('traces getters and setters', () => {
+    const recorder = record();
+    const service = new Service();
+    service.unit = 'km';
+    expect(service.unit).toBe('km');
+    expect(recorder.runs).toMatchObject([
+      { name: 'unit', inputs: { input: 'km' } },
+      { name: 'unit', inputs: {}, outputs: { outputs: 'km' } },
+    ]);
+  });
+
+  test('traces both sides of an accessor, and keeps its first value', () => {
+    const recorder = record();
+    const [one, other] = [new Service(), new Service()];
+    one.size += 4;
+    expect([one.size, other.size]).toEqual([5, 1]);
+    expect(namesOf(recorder.runs)).toEqual(['size', 'size', 'size', 'size']);
+    expect(recorder.runs[1]?.inputs).toEqual({ input: 5 });
+  });
+
+  test('traces fields that hold a function, static ones too', () => {
+    const recorder = record();
+    const service = new Service();
+    expect([service.field(3), service.plain(), Service.label()]).toEqual(['> 3', '> ', 'label']);
+    expect(namesOf(recorder.runs)).toEqual(['field', 'renamed', 'label']);
+    expect(Object.hasOwn(service, 'field')).toBe(true);
+  });
+
+  test('keeps asynchronous methods and generators what they are', async () => {
+    const recorder = record();
+    const service = new Service();
+    const chunks = service.chunks();
+    expect(recorder.runs).toEqual([]);
+    expect([...chunks]).toEqual(['> ']);
+    expect(await service.later()).toBe('secret later');
+    expect(treeOf(recorder.runs)).toEqual({ chunks: {}, later: { '#whisper': {} } });
+  });
+
+  test('calls the inherited method by super, as a run below', () => {
+    const recorder = record();
+    expect(new Service().greet('you')).toBe('> you!');
+    expect(treeOf(recorder.runs)).toEqual({ greet: { greet: {} } });
+  });
+
+  test('names a member after its symbol', () => {
+    const recorder = record();
+    const lines = heard();
+    const service = new Service();
+    expect([service[key](), service[nameless]()]).toEqual(['> ', '> ']);
+    expect(namesOf(recorder.runs)).toEqual(['by symbol', 'anonymous']);
+    expect(lines).toEqual([]);
+  });
+
+  test('leaves the shape of the class alone', () => {
+    expect(Object.getOwnPropertyDescriptor(Service.prototype, 'greet')).toMatchObject({
+      enumerable: false,
+      configurable: true,
+      writable: true,
+    });
+    expect([Service.prototype.greet.name, Service.prototype.greet.length, Service.length]).toEqual(['greet', 1, 0]);
+    expect(Service.prototype.greet).not.toHaveProperty('prototype');
+  });
+});
+
+describe('options of @traced', () => {
+  test('hold for methods, accessors and fields', () => {
+    const recorder = record();
+    class Tool {
+      @traced({ name: 'search', runType: 'tool', tags: ['a'], metadata: { k: 3 } })
+      run(query: string): string[] {
+        return [query];
+      }
+
+      @traced({ runType: 'prompt', outputs: (value) => ({ chars: String(value).length }) })
+      accessor template = 'text';
+
+      @traced()
+      bare = () => 1;
+    }
+    const tool = new Tool();
+    tool.run('q');
+    tool.template;
+    tool.bare();
+    expect(recorder.runs).toMatchObject([
+      { name: 'search', run_type: 'tool', tags: ['a'], extra: { metadata: { k: 3 } }, outputs: { outputs: ['q'] } },
+      { name: 'template', run_type: 'prompt', outputs: { chars: 4 } },
+      { name: 'bare', run_type: 'chain' },
+    ]);
+  });
+
+  test('with `enabled: false` leave the member as it is', () => {
+    const recorder = record();
+    class Tool {
+      @traced({ enabled: false })
+      run(): number {
+        return 1;
+      }
+    }
+    expect(new Tool().run()).toBe(1);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('that are none are one line, and the member is traced', () => {
+    const recorder = record();
+    const lines = heard();
+    class Tool {
+      @(misuse('search') as TracedDecorator)
+      run(): number {
+        return 1;
+      }
+    }
+    expect(new Tool().run()).toBe(1);
+    expect(namesOf(recorder.runs)).toEqual(['run']);
+    expect(lines).toEqual(['traceable: expected the options to be an object, got string; left out.']);
+  });
+
+  test('that are unknown are one line', () => {
+    record();
+    const lines = heard();
+    class Tool {
+      @(misuse({ retries: 3 }) as TracedDecorator)
+      run(): number {
+        return 1;
+      }
+    }
+    expect(new Tool().run()).toBe(1);
+    expect(lines).toEqual(['traceable: unknown option `retries`; left out.']);
+  });
+});
+
+describe('@traced in the wrong place is one line and changes nothing:', () => {
+  const wrong = traced as unknown as (value: unknown, context: unknown) => undefined;
+  const line = (what: string) =>
+    `@traced: expected a method, accessor or function field, got ${what}; it is not traced.`;
+
+  test('a class, bare and with options', () => {
+    const lines = heard();
+    @wrong
+    class Bare {
+      answer = 42;
+    }
+    @(misuse({ name: 'optioned' }) as typeof wrong)
+    class Optioned {
+      answer = 43;
+    }
+    expect([new Bare().answer, new Optioned().answer, Bare.name]).toEqual([42, 43, 'Bare']);
+    expect(lines).toEqual([line('a class')]);
+  });
+
+  test.each<[string, unknown, string]>([
+    ['text', 'text', 'a field that holds string'],
+    ['null', null, 'a field that holds null'],
+    ['nothing', undefined, 'a field that holds undefined'],
+  ])('a field that holds %s', (_, value, what) => {
+    const lines = heard();
+    class Holder {
+      @traced field = value;
+      @traced static shared = value;
+    }
+    expect([new Holder().field, new Holder().field, Holder.shared]).toEqual([value, value, value]);
+    expect(lines).toEqual([line(what)]);
+  });
+
+  test('a function by itself, which is given back', () => {
+    const lines = heard();
+    const fn = () => 1;
+    expect(misuse(fn)).toBe(fn);
+    expect(lines).toEqual([line('a class or function by itself')]);
+  });
+});
+
+describe('@traced of the legacy dialect, compiled by tsc', () => {
+  const folder = built('test/fixtures/legacy-decorators/tsconfig.json');
+  let answers: Record<string, unknown> = {};
+  let runs: RunRecord[] = [];
+  let told: string[] = [];
+  beforeAll(async () => {
+    const ended = await run(join(folder(), 'test/fixtures/legacy-decorators/program.js'), []);
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    ({ answers, runs, told } = JSON.parse(ended.stdout));
+  });
+
+  test('changes no answer', () => {
+    expect(answers).toEqual({
+      'static method': 1,
+      method: 'hello you!',
+      asynchronous: '> x',
+      generator: ['> a', '> b'],
+      getter: 'm',
+      symbol: '> ',
+      'setter of the pair': 'km',
+      'static setter': 5,
+      error: 'TypeError: > ',
+      class: [42, 'Whole', 7, 'Optioned'],
+      descriptor: { configurable: true, enumerable: false, writable: true, value: ['later', 1] },
+    });
+  });
+
+  test('records methods, static methods, getters and setters', () => {
+    expect(runs.map((run) => [run.name, run.outputs?.outputs])).toEqual([
+      ['count', 1],
+      ['greet', 'hello you!'],
+      ['greet', 'hello you'],
+      ['later', '> x'],
+      ['renamed', '> x'],
+      ['chunks', ['> a', '> b']],
+      ['renamed', '> a'],
+      ['renamed', '> b'],
+      ['unit', 'm'],
+      ['by symbol', '> '],
+      ['unit', undefined],
+      ['level', undefined],
+      ['unit', 'km'],
+      ['fail', undefined],
+    ]);
+    expect(runs.find((run) => run.name === 'renamed')).toMatchObject({ run_type: 'tool', tags: ['a'] });
+    expect(runs.find((run) => run.name === 'level')?.inputs).toEqual({ input: 5 });
+    expect(runs.at(-1)?.error).toMatch(/^TypeError: > \n/);
+  });
+
+  test('says in one line each what it cannot trace', () => {
+    expect(told).toEqual([
+      expect.stringContaining('got a class or function by itself; it is not traced.'),
+      expect.stringContaining('got something that is no method or accessor; it is not traced.'),
+    ]);
+  });
+});

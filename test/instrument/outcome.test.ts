@@ -1,0 +1,308 @@
+import { AsyncLocalStorage, createHook, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { built, type Program, runProgram } from './built.ts';
+import { gate, record } from './recorder.ts';
+
+/** A thenable that starts nothing before its `then` is called, as a query builder is one. */
+class Query {
+  readonly #answer: () => unknown;
+  asked = 0;
+
+  constructor(answer: () => unknown = () => 'rows') {
+    this.#answer = answer;
+  }
+
+  limit(): this {
+    return this;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+  then<A, B>(onFulfilled?: (value: unknown) => A, onRejected?: (error: unknown) => B): Promise<A | B> {
+    this.asked++;
+    return new Promise((resolve) => resolve(this.#answer())).then(onFulfilled, onRejected);
+  }
+}
+
+/** A promise with helpers, as SDK clients return one. */
+class ApiPromise<Value> extends Promise<Value> {
+  withResponse(): string {
+    return 'response';
+  }
+}
+
+describe('a native promise', () => {
+  test('is answered by one that settles with the same value', async () => {
+    const recorder = record();
+    const value = { answer: 42 };
+    const wait = gate<typeof value>();
+    const result = traceable(() => wait)();
+    expect(Object.getPrototypeOf(result)).toBe(Promise.prototype);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    wait.open(value);
+    expect(await result).toBe(value);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { answer: 42 }, end_time: expect.any(String) });
+  });
+
+  test('ends its run before the caller goes on, handled or not', async () => {
+    const recorder = record();
+    const call = traceable(async () => 1);
+    call();
+    await call().then(() => expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true]));
+  });
+
+  test('keeps the properties that the application put on it', async () => {
+    record();
+    const cancel = () => 'cancelled';
+    const key = Symbol('key');
+    const promise = Object.defineProperty(Object.assign(Promise.resolve(1), { cancel, [key]: 1 }), 'hidden', {
+      value: 2,
+    });
+    const result = traceable(() => promise)() as typeof promise & { hidden: number };
+    expect(result).not.toBe(promise);
+    expect([result.cancel, result[key], result.hidden]).toEqual([cancel, 1, 2]);
+    expect(Object.keys(result)).toEqual(['cancel']);
+  });
+
+  test('keeps those of a frozen one', async () => {
+    record();
+    const promise = Object.freeze(Object.assign(Promise.resolve(1), { id: 'x' }));
+    const result = traceable(() => promise)();
+    expect(result.id).toBe('x');
+    expect(await result).toBe(1);
+  });
+
+  test('gives the promise that stands for it an async id and a context of its own', async () => {
+    record();
+    const resources = new Map<number, object>();
+    const hook = createHook({ init: (id, _type, _trigger, resource) => resources.set(id, resource) }).enable();
+    onTestFinished(() => void hook.disable());
+    const user = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const outputs = () => {
+      seen.push(user.getStore(), resources.get(executionAsyncId()) === executionAsyncResource());
+      return {};
+    };
+    const call = traceable(() => user.run('callee', async () => 1), { outputs });
+    await user.run('caller', () => call());
+    expect(seen).toEqual(['caller', true]);
+  });
+
+  test('with a constructor of its own stays itself', async () => {
+    const recorder = record();
+    const promise = Object.assign(Promise.resolve(1), { constructor: ApiPromise });
+    const result = traceable(() => promise)();
+    expect(result).toBe(promise);
+    expect(await result).toBe(1);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 1 }, end_time: expect.any(String) });
+  });
+});
+
+describe('a subclass of Promise', () => {
+  test('is returned itself, with its helpers', async () => {
+    const recorder = record();
+    const promise = ApiPromise.resolve('text') as ApiPromise<string>;
+    const result = traceable(() => promise)();
+    expect(result).toBe(promise);
+    expect(result).toBeInstanceOf(ApiPromise);
+    expect(result.withResponse()).toBe('response');
+    expect(Object.keys(result)).toEqual([]);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    expect(await result).toBe('text');
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'text' }, end_time: expect.any(String) });
+  });
+
+  test.each<[string, (promise: Promise<unknown>) => Promise<unknown>]>([
+    ['then', (promise) => promise.then(undefined, (error) => error)],
+    ['catch', (promise) => promise.catch((error) => error)],
+    ['finally', (promise) => promise.finally(() => {}).catch((error) => error)],
+    ['Promise.all', (promise) => Promise.all([promise]).catch((error) => error)],
+    [
+      'an await',
+      async (promise) => {
+        try {
+          return await promise;
+        } catch (error) {
+          return error;
+        }
+      },
+    ],
+  ])('rejects with the same error through %s', async (_, meet) => {
+    const recorder = record();
+    const error = new TypeError('lost');
+    const result = traceable(() => ApiPromise.reject(error))();
+    expect(await meet(result)).toBe(error);
+    expect(recorder.runs[0]?.error).toMatch(/^TypeError: lost\n/);
+  });
+
+  test('gives promises of its own class from then', () => {
+    record();
+    const result = traceable(() => ApiPromise.resolve(1))();
+    expect(result.then(() => 2)).toBeInstanceOf(ApiPromise);
+  });
+});
+
+describe('another thenable', () => {
+  test('is returned itself and stays lazy until it is awaited', async () => {
+    const recorder = record();
+    const query = new Query();
+    const result = traceable(() => query)();
+    expect(result).toBe(query);
+    expect(result.limit()).toBe(query);
+    await new Promise(setImmediate);
+    expect(query.asked).toBe(0);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    expect(await result).toBe('rows');
+    expect(query.asked).toBe(1);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'rows' }, end_time: expect.any(String) });
+  });
+
+  test('runs again when it is awaited again; the first end counts', async () => {
+    const recorder = record();
+    let rows = 0;
+    const query = new Query(() => ++rows);
+    const asked: unknown[] = [];
+    const result = traceable(() => query, { outputs: (value) => ({ asked: asked.push(value) }) })();
+    expect([await result, await result]).toEqual([1, 2]);
+    expect(asked).toEqual([1]);
+    expect(recorder.runs).toMatchObject([{ outputs: { asked: 1 } }]);
+  });
+
+  test('rejects with the same error, with or without a second callback', async () => {
+    const recorder = record();
+    const error = new RangeError('no table');
+    const fails = new Query(() => Promise.reject(error));
+    const call = traceable(() => fails);
+    expect(
+      await call().then(
+        () => 'never',
+        (rejected) => rejected,
+      ),
+    ).toBe(error);
+    expect(
+      await call()
+        .then(() => 'never')
+        .catch((rejected) => rejected),
+    ).toBe(error);
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([
+      'RangeError: no table',
+      'RangeError: no table',
+    ]);
+  });
+
+  test('passes its value on when it is given no callback', async () => {
+    record();
+    const call = traceable(() => new Query());
+    expect(await call().then()).toBe('rows');
+    expect(await call().then(null as never, () => 'never')).toBe('rows');
+  });
+
+  test('hands its callbacks all that they would get, and `this`', () => {
+    record();
+    const told: unknown[] = [];
+    const deferred = {
+      // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+      then(done: (...values: unknown[]) => unknown, fail: (...values: unknown[]) => unknown, progress: () => unknown) {
+        told.push(done.call('a', 1, 2), fail.call('b', 3, 4), progress());
+      },
+    };
+    const report = function (this: unknown, ...values: unknown[]) {
+      return [this, ...values];
+    };
+    (traceable(() => deferred)().then as (...callbacks: unknown[]) => void)(report, report, () => 'progress');
+    expect(told).toEqual([['a', 1, 2], ['b', 3, 4], 'progress']);
+  });
+
+  test('keeps the error that a callback throws apart from its own', async () => {
+    const recorder = record();
+    const error = new Error('of the caller');
+    const result = traceable(() => new Query())().then(() => {
+      throw error;
+    });
+    expect(await result.catch((rejected) => rejected)).toBe(error);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'rows' } });
+    expect(recorder.runs[0]).not.toHaveProperty('error');
+  });
+
+  test('that is handed out again and again is changed once, and ends every run', async () => {
+    const recorder = record();
+    const query = new Query();
+    const cached = traceable(() => query);
+    cached();
+    const { then } = query;
+    for (let call = 1; call < 8_000; call++) cached();
+    expect(query.then).toBe(then);
+    expect(await query).toBe('rows');
+    expect(recorder.runs).toHaveLength(8_000);
+    expect(recorder.runs.every((run) => run.outputs?.outputs === 'rows')).toBe(true);
+  });
+
+  test('that goes through two traced functions ends both runs, inner first', async () => {
+    const recorder = record();
+    const inner = traceable(() => new Query(), { name: 'inner' });
+    await traceable(() => inner(), { name: 'outer' })();
+    expect(recorder.runs.map((run) => run.outputs)).toEqual([{ outputs: 'rows' }, { outputs: 'rows' }]);
+    expect(String(recorder.runs[1]?.end_time) <= String(recorder.runs[0]?.end_time)).toBe(true);
+  });
+
+  const hostile = {
+    'is frozen': Object.freeze(new Query()),
+    'has a `then` that cannot be read': Object.defineProperty({}, 'then', {
+      get() {
+        throw new Error('unreadable');
+      },
+    }),
+    'has a `then` that cannot be replaced': Object.defineProperty({}, 'then', { value: () => {} }),
+    // biome-ignore lint/suspicious/noThenProperty: it is no function.
+    'has a `then` that is no function': { then: 'and then' },
+    'refuses to be changed': new Proxy(new Query(), {
+      defineProperty() {
+        throw new Error('hands off');
+      },
+    }),
+  };
+
+  test.each(Object.entries(hostile))('that %s is returned untouched, and the run ends with the call', (_, thenable) => {
+    const recorder = record();
+    const before = Object.getOwnPropertyDescriptor(thenable, 'then');
+    expect(traceable(() => thenable)()).toBe(thenable);
+    expect(Object.getOwnPropertyDescriptor(thenable, 'then')).toEqual(before);
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+  });
+});
+
+describe('a function that is returned', () => {
+  test('is the same function, and the run ends', () => {
+    const recorder = record();
+    const back = () => 1;
+    expect(traceable(() => back)()).toBe(back);
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+  });
+});
+
+describe('a program ends as without tracing after', () => {
+  const folder = built('test/instrument/programs/tsconfig.json');
+
+  test.each<[string, number, string, RegExp, string | undefined]>([
+    ['a rejection that nobody handles', 1, '', /TypeError: lost/, 'TypeError: lost'],
+    ['a rejection that is counted', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+    ['a rejection that is handled late', 0, 'unhandled lost\ncaught\nhandled\n', /^$/, 'TypeError: lost'],
+    ['a rejection that is handled at once', 0, 'caught lost\n', /^$/, 'TypeError: lost'],
+    ['a rejection with something that is no error', 1, '', /reason "just text"/, 'just text'],
+    ['a rejection of a subclass that nobody handles', 1, '', /TypeError: lost/, undefined],
+    ['a rejection of a subclass with one callback', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+    ['a step of an asynchronous generator that nobody handles', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+    ['an error that is thrown', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
+    ['an error that is thrown to nobody after a while', 1, '', /RangeError: thrown/, undefined],
+    ['an exit inside', 7, '', /^$/, undefined],
+    ['an exit code that is set inside', 9, '', /^$/, undefined],
+    ['a promise that never settles', 0, '', /^$/, undefined],
+  ])('%s', async (way, code, stdout, stderr, error) => {
+    const both = ['bare', 'traced'].map((mode) => runProgram(folder(), 'ends', [mode, way]));
+    const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
+    expect(bare).toEqual({ code, stdout, stderr: expect.stringMatching(stderr) });
+    expect(traced).toEqual(bare);
+    expect(none).toEqual([]);
+    expect(runs.map((run) => run.error?.split('\n')[0])).toEqual([error]);
+  });
+});

@@ -1,0 +1,261 @@
+// Whatever it is given, a traced function does what the bare one does.
+import { types } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { heard, record } from './recorder.ts';
+
+const RUNS = { numRuns: 300 };
+const boom = new Error('boom');
+const explode = (): never => {
+  throw boom;
+};
+
+/** Values whose own code runs, throws or lies when somebody looks at them; each call makes a new one. */
+const hostile: Readonly<Record<string, () => unknown>> = {
+  'throwing getter': () => Object.defineProperty({ a: 1 }, 'b', { get: explode, enumerable: true }),
+  'throwing toJSON': () => ({ a: 1, toJSON: explode }),
+  'toJSON of itself': () => {
+    const value = { toJSON: () => value };
+    return value;
+  },
+  'throwing toString': () => ({ toString: explode, valueOf: explode, [Symbol.toPrimitive]: explode }),
+  'throwing then': () => Object.defineProperty({}, 'then', { get: explode }),
+  // biome-ignore lint/suspicious/noThenProperty: it is no function.
+  'then that is a number': () => ({ then: 1 }),
+  'frozen object': () => Object.freeze({ deep: Object.freeze([1]) }),
+  cycle: () => {
+    const value: unknown[] = [];
+    value.push({ value });
+    return value;
+  },
+  'deep nesting': () => Array.from({ length: 5_000 }).reduce<unknown>((inner) => [inner], 'core'),
+  'revoked proxy': () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  },
+  'revoked function': () => {
+    const { proxy, revoke } = Proxy.revocable(() => 1, {});
+    revoke();
+    return proxy;
+  },
+  'proxy that always throws': () => new Proxy({}, new Proxy({}, { get: () => explode }) as ProxyHandler<object>),
+  'error that cannot be read': () =>
+    Object.defineProperty(Object.defineProperty(new Error(), 'stack', { get: explode }), 'message', { get: explode }),
+  'error that causes itself': () => {
+    const error = new Error('loop');
+    return Object.assign(error, { cause: error });
+  },
+  'class with a broken instanceof': () => Object.defineProperty(class {}, Symbol.hasInstance, { value: explode }),
+  'frozen generator': () =>
+    Object.freeze(
+      (function* () {
+        yield 1;
+      })(),
+    ),
+  'generator with broken methods': () =>
+    Object.defineProperty(
+      (function* () {
+        yield 1;
+      })(),
+      'return',
+      { get: explode },
+    ),
+  'weak map': () => new WeakMap(),
+  'detached buffer': () => {
+    const bytes = new Uint8Array(8);
+    structuredClone(bytes, { transfer: [bytes.buffer] });
+    return bytes;
+  },
+  'invalid date': () => new Date(Number.NaN),
+  'lone surrogate': () => ({ '\ud800': '\udfff' }),
+  'prototype key': () => JSON.parse('{"__proto__": {"polluted": true}}'),
+};
+
+const anything = fc.anything({
+  withBigInt: true,
+  withBoxedValues: true,
+  withDate: true,
+  withMap: true,
+  withNullPrototype: true,
+  withObjectString: true,
+  withSet: true,
+  withSparseArray: true,
+  withTypedArray: true,
+});
+/** Draws what makes the value, since the values themselves do not bear to be looked at. */
+const maker = fc.oneof(
+  anything.map((value) => () => value),
+  fc.constantFrom(...Object.values(hostile)),
+);
+
+/** Callbacks of the options: honest, broken, late, or out to change what they are given. */
+const callback = fc.oneof(
+  fc.constant(undefined),
+  maker.map((make) => () => make()),
+  maker.map((make) => () => {
+    throw make();
+  }),
+  maker.map((make) => () => Promise.reject(make())),
+  fc.constant((given: unknown) => {
+    if (Array.isArray(given)) given.splice(0, given.length, 'replaced');
+    return {};
+  }),
+);
+
+const options: fc.Arbitrary<object> = fc.record({ inputs: callback, outputs: callback, aggregate: callback });
+
+interface Outcome {
+  readonly kind: 'returned' | 'threw';
+  readonly value: unknown;
+}
+
+function outcomeOf(call: () => unknown): Outcome {
+  try {
+    return { kind: 'returned', value: call() };
+  } catch (thrown) {
+    return { kind: 'threw', value: thrown };
+  }
+}
+
+async function settledOutcomeOf(call: () => unknown): Promise<Outcome> {
+  try {
+    return { kind: 'returned', value: await call() };
+  } catch (thrown) {
+    return { kind: 'threw', value: thrown };
+  }
+}
+
+/** Compares by identity: looking into the values is what they do not bear. */
+function same(traced: Outcome, bare: Outcome): boolean {
+  if (traced.kind !== bare.kind) return false;
+  return Object.is(traced.value, bare.value) || (isOfEngine(bare.value) && String(traced.value) === String(bare.value));
+}
+
+/** To resolve a promise with a revoked proxy makes a new error each time. */
+function isOfEngine(error: unknown): boolean {
+  return types.isNativeError(error) && /on a proxy that has been revoked$/.test(error.message);
+}
+
+describe('a traced function does what the bare one does, with', () => {
+  test('any arguments, `this`, result, error and callbacks', () => {
+    heard();
+    const recorder = record();
+    const given = fc.tuple(fc.array(maker, { maxLength: 3 }), maker, maker, fc.boolean(), options);
+    const property = fc.property(given, ([makeArgs, makeSelf, makeResult, fails, options]) => {
+      recorder.clear();
+      const [args, self, result] = [makeArgs.map((make) => make()), makeSelf(), makeResult()];
+      const seen: unknown[][] = [];
+      function fn(this: unknown, ...given: unknown[]): unknown {
+        seen.push([this, ...given]);
+        if (fails) throw result;
+        return result;
+      }
+      const bare = outcomeOf(() => Reflect.apply(fn, self, args));
+      const traced = outcomeOf(() => Reflect.apply(traceable(fn, options), self, args));
+      expect(same(traced, bare)).toBe(true);
+      expect(seen.map((list) => list.length)).toEqual([args.length + 1, args.length + 1]);
+      expect(seen[1]?.every((each, index) => Object.is(each, seen[0]?.[index]))).toBe(true);
+      expect(recorder.runs).toHaveLength(1);
+    });
+    fc.assert(property, RUNS);
+  });
+
+  test('any promise and callbacks', async () => {
+    heard();
+    const recorder = record();
+    const given = fc.tuple(maker, maker, fc.boolean(), options);
+    const property = fc.asyncProperty(given, async ([makeArg, makeResult, fails, options]) => {
+      recorder.clear();
+      const result = makeResult();
+      const fn = async (_arg: unknown) => {
+        await undefined;
+        if (fails) throw result;
+        return result;
+      };
+      const bare = await settledOutcomeOf(() => fn(makeArg()));
+      const traced = await settledOutcomeOf(() => traceable(fn, options)(makeArg()));
+      expect(same(traced, bare)).toBe(true);
+      expect(recorder.runs).toHaveLength(1);
+      expect(recorder.runs[0]).toHaveProperty('end_time');
+    });
+    await fc.assert(property, RUNS);
+  });
+
+  test('any steps of a generator and callbacks', () => {
+    heard();
+    const recorder = record();
+    const step = fc.tuple(fc.constantFrom('next', 'next', 'next', 'return', 'throw'), maker);
+    const given = fc.tuple(fc.array(maker, { maxLength: 4 }), maker, fc.array(step, { maxLength: 6 }), options);
+    const property = fc.property(given, ([makeChunks, makeEnd, steps, options]) => {
+      recorder.clear();
+      const [chunks, end] = [makeChunks.map((make) => make()), makeEnd()];
+      const sent = steps.map(([method, make]) => [method as 'next' | 'return' | 'throw', make()] as const);
+      const fn = function* (): Generator {
+        for (const chunk of chunks) {
+          try {
+            yield chunk;
+          } finally {
+            yield end;
+          }
+        }
+        if (steps.length > 3) throw end;
+        return end;
+      };
+      const walk = (generator: Generator): unknown[] =>
+        sent.flatMap(([method, value]) => {
+          const outcome = outcomeOf(() => generator[method](value));
+          if (outcome.kind === 'threw') return ['threw', outcome.value];
+          const result = outcome.value as IteratorResult<unknown>;
+          return [result.done, result.value];
+        });
+      const [bare, traced] = [walk(fn()), walk(traceable(fn, options)())];
+      expect(traced.length).toBe(bare.length);
+      expect(traced.every((each, index) => Object.is(each, bare[index]))).toBe(true);
+      expect(recorder.runs).toHaveLength(steps[0]?.[0] === 'next' ? 1 : 0);
+    });
+    fc.assert(property, RUNS);
+  });
+
+  test('any function and options, which never make wrapping it fail', () => {
+    heard();
+    const wrap = traceable as (fn: unknown, options?: unknown) => unknown;
+    const property = fc.property(maker, maker, (makeFn, makeOptions) => {
+      const fn = makeFn();
+      const wrapped = wrap(fn, makeOptions());
+      if (typeof fn !== 'function') expect(Object.is(wrapped, fn)).toBe(true);
+    });
+    fc.assert(property, RUNS);
+  });
+
+  test.each(Object.entries(hostile))('%s as metadata', (_, make) => {
+    heard();
+    record();
+    expect(traceable(() => 1, { metadata: make() as Record<string, unknown> })()).toBe(1);
+  });
+
+  test.each(Object.entries(hostile))('%s as argument, `this`, result and error', (_, make) => {
+    heard();
+    const recorder = record();
+    const given = make();
+    const returned = traceable((arg: unknown) => arg);
+    const threw = traceable((arg: unknown) => {
+      throw arg;
+    });
+    expect(
+      same(
+        outcomeOf(() => returned.call(given, given)),
+        { kind: 'returned', value: given },
+      ),
+    ).toBe(true);
+    expect(
+      same(
+        outcomeOf(() => threw.call(given, given)),
+        { kind: 'threw', value: given },
+      ),
+    ).toBe(true);
+    expect(recorder.runs).toHaveLength(2);
+    expect(recorder.runs[1]).toHaveProperty('error');
+  });
+});

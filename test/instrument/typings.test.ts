@@ -1,0 +1,254 @@
+// What TypeScript says of these calls is the test: `npm run check` compiles this file. Where a line has to be an error,
+// a missing one is.
+import { describe, expectTypeOf, test } from 'vitest';
+import { type TraceableOptions, type TracedDecorator, traceable, traced } from '../../src/index.ts';
+
+const fail = (): never => {
+  throw new Error('never called');
+};
+
+describe('a wrapped function has the type of the function:', () => {
+  test('parameters, optional and rest ones', () => {
+    const fn = (_a: string, _b?: number, ..._rest: boolean[]): Date => new Date(0);
+    expectTypeOf(traceable(fn)).toEqualTypeOf(fn);
+    const wrapped = traceable(fn, { name: 'fn' });
+    expectTypeOf(wrapped).parameters.toEqualTypeOf<[_a: string, _b?: number | undefined, ..._rest: boolean[]]>();
+    // @ts-expect-error -- a number is no string
+    () => wrapped(1);
+  });
+
+  test('generics and their constraints', () => {
+    const first = traceable(<Item extends { id: string }>(items: readonly Item[]): Item | undefined => items[0]);
+    expectTypeOf(first([{ id: 'a', size: 1 }])).toEqualTypeOf<{ id: string; size: number } | undefined>();
+    // @ts-expect-error -- the constraint holds
+    () => first([{ size: 1 }]);
+  });
+
+  test('overloads', () => {
+    function parse(text: string): number;
+    function parse(bytes: Uint8Array): string;
+    function parse(given: string | Uint8Array): number | string {
+      return typeof given === 'string' ? given.length : 'bytes';
+    }
+    const wrapped = traceable(parse);
+    expectTypeOf(wrapped).toEqualTypeOf(parse);
+    expectTypeOf(wrapped('a')).toEqualTypeOf<number>();
+    expectTypeOf(wrapped(new Uint8Array())).toEqualTypeOf<string>();
+  });
+
+  test('the `this` parameter', () => {
+    const wrapped = traceable(function (this: { count: number }, by: number) {
+      return this.count + by;
+    });
+    expectTypeOf(wrapped).thisParameter.toEqualTypeOf<{ count: number }>();
+    // @ts-expect-error -- there is no `this` here
+    () => wrapped(1);
+  });
+
+  test('asynchronous functions and their resolved values', () => {
+    const wrapped = traceable(async (id: number) => ({ id }));
+    expectTypeOf(wrapped).toEqualTypeOf<(id: number) => Promise<{ id: number }>>();
+  });
+
+  test('generators of both kinds', () => {
+    const plain = traceable(function* (): Generator<string, number, boolean> {
+      yield 'a';
+      return 1;
+    });
+    expectTypeOf(plain).returns.toEqualTypeOf<Generator<string, number, boolean>>();
+    const asynchronous = traceable(async function* () {
+      yield 1;
+    });
+    expectTypeOf(asynchronous).returns.toEqualTypeOf<AsyncGenerator<number, void, unknown>>();
+  });
+
+  test('properties, subclasses of Promise, type guards, never', () => {
+    class Api<Value> extends Promise<Value> {
+      withResponse(): string {
+        return '';
+      }
+    }
+    const fn = Object.assign((): Api<number> => new Api(() => {}), { help: 'text' });
+    expectTypeOf(traceable(fn)).toEqualTypeOf(fn);
+    expectTypeOf(traceable(fn).help).toEqualTypeOf<string>();
+    expectTypeOf(
+      traceable((value: unknown): value is string => typeof value === 'string'),
+    ).guards.toEqualTypeOf<string>();
+    expectTypeOf(traceable((): never => fail())).returns.toBeNever();
+  });
+
+  test('and what is no function is not taken', () => {
+    // @ts-expect-error -- an object is no function
+    () => traceable({});
+    // @ts-expect-error -- a class cannot be called
+    () => traceable(class {});
+    // @ts-expect-error -- nor can text
+    () => traceable('fn');
+  });
+});
+
+describe('options', () => {
+  test('give callbacks the arguments and the result', () => {
+    traceable((_question: string, _limit: number) => ({ answer: 1 }), {
+      inputs: (args) => {
+        expectTypeOf(args).toEqualTypeOf<[_question: string, _limit: number]>();
+        return { question: args[0] };
+      },
+      outputs: (value) => {
+        expectTypeOf(value).toEqualTypeOf<{ answer: number }>();
+        return value;
+      },
+    });
+  });
+
+  test('give `outputs` what a promise resolves to, and the list of a generator’s chunks', () => {
+    traceable(async () => 'text', {
+      outputs: (value) => {
+        expectTypeOf(value).toEqualTypeOf<string>();
+        return { length: value.length };
+      },
+    });
+    traceable(
+      function* () {
+        yield 1;
+      },
+      {
+        outputs: (chunks) => {
+          expectTypeOf(chunks).toEqualTypeOf<number[]>();
+          return { chunks };
+        },
+      },
+    );
+    traceable(
+      async function* (): AsyncGenerator<Date> {
+        yield new Date(0);
+      },
+      {
+        outputs: (chunks) => {
+          expectTypeOf(chunks).toEqualTypeOf<Date[]>();
+          return { chunks };
+        },
+        aggregate: (chunks) => {
+          expectTypeOf(chunks).toEqualTypeOf<unknown[]>();
+          return chunks.length;
+        },
+      },
+    );
+  });
+
+  test('have to be known ones of the right type', () => {
+    const fn = () => 1;
+    // @ts-expect-error -- unknown
+    () => traceable(fn, { retries: 3 });
+    // @ts-expect-error -- no text
+    () => traceable(fn, { name: 1 });
+    // @ts-expect-error -- no list
+    () => traceable(fn, { tags: 'a' });
+    // @ts-expect-error -- a promise comes too late
+    () => traceable(fn, { inputs: async () => ({}) });
+    // @ts-expect-error -- no object
+    () => traceable(fn, { outputs: () => 'text' });
+  });
+
+  test('let any text be the type, and complete the known ones', () => {
+    expectTypeOf<'llm'>().toExtend<NonNullable<TraceableOptions['runType']>>();
+    expectTypeOf<'guardrail'>().toExtend<NonNullable<TraceableOptions['runType']>>();
+  });
+
+  test('are without `any`', () => {
+    expectTypeOf<TraceableOptions['inputs']>().not.toBeAny();
+    expectTypeOf<Parameters<NonNullable<TraceableOptions['inputs']>>[0]>().toEqualTypeOf<unknown[]>();
+    expectTypeOf<Parameters<NonNullable<TraceableOptions['outputs']>>[0]>().toEqualTypeOf<unknown>();
+    expectTypeOf<ReturnType<NonNullable<TraceableOptions['aggregate']>>>().toEqualTypeOf<unknown>();
+    expectTypeOf<ReturnType<typeof traceable<(value: string) => Date>>>().toEqualTypeOf<(value: string) => Date>();
+  });
+});
+
+describe('@traced', () => {
+  test('takes members of any signature and leaves their types alone', () => {
+    class Service<Item> {
+      @traced
+      plain(_a: string, _b?: number): Date {
+        return new Date(0);
+      }
+
+      @traced({ runType: 'tool' })
+      generic<Value extends object>(value: Value): Value {
+        return value;
+      }
+
+      @traced()
+      async own(item: Item): Promise<Item> {
+        return item;
+      }
+
+      @traced
+      bound(this: Service<Item>): this is Service<string> {
+        return true;
+      }
+
+      overloaded(a: string): string;
+      overloaded(a: number): number;
+      @traced
+      overloaded(a: string | number): string | number {
+        return a;
+      }
+
+      @traced
+      *chunks(items: Item[]): Generator<Item, number> {
+        yield* items;
+        return 1;
+      }
+
+      @traced
+      static made(): number {
+        return 1;
+      }
+
+      @traced
+      #hidden(): number {
+        return 1;
+      }
+
+      @traced
+      get size(): number {
+        return this.#hidden();
+      }
+
+      @traced
+      set size(_size: number) {}
+
+      @traced accessor unit = 'm';
+      @traced handler = (value: Item): Item => value;
+      @traced optional?: (value: Item) => Item;
+      @traced({ name: 'static' }) static accessor shared = 1;
+    }
+    expectTypeOf<Service<Date>['plain']>().toEqualTypeOf<(_a: string, _b?: number) => Date>();
+    expectTypeOf<Service<Date>['own']>().toEqualTypeOf<(item: Date) => Promise<Date>>();
+    expectTypeOf<Service<Date>['size']>().toEqualTypeOf<number>();
+    expectTypeOf<Service<Date>['unit']>().toEqualTypeOf<string>();
+    expectTypeOf<Service<Date>['handler']>().toEqualTypeOf<(value: Date) => Date>();
+  });
+
+  test('is not for classes, and its options are checked', () => {
+    () => {
+      // @ts-expect-error -- a class is not traced
+      @traced
+      class Whole {}
+      // @ts-expect-error -- nor with options
+      @traced({ name: 'whole' })
+      class Optioned {}
+      class Member {
+        // @ts-expect-error -- unknown
+        @traced({ retries: 3 })
+        run() {}
+      }
+      return [Whole, Optioned, Member];
+    };
+  });
+
+  test('gives decorators without `any`', () => {
+    expectTypeOf(traced({ name: 'a' })).toEqualTypeOf<TracedDecorator>();
+    expectTypeOf<Parameters<typeof traced>>().not.toBeAny();
+  });
+});

@@ -1,0 +1,99 @@
+import { context, type Span, type Tracer, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { BasicTracerProvider, type Sampler, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { onTestFinished } from 'vitest';
+import { RunSpanProcessor } from '../../src/otel.ts';
+import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import type { RunSink } from '../../src/run/sink.ts';
+import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+
+interface SetUp {
+  readonly tracer: Tracer;
+  readonly provider: BasicTracerProvider;
+  readonly recorder: RunRecorder;
+}
+
+/** A provider that records into memory, until the test has finished. */
+export function setUp(
+  given: { processors?: SpanProcessor[]; contextManager?: boolean; sampler?: Sampler } = {},
+): SetUp {
+  const { processors: spanProcessors = [new RunSpanProcessor()], contextManager = true, sampler } = given;
+  const recorder = recordRuns();
+  const provider = new BasicTracerProvider({ spanProcessors, ...(sampler && { sampler }) });
+  if (contextManager) context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  onTestFinished(async () => {
+    await provider.shutdown();
+    context.disable();
+    recorder.stop();
+  });
+  return { tracer: provider.getTracer('test', '1.2.3'), provider, recorder };
+}
+
+/** Calls `fn` inside a span of this name, which ends when what `fn` gives has settled. */
+export async function inSpan<Result>(
+  tracer: Tracer,
+  name: string,
+  fn: (span: Span) => Promise<Result> | Result,
+): Promise<Result> {
+  return tracer.startActiveSpan(name, async (span) => {
+    try {
+      return await fn(span);
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/**
+ * The recorded runs as indented names: `['a', '  b']`. Siblings by name: spans begin at whole milliseconds, so those of
+ * the same one have no order in time.
+ */
+export function tree(recorder: RunRecorder): string[] {
+  const names = new Map(recorder.runs.map(({ id, name }) => [id, name]));
+  const paths = recorder.runs.map(({ dotted_order }) =>
+    dotted_order.split('.').map((segment) => names.get(segment.slice(22)) ?? '?'),
+  );
+  return paths
+    .sort((a, b) => (a.join('\n') < b.join('\n') ? -1 : 1))
+    .map((path) => '  '.repeat(path.length - 1) + path.at(-1));
+}
+
+/** The one recorded run of this name. */
+export function runNamed(recorder: RunRecorder, name: string): RunRecord {
+  const [run, ...more] = recorder.runs.filter((one) => one.name === name);
+  if (run === undefined || more.length > 0) throw new Error(`expected one run named ${name} in:\n${tree(recorder)}`);
+  return run;
+}
+
+/** The context in which `span` is the active one. */
+export const below = (span: Span) => trace.setSpan(context.active(), span);
+
+/** A sink that notes what is asked of it. */
+export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = true) {
+  const recorder = recordRuns();
+  recorder.stop();
+  const asked: string[] = [];
+  const runs: EncodedRun[] = [];
+  const sink: RunSink = {
+    capture: { ...recorder.exporter.capture, ...capture },
+    start: (run) => {
+      asked.push(`start ${run.name}${run.refused ? ' (refused)' : ''}`);
+      runs.push({ ...run });
+      return accepts && !run.refused;
+    },
+    end: (run) => {
+      asked.push(`end ${run.name}`);
+      runs.push({ ...run });
+    },
+    flush: async () => {
+      asked.push('flush');
+      return { ok: true, pending: 0 };
+    },
+    close: async () => {
+      asked.push('close');
+      return { ok: true, pending: 0 };
+    },
+  };
+  return { sink, asked, runs };
+}

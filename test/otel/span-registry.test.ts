@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { type SpanEntry, SpanRegistry } from '../../src/otel/span-registry.ts';
+import type { RunContext } from '../../src/run/context.ts';
+
+const span = (index: number) => ({ spanContext: () => ({ traceId: 'trace', spanId: String(index) }) });
+const entry = (): SpanEntry => ({ context: {} as RunContext });
+
+/** A registry of as many spans, the first two as objects that are kept. */
+function filled(count: number) {
+  const registry = new SpanRegistry();
+  const [first, second] = [span(0), span(1)];
+  registry.add(first, entry());
+  registry.add(second, entry());
+  for (let index = 2; index < count; index++) registry.add(span(index), entry());
+  return { registry, first, second };
+}
+
+test('a span is found as the object, and by its ids', () => {
+  const { registry, first } = filled(2);
+  expect(registry.find(first)).toBe(registry.get(first));
+  expect(registry.find(span(0))).toBe(registry.get(first));
+  expect(registry.get(span(0))).toBeUndefined();
+  expect(registry.find(span(2))).toBeUndefined();
+});
+
+test('spans of the same id in two traces are two', () => {
+  const { registry } = filled(2);
+  expect(registry.find({ spanContext: () => ({ traceId: 'other', spanId: '0' }) })).toBeUndefined();
+});
+
+test.each([9_999, 10_000])('%j spans are all found by their ids', (count) => {
+  const { registry } = filled(count);
+  expect(registry.find(span(0))).toBeDefined();
+});
+
+test('beyond ten thousand the one that was not used for longest is found as the object alone', () => {
+  const { registry, first, second } = filled(10_000);
+  registry.find(span(0));
+  registry.add(span(10_000), entry());
+  expect(registry.find(span(0))).toBeDefined();
+  expect(registry.find(span(1))).toBeUndefined();
+  expect(registry.find(first)).toBeDefined();
+  expect(registry.find(second)).toBeDefined();
+});

@@ -1,0 +1,139 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  activeSpan,
+  currentContext,
+  enterContext,
+  enteredContext,
+  innermostContext,
+  type RunContext,
+  setSpanSource,
+} from '../../src/run/context.ts';
+
+const KEY = Symbol.for('runspan.context.v1');
+
+function makeContext(id: string, span?: object): RunContext {
+  return Object.freeze({
+    id,
+    traceId: id,
+    dottedOrder: id,
+    project: 'default',
+    refused: false,
+    span,
+    handle: undefined,
+  });
+}
+
+/** `otel/` tells of these spans until the test has finished; the last that was set is the active one. */
+function withSpans(contexts: Map<object, RunContext> = new Map()) {
+  const spans = { active: undefined as object | undefined };
+  setSpanSource({ activeSpan: () => spans.active, contextOf: (span) => contexts.get(span) });
+  onTestFinished(() => setSpanSource(undefined));
+  return spans;
+}
+
+describe('the current context', () => {
+  test('is none outside of any', () => {
+    expect([currentContext(), enteredContext(), activeSpan()]).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('is the one entered, in what is called and in all that it starts', async () => {
+    const outer = makeContext('outer');
+    const inner = makeContext('inner');
+    await enterContext(outer, async () => {
+      const ids = [currentContext()?.id];
+      await Promise.all([
+        enterContext(inner, async () => {
+          await Promise.resolve();
+          ids.push(currentContext()?.id);
+        }),
+        new Promise<void>((resolve) =>
+          setImmediate(() => {
+            ids.push(currentContext()?.id);
+            resolve();
+          }),
+        ),
+      ]);
+      expect(ids).toEqual(['outer', 'inner', 'outer']);
+    });
+    expect(currentContext()).toBeUndefined();
+  });
+
+  test('is left when the function throws', () => {
+    const fail = (): never => {
+      throw new Error('mine');
+    };
+    expect(() => enterContext(makeContext('a'), fail)).toThrow('mine');
+    expect(currentContext()).toBeUndefined();
+  });
+
+  test('is entered with the arguments and the result of the function', () => {
+    expect(enterContext(makeContext('a'), (a: number, b: number) => a + b, 1, 2)).toBe(3);
+  });
+
+  test('is frozen, the copy that tells of a span too', () => {
+    const spans = withSpans();
+    enterContext(makeContext('a'), () => expect(Object.isFrozen(currentContext())).toBe(true));
+    spans.active = {};
+    enterContext(makeContext('a'), () => {
+      expect(Object.isFrozen(currentContext())).toBe(true);
+      expect(currentContext()).toEqual({ ...makeContext('a'), span: spans.active });
+    });
+  });
+});
+
+describe('an active span', () => {
+  test('that was active when the run was entered lies outside of it', () => {
+    const span = {};
+    const spans = withSpans(new Map([[span, makeContext('span')]]));
+    spans.active = span;
+    expect(currentContext()?.id).toBe('span');
+    enterContext(makeContext('run'), () => expect(currentContext()?.id).toBe('run'));
+  });
+
+  test('that became active within the run lies inside of it', () => {
+    const span = {};
+    const spans = withSpans(new Map([[span, makeContext('span')]]));
+    enterContext(makeContext('run'), () => {
+      spans.active = span;
+      expect(currentContext()?.id).toBe('span');
+      expect(enteredContext()?.id).toBe('run');
+      expect(activeSpan()).toBe(span);
+    });
+  });
+
+  test('that became no run leaves the one entered', () => {
+    const spans = withSpans();
+    enterContext(makeContext('run'), () => {
+      spans.active = {};
+      expect(currentContext()?.id).toBe('run');
+    });
+  });
+
+  test('is taken for the innermost, or not, for a span that starts below it too', () => {
+    const [outside, inside, unknown] = [{}, {}, {}];
+    withSpans(new Map([[inside, makeContext('span')]]));
+    const entered = makeContext('run', outside);
+    expect(innermostContext(entered, undefined)?.id).toBe('run');
+    expect(innermostContext(entered, outside)?.id).toBe('run');
+    expect(innermostContext(entered, inside)?.id).toBe('span');
+    expect(innermostContext(entered, unknown)?.id).toBe('run');
+    expect(innermostContext(undefined, unknown)).toBeUndefined();
+  });
+});
+
+describe('two copies of the package', () => {
+  test('see the same context', async () => {
+    vi.resetModules();
+    const copy = await import('../../src/run/context.ts');
+    expect(copy.enterContext).not.toBe(enterContext);
+    enterContext(makeContext('a'), () => expect(copy.currentContext()?.id).toBe('a'));
+    copy.enterContext(makeContext('b'), () => expect(currentContext()?.id).toBe('b'));
+  });
+
+  test('find it under the global symbol', () => {
+    const storage = (globalThis as { [KEY]?: AsyncLocalStorage<RunContext> })[KEY];
+    expect(storage).toBeInstanceOf(AsyncLocalStorage);
+    enterContext(makeContext('a'), () => expect(storage?.getStore()?.id).toBe('a'));
+  });
+});

@@ -1,0 +1,37 @@
+import { type EncodedRun, wholeJson } from '../../src/run/encoded-run.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import type { PayloadLimits } from '../../src/run/serialize.ts';
+import type { CapturePolicy, RunSink } from '../../src/run/sink.ts';
+
+/** The documented limits of a payload. */
+export const LIMITS: PayloadLimits = { depth: 64, width: 10_000, nodes: 100_000, bytes: 10_485_760 };
+
+export interface MemorySink extends RunSink {
+  readonly started: EncodedRun[];
+  readonly ended: EncodedRun[];
+  /** The runs as the service would get them now. */
+  records(): RunRecord[];
+}
+
+/** Keeps what it is told. It takes every run, or none that `refuses` says; what is below a refused run never. */
+export function makeSink(
+  capture: Partial<CapturePolicy> = {},
+  refuses = (_: EncodedRun): boolean => false,
+): MemorySink {
+  const started: EncodedRun[] = [];
+  const ended: EncodedRun[] = [];
+  return {
+    capture: { project: 'default', hideInputs: false, hideOutputs: false, payload: LIMITS, ...capture },
+    started,
+    ended,
+    records: () => started.map((run) => JSON.parse(wholeJson(run)) as RunRecord),
+    start(run) {
+      if (run.refused || refuses(run)) return false;
+      started.push(run);
+      return true;
+    },
+    end: (run) => void ended.push(run),
+    flush: async () => ({ ok: true, pending: 0 }),
+    close: async () => ({ ok: true, pending: 0 }),
+  };
+}

@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Run } from '../../src/run/run.ts';
+import { startRun, withRun } from '../../src/run/start-run.ts';
+import { anything } from '../base/hostile.ts';
+import { told } from '../base/told.ts';
+import { makeSink } from './memory-sink.ts';
+
+/** Options of which each is anything at all, but for the sink, which is a real one. */
+const keys = ['name', 'runType', 'tags', 'metadata', 'project', 'id', 'inputs', 'root', 'unknown'];
+const changes = ['name', 'tags', 'metadata', 'inputs', 'outputs', 'usage', 'unknown'];
+const objectOf = (names: readonly string[]) =>
+  fc.record(Object.fromEntries(names.map((name) => [name, anything])), { requiredKeys: [] });
+const make = (makers: Record<string, (() => unknown) | undefined>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(makers).map(([key, maker]) => [key, maker?.()]));
+
+test('no options make startRun throw, and what it records is JSON', () => {
+  told();
+  const exporter = makeSink();
+  fc.assert(
+    fc.property(objectOf(keys), (options) => {
+      startRun({ ...make(options), exporter } as never).end();
+      expect(() => exporter.records()).not.toThrow();
+      exporter.started.length = 0;
+    }),
+    { numRuns: 1_500 },
+  );
+});
+
+test('nothing in place of the options, the exporter or the run makes anything throw', () => {
+  told();
+  fc.assert(
+    fc.property(anything, (maker) => {
+      expect(startRun(maker() as never).isOpen).toBe(false);
+      expect(startRun({ name: 'x', exporter: maker() as never }).isOpen).toBe(false);
+      expect(withRun(maker() as never, () => 7)).toBe(7);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('no method of a run throws, whatever it is given, and what it records is JSON', () => {
+  told();
+  const exporter = makeSink();
+  const calls = fc.tuple(objectOf(changes), anything, anything, anything);
+  fc.assert(
+    fc.property(calls, ([changed, first, second, third]) => {
+      const run = startRun({ name: 'x', exporter });
+      run.set(make(changed) as never);
+      run.set(first() as never);
+      run.event(first() as never, second() as never);
+      run.attach(first() as never, second() as never, third() as never);
+      run.attach('a', second() as never, 'image/png');
+      run.child(first() as never).fail(second());
+      run.end(third());
+      for (const record of exporter.records()) {
+        expect(record.inputs).toBeTypeOf('object');
+        for (const payload of [record.inputs, record.outputs ?? {}]) expect(Array.isArray(payload)).toBe(false);
+        for (const text of [record.name, record.run_type, record.session_name, ...(record.tags ?? [])]) {
+          expect(text).toBeTypeOf('string');
+        }
+      }
+      exporter.started.length = 0;
+    }),
+    { numRuns: 1_500 },
+  );
+});
+
+test('a run that is refused takes anything too', () => {
+  const run: Run = startRun({ name: 'x', exporter: makeSink({}, () => true) });
+  fc.assert(
+    fc.property(anything, (maker) => {
+      run.set(maker() as never);
+      run.event(maker() as never);
+      run.end(maker());
+    }),
+    { numRuns: 200 },
+  );
+});

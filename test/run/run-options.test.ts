@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import { checkedOptions, type RunOptions, runOptionChecks } from '../../src/run/run-options.ts';
+import { startRun } from '../../src/run/start-run.ts';
+import { revokedProxy } from '../base/hostile.ts';
+import { told } from '../base/told.ts';
+import { makeSink } from './memory-sink.ts';
+
+const check = (given: unknown) => checkedOptions<RunOptions>('startRun', given, runOptionChecks);
+
+describe('options that hold', () => {
+  test('are all taken as they are, and nothing is told', () => {
+    const lines = told();
+    const given: RunOptions = {
+      name: 'work',
+      runType: 'anything',
+      tags: [],
+      metadata: {},
+      project: 'chat',
+      id: 'F47AC10B-58CC-4372-A567-0E02B2C3D479',
+      inputs: {},
+      root: false,
+      exporter: makeSink(),
+    };
+    expect(check(given)).toEqual(given);
+    expect(lines).toEqual([]);
+  });
+
+  test('are those that are there: undefined is as good as left out', () => {
+    const lines = told();
+    expect(check({ name: 'work', tags: undefined, unknown: undefined })).toEqual({ name: 'work' });
+    expect(check(undefined)).toEqual({});
+    expect(lines).toEqual([]);
+  });
+});
+
+describe('an option that does not hold', () => {
+  const uuid = '`id` to be a UUID such as crypto.randomUUID() gives';
+  test.each<[string, unknown, string]>([
+    ['name', '', '`name` to be text'],
+    ['name', 5, '`name` to be text'],
+    ['runType', '', '`runType` to be text'],
+    ['tags', 'a', '`tags` to be a list of text'],
+    ['tags', ['a', 1], '`tags` to be a list of text'],
+    ['metadata', 'a', '`metadata` to be an object'],
+    ['metadata', null, '`metadata` to be an object'],
+    ['project', '', '`project` to be text'],
+    ['id', 'f47ac10b58cc4372a5670e02b2c3d479', uuid],
+    ['id', 'mine', uuid],
+    ['id', 1, uuid],
+    ['inputs', 'text', '`inputs` to be an object'],
+    ['root', 'true', '`root` to be true or false'],
+    ['exporter', {}, '`exporter` to be what createExporter() gives'],
+    ['exporter', null, '`exporter` to be what createExporter() gives'],
+    ['exporter', { start: () => true }, '`exporter` to be what createExporter() gives'],
+    ['exporter', { start: () => true, end: () => {}, capture: null }, '`exporter` to be what createExporter() gives'],
+    ['exporter', { start: () => true, capture: {} }, '`exporter` to be what createExporter() gives'],
+  ])('%s is told in one line, once, and left out', (key, value, expected) => {
+    const lines = told();
+    const given = { name: 'work', project: 'chat', [key]: value };
+    const { [key]: _, ...rest } = given;
+    expect([check(given), check(given)]).toEqual([rest, rest]);
+    expect(lines).toEqual([`warn: startRun: expected ${expected}; left out.`]);
+  });
+
+  test('because it is unknown is told likewise, names of the language too', () => {
+    const lines = told();
+    expect(check({ name: 'work', tag: 'a', toString: 1 })).toEqual({ name: 'work' });
+    expect(check({ tag: 'a' })).toEqual({});
+    expect(lines).toEqual([
+      'warn: startRun: unknown option `tag`; left out.',
+      'warn: startRun: unknown option `toString`; left out.',
+    ]);
+  });
+
+  test('is told again for another place', () => {
+    const lines = told();
+    for (const place of ['startRun', 'Run.child']) checkedOptions<RunOptions>(place, { name: 1 }, runOptionChecks);
+    expect(lines).toEqual([
+      'warn: startRun: expected `name` to be text; left out.',
+      'warn: Run.child: expected `name` to be text; left out.',
+    ]);
+  });
+
+  test('costs none of the others, even when it cannot be read', () => {
+    const lines = told();
+    const given = {
+      get tags() {
+        throw new Error('no');
+      },
+      metadata: revokedProxy(),
+      name: 'work',
+    };
+    expect(check(given)).toMatchObject({ name: 'work' });
+    expect(lines).toEqual(['warn: startRun: expected `tags` to be a list of text; left out.']);
+  });
+});
+
+test.each([
+  [999, true],
+  [1_000, true],
+  [1_001, false],
+  [2 ** 32 - 1, false],
+])('a list of %i tags is taken: %s', (length, expected) => {
+  told();
+  const tags = length > 2_000 ? Object.assign([], { length }) : Array.from({ length }, () => 'a');
+  expect('tags' in check({ tags })).toBe(expected);
+});
+
+describe('options that are no object', () => {
+  test.each([
+    ['work', 'string'],
+    [5, 'number'],
+    [null, 'object'],
+    [() => {}, 'function'],
+  ])('%s are told in one line, once', (given, kind) => {
+    const lines = told();
+    expect([check(given), check(given)]).toEqual([{}, {}]);
+    expect(lines).toEqual([`warn: startRun: expected the options to be an object, got ${kind}; left out.`]);
+  });
+
+  test('cannot be read: one line, once', () => {
+    const lines = told();
+    expect([check(revokedProxy()), check(revokedProxy())]).toEqual([{}, {}]);
+    expect(lines).toEqual([expect.stringMatching(/^warn: startRun failed, the application is not affected: /)]);
+  });
+});
+
+test('a run without a name that holds is called run', () => {
+  told();
+  expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([
+    'run',
+    'run',
+    'a',
+  ]);
+});

@@ -1,0 +1,156 @@
+import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
+import { setSpanSource } from '../../src/run/context.ts';
+import type { Run } from '../../src/run/run.ts';
+import { installSink } from '../../src/run/sink.ts';
+import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { told } from '../base/told.ts';
+import { makeSink } from './memory-sink.ts';
+
+/** A sink that is installed for the process until the test has finished. */
+function installedSink() {
+  const sink = makeSink();
+  onTestFinished(installSink(sink));
+  return sink;
+}
+
+describe('startRun', () => {
+  test('starts a root where there is no current run, and does not become it', () => {
+    installedSink();
+    expect(startRun({ name: 'a' }).parentRunId).toBeUndefined();
+    expect(currentRun()).toBeUndefined();
+    expect(startRun({ name: 'b' }).parentRunId).toBeUndefined();
+  });
+
+  test('starts below the current run, unless it is to be a root', () => {
+    installedSink();
+    const run = startRun({ name: 'outer' });
+    withRun(run, () => {
+      expect(startRun({ name: 'below' }).parentRunId).toBe(run.id);
+      expect(startRun({ name: 'apart', root: true })).toMatchObject({ parentRunId: undefined });
+    });
+  });
+
+  test('goes where the current run goes, whatever has been installed since', () => {
+    const sink = makeSink();
+    const run = startRun({ name: 'outer', exporter: sink });
+    const other = installedSink();
+    withRun(run, () => startRun({ name: 'below' }));
+    withRun(run, () => startRun({ name: 'apart', root: true }));
+    expect(sink.started.map(({ name }) => name)).toEqual(['outer', 'below']);
+    expect(other.started.map(({ name }) => name)).toEqual(['apart']);
+  });
+
+  test('starts below the active span, when that became a run', () => {
+    installedSink();
+    const above = startRun({ name: 'span' }).context;
+    setSpanSource({ activeSpan: () => above, contextOf: () => above });
+    onTestFinished(() => setSpanSource(undefined));
+    expect(startRun({ name: 'below' }).parentRunId).toBe(above.id);
+  });
+});
+
+describe('withRun', () => {
+  test('makes a run the current one, for the function and all that it starts', async () => {
+    installedSink();
+    const [a, b] = [startRun({ name: 'a' }), startRun({ name: 'b' })];
+    const names: (string | undefined)[] = [];
+    await withRun(a, async () => {
+      names.push(currentRun()?.name);
+      withRun(b, () => names.push(currentRun()?.name));
+      await Promise.resolve();
+      names.push(currentRun()?.name);
+    });
+    expect(names).toEqual(['a', 'b', 'a']);
+    expect(currentRun()).toBeUndefined();
+  });
+
+  test('keeps a hundred of them apart that run at once', async () => {
+    const sink = installedSink();
+    const work = async (index: number): Promise<void> => {
+      const outer = startRun({ name: `outer ${index}` });
+      await withRun(outer, async () => {
+        for (let turn = 0; turn < 5; turn++) {
+          await new Promise((resolve) => setImmediate(resolve));
+          startRun({ name: `inner ${index}` }).end();
+        }
+      });
+      outer.end();
+    };
+    await Promise.all(Array.from({ length: 100 }, (_, index) => work(index)));
+    const nameOf = new Map(sink.started.map(({ id, name }) => [id, name]));
+    const inner = sink.started.filter(({ name }) => name.startsWith('inner'));
+    expect(inner).toHaveLength(500);
+    for (const { name, parentRunId } of inner)
+      expect(nameOf.get(parentRunId ?? '')).toBe(name.replace('inner', 'outer'));
+  });
+
+  test('gives back what the function returns, and throws what it throws', () => {
+    installedSink();
+    const run = startRun({ name: 'a' });
+    const [result, error] = [{}, new Error('mine')];
+    const fail = (): never => {
+      throw error;
+    };
+    expect(withRun(run, () => result)).toBe(result);
+    expect(() => withRun(run, fail)).toThrow(error);
+    expect(run.isOpen).toBe(true);
+  });
+
+  test('enters nothing for a run that is off', () => {
+    const run = startRun({ name: 'off' });
+    expect(withRun(run, () => currentRun())).toBeUndefined();
+  });
+
+  test('calls the function all the same when it is given no run, and says so once', () => {
+    const lines = told();
+    expect(withRun({ id: 'mine' } as never, () => 7)).toBe(7);
+    expect(withRun(undefined as never, () => 8)).toBe(8);
+    expect(lines).toEqual(['warn: withRun(run, fn): expected `run` to be a Run; the function was called without it.']);
+  });
+});
+
+describe('two copies of the package', () => {
+  test('build one tree, and neither takes the run of the other for its own', async () => {
+    const run = startRun({ name: 'ours', exporter: makeSink() });
+    vi.resetModules();
+    const copy = await import('../../src/run/start-run.ts');
+    const sink = makeSink();
+    withRun(run, () => {
+      const theirs = copy.startRun({ name: 'theirs', exporter: sink });
+      expect(theirs).toMatchObject({ parentRunId: run.id, traceId: run.id });
+      expect(theirs.dottedOrder.startsWith(`${run.dottedOrder}.`)).toBe(true);
+      expect(copy.currentRun()).toBeUndefined();
+      copy.withRun(theirs, () => {
+        expect(currentRun()).toBeUndefined();
+        expect(startRun({ name: 'ours again', exporter: sink }).parentRunId).toBe(theirs.id);
+      });
+    });
+  });
+
+  test('refuse together what is below a run that one of them refused', async () => {
+    const refused = startRun({ name: 'refused', exporter: makeSink({}, () => true) });
+    vi.resetModules();
+    const copy = await import('../../src/run/start-run.ts');
+    const sink = makeSink();
+    withRun(refused, () => copy.startRun({ name: 'theirs', exporter: sink }));
+    expect(sink.started).toEqual([]);
+  });
+});
+
+test('the types are those of the function', () => {
+  expectTypeOf(startRun).returns.toEqualTypeOf<Run>();
+  expectTypeOf(currentRun).returns.toEqualTypeOf<Run | undefined>();
+  expectTypeOf((run: Run) => withRun(run, () => 7 as const)).returns.toEqualTypeOf<7>();
+  expectTypeOf((run: Run) => withRun(run, async () => 'a')).returns.toEqualTypeOf<Promise<string>>();
+  expectTypeOf<Run['end']>().parameters.toEqualTypeOf<[outputs?: unknown]>();
+  expectTypeOf<Run['runType']>().toExtend<string>();
+  expectTypeOf<Run>().toExtend<Disposable>();
+  // @ts-expect-error A name is required.
+  (): Run => startRun({});
+  // @ts-expect-error Misspelt options are found.
+  (): Run => startRun({ name: 'a', runtype: 'llm' });
+  (run: Run): void => {
+    // @ts-expect-error The id of a run stays what it is.
+    run.id = '';
+  };
+});

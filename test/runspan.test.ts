@@ -1,0 +1,345 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Stats } from '../src/index.ts';
+import { gate } from './instrument/recorder.ts';
+import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+import { readJsonParts } from './support/multipart-reader.ts';
+
+/** The package as a program gets it that has just started. */
+async function started() {
+  vi.resetModules();
+  const runspan = await import('../src/index.ts');
+  onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
+  return runspan;
+}
+
+/** A service that accepts everything, once `ready` has resolved. */
+async function service(ready: Promise<unknown> = Promise.resolve()): Promise<IngestServer> {
+  const server = await ingestServer(async () => {
+    await ready;
+    return { status: 202 };
+  });
+  onTestFinished(server.close);
+  return server;
+}
+
+/** The runs that a service got, by name, each with what came of it: `{ ask: 'post+patch' }`. */
+function arrivals(received: readonly Received[]): Record<string, string> {
+  const names: Record<string, string> = {};
+  for (const request of received) {
+    for (const [part, { name }] of readJsonParts(request)) {
+      const [op, , field] = part.split('.');
+      if (field === undefined) names[String(name)] = [names[String(name)], op].filter(Boolean).join('+');
+    }
+  }
+  return names;
+}
+
+/** The counts that are not zero, after a look at the sum. */
+function counts(stats: Stats): Partial<Stats> {
+  const { created, recovered, open, queued, inFlight, spooled, sent, dropped } = stats;
+  expect(created + recovered).toBe(open + queued + inFlight + spooled + sent + dropped);
+  const numbers = { created, recovered, open, queued, inFlight, spooled, sent, dropped };
+  return Object.fromEntries(Object.entries(numbers).filter(([, count]) => count !== 0));
+}
+
+const log = 'silent';
+
+beforeEach(() => {
+  for (const name of Object.keys(process.env)) if (/^(RUNSPAN|LANGSMITH)_/.test(name)) vi.stubEnv(name, undefined);
+});
+afterEach(() => void vi.unstubAllEnvs());
+
+describe('tracing is off', () => {
+  test('without an endpoint: functions and runs work, nothing is counted', async () => {
+    const { configure, currentRun, flush, shutdown, startRun, stats, traceable } = await started();
+    const exporter = configure({ log });
+    expect(traceable(() => currentRun())()).toBeUndefined();
+    startRun({ name: 'by hand' }).end();
+    expect(counts(stats())).toEqual({});
+    expect(exporter.stats()).toEqual(stats());
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(await shutdown()).toEqual({ ok: true, pending: 0 });
+  });
+
+  test('without configuration and environment', async () => {
+    const { stats, traceable } = await started();
+    expect(traceable(() => 1)()).toBe(1);
+    expect(counts(stats())).toEqual({});
+  });
+
+  test('with `tracing: false`, whatever the endpoint', async () => {
+    const server = await service();
+    const { configure, flush, stats, traceable } = await started();
+    configure({ endpoint: server.url, tracing: false, log });
+    traceable(() => 1)();
+    await flush();
+    expect([counts(stats()), server.received]).toEqual([{}, []]);
+  });
+
+  test('with a key alone, which is one line', async () => {
+    const lines: string[] = [];
+    const { configure, traceable } = await started();
+    configure({ apiKey: 'secret', log: (_level, line) => lines.push(line) });
+    traceable(() => 1)();
+    expect(lines).toEqual([expect.stringContaining('RUNSPAN_ENDPOINT')]);
+    expect(lines.join()).not.toContain('secret');
+  });
+});
+
+describe('the environment', () => {
+  test('is read at the first traced call, not at import', async () => {
+    const server = await service();
+    const { flush, stats, traceable } = await started();
+    vi.stubEnv('RUNSPAN_ENDPOINT', server.url);
+    vi.stubEnv('RUNSPAN_PROJECT', 'from environment');
+    traceable(() => 1, { name: 'first' })();
+    vi.stubEnv('RUNSPAN_ENDPOINT', 'http://127.0.0.1:1');
+    traceable(() => 2, { name: 'second' })();
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(arrivals(server.received)).toEqual({ first: 'post', second: 'post' });
+    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
+    const [run] = readJsonParts(server.received[0] as Received).values();
+    expect(run?.session_name).toBe('from environment');
+  });
+
+  test('yields to `configure`', async () => {
+    const server = await service();
+    const { configure, flush, traceable } = await started();
+    vi.stubEnv('RUNSPAN_ENDPOINT', 'http://127.0.0.1:1');
+    configure({ endpoint: server.url, log });
+    traceable(() => 1, { name: 'ask' })();
+    await flush();
+    expect(arrivals(server.received)).toEqual({ ask: 'post' });
+  });
+});
+
+describe('the ledger', () => {
+  test('adds up at each step of a run', async () => {
+    const ready = gate();
+    const server = await service(ready);
+    const { configure, flush, startRun, stats } = await started();
+    configure({ endpoint: server.url, log });
+    expect(counts(stats())).toEqual({});
+    const run = startRun({ name: 'ask' });
+    expect(counts(stats())).toEqual({ created: 1, open: 1 });
+    run.end({ answer: 42 });
+    expect(counts(stats())).toEqual({ created: 1, queued: 1 });
+    const flushed = flush();
+    await server.arrived(1);
+    expect(counts(stats())).toEqual({ created: 1, inFlight: 1 });
+    ready.open();
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(counts(stats())).toEqual({ created: 1, sent: 1 });
+    expect(stats().requests).toEqual({ multipart: 1, simple: 0 });
+  });
+
+  test('leaves open runs out of a flush, and sends their end later', async () => {
+    const server = await service();
+    const { configure, flush, startRun, stats } = await started();
+    configure({ endpoint: server.url, log });
+    const run = startRun({ name: 'long' });
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(counts(stats())).toEqual({ created: 1, open: 1 });
+    run.end();
+    await flush();
+    expect(counts(stats())).toEqual({ created: 1, sent: 1 });
+    expect(arrivals(server.received)).toEqual({ long: 'post+patch' });
+  });
+
+  test('counts each of many concurrent calls once', async () => {
+    const server = await service();
+    const { configure, flush, stats, traceable } = await started();
+    configure({ endpoint: server.url, log });
+    const inner = traceable(async () => undefined);
+    const outer = traceable(async () => Promise.all([inner(), inner()]));
+    await Promise.all(Array.from({ length: 100 }, () => outer()));
+    await flush();
+    expect(counts(stats())).toEqual({ created: 300, sent: 300 });
+  });
+});
+
+describe('flush', () => {
+  test('answers within its limit when the service does not, and never rejects', async () => {
+    const server = await service(new Promise(() => {}));
+    const { configure, flush, stats, traceable } = await started();
+    configure({ endpoint: server.url, log });
+    traceable(() => 1)();
+    expect(await flush({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
+    expect(counts(stats())).toEqual({ created: 1, inFlight: 1 });
+  });
+
+  test('waits for every exporter', async () => {
+    const ready = gate();
+    const [quick, slow] = [await service(), await service(ready)];
+    const { configure, createExporter, flush, stats, traceable } = await started();
+    configure({ endpoint: quick.url, log });
+    const exporter = createExporter({ endpoint: slow.url, log });
+    traceable(() => 1, { exporter })();
+    traceable(() => 2)();
+    const flushed = flush();
+    await slow.arrived(1);
+    expect(await flush({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
+    ready.open();
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
+  });
+});
+
+describe('configure, called again', () => {
+  test('sends later runs elsewhere, and the old exporter finishes what it has', async () => {
+    const [first, second] = [await service(), await service()];
+    const { configure, flush, startRun, stats, traceable, withRun } = await started();
+    const child = traceable(() => 1, { name: 'child' });
+    const old = configure({ endpoint: first.url, log });
+    const open = startRun({ name: 'open' });
+    traceable(() => 1, { name: 'before' })();
+    const now = configure({ endpoint: second.url, log });
+    traceable(() => 2, { name: 'after' })();
+    withRun(open, child);
+    expect(counts(stats())).toEqual({ created: 4, open: 1, queued: 3 });
+    await flush();
+    open.end();
+    await flush();
+    expect(arrivals(first.received)).toEqual({ open: 'post+patch', before: 'post', child: 'post' });
+    expect(arrivals(second.received)).toEqual({ after: 'post' });
+    expect([counts(old.stats()), counts(now.stats())]).toEqual([
+      { created: 3, sent: 3 },
+      { created: 1, sent: 1 },
+    ]);
+    expect(counts(stats())).toEqual({ created: 4, sent: 4 });
+  });
+
+  test('closes the old exporter when its last run is delivered, and keeps its counts', async () => {
+    const disconnected: Promise<unknown>[] = [];
+    const server = createServer((request, response) => request.resume().on('end', () => response.writeHead(202).end()));
+    server.on('connection', (socket) => disconnected.push(once(socket, 'close')));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const { configure, startRun, stats } = await started();
+    const old = configure({ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, log });
+    const run = startRun({ name: 'last' });
+    configure({ tracing: false, log });
+    startRun({ name: 'still taken', exporter: old }).end();
+    run.end();
+    expect(await old.flush()).toEqual({ ok: true, pending: 0 });
+    await Promise.all(disconnected);
+    startRun({ name: 'too late', exporter: old });
+    expect(old.stats().droppedByReason.closed).toBe(1);
+    expect(counts(old.stats())).toEqual({ created: 3, sent: 2, dropped: 1 });
+    expect(counts(stats())).toEqual({ created: 3, sent: 2, dropped: 1 });
+  });
+
+  test('may turn tracing off and on again', async () => {
+    const server = await service();
+    const { configure, flush, stats, traceable } = await started();
+    const call = traceable(() => 1, { name: 'call' });
+    configure({ endpoint: server.url, log });
+    call();
+    configure({ tracing: false, log });
+    call();
+    expect(counts(stats())).toEqual({ created: 1, queued: 1 });
+    configure({ endpoint: server.url, log });
+    call();
+    await flush();
+    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
+  });
+});
+
+describe('createExporter', () => {
+  test('takes the whole subtree of what is given it, and nothing else', async () => {
+    const [main, tenant] = [await service(), await service()];
+    const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await started();
+    configure({ endpoint: main.url, log });
+    const exporter = createExporter({ endpoint: tenant.url, project: 'tenant', log });
+    const inner = traceable(async () => 1, { name: 'inner' });
+    const apart = traceable(async () => inner(), { name: 'apart', exporter });
+    await traceable(() => apart(), { name: 'outer' })();
+    await withRun(startRun({ name: 'by hand', exporter }), inner);
+    await flush();
+    expect(arrivals(main.received)).toEqual({ outer: 'post' });
+    expect(Object.keys(arrivals(tenant.received)).sort()).toEqual(['apart', 'by hand', 'inner']);
+    expect(counts(exporter.stats())).toEqual({ created: 4, open: 1, sent: 3 });
+    expect(counts(stats())).toEqual({ created: 5, open: 1, sent: 4 });
+  });
+
+  test('is not installed for the process, and closes by itself', async () => {
+    const server = await service();
+    const { createExporter, stats, traceable } = await started();
+    const exporter = createExporter({ endpoint: server.url, log });
+    traceable(() => 1, { name: 'elsewhere' })();
+    traceable(() => 2, { name: 'here', exporter })();
+    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+    expect(arrivals(server.received)).toEqual({ here: 'post' });
+    expect(counts(stats())).toEqual({ created: 1, sent: 1 });
+  });
+
+  test('without an endpoint takes nothing, and what is given it runs', async () => {
+    const { createExporter, stats, traceable } = await started();
+    const exporter = createExporter({ log });
+    expect(traceable(() => 1, { exporter })()).toBe(1);
+    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+    expect(counts(stats())).toEqual({});
+  });
+});
+
+describe('shutdown', () => {
+  test('delivers what was recorded, and counts later runs as dropped', async () => {
+    const server = await service();
+    const drops: string[] = [];
+    const { configure, shutdown, stats, traceable } = await started();
+    const call = traceable(() => 1, { name: 'call' });
+    configure({ endpoint: server.url, log, onDrop: (reason, run) => drops.push(`${reason} ${run.name}`) });
+    call();
+    expect(await shutdown()).toEqual({ ok: true, pending: 0 });
+    expect(counts(stats())).toEqual({ created: 1, sent: 1 });
+    expect(call()).toBe(1);
+    expect(counts(stats())).toEqual({ created: 2, sent: 1, dropped: 1 });
+    expect(stats().droppedByReason).toMatchObject({ closed: 1 });
+    expect(drops).toEqual(['closed call']);
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('counts a run that ends after it as dropped', async () => {
+    const server = await service();
+    const { configure, shutdown, startRun, stats } = await started();
+    configure({ endpoint: server.url, log });
+    const run = startRun({ name: 'open' });
+    await shutdown();
+    expect(counts(stats())).toEqual({ created: 1, open: 1 });
+    run.end();
+    expect(counts(stats())).toEqual({ created: 1, dropped: 1 });
+    startRun({ name: 'later' });
+    expect(counts(stats())).toEqual({ created: 2, dropped: 2 });
+    expect(stats().droppedByReason).toMatchObject({ closed: 2 });
+  });
+
+  test('gives up at its limit, and says so', async () => {
+    const server = await service(new Promise(() => {}));
+    const { configure, shutdown, stats, traceable } = await started();
+    configure({ endpoint: server.url, log });
+    traceable(() => 1)();
+    expect(await shutdown({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
+    expect(counts(stats())).toEqual({ created: 1, dropped: 1 });
+  });
+
+  test('may be called twice, and `configure` brings tracing back', async () => {
+    const server = await service();
+    const { configure, flush, shutdown, stats, traceable } = await started();
+    configure({ endpoint: server.url, log });
+    traceable(() => 1, { name: 'before' })();
+    expect(await Promise.all([shutdown(), shutdown()])).toEqual([
+      { ok: true, pending: 0 },
+      { ok: true, pending: 0 },
+    ]);
+    expect(await shutdown()).toEqual({ ok: true, pending: 0 });
+    configure({ endpoint: server.url, log });
+    traceable(() => 2, { name: 'after' })();
+    await flush();
+    expect(arrivals(server.received)).toEqual({ before: 'post', after: 'post' });
+    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
+  });
+});
