@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -28,13 +29,22 @@ beforeAll(() => {
 describe('hello', () => {
   it('draws its tree under runspan dev', async () => {
     const { code, stdout } = await run(['dev', '--port', '0', '--', process.execPath, 'examples/hello/hello.js']);
-    expect(treeIn(stdout)).toEqual(['answer · chain · _', '├─ search · retriever · _', '└─ summarize · chain · _']);
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ search · retriever · _',
+      '└─ model · llm · _ · 14 tokens (9 in, 5 out)',
+    ]);
     expect(code).toBe(0);
+  });
+
+  it('is the program of the README', () => {
+    const [, program] = /```js hello\.js\n(.*?)```\n/s.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+    expect(program).toBe(readFileSync(join(root, 'examples/hello/hello.js'), 'utf8'));
   });
 
   it('runs the same without a receiver', async () => {
     expect(await startNode(['examples/hello/hello.js']).ended).toMatchObject({
-      stdout: '2 pages found: A page about tracing, Another page about tracing.\n',
+      stdout: 'I read 2 pages.\n',
       stderr: '',
       code: 0,
     });

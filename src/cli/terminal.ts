@@ -16,7 +16,8 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
 export function treeOptionsFor(stream: NodeJS.WriteStream): Required<TreeOptions> {
   const hasColours = stream.isTTY && stream.hasColors();
   return {
-    widthColumns: stream.columns ?? LOG_COLUMNS,
+    // Some terminals say 0.
+    widthColumns: stream.columns || LOG_COLUMNS,
     paint: (ink, text) => (hasColours && text !== '' ? styleText(STYLES[ink], text, { validateStream: false }) : text),
   };
 }

@@ -61,6 +61,8 @@ export class HttpClient {
     if (request.signal?.aborted === true) abort();
     try {
       const dispatcher = await this.#dispatcher();
+      // undici would connect first.
+      deadline.signal.throwIfAborted();
       const answer = await withoutTracing(() => this.#dispatch(dispatcher, request, deadline.signal));
       return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) };
     } finally {

@@ -20,15 +20,20 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   if (/^\d{1,10}$/.test(text)) return clamped(Number(text) * 1_000);
   // V8 reads "-5" and "1.5" as dates; an HTTP date begins with the name of a day.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined;
-  const until = Date.parse(text);
+  const until = parseHttpDate(text);
   if (Number.isNaN(until)) return undefined;
-  const serverNow = Date.parse(serverDate ?? '');
+  const serverNow = parseHttpDate(serverDate ?? '');
   return clamped(until - (Number.isNaN(serverNow) ? nowMs : serverNow));
 }
 
 /** Full jitter: anything between nothing and the doubled delay. `attempt` counts from 0, `random` from 0 to 1. */
 export function backoffMs(attempt: number, random: number, firstMs: number, longestMs: number): number {
   return Math.floor(random * Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30)));
+}
+
+/** The form of asctime names no zone; it is Greenwich time like the others (RFC 9110, 5.6.7). */
+function parseHttpDate(text: string): number {
+  return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
 }
 
 function clamped(ms: number): number {

@@ -1,47 +1,60 @@
+import type { RowIndex } from './row-index.ts';
 import { unflatten } from './unflatten.ts';
 import type { Attributes } from './values.ts';
+import type { Row, Rows } from './vocabulary.ts';
 
-/** The prefix of a flattened list ends before its first place: `llm.input_messages` of `llm.input_messages.0.message.role`. */
-const FIRST_PLACE = /\.\d+(?=\.|$)/;
+const NO_ROWS: readonly Row[] = [];
 
-/** Reads the attributes of one span by name or as flattened lists, and knows in the end which have been used. */
+/**
+ * The attributes of one span as the tables see them: one look over them finds the rows that they speak to, so that a
+ * span costs what it has and not what the tables could read. Knows in the end which attributes have been used.
+ */
 export class AttributeReader {
   readonly attributes: Attributes;
-  readonly #lists = new Map<string, string[]>();
+  readonly keys: readonly string[];
+  readonly #index: RowIndex;
+  /** By table, the positions of the rows that have something to read. */
+  readonly #present = new Map<Rows, number[]>();
   readonly #used = new Set<string>();
+  #lists: Map<string, string[]> | undefined;
 
-  /** `isList` says of a prefix whether it names a list; without it nothing is taken for flattened. */
-  constructor(attributes: Attributes, isList: ((prefix: string) => boolean) | undefined) {
+  constructor(attributes: Attributes, index: RowIndex) {
     this.attributes = attributes;
-    if (isList === undefined) return;
-    for (const key of Object.keys(attributes)) {
-      const prefix = listPrefixOf(key);
-      if (prefix === undefined || !isList(prefix)) continue;
-      const list = this.#lists.get(prefix);
-      if (list === undefined) this.#lists.set(prefix, [key]);
-      else list.push(key);
+    this.keys = Object.keys(attributes);
+    this.#index = index;
+    for (const key of this.keys) {
+      const list = index.listOf(key);
+      if (list !== undefined) this.#addToList(list, key);
+      else this.#addRows(key);
     }
+  }
+
+  /** The rows of a table that have something to read, in their order. */
+  rows(table: Rows): readonly Row[] {
+    const positions = this.#present.get(table);
+    if (positions === undefined) return NO_ROWS;
+    return positions.sort((a, b) => a - b).map((position) => table[position] as Row);
   }
 
   /** The value of an attribute, or the list that stands flattened below its name. */
   get(name: string): unknown {
-    const keys = this.#lists.get(name);
+    const keys = this.#lists?.get(name);
     if (keys === undefined) return this.attributes[name];
     return unflatten(keys.map((key) => [key.slice(name.length + 1), this.attributes[key]]));
   }
 
   /** Adds to `sources` the attributes that `get` would read, names and values in turn. */
   addSources(name: string, sources: unknown[]): void {
-    const keys = this.#lists.get(name);
-    if (keys !== undefined) for (const key of keys) sources.push(key, this.attributes[key]);
-    else if (this.attributes[name] !== undefined) sources.push(name, this.attributes[name]);
+    const keys = this.#lists?.get(name);
+    if (keys === undefined) sources.push(name, this.attributes[name]);
+    else for (const key of keys) sources.push(key, this.attributes[key]);
   }
 
   /** Notes that what `get` reads under this name has found its place in the run. */
   use(name: string): void {
-    const keys = this.#lists.get(name);
-    if (keys !== undefined) for (const key of keys) this.#used.add(key);
-    else this.#used.add(name);
+    const keys = this.#lists?.get(name);
+    if (keys === undefined) this.#used.add(name);
+    else for (const key of keys) this.#used.add(key);
   }
 
   /** The attributes that have been used so far. */
@@ -52,10 +65,23 @@ export class AttributeReader {
   isUsed(key: string): boolean {
     return this.#used.has(key);
   }
-}
 
-/** What stands before the first place of a flattened list; undefined for an ordinary name. */
-export function listPrefixOf(key: string): string | undefined {
-  const at = key.search(FIRST_PLACE);
-  return at < 0 ? undefined : key.slice(0, at);
+  #addToList(name: string, key: string): void {
+    this.#lists ??= new Map();
+    const list = this.#lists.get(name);
+    if (list !== undefined) {
+      list.push(key);
+      return;
+    }
+    this.#lists.set(name, [key]);
+    this.#addRows(name);
+  }
+
+  #addRows(name: string): void {
+    for (const { table, position } of this.#index.placesOf(name)) {
+      const positions = this.#present.get(table);
+      if (positions === undefined) this.#present.set(table, [position]);
+      else positions.push(position);
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import { genAiDocuments, genAiInputMessages, genAiInstructions, genAiOutputMessages } from './genai-messages.ts';
-import { type Attributes, json, number, same, text, texts } from './values.ts';
+import { json, number, same, text, texts } from './values.ts';
 import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
@@ -33,7 +33,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
-  isSpoken,
+  isSpoken: () => true,
   kindOf: (attributes) =>
     OPERATIONS.get(String(attributes[OPERATION])) ??
     (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
@@ -98,8 +98,3 @@ export const genAi: Vocabulary = {
   tags: [],
   spent: [],
 };
-
-function isSpoken(attributes: Attributes): boolean {
-  for (const key in attributes) if (key.startsWith('gen_ai.')) return true;
-  return false;
-}

@@ -4,15 +4,21 @@ import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
+import { RowIndex } from './row-index.ts';
 import { PROJECT, runspanAttributes } from './runspan-attributes.ts';
-import { type Attributes, type Fields, number, text } from './values.ts';
-import { collect, type Vocabulary } from './vocabulary.ts';
+import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
+import { collect, type Found, type Vocabulary } from './vocabulary.ts';
 
 /** In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. */
 export const vocabularies: readonly Vocabulary[] = [runspanAttributes, openInference, genAi, generalAttributes];
 
+const index = new RowIndex(vocabularies);
+
 /** Keys of metadata that one span may have; the attributes beyond are counted in `dropped_attributes`. */
 const METADATA_KEYS_MAX = 1_000;
+
+/** The key of token counts and costs, in the outputs and in the metadata. */
+const USAGE = 'usage_metadata';
 
 /** What may be taken of a span's payloads. */
 export interface Visibility {
@@ -27,9 +33,9 @@ export interface KnownInputs {
   readonly used: readonly string[];
 }
 
-/** The inputs of a span; `fields` are undefined where they are still those that are known. */
+/** The inputs of a span; `payload` is undefined where they are still those that are known. */
 export interface MappedInputs extends KnownInputs {
-  readonly fields: Fields | undefined;
+  readonly payload: Found | undefined;
 }
 
 /** What a run takes over from the attributes of its span when that starts. */
@@ -43,35 +49,40 @@ export interface MappedStart {
 
 /** And when it ends. */
 export interface MappedSpan extends Omit<MappedStart, 'project'> {
-  readonly outputs: Fields | undefined;
+  readonly outputs: Found | undefined;
   readonly tags: string[] | undefined;
   /** Everything that has no field of its own. */
   readonly metadata: ReadonlyMap<string, unknown>;
 }
 
+const NOTHING: MappedStart = { name: undefined, runType: 'chain', project: undefined, inputs: undefined };
+
 export function mapStart(attributes: Attributes, visibility: Visibility): MappedStart {
+  if (isEmpty(attributes)) return NOTHING;
   const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
-  const reader = readerOf(attributes, spoken);
+  const reader = new AttributeReader(attributes, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, undefined);
-  return { ...kindOf(spoken, reader), project: text(attributes[PROJECT]), inputs };
+  const { name, runType } = kindOf(spoken, reader);
+  return { name, runType, project: text(attributes[PROJECT]), inputs };
 }
 
 /** The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. */
 export function mapSpan(attributes: Attributes, visibility: Visibility, known?: KnownInputs): MappedSpan {
   const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
-  const reader = readerOf(attributes, spoken);
+  const reader = new AttributeReader(attributes, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf(spoken, 'outputs', 'output', reader);
   const kind = kindOf(spoken, reader);
   // On a span around others the counts are, as a rule, the sum of theirs; as a run's own they would count twice.
   const usage = kind.runType === 'chain' ? undefined : usageOf(spoken, reader);
   const metadata = metadataOf(spoken, reader, usage);
-  const tags = collectAll(spoken, 'tags', reader)?.tags as string[] | undefined;
+  const tags = collectAll(spoken, 'tags', reader)?.fields.tags as string[] | undefined;
   addRest(metadata, spoken, reader, hiddenCarriers(visibility));
   return {
-    ...kind,
+    name: kind.name,
+    runType: kind.runType,
     inputs,
-    outputs: usage === undefined || visibility.hideOutputs ? outputs : { ...outputs, usage_metadata: usage },
+    outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
     tags,
     metadata,
   };
@@ -84,30 +95,12 @@ export function hiddenCarriers({ hideInputs, hideOutputs }: Visibility): IsCarri
 
 const HIDDEN: readonly (IsCarrier | undefined)[] = [
   undefined,
-  carriers(vocabularies, { hideInputs: true, hideOutputs: false }),
-  carriers(vocabularies, { hideInputs: false, hideOutputs: true }),
-  carriers(vocabularies, { hideInputs: true, hideOutputs: true }),
+  carriers(vocabularies, index, { hideInputs: true, hideOutputs: false }),
+  carriers(vocabularies, index, { hideInputs: false, hideOutputs: true }),
+  carriers(vocabularies, index, { hideInputs: true, hideOutputs: true }),
 ];
 
 type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags';
-
-/** The lists that stand flattened among the attributes, for each vocabulary that has any. */
-const LISTS: ReadonlyMap<Vocabulary, ReadonlySet<string>> = new Map(
-  vocabularies.map((vocabulary) => [vocabulary, listsOf(vocabulary)] as const).filter(([, lists]) => lists.size > 0),
-);
-
-function listsOf({ inputs, outputs, parameters }: Vocabulary): Set<string> {
-  const lists = [...inputs, ...outputs, ...parameters].filter(([, , , manner]) => manner === 'list');
-  return new Set(lists.map(([attribute]) => attribute));
-}
-
-function readerOf(attributes: Attributes, spoken: readonly Vocabulary[]): AttributeReader {
-  const lists = spoken.flatMap((vocabulary) => LISTS.get(vocabulary) ?? []);
-  return new AttributeReader(
-    attributes,
-    lists.length === 0 ? undefined : (prefix) => lists.some((list) => list.has(prefix)),
-  );
-}
 
 function kindOf(spoken: readonly Vocabulary[], reader: AttributeReader): { name: string | undefined; runType: string } {
   let name: string | undefined;
@@ -128,13 +121,13 @@ function inputsOf(
   known: KnownInputs | undefined,
 ): MappedInputs | undefined {
   const sources: unknown[] = [];
-  for (const { inputs } of spoken) for (const [attribute] of inputs) reader.addSources(attribute, sources);
+  for (const { inputs } of spoken) for (const [attribute] of reader.rows(inputs)) reader.addSources(attribute, sources);
   if (known !== undefined && isSame(known.sources, sources)) {
     for (const key of known.used) reader.use(key);
-    return { ...known, fields: undefined };
+    return { payload: undefined, sources: known.sources, used: known.used };
   }
-  const fields = payloadOf(spoken, 'inputs', 'input', reader);
-  return fields && { fields, sources, used: reader.used() };
+  const payload = payloadOf(spoken, 'inputs', 'input', reader);
+  return payload && { payload, sources, used: reader.used() };
 }
 
 function isSame(before: readonly unknown[], now: readonly unknown[]): boolean {
@@ -147,26 +140,38 @@ function payloadOf(
   group: 'inputs' | 'outputs',
   wholeKey: string,
   reader: AttributeReader,
-): Fields | undefined {
+): Found | undefined {
   for (const vocabulary of spoken) {
-    const fields = collect(vocabulary[group], reader, wholeKey);
-    if (fields !== undefined) return fields;
+    const found = collect(vocabulary[group], reader, wholeKey);
+    if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function collectAll(spoken: readonly Vocabulary[], group: Group, reader: AttributeReader): Fields | undefined {
-  let fields: Fields | undefined;
-  for (const vocabulary of spoken) fields = collect(vocabulary[group], reader, 'value', fields);
-  return fields;
+function collectAll(spoken: readonly Vocabulary[], group: Group, reader: AttributeReader): Found | undefined {
+  let found: Found | undefined;
+  for (const vocabulary of spoken) found = collect(vocabulary[group], reader, 'value', found);
+  return found;
+}
+
+/** Outputs with the token counts in them. Text of theirs is extended, which is cheaper than to write it anew. */
+function withUsage(outputs: Found | undefined, usage: Fields): Found {
+  const fields = outputs?.fields ?? {};
+  const isExtended = outputs?.text !== undefined && !isEmpty(fields) && !Object.hasOwn(fields, USAGE);
+  fields[USAGE] = usage;
+  if (!isExtended) return { fields, text: undefined };
+  const body = (outputs.text as string).trimEnd().slice(0, -1);
+  return { fields, text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
 }
 
 function usageOf(spoken: readonly Vocabulary[], reader: AttributeReader): Fields | undefined {
-  const usage = collectAll(spoken, 'usage', reader);
-  if (usage === undefined || usage.total_tokens !== undefined) return usage;
+  const usage = collectAll(spoken, 'usage', reader)?.fields;
+  if (usage === undefined) return undefined;
   const { input_tokens: input, output_tokens: output } = usage;
-  if (input === undefined && output === undefined) return usage;
-  return { ...usage, total_tokens: (number(input) ?? 0) + (number(output) ?? 0) };
+  if (input !== undefined || output !== undefined) {
+    usage.total_tokens ??= (number(input) ?? 0) + (number(output) ?? 0);
+  }
+  return usage;
 }
 
 function metadataOf(
@@ -174,8 +179,8 @@ function metadataOf(
   reader: AttributeReader,
   usage: Fields | undefined,
 ): Map<string, unknown> {
-  const parameters = collectAll(spoken, 'parameters', reader);
-  const metadata = new Map(Object.entries(collectAll(spoken, 'metadata', reader) ?? {}));
+  const parameters = collectAll(spoken, 'parameters', reader)?.fields;
+  const metadata = new Map(Object.entries(collectAll(spoken, 'metadata', reader)?.fields ?? {}));
   const add = (key: string, value: unknown): void => {
     if (value !== undefined && !metadata.has(key)) metadata.set(key, value);
   };
@@ -183,7 +188,7 @@ function metadataOf(
   add('ls_temperature', parameters?.temperature);
   add('ls_max_tokens', parameters?.max_tokens ?? parameters?.max_completion_tokens);
   add('ls_stop', parameters?.stop);
-  add('usage_metadata', usage);
+  add(USAGE, usage);
   return metadata;
 }
 
@@ -195,7 +200,8 @@ function addRest(
 ): void {
   for (const { spent } of spoken) for (const attribute of spent) reader.use(attribute);
   let dropped = 0;
-  for (const [key, value] of Object.entries(reader.attributes)) {
+  for (const key of reader.keys) {
+    const value = reader.attributes[key];
     if (value === undefined || reader.isUsed(key) || metadata.has(key) || isHidden?.(key)) continue;
     if (metadata.size < METADATA_KEYS_MAX) metadata.set(key, value);
     else dropped++;

@@ -1,4 +1,4 @@
-import { listPrefixOf } from './attribute-reader.ts';
+import type { RowIndex } from './row-index.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /**
@@ -16,17 +16,15 @@ export type IsCarrier = (name: string) => boolean;
 /** The names to leave out where inputs or outputs are hidden. */
 export function carriers(
   vocabularies: readonly Vocabulary[],
-  hidden: { readonly hideInputs: boolean; readonly hideOutputs: boolean },
+  index: RowIndex,
+  { hideInputs, hideOutputs }: { readonly hideInputs: boolean; readonly hideOutputs: boolean },
 ): IsCarrier | undefined {
-  const { hideInputs, hideOutputs } = hidden;
   if (!hideInputs && !hideOutputs) return undefined;
-  const rows = vocabularies.flatMap(({ inputs, outputs }) => [
-    ...(hideInputs ? inputs : []),
-    ...(hideOutputs ? outputs : []),
-  ]);
-  const named = new Set(rows.map(([attribute]) => attribute));
+  const hidden = new Set(
+    vocabularies.flatMap(({ inputs, outputs }) => [...(hideInputs ? [inputs] : []), ...(hideOutputs ? [outputs] : [])]),
+  );
   return (name) =>
-    named.has(listPrefixOf(name) ?? name) ||
+    index.placesOf(index.listOf(name) ?? name).some(({ table }) => hidden.has(table)) ||
     (hideInputs && OTHER_INPUTS.test(name)) ||
     (hideOutputs && OTHER_OUTPUTS.test(name));
 }

@@ -47,7 +47,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   onEnd(span: SpanLike): void {
     guard('RunSpanProcessor.onEnd', () => {
-      const entry = this.#spans.find(span);
+      const entry = this.#spans.end(span);
       if (entry instanceof SpanRun) entry.end(span);
     });
   }

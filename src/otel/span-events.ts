@@ -3,7 +3,7 @@ import { isoTimestamp } from '../run/timestamp.ts';
 import { hrTimeUs } from './hr-time.ts';
 import type { IsCarrier } from './payload-carriers.ts';
 import type { SpanEventLike } from './span-like.ts';
-import type { Attributes } from './values.ts';
+import { type Attributes, isEmpty } from './values.ts';
 
 /** JSON text of the events of a run, or undefined when its span has none. `startUs` stands for a time that is none. */
 export function spanEventsJson(
@@ -24,9 +24,4 @@ export function spanEventsJson(
 function shownOf(name: string, attributes: Attributes, isHidden: IsCarrier): Attributes {
   if (isHidden(name)) return {};
   return Object.fromEntries(Object.entries(attributes).filter(([key]) => !isHidden(key)));
-}
-
-function isEmpty(attributes: Attributes): boolean {
-  for (const _ in attributes) return false;
-  return true;
 }

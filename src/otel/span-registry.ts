@@ -2,9 +2,12 @@ import type { RunContext } from '../run/context.ts';
 
 /**
  * Spans found by their ids alone: what is put in the active context may be a wrapper around the span that was started
- * (OpenInference does so). The least recently used are forgotten; a parent that is found as an object is not concerned.
+ * (OpenInference does so). Beyond these numbers the least recently used are forgotten, which does not concern a parent
+ * that is found as the object. Few of the ended are kept: each costs the garbage collector, and their children have, as
+ * a rule, started.
  */
-const IDS_MAX = 10_000;
+const OPEN_MAX = 10_000;
+const ENDED_MAX = 1_000;
 
 /** What we use of a span to find it again. */
 export interface SpanKey {
@@ -19,16 +22,22 @@ export interface SpanEntry {
 /** The spans that one processor has seen start. Holds on to none of them. */
 export class SpanRegistry {
   readonly #bySpan = new WeakMap<object, SpanEntry>();
-  readonly #byIds = new Map<string, SpanEntry>();
+  readonly #open = new Map<string, SpanEntry>();
+  readonly #ended = new Map<string, SpanEntry>();
 
   add(span: SpanKey, entry: SpanEntry): void {
     this.#bySpan.set(span, entry);
-    this.#byIds.set(idsOf(span), entry);
-    if (this.#byIds.size <= IDS_MAX) return;
-    for (const oldest of this.#byIds.keys()) {
-      this.#byIds.delete(oldest);
-      return;
-    }
+    setLatest(this.#open, idsOf(span), entry, OPEN_MAX);
+  }
+
+  /** Notes that the span has ended, and gives what was added for it. */
+  end(span: SpanKey): SpanEntry | undefined {
+    const ids = idsOf(span);
+    const entry = this.#bySpan.get(span) ?? this.#open.get(ids);
+    if (entry === undefined) return undefined;
+    this.#open.delete(ids);
+    setLatest(this.#ended, ids, entry, ENDED_MAX);
+    return entry;
   }
 
   /** What was added for this very object. */
@@ -41,20 +50,34 @@ export class SpanRegistry {
     const entry = this.#bySpan.get(span);
     if (entry !== undefined) return entry;
     const ids = idsOf(span);
-    const known = this.#byIds.get(ids);
-    if (known === undefined) return undefined;
-    this.#byIds.delete(ids);
-    this.#byIds.set(ids, known);
-    return known;
+    return used(this.#open, ids) ?? used(this.#ended, ids);
   }
 
-  /** The latest entries, oldest first. */
-  entries(): Iterable<SpanEntry> {
-    return this.#byIds.values();
+  /** The latest entries. */
+  *entries(): Iterable<SpanEntry> {
+    yield* this.#ended.values();
+    yield* this.#open.values();
   }
 }
 
 function idsOf(span: SpanKey): string {
   const { traceId, spanId } = span.spanContext();
   return `${traceId}:${spanId}`;
+}
+
+/** A map keeps its keys in the order in which they were set: the first is the one that was not used for longest. */
+function setLatest(map: Map<string, SpanEntry>, ids: string, entry: SpanEntry, countMax: number): void {
+  map.delete(ids);
+  map.set(ids, entry);
+  if (map.size <= countMax) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}
+
+function used(map: Map<string, SpanEntry>, ids: string): SpanEntry | undefined {
+  const entry = map.get(ids);
+  if (entry !== undefined) setLatest(map, ids, entry, map.size);
+  return entry;
 }

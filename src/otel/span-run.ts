@@ -71,10 +71,10 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     };
     this.#startUs = startUs;
     this.#origin = origin;
-    if (mapped?.inputs !== undefined) {
-      const { fields, sources, used } = mapped.inputs;
+    if (mapped?.inputs?.payload !== undefined) {
+      const { payload, sources, used } = mapped.inputs;
       this.#knownInputs = { sources, used };
-      record.inputs = serialize(fields, sink.capture.payload);
+      record.inputs = serialize(payload.fields, sink.capture.payload, payload.text);
     }
     const isAccepted = sink.start(record);
     if (isAccepted) this.#record = record;
@@ -117,8 +117,9 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     record.runType = runType;
     record.tags = tags;
     // The sink lets go of inputs that it has delivered; they are told again only when they have changed.
-    if (inputs?.fields !== undefined) record.inputs = serialize(inputs.fields, payload);
-    if (outputs !== undefined) record.outputs = serialize(outputs, payload);
+    const changed = inputs?.payload;
+    if (changed !== undefined) record.inputs = serialize(changed.fields, payload, changed.text);
+    if (outputs !== undefined) record.outputs = serialize(outputs.fields, payload, outputs.text);
     record.metadata = new Map();
     for (const [key, value] of metadata) record.metadata.set(key, serialize(value, payload));
   }

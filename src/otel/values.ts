@@ -53,6 +53,11 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+export function isEmpty(fields: Attributes): boolean {
+  for (const _ in fields) return false;
+  return true;
+}
+
 /** The value as a list of objects; what else it holds is left out. */
 export function objects(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isObject) : [];

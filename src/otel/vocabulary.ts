@@ -18,6 +18,9 @@ export type Row = readonly [attribute: string, key: string, read: Read, manner?:
  */
 export type Manner = 'list' | 'repeats' | 'merged' | 'kept';
 
+/** A table, for one group of a run's fields. */
+export type Rows = readonly Row[];
+
 export const WHOLE = '*';
 
 /** What kind of run a span is, and which attribute names it better than the span's own name. */
@@ -32,42 +35,50 @@ export interface Vocabulary {
   /** Whether the span is described in it; if not, its rows are not tried. */
   isSpoken(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
-  readonly inputs: readonly Row[];
-  readonly outputs: readonly Row[];
+  readonly inputs: Rows;
+  readonly outputs: Rows;
   /** Token counts and costs. */
-  readonly usage: readonly Row[];
+  readonly usage: Rows;
   /** What a model was called with, beside the inputs. */
-  readonly parameters: readonly Row[];
-  readonly metadata: readonly Row[];
-  readonly tags: readonly Row[];
+  readonly parameters: Rows;
+  readonly metadata: Rows;
+  readonly tags: Rows;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
   readonly spent: readonly string[];
 }
 
+/** What rows have found. The object is ours to add to; what is inside of it may be an attribute's. */
+export interface Found {
+  readonly fields: Fields;
+  /** JSON text of the fields, where a single attribute brought them all as text. */
+  readonly text: string | undefined;
+}
+
 /**
- * What the rows find, added to what is `found` already; undefined when there is nothing. `wholeKey` is for a payload that
- * is no object.
+ * What the rows of a table find, added to what is `found` already; undefined when there is nothing. `wholeKey` is for a
+ * payload that is no object.
  */
-export function collect(
-  rows: readonly Row[],
-  reader: AttributeReader,
-  wholeKey: string,
-  found?: Fields,
-): Fields | undefined {
-  let fields = found;
-  for (const [attribute, key, read, manner] of rows) {
+export function collect(table: Rows, reader: AttributeReader, wholeKey: string, found?: Found): Found | undefined {
+  let fields = found?.fields;
+  let text = found?.text;
+  for (const [attribute, key, read, manner] of reader.rows(table)) {
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
     if (manner !== 'merged' && isTaken(fields, key)) {
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
-    const result = read(value, reader.attributes);
-    if (result === undefined) continue;
-    fields = key === WHOLE ? { ...wholeOf(result, wholeKey), ...fields } : put(fields ?? {}, key, result);
+    const meant = read(value, reader.attributes);
+    if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
+    const isWhole = key === WHOLE && fields === undefined;
+    if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
+    else fields = isWhole ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
+    // Text that has become an object can only be JSON, and stands for it as long as nothing is added.
+    text = isWhole && typeof value === 'string' && fields === meant ? value : undefined;
+    if (fields === value) fields = { ...fields };
   }
-  return fields;
+  return fields && { fields, text };
 }
 
 function isTaken(fields: Fields | undefined, key: string): boolean {
@@ -79,7 +90,6 @@ function isTaken(fields: Fields | undefined, key: string): boolean {
   return isObject(inner) && Object.hasOwn(inner, key.slice(dot + 1));
 }
 
-/** Adds to fields that are ours: those of an attribute have been copied. */
 function put(fields: Fields, key: string, value: unknown): Fields {
   const dot = key.indexOf('.');
   if (dot < 0) {
@@ -88,7 +98,7 @@ function put(fields: Fields, key: string, value: unknown): Fields {
   }
   const outer = key.slice(0, dot);
   const inner = fields[outer];
-  fields[outer] = put(isObject(inner) ? inner : {}, key.slice(dot + 1), value);
+  fields[outer] = { ...(isObject(inner) ? inner : {}), [key.slice(dot + 1)]: value };
   return fields;
 }
 

@@ -2,6 +2,7 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
+import { isAttachment } from './attachment.ts';
 import { activeSpan, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import type { EncodedRun } from './encoded-run.ts';
@@ -38,9 +39,6 @@ const changeChecks: Readonly<Record<keyof RunChanges, OptionCheck>> = {
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
 const EVENTS_MAX = 10_000;
-
-/** `type/subtype` with parameters, in characters that a header line may hold (RFC 9110, 8.3.1). */
-const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
 /**
  * One traced piece of work, from its start to its end. You get one from `startRun` or `currentRun`; wrapped functions
@@ -285,11 +283,6 @@ export function payloadJson(key: string, value: unknown, limits: PayloadLimits):
 function withTags(tags: string[] | undefined, added: readonly string[] | undefined): string[] | undefined {
   if (added === undefined) return tags;
   return guard('tags', () => [...(tags ?? []), ...added].map(String)) ?? tags;
-}
-
-function isAttachment(name: unknown, bytes: unknown, mimeType: unknown): boolean {
-  const isNamed = typeof name === 'string' && name !== '' && !name.includes('.');
-  return isNamed && bytes instanceof Uint8Array && typeof mimeType === 'string' && MIME_TYPE.test(mimeType);
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {

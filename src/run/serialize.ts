@@ -17,12 +17,13 @@ export interface PayloadLimits {
  * The JSON text of any value, as it is at this moment. Never throws: what JSON cannot hold is told in its place
  * (`json-tree.ts` says how), and the rest of the payload is kept.
  *
- * Plain JSON within the limits, which is nearly every payload, is left to `JSON.stringify` after one look over it.
+ * Plain JSON within the limits, which is nearly every payload, is left to `JSON.stringify` after one look over it. Where
+ * `JSON.parse` has just made the value of `text`, that stands for it unless something has to be cut.
  */
-export function serialize(value: unknown, limits: PayloadLimits): string {
+export function serialize(value: unknown, limits: PayloadLimits, text?: string): string {
   try {
     const budget = { nodes: limits.nodes, bytes: limits.bytes };
-    if (isPlain(value, limits.depth, limits, budget)) return JSON.stringify(value) ?? 'null';
+    if (isPlain(value, limits.depth, limits, budget)) return text ?? JSON.stringify(value) ?? 'null';
   } catch {
     // Reading the value ran code of the application that threw; the tree is built with each read guarded.
   }

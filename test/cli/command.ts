@@ -40,7 +40,11 @@ export function run(args: readonly string[], env: Readonly<Record<string, string
 
 /** Starts Node in the checkout, likewise. */
 export function startNode(args: readonly string[], env: Readonly<Record<string, string>> = {}): Started {
-  const child = spawn(process.execPath, args, { cwd: root, env: { ...bareEnvironment(), ...env }, timeout: LIFE_MAX_MS });
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...bareEnvironment(), ...env },
+    timeout: LIFE_MAX_MS,
+  });
   let stdout = '';
   let stderr = '';
   let look = (): void => {};

@@ -198,7 +198,9 @@ describe.concurrent('runspan', () => {
   });
 
   it('outlives a reader that goes away', async () => {
-    const { child, printed, ended } = start(devWith(`console.log('ready'); process.stdin.resume();`));
+    const { child, printed, ended } = start(
+      devWith(`console.log('ready'); await new Promise((end) => process.stdin.on('end', end).resume()); ${program()}`),
+    );
     await printed(/ready/);
     child.stdout?.destroy();
     child.stdin?.end();

@@ -4,8 +4,15 @@ import type { Attributes } from '../../src/otel/values.ts';
 
 /** What a span with these attributes comes to, as JSON has it. */
 function mapped(attributes: Attributes) {
-  const { inputs, metadata, ...rest } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
-  return JSON.parse(JSON.stringify({ ...rest, inputs: inputs?.fields, metadata: Object.fromEntries(metadata) }));
+  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
+  return JSON.parse(
+    JSON.stringify({
+      ...rest,
+      inputs: inputs?.payload?.fields,
+      outputs: outputs?.fields,
+      metadata: Object.fromEntries(metadata),
+    }),
+  );
 }
 
 test.each([

@@ -32,15 +32,19 @@ describe('precedence', () => {
     expect(mapped({ ...genAi, ...openInference, ...ours })).toMatchObject({
       runType: 'parser',
       name: 'ours',
-      inputs: { fields: { from: 'runspan' } },
-      outputs: { output: 'runspan' },
+      inputs: { payload: { fields: { from: 'runspan' } } },
+      outputs: { fields: { output: 'runspan' } },
       tags: ['runspan'],
     });
   });
 
   test('OpenInference goes before GenAI, which fills in what is left', () => {
     const run = mapped({ ...genAi, ...openInference });
-    expect(run).toMatchObject({ runType: 'tool', name: 'theirs', inputs: { fields: { from: 'openinference' } } });
+    expect(run).toMatchObject({
+      runType: 'tool',
+      name: 'theirs',
+      inputs: { payload: { fields: { from: 'openinference' } } },
+    });
     expect(Object.fromEntries(run.metadata)).toMatchObject({
       ls_provider: 'openinference',
       ls_model_name: 'gen_ai',
@@ -51,7 +55,11 @@ describe('precedence', () => {
 
   test('without a kind the attributes of OpenInference are metadata, but for the general payloads', () => {
     const run = mapped({ 'llm.system': 'a', 'input.value': 'q', 'output.value': 'r' });
-    expect(run).toMatchObject({ runType: 'chain', inputs: { fields: { input: 'q' } }, outputs: { output: 'r' } });
+    expect(run).toMatchObject({
+      runType: 'chain',
+      inputs: { payload: { fields: { input: 'q' } } },
+      outputs: { fields: { output: 'r' } },
+    });
     expect(Object.fromEntries(run.metadata)).toEqual({ 'llm.system': 'a' });
   });
 
@@ -90,7 +98,7 @@ describe('inputs that are known from the start', () => {
 
   test('are not made again while their attributes are the same', () => {
     const run = mapSpan({ ...before, 'output.value': '2', other: 1 }, SHOW_ALL, known);
-    expect(run.inputs?.fields).toBeUndefined();
+    expect(run.inputs?.payload).toBeUndefined();
     expect(Object.fromEntries(run.metadata)).toEqual({ other: 1 });
   });
 
@@ -98,6 +106,6 @@ describe('inputs that are known from the start', () => {
     ['one has changed', { ...before, 'input.value': '{"a":2}' }],
     ['one has come', { ...before, 'runspan.inputs': '{"a":2}' }],
   ])('are made again when %s', (_, attributes) => {
-    expect(mapSpan(attributes, SHOW_ALL, known).inputs?.fields).toEqual({ a: 2 });
+    expect(mapSpan(attributes, SHOW_ALL, known).inputs?.payload?.fields).toEqual({ a: 2 });
   });
 });

@@ -6,9 +6,11 @@ const SHOW_ALL = { hideInputs: false, hideOutputs: false };
 
 /** What a span of this kind with these attributes comes to, as JSON has it. */
 function mapped(kind: string, attributes: Attributes) {
-  const { inputs, metadata, ...rest } = mapSpan({ 'openinference.span.kind': kind, ...attributes }, SHOW_ALL);
+  const { inputs, outputs, metadata, ...rest } = mapSpan({ 'openinference.span.kind': kind, ...attributes }, SHOW_ALL);
   const { 'openinference.span.kind': _, ...others } = Object.fromEntries(metadata);
-  return JSON.parse(JSON.stringify({ ...rest, inputs: inputs?.fields, metadata: others }));
+  return JSON.parse(
+    JSON.stringify({ ...rest, inputs: inputs?.payload?.fields, outputs: outputs?.fields, metadata: others }),
+  );
 }
 
 test.each([
@@ -221,6 +223,6 @@ test('type and inputs are known at the start where the span starts with them', (
   const attributes = { 'openinference.span.kind': 'LLM', 'llm.input_messages.0.message.role': 'user' };
   expect(mapStart(attributes, SHOW_ALL)).toMatchObject({
     runType: 'llm',
-    inputs: { fields: { messages: [{ role: 'user' }] } },
+    inputs: { payload: { fields: { messages: [{ role: 'user' }] } } },
   });
 });

@@ -36,6 +36,12 @@ describe('plain JSON', () => {
     expect(serialize([shared, { shared }, shared], LIMITS)).toBe('[{"a":1},{"shared":{"a":1}},{"a":1}]');
   });
 
+  test('that was read from text just now is that text, unless something has to be cut', () => {
+    const text = '{ "a": [1, 2] }';
+    expect(serialize(JSON.parse(text), LIMITS, text)).toBe(text);
+    expect(serialize(JSON.parse(text), { ...LIMITS, width: 1 }, text)).toBe('{"a":[1,"[Truncated: 1 more items]"]}');
+  });
+
   test('with keys that JavaScript gives a meaning is data', () => {
     const text = '{"__proto__":{"a":1},"constructor":2,"toString":3,"hasOwnProperty":4}';
     expect(serialize(JSON.parse(text), LIMITS)).toBe(text);

@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { setSpanSource } from '../../src/run/context.ts';
+import { SpanHandle, setSpanSource } from '../../src/run/context.ts';
 import type { Run } from '../../src/run/run.ts';
 import { installSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
@@ -46,6 +46,16 @@ describe('startRun', () => {
     setSpanSource({ activeSpan: () => above, contextOf: () => above });
     onTestFinished(() => setSpanSource(undefined));
     expect(startRun({ name: 'below' }).parentRunId).toBe(above.id);
+  });
+
+  test('goes where the run of the active span goes', () => {
+    const [installed, sink] = [installedSink(), makeSink()];
+    const above = { ...startRun({ name: 'span', exporter: sink }).context, handle: new SpanHandle(sink) };
+    setSpanSource({ activeSpan: () => above, contextOf: () => above });
+    onTestFinished(() => setSpanSource(undefined));
+    startRun({ name: 'below' });
+    expect(sink.started.map(({ name }) => name)).toEqual(['span', 'below']);
+    expect(installed.started).toEqual([]);
   });
 });
 

@@ -1,0 +1,40 @@
+import type { Rows, Vocabulary } from './vocabulary.ts';
+
+/** Where a row stands. */
+export interface Place {
+  readonly table: Rows;
+  readonly position: number;
+}
+
+const NOWHERE: readonly Place[] = [];
+
+/** The name of a flattened list ends before its first place: `llm.input_messages` of `llm.input_messages.0.message.role`. */
+const FIRST_PLACE = /\.\d+(?=\.|$)/;
+
+/** Finds the rows that read an attribute. Made once, of all tables. */
+export class RowIndex {
+  readonly #places = new Map<string, Place[]>();
+  readonly #lists = new Set<string>();
+
+  constructor(vocabularies: readonly Vocabulary[]) {
+    for (const { inputs, outputs, usage, parameters, metadata, tags } of vocabularies) {
+      for (const table of [inputs, outputs, usage, parameters, metadata, tags]) {
+        for (const [position, [attribute, , , manner]] of table.entries()) {
+          this.#places.set(attribute, [...this.placesOf(attribute), { table, position }]);
+          if (manner === 'list') this.#lists.add(attribute);
+        }
+      }
+    }
+  }
+
+  placesOf(attribute: string): readonly Place[] {
+    return this.#places.get(attribute) ?? NOWHERE;
+  }
+
+  /** The list that an attribute is a part of; undefined when it stands for itself. */
+  listOf(key: string): string | undefined {
+    const at = key.search(FIRST_PLACE);
+    const name = at < 0 ? undefined : key.slice(0, at);
+    return name !== undefined && this.#lists.has(name) ? name : undefined;
+  }
+}

@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { build, type Rollup } from 'vite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { serve, signal } from './server.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The client as one module of plain JavaScript, made of the sources as they are. */
+let source: Promise<string> | undefined;
+
+async function clientSource(): Promise<string> {
+  const made = await build({
+    configFile: false,
+    logLevel: 'silent',
+    root,
+    build: { ssr: 'src/http/client.ts', write: false, minify: false },
+  });
+  return (made as Rollup.RollupOutput).output[0].code;
+}
+
+/**
+ * Runs a program that has `client` in a process of its own. The process is held by its channel to this one alone, which
+ * `letGo` closes: whatever else holds it from then on is the client's.
+ */
+async function runProgram(
+  url: string,
+  program: string,
+): Promise<{ child: ChildProcess; letGo: () => Promise<number> }> {
+  source ??= clientSource();
+  const code = `${await source}
+    process.on('message', () => {});
+    const timeouts = { connectTimeoutMs: 600_000, requestTimeoutMs: 600_000 };
+    const client = new HttpClient({ endpoint: new URL(${JSON.stringify(url)}), headers: {}, ...timeouts });
+    const post = { method: 'POST', path: '/runs', body: ['{}'] };
+    ${program}`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit');
+  const letGo = async (): Promise<number> => {
+    child.disconnect();
+    return (await exit)[0] as number;
+  };
+  return { child, letGo };
+}
+
+describe('a process ends by itself', () => {
+  test('while its request hangs', async () => {
+    const arrived = signal();
+    const { url } = await serve(() => arrived.tell());
+    const { letGo } = await runProgram(url, 'client.send(post);');
+    await arrived.come;
+    expect(await letGo()).toBe(0);
+  });
+
+  test('while its second request hangs on the connection of the first', async () => {
+    const arrived = signal();
+    const { url, seen, connections } = await serve((_, response) => {
+      if (seen.length === 1) response.end('first');
+      else arrived.tell();
+    });
+    const { letGo } = await runProgram(url, 'client.send(post).then(() => setImmediate(() => client.send(post)));');
+    await arrived.come;
+    expect(connections()).toBe(1);
+    expect(await letGo()).toBe(0);
+  });
+
+  test('while an answer has begun and never comes to its end', async () => {
+    const begun = signal();
+    const { url } = await serve((_, response) => response.writeHead(200).write('{', begun.tell));
+    const { letGo } = await runProgram(url, 'client.send(post);');
+    await begun.come;
+    expect(await letGo()).toBe(0);
+  });
+
+  test('while its connection is kept for the next request', async () => {
+    const { url } = await serve();
+    const { child, letGo } = await runProgram(url, 'client.send(post).then(({ status }) => process.send(status));');
+    expect((await once(child, 'message'))[0]).toBe(204);
+    expect(await letGo()).toBe(0);
+  });
+});

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface Seen {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+export interface TestServer {
+  readonly server: Server;
+  readonly url: string;
+  /** Requests whose body has arrived. */
+  readonly seen: readonly Seen[];
+  /** Connections so far. */
+  readonly connections: () => number;
+}
+
+/** Something to wait for, and what says that it has come. */
+export function signal(): { readonly come: Promise<void>; readonly tell: () => void } {
+  let tell = (): void => {};
+  const come = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  return { come, tell };
+}
+
+/** A server on a free port until the test has finished; it answers when the body has arrived, 204 unless it is told. */
+export async function serve(
+  answer: RequestListener = (_, response) => response.writeHead(204).end(),
+): Promise<TestServer> {
+  const seen: Seen[] = [];
+  let connections = 0;
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    seen.push({ method: request.method, url: request.url, headers: request.headers, body });
+    answer(request, response);
+  });
+  server.on('connection', () => connections++);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { server, url: `http://127.0.0.1:${port}`, seen, connections: () => connections };
+}
