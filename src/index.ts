@@ -9,6 +9,6 @@ export { traceable } from './instrument/traceable.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export type { Run, RunChanges } from './run/run.ts';
 export type { RunOptions } from './run/run-options.ts';
-export type { FlushLimit, FlushResult } from './run/sink.ts';
+export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export { currentRun, startRun, withRun } from './run/start-run.ts';
 export { configure, createExporter, type Exporter, flush, shutdown, stats } from './runspan.ts';

@@ -1,9 +1,9 @@
-import type { RowIndex } from './row-index.ts';
+import type { Place, RowIndex } from './row-index.ts';
 import { unflatten } from './unflatten.ts';
 import type { Attributes } from './values.ts';
-import type { Row, Rows } from './vocabulary.ts';
+import type { Rows } from './vocabulary.ts';
 
-const NO_ROWS: readonly Row[] = [];
+const NOWHERE: readonly Place[] = [];
 
 /**
  * The attributes of one span as the tables see them: one look over them finds the rows that they speak to, so that a
@@ -13,8 +13,8 @@ export class AttributeReader {
   readonly attributes: Attributes;
   readonly keys: readonly string[];
   readonly #index: RowIndex;
-  /** By table, the positions of the rows that have something to read. */
-  readonly #present = new Map<Rows, number[]>();
+  /** By table, the rows that have something to read. */
+  readonly #present = new Map<Rows, Place[]>();
   readonly #used = new Set<string>();
   #lists: Map<string, string[]> | undefined;
 
@@ -30,10 +30,9 @@ export class AttributeReader {
   }
 
   /** The rows of a table that have something to read, in their order. */
-  rows(table: Rows): readonly Row[] {
-    const positions = this.#present.get(table);
-    if (positions === undefined) return NO_ROWS;
-    return positions.sort((a, b) => a - b).map((position) => table[position] as Row);
+  rows(table: Rows): readonly Place[] {
+    const places = this.#present.get(table) ?? NOWHERE;
+    return places.length < 2 ? places : places.toSorted((a, b) => a.position - b.position);
   }
 
   /** The value of an attribute, or the list that stands flattened below its name. */
@@ -78,10 +77,10 @@ export class AttributeReader {
   }
 
   #addRows(name: string): void {
-    for (const { table, position } of this.#index.placesOf(name)) {
-      const positions = this.#present.get(table);
-      if (positions === undefined) this.#present.set(table, [position]);
-      else positions.push(position);
+    for (const place of this.#index.placesOf(name)) {
+      const places = this.#present.get(place.table);
+      if (places === undefined) this.#present.set(place.table, [place]);
+      else places.push(place);
     }
   }
 }

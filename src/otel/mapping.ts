@@ -121,7 +121,7 @@ function inputsOf(
   known: KnownInputs | undefined,
 ): MappedInputs | undefined {
   const sources: unknown[] = [];
-  for (const { inputs } of spoken) for (const [attribute] of reader.rows(inputs)) reader.addSources(attribute, sources);
+  for (const { inputs } of spoken) for (const { row } of reader.rows(inputs)) reader.addSources(row[0], sources);
   if (known !== undefined && isSame(known.sources, sources)) {
     for (const key of known.used) reader.use(key);
     return { payload: undefined, sources: known.sources, used: known.used };

@@ -1,7 +1,8 @@
-import type { Rows, Vocabulary } from './vocabulary.ts';
+import type { Row, Rows, Vocabulary } from './vocabulary.ts';
 
 /** Where a row stands. */
 export interface Place {
+  readonly row: Row;
   readonly table: Rows;
   readonly position: number;
 }
@@ -19,8 +20,9 @@ export class RowIndex {
   constructor(vocabularies: readonly Vocabulary[]) {
     for (const { inputs, outputs, usage, parameters, metadata, tags } of vocabularies) {
       for (const table of [inputs, outputs, usage, parameters, metadata, tags]) {
-        for (const [position, [attribute, , , manner]] of table.entries()) {
-          this.#places.set(attribute, [...this.placesOf(attribute), { table, position }]);
+        for (const [position, row] of table.entries()) {
+          const [attribute, , , manner] = row;
+          this.#places.set(attribute, [...this.placesOf(attribute), { row, table, position }]);
           if (manner === 'list') this.#lists.add(attribute);
         }
       }

@@ -61,7 +61,8 @@ export interface Found {
 export function collect(table: Rows, reader: AttributeReader, wholeKey: string, found?: Found): Found | undefined {
   let fields = found?.fields;
   let text = found?.text;
-  for (const [attribute, key, read, manner] of reader.rows(table)) {
+  for (const { row } of reader.rows(table)) {
+    const [attribute, key, read, manner] = row;
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
     if (manner !== 'merged' && isTaken(fields, key)) {

@@ -20,14 +20,20 @@ export interface FlushResult {
   readonly pending: number;
 }
 
-/** Where runs go. The call path knows this interface and never what stands behind it. None of it throws. */
+/**
+ * Where runs go: what `configure`, `createExporter` and `recordRuns` give as `exporter`. The call path knows this
+ * interface and never what stands behind it. None of it throws.
+ */
 export interface RunSink {
+  /** @internal */
   readonly capture: CapturePolicy;
-  /** Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
+  /** @internal Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
   start(run: EncodedRun): boolean;
-  /** Called once when an accepted run has ended; its fields of the end are filled in. */
+  /** @internal Called once when an accepted run has ended; its fields of the end are filled in. */
   end(run: EncodedRun): void;
+  /** Waits until everything recorded before the call is delivered or given up, or the limit is over. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
+  /** Flushes, then takes no more: later runs are counted as dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 

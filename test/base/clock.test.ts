@@ -87,14 +87,15 @@ describe('the clock of the process', () => {
     expect(Math.abs((stamps[0] as number) / 1_000 - Date.now())).toBeLessThan(5_000);
   });
 
-  test('is not stopped by fake timers of the application', () => {
-    const beforeUs = clock.nowUs();
-    vi.useFakeTimers({ now: 0, toFake: ['Date', 'performance'] });
+  test('is neither stopped nor set by fake timers of the application', () => {
+    const [beforeUs, beforeMonotonicUs] = [clock.nowUs(), clock.monotonicUs()];
+    vi.useFakeTimers({ now: Date.UTC(2100, 0), toFake: ['Date', 'performance'] });
     onTestFinished(() => {
       vi.useRealTimers();
     });
-    expect(Date.now()).toBe(0);
+    expect(Date.now()).toBe(4_102_444_800_000);
     expect(clock.nowUs()).toBeGreaterThan(beforeUs);
     expect(clock.nowUs()).toBeLessThan(beforeUs + 60_000_000);
+    expect(clock.monotonicUs()).toBeGreaterThan(beforeMonotonicUs);
   });
 });

@@ -1,0 +1,23 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { read, root } from './repository.ts';
+
+const page = read('ARCHITECTURE.md');
+const folders = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+
+/** The names between backquotes; three transports share one ending. */
+function namesIn(text: string): Set<string> {
+  const names = [...text.matchAll(/`([\w-]+\.ts|[\w-]+-)`/g)].map(([, name = '']) => name);
+  return new Set(names.map((name) => (name.endsWith('-') ? `${name}transport.ts` : name)));
+}
+
+describe('ARCHITECTURE.md', () => {
+  it.each(folders.map(({ name }) => name))('has a word for every file of src/%s, and for no other', (folder) => {
+    const start = page.search(new RegExp(`^\`${folder}/\``, 'm'));
+    const rest = page.slice(start + 1);
+    const end = rest.search(/^(`\w+\/`|##|Beside)/m);
+
+    expect([...namesIn(rest.slice(0, end))].sort()).toEqual(readdirSync(join(root, 'src', folder)).sort());
+  });
+});
