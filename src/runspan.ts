@@ -32,9 +32,18 @@ const offExporter: Exporter = {
   stats: noStats,
 };
 
+/** Those that have not closed. */
 const exporters = new Set<RunExporter>();
-/** The ledgers of exporters that have closed with nothing left open. */
+
+/** The ledgers of all that may still count: a closed exporter counts the runs that reach it as dropped. */
+const ledgers = new Set<Stats>();
+/** The sum of those that are gone. */
 let settled: Stats = noStats();
+const gone = new FinalizationRegistry<Stats>((ledger) => {
+  ledgers.delete(ledger);
+  settled = totalStats([settled, ledger]);
+});
+
 let configured: RunExporter | undefined;
 
 registerSinkFactory(() => {
@@ -77,19 +86,16 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
 
 /** The delivery ledger, summed over all exporters that the process has had. */
 export function stats(): Stats {
-  return totalStats([settled, ...[...exporters].map((exporter) => exporter.stats())]);
+  return totalStats([settled, ...ledgers]);
 }
 
 function build(options: ConfigureOptions | undefined): RunExporter | undefined {
   const settings = resolveSettings(options);
   if (settings === undefined) return undefined;
-  const exporter = exporterFor(settings, () => {
-    // One that closes with runs still open goes on counting their ends.
-    const last = exporter.stats();
-    if (last.open > 0) return;
-    exporters.delete(exporter);
-    settled = totalStats([settled, last]);
-  });
+  const ledger = noStats();
+  const exporter = exporterFor(settings, ledger, () => exporters.delete(exporter));
+  ledgers.add(ledger);
+  gone.register(exporter, ledger);
   exporters.add(exporter);
   return exporter;
 }

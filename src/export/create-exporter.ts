@@ -4,7 +4,7 @@ import { flushAtExit, forgetAtExit } from './exit.ts';
 import { Exporter } from './exporter.ts';
 import { FallbackTransport } from './fallback-transport.ts';
 import { IsolatingTransport } from './isolating-transport.ts';
-import { noStats } from './ledger.ts';
+import type { Stats } from './ledger.ts';
 import { MultipartTransport } from './multipart-transport.ts';
 import { delay, Pace } from './pace.ts';
 import { RetryingTransport } from './retrying-transport.ts';
@@ -15,10 +15,10 @@ import { SimpleTransport } from './simple-transport.ts';
 const monotonicMs = performance.now.bind(performance);
 
 /**
- * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. `closed` is called when it
- * has closed.
+ * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in `stats`;
+ * `closed` is called when it has closed.
  */
-export function exporterFor(settings: Settings, closed: () => void): Exporter {
+export function exporterFor(settings: Settings, stats: Stats, closed: () => void): Exporter {
   const { limits, endpoint } = settings;
   const client = new HttpClient({
     endpoint,
@@ -27,7 +27,6 @@ export function exporterFor(settings: Settings, closed: () => void): Exporter {
     requestTimeoutMs: limits.requestTimeoutMs,
     dispatcher: settings.dispatcher,
   });
-  const stats = noStats();
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
   const pace = new Pace(monotonicMs);
   const multipart = new IsolatingTransport(new MultipartTransport(client, info, stats.requests));

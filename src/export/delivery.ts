@@ -87,6 +87,7 @@ export function heldBytes(run: EncodedRun): number {
   if (run.outputs !== undefined) bytes += Buffer.byteLength(run.outputs);
   if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
   if (run.error !== undefined) bytes += Buffer.byteLength(run.error);
+  if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
   for (const attachment of run.attachments ?? []) bytes += attachment.bytes.byteLength;
   return bytes;
 }

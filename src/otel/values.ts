@@ -49,8 +49,9 @@ export function texts(value: unknown): string[] | undefined {
   return list.length === 0 ? undefined : (list as string[]);
 }
 
+/** Neither a list nor, as SDK 3.x allows them, bytes. */
 export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
 export function isEmpty(fields: Attributes): boolean {

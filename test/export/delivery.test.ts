@@ -35,11 +35,14 @@ describe('releasePosted', () => {
 });
 
 describe('heldBytes', () => {
-  it('counts payloads in bytes of UTF-8, the error, attachments, and the frame', () => {
+  it('counts payloads in bytes of UTF-8, the error, metadata, attachments, and the frame', () => {
     const attachments = [{ name: 'a', bytes: new Uint8Array(50), mimeType: 'image/png' }];
-    const run = ended(makeRun({ inputs: '"€"', outputs: '"ab"', events: '[]', attachments }), { error: 'Error' });
+    const run = ended(
+      makeRun({ inputs: '"€"', outputs: '"ab"', events: '[]', metadata: new Map([['k', '12345']]), attachments }),
+      { error: 'Error' },
+    );
 
     expect(heldBytes(makeRun())).toBe(RECORD_BYTES);
-    expect(heldBytes(run)).toBe(RECORD_BYTES + 5 + 4 + 2 + 5 + 50);
+    expect(heldBytes(run)).toBe(RECORD_BYTES + 5 + 4 + 2 + 5 + 5 + 50);
   });
 });

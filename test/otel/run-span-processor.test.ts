@@ -162,7 +162,8 @@ describe('where runs go', () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'shop' })] });
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
     tracer.startSpan('c', { attributes: { 'runspan.project': 'till' } }).end();
-    expect(recorder.runs.map(({ session_name }) => session_name)).toEqual(['shop', 'shop', 'till']);
+    const projects = ['a', 'b', 'c'].map((name) => runNamed(recorder, name).session_name);
+    expect(projects).toEqual(['shop', 'shop', 'till']);
   });
 });
 

@@ -28,12 +28,12 @@ test('spans of the same id in two traces are two', () => {
   expect(registry.find({ spanContext: () => ({ traceId: 'other', spanId: '0' }) })).toBeUndefined();
 });
 
-test.each([9_999, 10_000])('%j spans are all found by their ids', (count) => {
+test.each([9_999, 10_000])('%j open spans are all found by their ids', (count) => {
   const { registry } = filled(count);
   expect(registry.find(span(0))).toBeDefined();
 });
 
-test('beyond ten thousand the one that was not used for longest is found as the object alone', () => {
+test('beyond ten thousand open spans the one that was not used for longest is found as the object alone', () => {
   const { registry, first, second } = filled(10_000);
   registry.find(span(0));
   registry.add(span(10_000), entry());
@@ -41,4 +41,19 @@ test('beyond ten thousand the one that was not used for longest is found as the 
   expect(registry.find(span(1))).toBeUndefined();
   expect(registry.find(first)).toBeDefined();
   expect(registry.find(second)).toBeDefined();
+});
+
+test.each([
+  [1_000, true],
+  [1_001, false],
+])('of %j ended spans the first is found by its ids: %j', (count, isFound) => {
+  const { registry, first } = filled(2_000);
+  for (let index = 0; index < count; index++) expect(registry.end(span(index))).toBeDefined();
+  expect(registry.find(span(0)) !== undefined).toBe(isFound);
+  expect(registry.find(first)).toBeDefined();
+  expect([...registry.entries()]).toHaveLength(2_000 - count + 1_000);
+});
+
+test('the end of a span that was never added is nothing', () => {
+  expect(filled(2).registry.end(span(2))).toBeUndefined();
 });

@@ -189,12 +189,46 @@ describe('what a run takes of its span', () => {
     expect(runs.at(-1)?.events).toContain('"kwargs":{"index":1}');
   });
 
+  test('a payload that comes as JSON is recorded as it came, with the token counts added', () => {
+    const { sink, runs } = notingSink();
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const attributes = {
+      'openinference.span.kind': 'LLM',
+      'input.value': '{ "id": 12345678901234567890 }',
+      'output.value': '{ "score": 1.0 } ',
+      'llm.token_count.total': 3,
+    };
+    tracer.startSpan('a', { attributes }).end();
+    tracer.startSpan('b', { attributes: { ...attributes, 'output.value': '{}' } }).end();
+    tracer.startSpan('c', { attributes: { ...attributes, 'output.value': '{"usage_metadata":1}' } }).end();
+    expect(runs[0]?.inputs).toBe('{ "id": 12345678901234567890 }');
+    expect(runs.filter(({ endTime }) => endTime !== undefined).map(({ outputs }) => outputs)).toEqual([
+      '{ "score": 1.0 ,"usage_metadata":{"total_tokens":3}}',
+      '{"usage_metadata":{"total_tokens":3}}',
+      '{"usage_metadata":{"total_tokens":3}}',
+    ]);
+  });
+
+  test('structured values, as SDK 3.x allows them, are not changed by what is added to them', () => {
+    const { sink, runs } = notingSink();
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const span = tracer.startSpan('a', {
+      attributes: { 'openinference.span.kind': 'LLM', 'llm.token_count.total': 3 },
+    });
+    const output = { text: 'yes' };
+    (span as unknown as { attributes: Record<string, unknown> }).attributes['output.value'] = output;
+    span.end();
+    expect(output).toEqual({ text: 'yes' });
+    expect(runs.at(-1)?.outputs).toBe('{"text":"yes","usage_metadata":{"total_tokens":3}}');
+  });
+
   test('payloads and metadata are cut at the limits of the exporter', () => {
     const payload = { depth: 64, width: 10_000, nodes: 100_000, bytes: 40 };
     const { sink, runs } = notingSink({ payload });
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
-    tracer.startSpan('a', { attributes: { 'input.value': 'x'.repeat(100), note: 'y'.repeat(100) } }).end();
-    expect(runs.at(-1)?.inputs).toContain('[Truncated: ');
+    const attributes = { 'input.value': `{"q":"${'x'.repeat(100)}"}`, note: 'y'.repeat(100) };
+    tracer.startSpan('a', { attributes }).end();
+    expect(runs.at(-1)?.inputs).toContain('[Truncated: 61 characters]');
     expect(runs.at(-1)?.metadata?.get('note')).toContain('[Truncated: 60 characters]');
   });
 
