@@ -12,7 +12,8 @@ import { tables, writeResults } from './report.mjs';
 import { summarize } from './summary.mjs';
 import { RUNS_PER_TURN } from './workload.mjs';
 
-const WARMUP_TURNS = 2_000;
+/** Until the compiler has been over nearly everything: what it costs once is not the price of a run. */
+const WARMUP_TURNS = 5_000;
 /** What sends nothing is over in a moment; more turns make its figures as steady as the others. */
 const UNSENT_FACTOR = 5;
 

@@ -30,6 +30,9 @@ export interface Delivery {
   stage: Stage;
   /** Bytes of payload that wait or are under way. */
   bytes: number;
+  /** The payloads that were counted last, and their bytes in UTF-8. */
+  readonly inputs: CountedText;
+  readonly outputs: CountedText;
   /** The flushes that wait for its post, and for its patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
@@ -43,11 +46,31 @@ export interface Item {
   /** Whether the record carries the end of the run. */
   readonly isEnded: boolean;
   readonly inputs: string | undefined;
+  /** Bytes in UTF-8, as of the other payloads; 0 where there is none. */
+  readonly inputsBytes: number;
   readonly outputs: string | undefined;
+  readonly outputsBytes: number;
   readonly events: string | undefined;
   readonly attachments: readonly Attachment[];
   /** The service found it too large once: its payloads are replaced by a marker. */
   isStripped: boolean;
+}
+
+/**
+ * Counts the bytes of a payload, which goes over the whole text: once for the queue, the batch and the frames, and again
+ * only when it has become another text.
+ */
+export class CountedText {
+  #text: string | undefined;
+  #bytes = 0;
+
+  bytesOf(text: string | undefined): number {
+    if (text !== this.#text) {
+      this.#text = text;
+      this.#bytes = text === undefined ? 0 : Buffer.byteLength(text);
+    }
+    return this.#bytes;
+  }
 }
 
 const NO_ATTACHMENTS: readonly Attachment[] = [];
@@ -61,7 +84,9 @@ export function takeItem(delivery: Delivery): Item {
     op: delivery.stage === 'patch' ? 'patch' : 'post',
     isEnded,
     inputs: run.inputs,
+    inputsBytes: delivery.inputs.bytesOf(run.inputs),
     outputs: isEnded ? run.outputs : undefined,
+    outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
     events: isEnded ? run.events : undefined,
     attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
     isStripped: false,
@@ -74,6 +99,8 @@ export function takeItem(delivery: Delivery): Item {
 export function releasePosted({ delivery, inputs, attachments }: Item): void {
   const { run } = delivery;
   if (run.inputs === inputs) run.inputs = undefined;
+  // The count would hold on to the text.
+  delivery.inputs.bytesOf(run.inputs);
   run.attachments = run.attachments?.slice(attachments.length);
 }
 
@@ -81,10 +108,8 @@ export function releasePosted({ delivery, inputs, attachments }: Item): void {
 const RECORD_BYTES = 1_024;
 
 /** Bytes of what a run holds now, for the queue's and the batch's bounds. */
-export function heldBytes(run: EncodedRun): number {
-  let bytes = RECORD_BYTES;
-  if (run.inputs !== undefined) bytes += Buffer.byteLength(run.inputs);
-  if (run.outputs !== undefined) bytes += Buffer.byteLength(run.outputs);
+export function heldBytes({ run, inputs, outputs }: Delivery): number {
+  let bytes = RECORD_BYTES + inputs.bytesOf(run.inputs) + outputs.bytesOf(run.outputs);
   if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
   if (run.error !== undefined) bytes += Buffer.byteLength(run.error);
   if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;

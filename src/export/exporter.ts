@@ -5,7 +5,7 @@ import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { Barrier } from './barrier.ts';
-import { type Delivery, heldBytes, type Item, releasePosted, type Stage } from './delivery.ts';
+import { CountedText, type Delivery, heldBytes, type Item, releasePosted, type Stage } from './delivery.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
 import type { DropReason, Place, Stats } from './ledger.ts';
@@ -96,12 +96,14 @@ export class Exporter implements RunSink {
       recordedAtMs: nowMs,
       stage: 'started',
       bytes: 0,
+      inputs: new CountedText(),
+      outputs: new CountedText(),
       postGroup: this.#barrier.enter(),
       patchGroup: undefined,
     };
     this.#stats.open++;
     this.#backlogRuns++;
-    this.#setBytes(delivery, heldBytes(run));
+    this.#setBytes(delivery, heldBytes(delivery));
     this.#queue.addStart(delivery);
     this.#open.add(delivery);
     this.#changed();
@@ -121,7 +123,7 @@ export class Exporter implements RunSink {
     this.#stats.queued++;
     this.#fitEnd(delivery);
     const bytesBefore = delivery.bytes;
-    this.#setBytes(delivery, heldBytes(run));
+    this.#setBytes(delivery, heldBytes(delivery));
     if (delivery.stage === 'started') {
       delivery.stage = 'whole';
       this.#queue.moveToReady(delivery, bytesBefore);
@@ -234,7 +236,7 @@ export class Exporter implements RunSink {
     }
     releasePosted(item);
     if (delivery.stage === 'held') {
-      this.#setBytes(delivery, heldBytes(delivery.run));
+      this.#setBytes(delivery, heldBytes(delivery));
       this.#queuePatch(delivery);
       this.#changed();
     } else {

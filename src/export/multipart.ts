@@ -48,11 +48,18 @@ class Frames {
   addRun(item: Item): void {
     const { run } = item.delivery;
     const name = `${item.op}.${run.id}`;
-    this.#add(name, mainJson(run, item.isEnded));
-    const payloads = item.isStripped ? strippedPayloads(item) : item;
-    if (isFilled(payloads.inputs)) this.#add(`${name}.inputs`, payloads.inputs);
-    if (isFilled(payloads.outputs)) this.#add(`${name}.outputs`, payloads.outputs);
-    if (isFilled(payloads.events)) this.#add(`${name}.events`, payloads.events);
+    const main = mainJson(run, item.isEnded);
+    this.#add(name, main, Buffer.byteLength(main));
+    if (item.isStripped) {
+      const { inputs, outputs } = strippedPayloads(item);
+      if (isFilled(inputs)) this.#add(`${name}.inputs`, inputs, inputs.length);
+      if (isFilled(outputs)) this.#add(`${name}.outputs`, outputs, outputs.length);
+      return;
+    }
+    const { inputs, outputs, events } = item;
+    if (isFilled(inputs)) this.#add(`${name}.inputs`, inputs, item.inputsBytes);
+    if (isFilled(outputs)) this.#add(`${name}.outputs`, outputs, item.outputsBytes);
+    if (isFilled(events)) this.#add(`${name}.events`, events, Buffer.byteLength(events));
   }
 
   toBuffer(footer: string): Buffer {
@@ -69,8 +76,7 @@ class Frames {
     return buffer;
   }
 
-  #add(name: string, json: string): void {
-    const length = Buffer.byteLength(json);
+  #add(name: string, json: string, length: number): void {
     const header = `${this.#prefix}${name}"\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
     this.#push(header, header.length);
     this.#push(json, length);

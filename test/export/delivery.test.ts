@@ -42,7 +42,7 @@ describe('heldBytes', () => {
       { error: 'Error' },
     );
 
-    expect(heldBytes(makeRun())).toBe(RECORD_BYTES);
-    expect(heldBytes(run)).toBe(RECORD_BYTES + 5 + 4 + 2 + 5 + 5 + 50);
+    expect(heldBytes(makeDelivery({ run: makeRun() }))).toBe(RECORD_BYTES);
+    expect(heldBytes(makeDelivery({ run }))).toBe(RECORD_BYTES + 5 + 4 + 2 + 5 + 5 + 50);
   });
 });

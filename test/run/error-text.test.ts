@@ -38,6 +38,7 @@ describe('the text of an error', () => {
   test('without a stack is its first line', () => {
     expect(errorText(Object.assign(new Error('no'), { stack: undefined }))).toBe('Error: no');
     expect(errorText(Object.assign(new Error('no'), { stack: 'Error: no' }))).toBe('Error: no');
+    expect(errorText(Object.assign(new Error('no'), { stack: Object.create(null) }))).toBe('Error: no');
   });
 
   test('goes on with each cause in the same form', () => {
@@ -88,6 +89,7 @@ describe('the text of what is no error', () => {
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
     ['an object', { code: 1 }, '[object Object]'],
+    ['an object with a cause', { cause: 'unread' }, '[object Object]'],
     ['a symbol', Symbol('mark'), 'Symbol(mark)'],
     ['an object without a prototype', Object.create(null), '[unprintable object]'],
   ])('is what it says of itself: %s', (_, thrown, expected) => {

@@ -3,6 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
 import { isRunId, newRunId, spanRunId } from '../../src/run/ids.ts';
 
+/** RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10. */
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
 const hex = (id: string) => id.replaceAll('-', '');
 const timeMs = (id: string) => Number.parseInt(hex(id).slice(0, 12), 16);
 
@@ -10,14 +13,14 @@ describe('the id of a live run', () => {
   test('is a UUIDv7 with the millisecond of its start', () => {
     const startUs = clock.nowUs() + 1_000_000;
     const id = newRunId(startUs);
-    // RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10.
-    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(id).toMatch(UUID_V7);
     expect(timeMs(id)).toBe(Math.floor(startUs / 1_000));
   });
 
   test('is greater than every one before, within a millisecond and beyond', () => {
     const startUs = clock.nowUs() + 2_000_000;
     const ids = Array.from({ length: 5_000 }, (_, index) => newRunId(startUs + Math.floor(index / 1_000) * 1_000));
+    expect(ids.every((id) => UUID_V7.test(id))).toBe(true);
     expect(new Set(ids).size).toBe(5_000);
     expect(ids.toSorted()).toEqual(ids);
   });
@@ -51,7 +54,7 @@ describe('the id of a span', () => {
     fc.assert(
       fc.property(moment, word(32), word(16), (us, traceId, spanId) => {
         const id = spanRunId(us, traceId, spanId);
-        expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+        expect(id).toMatch(UUID_V7);
         expect(timeMs(id)).toBe(Math.floor(us / 1_000));
         expect(hex(id).slice(13, 16) + hex(id).slice(19)).toBe(spanId);
         expect(hex(id).slice(17, 19)).toBe(traceId.slice(30));

@@ -1,7 +1,9 @@
 import { type EncodedRun, wholeJson } from '../../src/run/encoded-run.ts';
 import type { RunRecord } from '../../src/run/record.ts';
+import type { RunOptions } from '../../src/run/run-options.ts';
 import type { PayloadLimits } from '../../src/run/serialize.ts';
 import type { CapturePolicy, RunSink } from '../../src/run/sink.ts';
+import { startRun } from '../../src/run/start-run.ts';
 
 /** The documented limits of a payload. */
 export const LIMITS: PayloadLimits = { depth: 64, width: 10_000, nodes: 100_000, bytes: 10_485_760 };
@@ -33,5 +35,25 @@ export function makeSink(
     end: (run) => void ended.push(run),
     flush: async () => ({ ok: true, pending: 0 }),
     close: async () => ({ ok: true, pending: 0 }),
+  };
+}
+
+/** A run, and what its sink has been told. */
+export function makeRun(options: Partial<RunOptions> = {}, capture: Partial<CapturePolicy> = {}) {
+  const sink = makeSink(capture);
+  const run = startRun({ name: 'work', exporter: sink, ...options });
+  return { run, sink, record: () => sink.records()[0] };
+}
+
+/** An object that counts how often it is read. */
+export function watched() {
+  let reads = 0;
+  return {
+    object: {
+      get secret() {
+        return ++reads;
+      },
+    },
+    reads: () => reads,
   };
 }

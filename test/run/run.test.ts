@@ -1,20 +1,10 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
 import { parseDottedOrder } from '../../src/run/dotted-order.ts';
-import type { Run } from '../../src/run/run.ts';
-import type { RunOptions } from '../../src/run/run-options.ts';
-import { type CapturePolicy, installSink } from '../../src/run/sink.ts';
+import { installSink } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
-import { told } from '../base/told.ts';
-import { makeSink } from './memory-sink.ts';
-
-/** A run, and what its sink has been told. */
-function makeRun(options: Partial<RunOptions> = {}, capture: Partial<CapturePolicy> = {}) {
-  const sink = makeSink(capture);
-  const run = startRun({ name: 'work', exporter: sink, ...options });
-  return { run, sink, record: () => sink.records()[0] };
-}
+import { makeRun, makeSink, watched } from './memory-sink.ts';
 
 const UUID = 'f47ac10b-58cc-4372-a567-0e02b2c3d479';
 
@@ -107,17 +97,11 @@ describe('a run below another', () => {
   test('is refused with its parent, and so is all below it', () => {
     const sink = makeSink({}, ({ name }) => name === 'refused');
     const run = startRun({ name: 'refused', exporter: sink });
-    const child = run.child({
-      name: 'child',
-      inputs: {
-        get read() {
-          throw new Error('was read');
-        },
-      },
-    });
+    const secret = watched();
+    const child = run.child({ name: 'child', inputs: secret.object });
     const grandchild = child.child({ name: 'grandchild' });
     for (const each of [run, child, grandchild]) each.end({ a: 1 });
-    expect([sink.started, sink.ended]).toEqual([[], []]);
+    expect([sink.started, sink.ended, secret.reads()]).toEqual([[], [], 0]);
     expect(startRun({ name: 'next', exporter: sink }).context.refused).toBe(false);
     expect(sink.started).toHaveLength(1);
   });
@@ -222,195 +206,26 @@ describe('a run that ends', () => {
     expect(sink.started[0]?.attachments).toBeUndefined();
   });
 
-  test('keeps the length of its life while the wall clock is set', () => {
-    const { run, record } = makeRun();
-    run.end();
-    const [start, end] = [record()?.start_time ?? '', record()?.end_time ?? ''].map(parseIsoTimestamp);
-    expect((end as number) - (start as number)).toBeLessThan(5_000_000);
-  });
-});
-
-describe('Run.set', () => {
-  test('changes the name and adds tags and metadata', () => {
-    const { run, record } = makeRun({ tags: ['a'], metadata: { one: 1, two: 2 } });
-    run.set({ name: 'renamed', tags: ['b', 'a'], metadata: { two: 'new', three: [3], none: undefined } });
-    run.set({ tags: ['c'] });
-    expect(run.name).toBe('renamed');
-    expect(record()).toMatchObject({ name: 'renamed', tags: ['a', 'b', 'a', 'c'] });
-    expect(record()?.extra?.metadata).toEqual({ one: 1, two: 'new', three: [3] });
-  });
-
-  test('replaces inputs and outputs, and copies them at once', () => {
-    const { run, record } = makeRun({ inputs: { old: true } });
-    const outputs = { list: [1] };
-    run.set({ inputs: { a: 1 }, outputs });
-    outputs.list.push(2);
-    expect(record()).toMatchObject({ inputs: { a: 1 }, outputs: { list: [1] } });
-    expect(record()?.inputs).not.toHaveProperty('old');
-    run.set({ outputs: undefined });
-    expect(record()?.outputs).toEqual({ list: [1] });
-  });
-
-  test('keeps usage in the metadata', () => {
-    const { run, record } = makeRun();
-    run.set({ usage: { input_tokens: 3, output_tokens: 4 } });
-    expect(record()?.extra?.metadata).toEqual({ usage_metadata: { input_tokens: 3, output_tokens: 4 } });
-  });
-
-  test('takes what holds when something beside it does not', () => {
-    const lines = told();
-    const { run, record } = makeRun();
-    run.set({
-      name: 'renamed',
-      tags: 5 as never,
-      metadata: {
-        get bad() {
-          throw new Error('no');
-        },
-        good: 1,
-      },
-      outputs: { a: 1 },
+  test('has the length that it took, though the wall clock was set meanwhile', async () => {
+    let setMs = 0;
+    const now = Date.now;
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + setMs);
+    onTestFinished(() => {
+      vi.restoreAllMocks();
     });
-    expect(record()).toMatchObject({ name: 'renamed', outputs: { a: 1 } });
-    expect(record()?.extra?.metadata).toMatchObject({ good: 1 });
-    expect(record()).not.toHaveProperty('tags');
-    expect(lines.length).toBeGreaterThan(0);
-  });
-});
-
-describe('Run.event', () => {
-  test('records a name, a moment within the run, and a copy of its data', () => {
-    const { run, record } = makeRun();
-    const data = { list: [1n] };
-    run.event('token', data);
-    run.event('done');
-    data.list.push(2n);
+    vi.resetModules();
+    const fresh = await import('../../src/run/start-run.ts');
+    const sink = makeSink();
+    const run = fresh.startRun({ name: 'outer', exporter: sink });
+    setMs = 3_600_000;
+    run.child({ name: 'an hour later' });
     run.end();
-    const [token, done] = record()?.events ?? [];
-    expect(token).toEqual({ name: 'token', time: expect.any(String), kwargs: { list: ['1n'] } });
-    expect(done).toEqual({ name: 'done', time: expect.any(String) });
-    const times = [record()?.start_time, token?.time, done?.time].map(
-      (time) => parseIsoTimestamp(time ?? '') as number,
+    const [outer, later] = sink.records();
+    const us = [outer?.start_time, outer?.end_time, later?.start_time].map(
+      (time) => parseIsoTimestamp(time ?? '') ?? 0,
     );
-    expect(times.toSorted((a, b) => a - b)).toEqual(times);
-    expect(new Set(times).size).toBe(3);
+    const [start = 0, end = 0, hourLater = 0] = us;
+    expect(end - start).toBeLessThan(60_000_000);
+    expect(hourLater - start).toBeGreaterThan(3_500_000_000);
   });
-
-  test.each([
-    [9_999, 9_999, undefined],
-    [10_000, 10_000, undefined],
-    [10_001, 10_000, { dropped_events: 1 }],
-    [10_002, 10_000, { dropped_events: 2 }],
-  ])('given %i times keeps %i', (count, kept, metadata) => {
-    const { run, record } = makeRun();
-    for (let index = 0; index < count; index++) run.event('token');
-    run.end();
-    expect(record()?.events).toHaveLength(kept);
-    expect(record()?.extra?.metadata).toEqual(metadata);
-  });
-});
-
-describe('Run.attach', () => {
-  test('keeps a copy of the bytes', () => {
-    const { run, sink } = makeRun();
-    const bytes = new Uint8Array([0, 1, 2, 3]).subarray(1);
-    run.attach('photo', bytes, 'image/png');
-    run.attach('voice "1"', Buffer.from('hi'), 'audio/wav; rate="8000"');
-    bytes.fill(9);
-    expect(sink.started[0]?.attachments).toEqual([
-      { name: 'photo', bytes: new Uint8Array([1, 2, 3]), mimeType: 'image/png' },
-      { name: 'voice "1"', bytes: Buffer.from('hi'), mimeType: 'audio/wav; rate="8000"' },
-    ]);
-  });
-
-  test.each<[string, unknown[]]>([
-    ['a name with a dot', ['a.png', new Uint8Array(1), 'image/png']],
-    ['no name', ['', new Uint8Array(1), 'image/png']],
-    ['a name that is no text', [1, new Uint8Array(1), 'image/png']],
-    ['bytes that are an array', ['a', [1], 'image/png']],
-    ['bytes that are an ArrayBuffer', ['a', new ArrayBuffer(1), 'image/png']],
-    ['no type', ['a', new Uint8Array(1)]],
-    ['a type without a slash', ['a', new Uint8Array(1), 'png']],
-    ['a type that would end its header line', ['a', new Uint8Array(1), 'image/png\r\nx-evil: 1']],
-    ['a type with parameters that would', ['a', new Uint8Array(1), 'image/png; a=\r\nx-evil: 1']],
-    ['a type beyond ASCII', ['a', new Uint8Array(1), 'image/png; a=ü']],
-  ])('leaves out %s, and says so once', (_, given) => {
-    const lines = told();
-    const { run, sink } = makeRun();
-    run.attach(...(given as Parameters<Run['attach']>));
-    run.attach(...(given as Parameters<Run['attach']>));
-    expect(sink.started[0]?.attachments).toBeUndefined();
-    expect(lines).toEqual([expect.stringMatching(/^warn: Run\.attach\(.*left out\.$/)]);
-  });
-
-  test('takes a name once per run, and says so', () => {
-    const lines = told();
-    const { run, sink } = makeRun();
-    run.attach('photo', new Uint8Array([1]), 'image/png');
-    run.attach('photo', new Uint8Array([2]), 'image/png');
-    expect(sink.started[0]?.attachments).toEqual([
-      { name: 'photo', bytes: new Uint8Array([1]), mimeType: 'image/png' },
-    ]);
-    expect(lines).toEqual([expect.stringContaining('Run.attach')]);
-  });
-});
-
-describe('what is hidden', () => {
-  test('of the inputs is neither read nor recorded', () => {
-    const inputs = {
-      get secret(): never {
-        throw new Error('was read');
-      },
-    };
-    const { run, sink } = makeRun({ inputs }, { hideInputs: true });
-    run.set({ inputs });
-    run.end({ shown: 1 });
-    expect(sink.ended[0]).toMatchObject({ inputs: undefined, outputs: '{"shown":1}' });
-  });
-
-  test('of the outputs is neither read nor recorded', () => {
-    const outputs = {
-      get secret(): never {
-        throw new Error('was read');
-      },
-    };
-    const { run, sink } = makeRun({ inputs: { shown: 1 } }, { hideOutputs: true });
-    run.set({ outputs });
-    expect(run.encode(outputs)).toBe('null');
-    run.end(outputs);
-    expect(sink.ended[0]).toMatchObject({ inputs: '{"shown":1}', outputs: undefined });
-  });
-
-  test('of the outputs is not recorded when it comes as JSON text', () => {
-    const hidden = makeRun({}, { hideOutputs: true });
-    const shown = makeRun();
-    for (const { run } of [hidden, shown]) run.endEncoded('{"a":1}');
-    expect([hidden.sink.ended[0]?.outputs, shown.sink.ended[0]?.outputs]).toEqual([undefined, '{"a":1}']);
-  });
-});
-
-test('payloads are cut at the limits of the sink', () => {
-  const { run, record } = makeRun({ inputs: { a: [1, 2] } }, { payload: { depth: 9, width: 1, nodes: 99, bytes: 99 } });
-  run.end([1, 2, 3]);
-  expect(record()).toMatchObject({
-    inputs: { a: [1, '[Truncated: 1 more items]'] },
-    outputs: { outputs: [1, '[Truncated: 2 more items]'] },
-  });
-});
-
-test('a run without a sink records nothing and does all that a run does', () => {
-  const run = startRun({
-    name: 'off',
-    inputs: {
-      get read() {
-        throw new Error('was read');
-      },
-    },
-  });
-  run.set({ metadata: { a: 1 } });
-  run.event('token');
-  run.attach('a', new Uint8Array(1), 'image/png');
-  run.end({ a: 1 });
-  expect(run.isOpen).toBe(false);
-  expect(run).toMatchObject({ name: 'off', traceId: run.id, runType: 'chain' });
 });

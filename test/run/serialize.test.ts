@@ -27,6 +27,10 @@ describe('plain JSON', () => {
     expect(serialize({ a: undefined, b: [undefined, sparse] }, LIMITS)).toBe('{"b":[null,[null,null,1]]}');
   });
 
+  test('but for a number that JSON does not have', () => {
+    expect(serialize([1, Number.NaN, { a: -1 / 0 }], LIMITS)).toBe('[1,"NaN",{"a":"-Infinity"}]');
+  });
+
   test('of nothing is null', () => {
     expect(serialize(undefined, LIMITS)).toBe('null');
   });

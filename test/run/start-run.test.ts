@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { SpanHandle, setSpanSource } from '../../src/run/context.ts';
+import { enteredContext, SpanHandle, setSpanSource } from '../../src/run/context.ts';
 import type { Run } from '../../src/run/run.ts';
 import { installSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
@@ -46,6 +46,17 @@ describe('startRun', () => {
     setSpanSource({ activeSpan: () => above, contextOf: () => above });
     onTestFinished(() => setSpanSource(undefined));
     expect(startRun({ name: 'below' }).parentRunId).toBe(above.id);
+  });
+
+  test('is entered as it is where the span is still the active one, and as a copy elsewhere', () => {
+    installedSink();
+    const spans = { active: {} };
+    setSpanSource({ activeSpan: () => spans.active, contextOf: () => undefined });
+    onTestFinished(() => setSpanSource(undefined));
+    const run = startRun({ name: 'a' });
+    expect(withRun(run, () => enteredContext())).toBe(run.context);
+    spans.active = {};
+    expect(withRun(run, () => enteredContext())).toEqual({ ...run.context, span: spans.active });
   });
 
   test('goes where the run of the active span goes', () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { compactTimestamp, isoTimestamp, parseIsoTimestamp } from '../../src/run/timestamp.ts';
 
 /** 2026-11-20T07:22:40Z */
@@ -87,6 +87,16 @@ describe('a timestamp is read', () => {
     '2026-11-20T07:22:40Z\n',
   ])('and %j is none', (text) => {
     expect(parseIsoTimestamp(text)).toBeUndefined();
+  });
+
+  test('as UTC when it names no zone, wherever the process runs', () => {
+    vi.stubEnv('TZ', 'America/New_York');
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    expect(new Date(SECOND_US / 1_000).getHours()).toBe(2);
+    expect(parseIsoTimestamp('2026-11-20T07:22:40')).toBe(SECOND_US);
+    expect(isoTimestamp(SECOND_US + 3_600_000_000)).toBe('2026-11-20T08:22:40.000000Z');
   });
 
   test('as the moment that was written, and both forms have the same digits', () => {

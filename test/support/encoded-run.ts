@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Delivery, Item } from '../../src/export/delivery.ts';
-import { takeItem } from '../../src/export/delivery.ts';
+import { CountedText, takeItem } from '../../src/export/delivery.ts';
 import { dottedOrder } from '../../src/run/dotted-order.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import { isoTimestamp } from '../../src/run/timestamp.ts';
@@ -48,6 +48,8 @@ export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
     recordedAtMs: 0,
     stage: 'whole',
     bytes: 1_024,
+    inputs: new CountedText(),
+    outputs: new CountedText(),
     postGroup: undefined,
     patchGroup: undefined,
     ...fields,

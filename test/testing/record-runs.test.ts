@@ -69,10 +69,13 @@ describe('recordRuns', () => {
   });
 
   test('takes no run of a trace that was refused', () => {
-    const { exporter, runs } = recorder();
+    const recorded = recorder();
     const refused = startRun({ name: 'refused', exporter: makeSink({}, () => true) });
-    refused.child({ name: 'below', exporter }).end();
-    expect(runs).toEqual([]);
+    const child = refused.child({ name: 'below', exporter: recorded.exporter });
+    expect(recorded.runs).toEqual([]);
+    expect(child.isOpen).toBe(false);
+    child.child({ name: 'further below' });
+    expect(recorded.runs).toEqual([]);
   });
 });
 

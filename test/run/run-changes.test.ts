@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest';
+import type { Run } from '../../src/run/run.ts';
+import { startRun } from '../../src/run/start-run.ts';
+import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
+import { told } from '../base/told.ts';
+import { makeRun, watched } from './memory-sink.ts';
+
+describe('Run.set', () => {
+  test('changes the name and adds tags and metadata', () => {
+    const { run, record } = makeRun({ tags: ['a'], metadata: { one: 1, two: 2 } });
+    run.set({ name: 'renamed', tags: ['b', 'a'], metadata: { two: 'new', three: [3], none: undefined } });
+    run.set({ tags: ['c'] });
+    expect(run.name).toBe('renamed');
+    expect(record()).toMatchObject({ name: 'renamed', tags: ['a', 'b', 'a', 'c'] });
+    expect(record()?.extra?.metadata).toEqual({ one: 1, two: 'new', three: [3] });
+  });
+
+  test('replaces inputs and outputs, and copies them at once', () => {
+    const { run, record } = makeRun({ inputs: { old: true } });
+    const outputs = { list: [1] };
+    run.set({ inputs: { a: 1 }, outputs });
+    outputs.list.push(2);
+    expect(record()).toMatchObject({ inputs: { a: 1 }, outputs: { list: [1] } });
+    expect(record()?.inputs).not.toHaveProperty('old');
+    run.set({ outputs: undefined });
+    expect(record()?.outputs).toEqual({ list: [1] });
+  });
+
+  test('keeps usage in the metadata', () => {
+    const { run, record } = makeRun();
+    run.set({ usage: { input_tokens: 3, output_tokens: 4 } });
+    expect(record()?.extra?.metadata).toEqual({ usage_metadata: { input_tokens: 3, output_tokens: 4 } });
+  });
+
+  test('takes what holds when something beside it does not', () => {
+    const lines = told();
+    const { run, record } = makeRun();
+    run.set({
+      name: 'renamed',
+      tags: 5 as never,
+      metadata: {
+        get bad() {
+          throw new Error('no');
+        },
+        good: 1,
+      },
+      outputs: { a: 1 },
+    });
+    expect(record()).toMatchObject({ name: 'renamed', outputs: { a: 1 } });
+    expect(record()?.extra?.metadata).toMatchObject({ good: 1 });
+    expect(record()).not.toHaveProperty('tags');
+    expect(lines.length).toBeGreaterThan(0);
+  });
+});
+
+describe('Run.event', () => {
+  test('records a name, a moment within the run, and a copy of its data', () => {
+    const { run, record } = makeRun();
+    const data = { list: [1n] };
+    run.event('token', data);
+    run.event('done');
+    data.list.push(2n);
+    run.end();
+    const [token, done] = record()?.events ?? [];
+    expect(token).toEqual({ name: 'token', time: expect.any(String), kwargs: { list: ['1n'] } });
+    expect(done).toEqual({ name: 'done', time: expect.any(String) });
+    const times = [record()?.start_time, token?.time, done?.time].map(
+      (time) => parseIsoTimestamp(time ?? '') as number,
+    );
+    expect(times.toSorted((a, b) => a - b)).toEqual(times);
+    expect(new Set(times).size).toBe(3);
+  });
+
+  test.each([
+    [9_999, 9_999, undefined],
+    [10_000, 10_000, undefined],
+    [10_001, 10_000, { dropped_events: 1 }],
+    [10_002, 10_000, { dropped_events: 2 }],
+  ])('given %i times keeps %i', (count, kept, metadata) => {
+    const { run, record } = makeRun();
+    for (let index = 0; index < count; index++) run.event('token');
+    run.end();
+    expect(record()?.events).toHaveLength(kept);
+    expect(record()?.extra?.metadata).toEqual(metadata);
+  });
+});
+
+describe('Run.attach', () => {
+  test('keeps a copy of the bytes', () => {
+    const { run, sink } = makeRun();
+    const bytes = new Uint8Array([0, 1, 2, 3]).subarray(1);
+    run.attach('photo', bytes, 'image/png');
+    run.attach('voice "1"', Buffer.from('hi'), 'audio/wav; rate="8000"');
+    bytes.fill(9);
+    expect(sink.started[0]?.attachments).toEqual([
+      { name: 'photo', bytes: new Uint8Array([1, 2, 3]), mimeType: 'image/png' },
+      { name: 'voice "1"', bytes: Buffer.from('hi'), mimeType: 'audio/wav; rate="8000"' },
+    ]);
+  });
+
+  test.each<[string, unknown[]]>([
+    ['a name with a dot', ['a.png', new Uint8Array(1), 'image/png']],
+    ['no name', ['', new Uint8Array(1), 'image/png']],
+    ['a name that is no text', [1, new Uint8Array(1), 'image/png']],
+    ['bytes that are an array', ['a', [1], 'image/png']],
+    ['bytes that are an ArrayBuffer', ['a', new ArrayBuffer(1), 'image/png']],
+    ['no type', ['a', new Uint8Array(1)]],
+    ['a type without a slash', ['a', new Uint8Array(1), 'png']],
+    ['a type that would end its header line', ['a', new Uint8Array(1), 'image/png\r\nx-evil: 1']],
+    ['a type with parameters that would', ['a', new Uint8Array(1), 'image/png; a=\r\nx-evil: 1']],
+    ['a type beyond ASCII', ['a', new Uint8Array(1), 'image/png; a=ü']],
+  ])('leaves out %s, and says so once', (_, given) => {
+    const lines = told();
+    const { run, sink } = makeRun();
+    run.attach(...(given as Parameters<Run['attach']>));
+    run.attach(...(given as Parameters<Run['attach']>));
+    expect(sink.started[0]?.attachments).toBeUndefined();
+    expect(lines).toEqual([expect.stringMatching(/^warn: Run\.attach\(.*left out\.$/)]);
+  });
+
+  test('takes a name once per run, and says so', () => {
+    const lines = told();
+    const { run, sink } = makeRun();
+    run.attach('photo', new Uint8Array([1]), 'image/png');
+    run.attach('photo', new Uint8Array([2]), 'image/png');
+    expect(sink.started[0]?.attachments).toEqual([
+      { name: 'photo', bytes: new Uint8Array([1]), mimeType: 'image/png' },
+    ]);
+    expect(lines).toEqual([expect.stringContaining('Run.attach')]);
+  });
+});
+
+describe('what is hidden', () => {
+  test('of the inputs is neither read nor recorded', () => {
+    const { object: inputs, reads } = watched();
+    const { run, sink } = makeRun({ inputs }, { hideInputs: true });
+    run.set({ inputs });
+    run.end({ shown: 1 });
+    expect(reads()).toBe(0);
+    expect(sink.ended[0]).toMatchObject({ inputs: undefined, outputs: '{"shown":1}' });
+  });
+
+  test('of the outputs is neither read nor recorded', () => {
+    const { object: outputs, reads } = watched();
+    const { run, sink } = makeRun({ inputs: { shown: 1 } }, { hideOutputs: true });
+    run.set({ outputs });
+    expect(run.encode(outputs)).toBe('null');
+    run.end(outputs);
+    expect(reads()).toBe(0);
+    expect(sink.ended[0]).toMatchObject({ inputs: '{"shown":1}', outputs: undefined });
+  });
+
+  test('of the outputs is not recorded when it comes as JSON text', () => {
+    const hidden = makeRun({}, { hideOutputs: true });
+    const shown = makeRun();
+    for (const { run } of [hidden, shown]) run.endEncoded('{"a":1}');
+    expect([hidden.sink.ended[0]?.outputs, shown.sink.ended[0]?.outputs]).toEqual([undefined, '{"a":1}']);
+  });
+});
+
+test('payloads are cut at the limits of the sink', () => {
+  const { run, record } = makeRun({ inputs: { a: [1, 2] } }, { payload: { depth: 9, width: 1, nodes: 99, bytes: 99 } });
+  run.end([1, 2, 3]);
+  expect(record()).toMatchObject({
+    inputs: { a: [1, '[Truncated: 1 more items]'] },
+    outputs: { outputs: [1, '[Truncated: 2 more items]'] },
+  });
+});
+
+test('a run without a sink records nothing and does all that a run does', () => {
+  const { object, reads } = watched();
+  const run = startRun({ name: 'off', inputs: object, metadata: object });
+  run.set({ metadata: object, outputs: object });
+  run.event('token', object);
+  run.attach('a', new Uint8Array(1), 'image/png');
+  run.end(object);
+  expect(reads()).toBe(0);
+  expect(run.isOpen).toBe(false);
+  expect(run).toMatchObject({ name: 'off', traceId: run.id, runType: 'chain' });
+});
