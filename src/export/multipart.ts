@@ -35,11 +35,16 @@ export async function multipartBody(items: readonly Item[], boundary: string): P
   return chunks;
 }
 
+/** Texts of up to this size are joined before they are written: a call costs more than copying them once more. */
+const JOINED_BYTES_MAX = 1_024;
+
 class Frames {
   readonly #prefix: string;
   readonly #texts: string[] = [];
   readonly #lengths: number[] = [];
   #bytes = 0;
+  #joined = '';
+  #joinedBytes = 0;
 
   constructor(boundary: string) {
     this.#prefix = `--${boundary}\r\nContent-Disposition: form-data; name="`;
@@ -64,6 +69,7 @@ class Frames {
 
   toBuffer(footer: string): Buffer {
     this.#push(footer, footer.length);
+    this.#pushJoined();
     const buffer = Buffer.allocUnsafeSlow(this.#bytes);
     let at = 0;
     for (let index = 0; index < this.#texts.length; index++) {
@@ -84,9 +90,22 @@ class Frames {
   }
 
   #push(text: string, length: number): void {
+    this.#bytes += length;
+    if (length <= JOINED_BYTES_MAX) {
+      this.#joined += text;
+      this.#joinedBytes += length;
+      return;
+    }
+    this.#pushJoined();
     this.#texts.push(text);
     this.#lengths.push(length);
-    this.#bytes += length;
+  }
+
+  #pushJoined(): void {
+    this.#texts.push(this.#joined);
+    this.#lengths.push(this.#joinedBytes);
+    this.#joined = '';
+    this.#joinedBytes = 0;
   }
 }
 
