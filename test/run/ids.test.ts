@@ -26,6 +26,13 @@ describe('the id of a live run', () => {
   });
 });
 
+test('the ids of live runs end in random bits that are used once', () => {
+  const startUs = clock.nowUs() + 3_000_000;
+  const tails = Array.from({ length: 10_000 }, () => newRunId(startUs).slice(-8));
+  // One pair of ten thousand alike among 2 ** 32 is no wonder, ten are.
+  expect(new Set(tails).size).toBeGreaterThan(9_990);
+});
+
 describe('the id of a span', () => {
   // The ids of the example in W3C Trace Context, 3.2.
   const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
