@@ -38,7 +38,9 @@ export class DropNotice {
 
   add(reason: DropReason, { id, traceId, name }: EncodedRun): void {
     this.#untold.set(reason, (this.#untold.get(reason) ?? 0) + 1);
-    guard('onDrop', () => this.#onDrop?.(reason, { id, traceId, name }));
+    const answer: unknown = guard('onDrop', () => this.#onDrop?.(reason, { id, traceId, name }));
+    // The rejection of an asynchronous callback would otherwise end the process.
+    if (answer instanceof Promise) answer.catch(() => {});
     if (this.#monotonicMs() - this.#toldAtMs >= TELL_EVERY_MS) this.tell();
   }
 

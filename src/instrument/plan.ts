@@ -1,7 +1,7 @@
 import { messageOf } from '../base/text.ts';
-import { payloadOf, type Run } from '../run/run.ts';
+import { payloadJson } from '../run/payload.ts';
+import type { Run } from '../run/run.ts';
 import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
-import { serialize } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** Any function at all: a parameter type of `never` is met by every parameter list. */
@@ -63,10 +63,11 @@ export function planOf(place: string, options: unknown, ownName: string): Plan {
 /** JSON text of the inputs of one call, as they are now; undefined when they are hidden. */
 export function inputsJson(plan: Plan, args: unknown[], sink: RunSink): string | undefined {
   if (sink.capture.hideInputs) return undefined;
-  return serialize(
-    plan.inputs === undefined ? defaultInputs(args) : chosenInputs(plan, plan.inputs, args),
-    sink.capture.payload,
-  );
+  // The callback gets a list of its own: what it does to it must not reach the function.
+  if (plan.inputs !== undefined) {
+    return payloadJson('input', chosen('inputs', plan, plan.inputs, [...args]), sink.capture.payload);
+  }
+  return payloadJson('input', args.length > 1 ? { args } : args[0], sink.capture.payload);
 }
 
 /** Ends a run with the value that its function came to. */
@@ -90,14 +91,4 @@ export function chosen<Value>(
   } catch (thrown) {
     return { error: `\`${option}\` of "${plan.name}" threw: ${messageOf(thrown)}` };
   }
-}
-
-// The callback gets a list of its own: what it does to it must not reach the function.
-function chosenInputs(plan: Plan, callback: (args: unknown[]) => unknown, args: readonly unknown[]): unknown {
-  return payloadOf('input', chosen('inputs', plan, callback, [...args]));
-}
-
-function defaultInputs(args: unknown[]): unknown {
-  if (args.length > 1) return { args };
-  return payloadOf('input', args[0]);
 }

@@ -8,10 +8,11 @@ import { dottedOrder } from './dotted-order.ts';
 import type { EncodedRun } from './encoded-run.ts';
 import { errorText } from './error-text.ts';
 import { newRunId } from './ids.ts';
+import { payloadJson } from './payload.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
 import { runtimeJson } from './runtime.ts';
-import { type PayloadLimits, serialize } from './serialize.ts';
+import { serialize } from './serialize.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { isoTimestamp } from './timestamp.ts';
 
@@ -136,7 +137,7 @@ export class Run {
       this.#droppedEvents++;
       return;
     }
-    const time = isoTimestamp(clock.nowUs());
+    const time = isoTimestamp(this.#nowUs());
     const kwargs = data === undefined ? '' : `,"kwargs":${this.#serialize(data)}`;
     this.#events.push(`{"name":${JSON.stringify(safeText(name))},"time":"${time}"${kwargs}}`);
   }
@@ -222,9 +223,13 @@ export class Run {
     const record = this.#record;
     if (this.#events !== undefined) record.events = `[${this.#events.join(',')}]`;
     if (this.#droppedEvents > 0) this.#addMetadata({ dropped_events: this.#droppedEvents });
-    const durationUs = Math.max(0, Math.floor(clock.monotonicUs() - this.#startMonotonicUs));
-    record.endTime = isoTimestamp(this.#startUs + durationUs);
+    record.endTime = isoTimestamp(this.#nowUs());
     this.sink?.end(record);
+  }
+
+  /** Start and what has passed since: a wall clock that is set meanwhile changes no duration. */
+  #nowUs(): number {
+    return this.#startUs + Math.max(0, Math.floor(clock.monotonicUs() - this.#startMonotonicUs));
   }
 
   #setOutputs(outputs: unknown): void {
@@ -265,32 +270,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return handle instanceof Run || handle instanceof SpanHandle ? handle.sink : currentSink();
 }
 
-/** A payload has to be an object: a plain one stands for itself, `undefined` for none, anything else gets a key. */
-export function payloadOf(key: string, value: unknown): Readonly<Record<string, unknown>> {
-  if (value === undefined) return {};
-  return isPlainObject(value) ? value : { [key]: value };
-}
-
-/**
- * JSON text of a payload. It is an object also where `toJSON`, or a proxy that cannot be read, makes something else of a
- * plain one.
- */
-export function payloadJson(key: string, value: unknown, limits: PayloadLimits): string {
-  const json = serialize(payloadOf(key, value), limits);
-  return json.startsWith('{') ? json : `{"${key}":${json}}`;
-}
-
 function withTags(tags: string[] | undefined, added: readonly string[] | undefined): string[] | undefined {
   if (added === undefined) return tags;
   return guard('tags', () => [...(tags ?? []), ...added].map(String)) ?? tags;
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  try {
-    if (typeof value !== 'object' || value === null) return false;
-    const prototype: unknown = Object.getPrototypeOf(value);
-    return prototype === Object.prototype || prototype === null;
-  } catch {
-    return false;
-  }
 }

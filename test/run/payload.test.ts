@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { payloadJson } from '../../src/run/payload.ts';
+
+const limits = { depth: 64, width: 100, nodes: 1_000, bytes: 10_000 };
+
+describe('payloadJson', () => {
+  it.each([
+    ['a plain object', { a: 1 }, '{"a":1}'],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 1 }), '{"a":1}'],
+    ['undefined', undefined, '{}'],
+    ['null', null, '{"outputs":null}'],
+    ['text', 'x', '{"outputs":"x"}'],
+    ['a list', [1, 2], '{"outputs":[1,2]}'],
+    ['a date', new Date(0), '{"outputs":"1970-01-01T00:00:00.000Z"}'],
+    [
+      'an instance of a class',
+      new (class Point {
+        x = 1;
+      })(),
+      '{"outputs":{"x":1}}',
+    ],
+    ['a plain object whose toJSON gives text', { toJSON: () => 'x' }, '{"outputs":"x"}'],
+  ])('makes of %s an object', (_, value, expected) => {
+    expect(payloadJson('outputs', value, limits)).toBe(expected);
+  });
+
+  it('makes an object of a proxy that cannot be read', () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+
+    expect(Object.keys(JSON.parse(payloadJson('input', proxy, limits)))).toEqual(['input']);
+  });
+});
