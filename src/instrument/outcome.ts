@@ -35,22 +35,15 @@ function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): Promise
       throw error;
     },
   );
-  if (!hasOwnNames(promise)) return derived;
+  // Once an AsyncLocalStorage has been entered, Node keeps symbols of its own on every promise, and listing those takes
+  // longer than all else that is done here; names are what applications put there.
+  if (Object.getOwnPropertyNames(promise).length === 0) return derived;
   for (const key of Reflect.ownKeys(promise)) {
     // Under async_hooks every promise has ids and a context of its own, which have to stay with it.
     if (Object.hasOwn(derived, key)) continue;
     Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
   return derived;
-}
-
-/**
- * Whether the application may have put something on its promise. Symbols alone do not count: once an AsyncLocalStorage has
- * been entered, Node keeps its own on every promise, and listing them takes longer than all else that is done here.
- */
-function hasOwnNames(promise: Promise<unknown>): boolean {
-  for (const _ in promise) return true;
-  return false;
 }
 
 type Then = (...callbacks: unknown[]) => unknown;

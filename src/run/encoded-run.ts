@@ -47,10 +47,11 @@ export function mainJson(run: EncodedRun, ended: boolean): string {
   return `${json}${extraJson(run)}}`;
 }
 
-/** The JSON text of a whole run, payloads included. */
+/** The JSON text of a whole run, payloads included; one that succeeded without outputs has empty ones. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
-  if (run.outputs !== undefined) json += `,"outputs":${run.outputs}`;
+  const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
+  if (outputs !== undefined) json += `,"outputs":${outputs}`;
   if (run.events !== undefined) json += `,"events":${run.events}`;
   return `${json}}`;
 }

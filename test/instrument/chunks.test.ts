@@ -146,14 +146,16 @@ describe('aggregate', () => {
 
   test('is not asked when the generator fails', () => {
     const recorder = record();
+    let asked = 0;
     const fails = traceable(
       function* () {
         yield 1;
         throw new Error('stuck');
       },
-      { aggregate: () => expect.fail('asked') },
+      { aggregate: () => ++asked },
     );
     expect(() => [...fails()]).toThrow('stuck');
+    expect(asked).toBe(0);
     expect(recorder.runs[0]?.error).toMatch(/^Error: stuck\n/);
   });
 });

@@ -13,7 +13,6 @@ const namesOf = (runs: readonly RunRecord[]) => runs.map((run) => run.name);
 
 describe('@traced of the standard dialect', () => {
   const key = Symbol('by symbol');
-  const nameless = Symbol();
 
   class Base {
     prefix = '> ';
@@ -84,11 +83,6 @@ describe('@traced of the standard dialect', () => {
       return this.prefix;
     }
 
-    @traced
-    [nameless](): string {
-      return this.prefix;
-    }
-
     hidden(): unknown[] {
       this.#depth += 1;
       return [this.#whisper('now'), Service.#shared(), this.#depth];
@@ -156,10 +150,22 @@ describe('@traced of the standard dialect', () => {
 
   test('names a member after its symbol', () => {
     const recorder = record();
+    expect(new Service()[key]()).toBe('> ');
+    expect(namesOf(recorder.runs)).toEqual(['by symbol']);
+  });
+
+  test('calls a member without a name anonymous', () => {
+    const recorder = record();
     const lines = heard();
+    const [none, empty] = [Symbol(), Symbol('')];
+    class Service {
+      @traced [none]() {}
+      @traced [empty]() {}
+      @traced ''() {}
+    }
     const service = new Service();
-    expect([service[key](), service[nameless]()]).toEqual(['> ', '> ']);
-    expect(namesOf(recorder.runs)).toEqual(['by symbol', 'anonymous']);
+    for (const key of [none, empty, ''] as (keyof Service)[]) Reflect.get(service, key)();
+    expect(namesOf(recorder.runs)).toEqual(['anonymous', 'anonymous', 'anonymous']);
     expect(lines).toEqual([]);
   });
 

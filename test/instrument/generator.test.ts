@@ -474,7 +474,7 @@ describe('a plain function that returns a generator', () => {
     expect(traceable(() => generator, { outputs: (chunks) => ({ first: chunks[0] }) })()).toBe(generator);
     expect([...generator]).toEqual([1, 2]);
     expect(recorder.runs[0]).toHaveProperty('end_time');
-    expect(recorder.runs[0]).not.toHaveProperty('outputs');
+    expect(recorder.runs[0]).toHaveProperty('outputs', {});
   });
 
   test('may hand out the same generator again and again', () => {

@@ -1,8 +1,15 @@
 import { AsyncLocalStorage, createHook, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
+import type { Run } from '../../src/run/run.ts';
+import { currentRun } from '../../src/run/start-run.ts';
 import { built, type Program, runProgram } from './built.ts';
 import { gate, record } from './recorder.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 /** A thenable that starts nothing before its `then` is called, as a query builder is one. */
 class Query {
@@ -83,7 +90,8 @@ describe('a native promise', () => {
       seen.push(user.getStore(), resources.get(executionAsyncId()) === executionAsyncResource());
       return {};
     };
-    const call = traceable(() => user.run('callee', async () => 1), { outputs });
+    const start = () => Object.assign(Promise.resolve(1), { id: 'x' });
+    const call = traceable(() => user.run('callee', start), { outputs });
     await user.run('caller', () => call());
     expect(seen).toEqual(['caller', true]);
   });
@@ -235,6 +243,23 @@ describe('another thenable', () => {
     expect(await query).toBe('rows');
     expect(recorder.runs).toHaveLength(8_000);
     expect(recorder.runs.every((run) => run.outputs?.outputs === 'rows')).toBe(true);
+  });
+
+  test.each([
+    ['resolves', () => 'rows'],
+    ['rejects', () => Promise.reject(new Error('no table'))],
+  ])('that is handed out again and %s does not hold on to the runs that it has ended', async (_, answer) => {
+    record();
+    const query = new Query(answer);
+    const held: WeakRef<Run>[] = [];
+    const cached = traceable(() => {
+      held.push(new WeakRef(currentRun() as Run));
+      return query;
+    });
+    for (let call = 0; call < 3; call++) await cached().then(undefined, () => {});
+    await new Promise(setImmediate);
+    collectGarbage();
+    expect(held.map((run) => run.deref())).toEqual([undefined, undefined, undefined]);
   });
 
   test('that goes through two traced functions ends both runs, inner first', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { TraceableOptions } from '../../src/instrument/plan.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
+import type { RunSink } from '../../src/run/sink.ts';
+import { currentRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
 import { heard, record, treeOf } from './recorder.ts';
 
@@ -53,7 +55,7 @@ describe('default outputs', () => {
   });
 
   test('undefined is nothing', () => {
-    expect(runOf(() => undefined)?.outputs ?? {}).toEqual({});
+    expect(runOf(() => undefined)?.outputs).toEqual({});
   });
 
   test('what a promise resolves to', async () => {
@@ -206,7 +208,7 @@ describe('options', () => {
     ['text', 'secret', { input: 'secret' }, { outputs: 'secret' }],
     ['an array', [1], { input: [1] }, { outputs: [1] }],
     ['null', null, { input: null }, { outputs: null }],
-    ['nothing', undefined, {}, undefined],
+    ['nothing', undefined, {}, {}],
   ])('callbacks that answer with %s still make an object of it', (_, answer, inputs, outputs) => {
     const callback = () => answer as Record<string, unknown>;
     const run = runOf(() => 0, ['raw'], { inputs: callback, outputs: callback });
@@ -260,32 +262,48 @@ describe('a callback that fails', () => {
   });
 });
 
-describe('hidden payloads', () => {
-  test('are not even asked for', async () => {
+describe('what is not to be recorded', () => {
+  /** A recorder that is not installed, and an exporter into it that differs from its own. */
+  function exporterWith(changes: (exporter: RunSink) => Partial<RunSink>) {
     const recorder = recordRuns();
     recorder.stop();
-    const capture = { ...recorder.exporter.capture, hideInputs: true, hideOutputs: true };
     const { exporter } = recorder;
-    const hiding = {
-      capture,
-      start: exporter.start.bind(exporter),
-      end: exporter.end.bind(exporter),
-      flush: exporter.flush.bind(exporter),
-      close: exporter.close.bind(exporter),
-    };
+    const [start, end] = [exporter.start.bind(exporter), exporter.end.bind(exporter)];
+    const [flush, close] = [exporter.flush.bind(exporter), exporter.close.bind(exporter)];
+    return { recorder, exporter: { capture: exporter.capture, start, end, flush, close, ...changes(exporter) } };
+  }
+
+  test('is hidden, in generators too, and `inputs` is not even asked for', () => {
+    const { recorder, exporter } = exporterWith(({ capture }) => ({
+      capture: { ...capture, hideInputs: true, hideOutputs: true },
+    }));
     let asked = 0;
-    traceable((key: string) => key, { exporter: hiding, inputs: () => ({ asked: ++asked }) })('secret');
-    expect([
-      ...traceable(
-        function* () {
-          yield 'secret';
-        },
-        { exporter: hiding },
-      )(),
-    ]).toEqual(['secret']);
-    expect(asked).toBe(0);
-    expect(recorder.runs).toHaveLength(2);
+    const inputs = () => ({ asked: ++asked });
+    expect(traceable((key: string) => key, { exporter, inputs })('secret')).toBe('secret');
+    const stream = function* () {
+      yield 'secret';
+    };
+    expect([...traceable(stream, { exporter })()]).toEqual(['secret']);
+    expect([asked, recorder.runs.length]).toEqual([0, 2]);
     expect(JSON.stringify(recorder.runs)).not.toContain('secret');
+  });
+
+  test('is not asked for when the run is refused, nor below it', () => {
+    const { recorder, exporter } = exporterWith(() => ({ start: () => false }));
+    const asked: string[] = [];
+    const ask = (what: string) => () => ({ asked: asked.push(what) });
+    const inner = traceable((a: number) => a, { inputs: ask('inner inputs'), outputs: ask('inner outputs') });
+    const outer = traceable(() => inner(1), { exporter, outputs: ask('outer outputs') });
+    expect(outer()).toBe(1);
+    expect([asked, recorder.runs]).toEqual([[], []]);
+  });
+
+  test('is not asked for again when the function has ended its run itself', () => {
+    const recorder = record();
+    let asked = 0;
+    traceable(() => currentRun()?.end({ own: 1 }), { outputs: () => ({ asked: ++asked }) })();
+    expect(asked).toBe(0);
+    expect(recorder.runs[0]?.outputs).toEqual({ own: 1 });
   });
 });
 
