@@ -2,6 +2,8 @@
  * The composition root: the one place that knows both the call path and delivery. It gives `run/sink` its factory, and
  * keeps count of the exporters of the process.
  */
+import { diagnostics } from './base/diagnostics.ts';
+import { guard } from './base/guard.ts';
 import { exporterFor } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
 import { noStats, type Stats, totalStats } from './export/ledger.ts';
@@ -90,8 +92,13 @@ export function stats(): Stats {
 }
 
 function build(options: ConfigureOptions | undefined): RunExporter | undefined {
-  const settings = resolveSettings(options);
-  if (settings === undefined) return undefined;
+  // Options may be read through getters of the application.
+  const settings = guard('configure', () => resolveSettings(options));
+  if (settings === undefined) {
+    diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');
+    return undefined;
+  }
+  diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${settings.capture.project}"`);
   const ledger = noStats();
   const exporter = exporterFor(settings, ledger, () => exporters.delete(exporter));
   ledgers.add(ledger);

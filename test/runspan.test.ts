@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Stats } from '../src/index.ts';
-import { gate } from './instrument/recorder.ts';
+import { environmentOf } from './support/environment.ts';
+import { gate } from './support/gate.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 
@@ -47,10 +48,7 @@ function counts(stats: Stats): Partial<Stats> {
 
 const log = 'silent';
 
-beforeEach(() => {
-  for (const name of Object.keys(process.env)) if (/^(RUNSPAN|LANGSMITH)_/.test(name)) vi.stubEnv(name, undefined);
-});
-afterEach(() => void vi.unstubAllEnvs());
+beforeEach(() => environmentOf());
 
 describe('tracing is off', () => {
   test('without an endpoint: functions and runs work, nothing is counted', async () => {
@@ -83,7 +81,7 @@ describe('tracing is off', () => {
   test('with a key alone, which is one line', async () => {
     const lines: string[] = [];
     const { configure, traceable } = await started();
-    configure({ apiKey: 'secret', log: (_level, line) => lines.push(line) });
+    configure({ apiKey: 'secret', log: (level, line) => level === 'warn' && lines.push(line) });
     traceable(() => 1)();
     expect(lines).toEqual([expect.stringContaining('RUNSPAN_ENDPOINT')]);
     expect(lines.join()).not.toContain('secret');

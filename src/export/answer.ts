@@ -1,3 +1,4 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import type { HttpAnswer } from '../http/client.ts';
 import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
 import type { Outcome } from './transport.ts';
@@ -12,6 +13,9 @@ export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 401 || status === 403) return { kind: 'misconfigured', detail: `${detail}: the API key was rejected` };
   if (status === 404 || status === 405 || status === 415 || status === 501) return { kind: 'unsupported', detail };
+  if (status >= 300 && status < 400) {
+    return { kind: 'misconfigured', detail: `${detail}: redirects are not followed, check the endpoint` };
+  }
   if (isTransient(status)) {
     return {
       kind: 'failed',
@@ -20,6 +24,12 @@ export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
     };
   }
   return { kind: 'dropped', reason: 'rejected', detail };
+}
+
+/** A page for people in place of an answer: a login, or the address of a site and not of its interface. */
+export function noteWebPage(answer: HttpAnswer): void {
+  if (answer.status >= 300 || !/^text\/html\b/.test(header(answer, 'content-type') ?? '')) return;
+  diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');
 }
 
 function header(answer: HttpAnswer, name: string): string | undefined {

@@ -52,8 +52,8 @@ export interface Item {
   readonly outputsBytes: number;
   readonly events: string | undefined;
   readonly attachments: readonly Attachment[];
-  /** The service found it too large once: its payloads are replaced by a marker. */
-  isStripped: boolean;
+  /** What is left out because the service found the run too large: first its attachments, then its payloads as well. */
+  stripped: 'nothing' | 'attachments' | 'payloads';
 }
 
 /**
@@ -89,7 +89,7 @@ export function takeItem(delivery: Delivery): Item {
     outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
     events: isEnded ? run.events : undefined,
     attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
-    isStripped: false,
+    stripped: 'nothing',
   };
   delivery.stage = isEnded ? 'finishing' : 'posting';
   return item;
@@ -102,6 +102,14 @@ export function releasePosted({ delivery, inputs, attachments }: Item): void {
   // The count would hold on to the text.
   delivery.inputs.bytesOf(run.inputs);
   run.attachments = run.attachments?.slice(attachments.length);
+}
+
+/** Leaves the attachments of a run out, and says in its metadata how many there were. */
+export function dropAttachments(run: EncodedRun): void {
+  if (run.attachments === undefined || run.attachments.length === 0) return;
+  run.metadata ??= new Map();
+  run.metadata.set('dropped_attachments', String(run.attachments.length));
+  run.attachments = undefined;
 }
 
 /** Bytes that every record is counted with beside its payloads: its main part and the lines around the parts. */

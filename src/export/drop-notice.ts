@@ -8,6 +8,8 @@ export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
   readonly name: string;
+  /** What led to it, for example the status that the service answered with. */
+  readonly detail?: string;
 }
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
@@ -17,10 +19,10 @@ const TELL_EVERY_MS = 60_000;
 
 /** What each reason means, and what helps. */
 const MEANINGS: Readonly<Record<DropReason, string>> = {
-  queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes, or sample',
-  too_large: 'too large for the service even without payloads',
-  rejected: 'the service rejected them',
-  expired: 'too old to be sent again; the service was away for longer than limits.ageMs',
+  queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
+  too_large: 'the service finds them too large even without payloads',
+  rejected: 'the service refuses them',
+  expired: 'the service was away for longer than limits.ageMs',
   closed: 'the exporter was closed before they were delivered',
 };
 
@@ -28,7 +30,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
 export class DropNotice {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
-  readonly #untold = new Map<DropReason, number>();
+  readonly #untold = new Map<DropReason, { count: number; detail: string | undefined }>();
   #toldAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(onDrop: OnDrop | undefined, monotonicMs: () => number) {
@@ -36,9 +38,10 @@ export class DropNotice {
     this.#monotonicMs = monotonicMs;
   }
 
-  add(reason: DropReason, { id, traceId, name }: EncodedRun): void {
-    this.#untold.set(reason, (this.#untold.get(reason) ?? 0) + 1);
-    const answer: unknown = guard('onDrop', () => this.#onDrop?.(reason, { id, traceId, name }));
+  add(reason: DropReason, { id, traceId, name }: EncodedRun, detail?: string): void {
+    this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
+    const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
+    const answer: unknown = guard('onDrop', () => this.#onDrop?.(reason, run));
     // The rejection of an asynchronous callback would otherwise end the process.
     if (answer instanceof Promise) answer.catch(() => {});
     if (this.#monotonicMs() - this.#toldAtMs >= TELL_EVERY_MS) this.tell();
@@ -46,8 +49,10 @@ export class DropNotice {
 
   /** Tells what has not been told yet; called by itself now and then, and when the exporter closes. */
   tell(): void {
-    for (const [reason, count] of this.#untold) {
-      diagnostics.warn(`${count} ${count === 1 ? 'run was' : 'runs were'} dropped (${reason}): ${MEANINGS[reason]}`);
+    for (const [reason, { count, detail }] of this.#untold) {
+      const runs = count === 1 ? 'run was' : 'runs were';
+      const last = detail === undefined ? '' : ` (last: ${detail})`;
+      diagnostics.warn(`${count} ${runs} dropped (${reason}): ${MEANINGS[reason]}${last}`);
     }
     this.#untold.clear();
     this.#toldAtMs = this.#monotonicMs();

@@ -5,7 +5,15 @@ import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { Barrier } from './barrier.ts';
-import { CountedText, type Delivery, heldBytes, type Item, releasePosted, type Stage } from './delivery.ts';
+import {
+  CountedText,
+  type Delivery,
+  dropAttachments,
+  heldBytes,
+  type Item,
+  releasePosted,
+  type Stage,
+} from './delivery.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
 import type { DropReason, Place, Stats } from './ledger.ts';
@@ -144,7 +152,7 @@ export class Exporter implements RunSink {
     const passed = this.#barrier.passed();
     const limitMs = timeoutMs !== undefined && timeoutMs >= 0 ? Math.min(timeoutMs, DELAY_MAX_MS) : FLUSH_TIMEOUT_MS;
     this.#dispatcher.hurry();
-    const ok = this.#parts.pace.remainingMs <= limitMs && (await isSettledWithin(passed, limitMs));
+    const ok = await this.#isInTime(passed, limitMs);
     this.#dispatcher.calm();
     return { ok, pending: ok ? 0 : this.#backlogRuns };
   }
@@ -169,7 +177,30 @@ export class Exporter implements RunSink {
   /** Says in the log what was dropped and has not been told, and what will be lost if the process ends now. */
   tellLosses(): void {
     this.#parts.notice.tell();
-    if (this.#backlogRuns > 0) diagnostics.warn(`the process ends with ${this.#backlogRuns} runs not delivered`);
+    const left = this.#backlogRuns;
+    if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
+  }
+
+  /** Waits with the one timer of ours that may hold the process: somebody waits for a flush. */
+  async #isInTime(passed: Promise<void>, limitMs: number): Promise<boolean> {
+    const { pace, monotonicMs } = this.#parts;
+    const endMs = monotonicMs() + limitMs;
+    const isHopeless = (): boolean => pace.remainingMs > endMs - monotonicMs();
+    if (isHopeless()) return false;
+    let undo = (): void => {};
+    const late = new Promise<false>((resolve) => {
+      const timer = setTimer(() => resolve(false), limitMs);
+      const unsubscribe = pace.onPause(() => {
+        if (isHopeless()) resolve(false);
+      });
+      undo = () => {
+        clearTimer(timer);
+        unsubscribe();
+      };
+    });
+    const isInTime = await Promise.race([passed.then(() => true), late]);
+    undo();
+    return isInTime;
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -198,7 +229,7 @@ export class Exporter implements RunSink {
     if (this.#backlogBytes < this.#limits.queueBytes * ACCEPTED_SHARE) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
-    run.attachments = undefined;
+    dropAttachments(run);
   }
 
   #setBytes(delivery: Delivery, bytes: number): void {
@@ -225,7 +256,8 @@ export class Exporter implements RunSink {
   #settle(item: Item, outcome: Outcome): void {
     const { delivery } = item;
     if (outcome.kind !== 'accepted') {
-      this.#giveUp(delivery, outcome.kind === 'dropped' ? outcome.reason : 'rejected');
+      if (outcome.kind === 'dropped') this.#giveUp(delivery, outcome.reason, outcome.detail);
+      else this.#giveUp(delivery, 'rejected', outcome.kind);
       return;
     }
     this.#leaveGroup(delivery, item.isEnded ? 'both' : 'post');
@@ -246,19 +278,19 @@ export class Exporter implements RunSink {
     }
   }
 
-  #giveUp(delivery: Delivery, reason: DropReason): void {
+  #giveUp(delivery: Delivery, reason: DropReason, detail?: string): void {
     this.#stats[placeOf(delivery.stage)]--;
     this.#open.delete(delivery.run);
     this.#leaveGroup(delivery, 'both');
     if (delivery.stage === 'posted') this.#backlogRuns++;
     this.#forget(delivery);
-    this.#countDrop(delivery.run, reason);
+    this.#countDrop(delivery.run, reason, detail);
   }
 
-  #countDrop(run: EncodedRun, reason: DropReason): void {
+  #countDrop(run: EncodedRun, reason: DropReason, detail?: string): void {
     this.#stats.dropped++;
     this.#stats.droppedByReason[reason]++;
-    this.#parts.notice.add(reason, run);
+    this.#parts.notice.add(reason, run, detail);
   }
 
   #forget(delivery: Delivery): void {
@@ -284,7 +316,7 @@ export class Exporter implements RunSink {
   #sendIncomplete({ run }: Delivery): void {
     diagnostics.warnOnce(
       'incomplete',
-      `run "${run.name}" is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns`,
+      'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
     run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
     run.endTime = isoTimestamp(clock.nowUs());
@@ -295,15 +327,4 @@ export class Exporter implements RunSink {
 function placeOf(stage: Stage): Place {
   if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
   return stage === 'finishing' ? 'inFlight' : 'open';
-}
-
-/** The one timer of ours that may hold the process: a flush that somebody waits for. */
-async function isSettledWithin(promise: Promise<void>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimer(() => resolve(false), limitMs);
-  });
-  const isInTime = await Promise.race([promise.then(() => true), late]);
-  clearTimer(timer);
-  return isInTime;
 }

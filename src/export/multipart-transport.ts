@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
-import { outcomeOf } from './answer.ts';
+import { noteWebPage, outcomeOf } from './answer.ts';
 import type { Item } from './delivery.ts';
 import type { Stats } from './ledger.ts';
 import { multipartBody } from './multipart.ts';
@@ -52,7 +53,10 @@ export class MultipartTransport implements Transport {
         this.#info.refuseGzip();
         return await this.#post(items, signal);
       }
-      return outcomeOf(answer, Date.now());
+      noteWebPage(answer);
+      const outcome = outcomeOf(answer, Date.now());
+      diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
+      return outcome;
     } catch (thrown) {
       return { kind: 'failed', detail: messageOf(thrown) };
     }

@@ -25,7 +25,7 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  */
 export async function multipartBody(items: readonly Item[], boundary: string): Promise<Uint8Array[]> {
   const frames = new Frames(boundary);
-  const attached = items.filter((item) => !item.isStripped && item.attachments.length > 0);
+  const attached = items.filter((item) => item.stripped === 'nothing' && item.attachments.length > 0);
   for (const item of items) frames.addRun(item);
   if (attached.length === 0) return [frames.toBuffer(`--${boundary}--\r\n`)];
   const chunks: Uint8Array[] = [frames.toBuffer('')];
@@ -55,7 +55,7 @@ class Frames {
     const name = `${item.op}.${run.id}`;
     const main = mainJson(run, item.isEnded);
     this.#add(name, main, Buffer.byteLength(main));
-    if (item.isStripped) {
+    if (item.stripped === 'payloads') {
       const { inputs, outputs } = strippedPayloads(item);
       if (isFilled(inputs)) this.#add(`${name}.inputs`, inputs, inputs.length);
       if (isFilled(outputs)) this.#add(`${name}.outputs`, outputs, outputs.length);

@@ -5,6 +5,7 @@ const setTimer = setTimeout;
 /** When a service may be sent to next: what one request is told holds for all of that service. */
 export class Pace {
   readonly #monotonicMs: () => number;
+  readonly #listeners = new Set<() => void>();
   #resumeAtMs = Number.NEGATIVE_INFINITY;
   #pausedMs = 0;
 
@@ -27,6 +28,13 @@ export class Pace {
     if (longer <= 0) return;
     this.#pausedMs += longer;
     this.#resumeAtMs = this.#monotonicMs() + ms;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls the listener whenever the pause becomes longer, until the function given back is called. */
+  onPause(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Waits out the pause, and pauses that are added meanwhile; rejects when the signal is aborted. */

@@ -38,6 +38,7 @@ export class RetryingTransport implements Transport {
       await this.#pace.waitOut(signal);
       const failed: Item[] = [];
       for await (const settlement of this.#inner.send(pending, signal)) {
+        if (signal.aborted) return;
         const isFinal = this.#takesNote(settlement.outcome);
         if (isFinal) yield settlement;
         else failed.push(...settlement.items);

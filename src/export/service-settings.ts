@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
+import { isLoopback } from '../base/loopback.ts';
 import type { ConfigureOptions, Settings } from './settings.ts';
 
 /** Printable ASCII without spaces: what a header can carry and a key consists of. */
@@ -19,6 +20,11 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 
 /** Where to send and with what headers; undefined, after one line that says why, when tracing cannot be on. */
 export function serviceOf(options: ConfigureOptions): Pick<Settings, 'endpoint' | 'headers'> | undefined {
+  for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
+    if (options[name] === undefined || typeof options[name] === 'string') continue;
+    complain(`expected \`${name}\` to be text, so tracing is off`);
+    return undefined;
+  }
   const address = addressOf(options);
   if (address.endpoint === undefined) {
     if (address.apiKey !== undefined) {
@@ -63,10 +69,10 @@ function addressOf(options: ConfigureOptions): Address {
   };
 }
 
-function endpointOf(text: unknown): URL | undefined {
+function endpointOf(text: string): URL | undefined {
   let problem = 'is no http or https address';
   try {
-    const url = new URL(String(text).trim());
+    const url = new URL(text.trim());
     if (url.username !== '' || url.password !== '') problem = 'holds a user or password';
     else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
     else if (url.protocol === 'http:' || url.protocol === 'https:') return url;
@@ -84,10 +90,6 @@ function mayCarryKey(endpoint: URL, options: ConfigureOptions): boolean {
   return false;
 }
 
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
-}
-
 function customHeaders(given: ConfigureOptions['headers']): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(given ?? {})) {
@@ -99,20 +101,32 @@ function customHeaders(given: ConfigureOptions['headers']): Record<string, strin
   return headers;
 }
 
-/** An option that is true or false, else the first of the variables that is, else the default. */
+const ON: readonly string[] = ['true', '1', 'yes', 'on'];
+const OFF: readonly string[] = ['false', '0', 'no', 'off'];
+
+/**
+ * An option that is true or false, else the first of the variables that is set, else the default. `misread` is what a value
+ * counts as that is neither.
+ */
 export function flag(
   name: string,
   option: unknown,
   variables: readonly EnvironmentName[],
   otherwise: boolean,
+  misread: boolean = otherwise,
 ): boolean {
   if (typeof option === 'boolean') return option;
-  if (option !== undefined) complain(`expected \`${name}\` to be true or false`);
+  if (option !== undefined) {
+    complain(`expected \`${name}\` to be true or false; it is taken as ${misread}`);
+    return misread;
+  }
   for (const variable of variables) {
     const text = env(variable)?.toLowerCase();
-    if (text === 'true' || text === '1') return true;
-    if (text === 'false' || text === '0') return false;
-    if (text !== undefined) complain(`expected ${variable} to be true or false; it is taken as ${otherwise}`);
+    if (text === undefined) continue;
+    if (ON.includes(text)) return true;
+    if (OFF.includes(text)) return false;
+    complain(`expected ${variable} to be true or false; it is taken as ${misread}`);
+    return misread;
   }
   return otherwise;
 }

@@ -70,7 +70,8 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
 export function resolveSettings(given: ConfigureOptions | undefined): Settings | undefined {
   const options = typeof given === 'object' && given !== null ? given : {};
   diagnostics.setLog(logOf(options.log));
-  if (options !== given && given !== undefined) complain(`expected the options to be an object, got ${typeof given}`);
+  if (options !== given && given !== undefined)
+    complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
   for (const key of Object.keys(options)) {
     if (!KNOWN.has(key)) complain(`unknown option \`${key}\`; left out`);
   }
@@ -100,8 +101,14 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   const project = optional('project', options.project, 'text', (value) => typeof value === 'string' && value !== '');
   return {
     project: project ?? env('RUNSPAN_PROJECT') ?? env('LANGSMITH_PROJECT') ?? 'default',
-    hideInputs: flag('hideInputs', options.hideInputs, ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS'], false),
-    hideOutputs: flag('hideOutputs', options.hideOutputs, ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS'], false),
+    hideInputs: flag('hideInputs', options.hideInputs, ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS'], false, true),
+    hideOutputs: flag(
+      'hideOutputs',
+      options.hideOutputs,
+      ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS'],
+      false,
+      true,
+    ),
     payload: {
       depth: limits.payloadDepth,
       width: limits.payloadWidth,

@@ -112,13 +112,13 @@ function parentsFirst(items: readonly Item[]): Item[] {
 /** The interface's run record for `POST /runs`: inputs, and nothing of the end. */
 function postJson(item: Item): string {
   const main = mainJson(item.delivery.run, false);
-  const inputs = item.isStripped ? STRIPPED_PAYLOAD : (item.inputs ?? '{}');
+  const inputs = item.stripped === 'payloads' ? STRIPPED_PAYLOAD : (item.inputs ?? '{}');
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
 /** A patch can stand alone, so it repeats who the run is. */
 function patchJson(item: Item): string {
-  const payloads = item.isStripped ? strippedPayloads(item) : item;
+  const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;

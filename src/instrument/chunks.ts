@@ -1,5 +1,5 @@
 import type { Run } from '../run/run.ts';
-import { chosen, endWith, type Plan } from './plan.ts';
+import { chosen, type Plan } from './plan.ts';
 
 /** Chunks kept of one generator; later ones are counted only. */
 const CHUNKS_MAX = 10_000;
@@ -34,12 +34,26 @@ export class Chunks {
 
   /** Ends the run with what came. */
   end(): void {
+    this.#record();
+    this.#run.end();
+  }
+
+  /** Ends the run with an error, and with what came before it. */
+  fail(thrown: unknown): void {
+    if (this.#texts.length > 0 || (this.#values?.length ?? 0) > 0) this.#record();
+    this.#run.fail(thrown);
+  }
+
+  #record(): void {
     if (!this.#run.isOpen) return;
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
-    const { aggregate } = this.#plan;
-    if (this.#values === undefined) this.#run.endEncoded(`{"outputs":[${this.#texts.join(',')}]}`);
-    else if (aggregate === undefined) endWith(this.#run, this.#plan, this.#values);
-    else endWith(this.#run, this.#plan, chosen('aggregate', this.#plan, aggregate, this.#values));
+    const { aggregate, outputs } = this.#plan;
+    if (this.#values === undefined) {
+      this.#run.keepOutputs(`{"outputs":[${this.#texts.join(',')}]}`);
+      return;
+    }
+    const value = aggregate === undefined ? this.#values : chosen('aggregate', this.#plan, aggregate, this.#values);
+    this.#run.set({ outputs: outputs === undefined ? value : chosen('outputs', this.#plan, outputs, value) });
   }
 
   #keep(text: string): void {

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import type { AnyFunction, TraceableOptions } from './plan.ts';
+import type { TraceableOptions } from './plan.ts';
 import { traceable } from './traceable.ts';
 
 /**
@@ -8,7 +8,7 @@ import { traceable } from './traceable.ts';
  * static methods, getters, setters).
  */
 export interface TracedDecorator {
-  <This, Value extends AnyFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
+  <This, Value extends CallableFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
   <This, Value>(value: (this: This) => Value, context: ClassGetterDecoratorContext<This, Value>): (this: This) => Value;
   <This, Value>(
     value: (this: This, value: Value) => void,
@@ -22,8 +22,9 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
+/** `traced` itself: a decorator, or with options what gives one. */
 // The decorator comes first: what a field passes to one, `undefined`, are options too.
-type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
+export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
  * Traces a class member, as `@traced` or `@traced({ name, runType, … })`; the run is named after the member. Works with

@@ -78,17 +78,21 @@ class Follower {
         args,
       );
     } catch (thrown) {
-      this.#run.fail(thrown);
+      this.#failed(thrown);
       throw thrown;
     }
     if (!(result instanceof Promise)) return this.#took(result);
     return result.then(
       (settled) => this.#took(settled),
       (error) => {
-        this.#run.fail(error);
+        this.#failed(error);
         throw error;
       },
     );
+  }
+
+  #failed(thrown: unknown): void {
+    guard('traceable', () => this.#chunks.fail(thrown));
   }
 
   #took(result: IteratorResult<unknown>): IteratorResult<unknown> {

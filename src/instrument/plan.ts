@@ -4,17 +4,18 @@ import type { Run } from '../run/run.ts';
 import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
-/** Any function at all: a parameter type of `never` is met by every parameter list. */
-export type AnyFunction = (...args: never[]) => unknown;
+/** The arguments of a function. */
+export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
-type ResultOf<Fn> = Fn extends (...args: never[]) => infer Result ? OutcomeOf<Result> : never;
-type OutcomeOf<Result> = Result extends Generator<infer Chunk> | AsyncGenerator<infer Chunk>
-  ? Chunk[]
-  : Awaited<Result>;
+/** What a call of it comes to: what its promise resolves to, the list of its chunks, or its result. */
+export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result
+  ? Result extends Generator<infer Chunk> | AsyncGenerator<infer Chunk>
+    ? Chunk[]
+    : Awaited<Result>
+  : never;
 
 /** How a function is traced. Everything is optional. */
-export interface TraceableOptions<Fn extends AnyFunction = (...args: unknown[]) => unknown>
+export interface TraceableOptions<Args extends readonly unknown[] = unknown[], Outcome = unknown>
   extends Omit<RunOptions, 'name' | 'inputs'> {
   /** @default the function's own name */
   name?: string;
@@ -26,13 +27,13 @@ export interface TraceableOptions<Fn extends AnyFunction = (...args: unknown[]) 
    *
    * @default no argument `{}`, one plain object itself, one other value `{ input }`, several `{ args: […] }`
    */
-  inputs?(args: ArgumentsOf<Fn>): Readonly<Record<string, unknown>>;
+  inputs?(args: Args): Readonly<Record<string, unknown>>;
   /**
    * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's chunks.
    *
    * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
    */
-  outputs?(value: ResultOf<Fn>): Readonly<Record<string, unknown>>;
+  outputs?(value: Outcome): Readonly<Record<string, unknown>>;
   /** Folds the chunks of a generator into the one value to record. */
   aggregate?(chunks: unknown[]): unknown;
 }

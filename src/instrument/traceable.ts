@@ -5,7 +5,7 @@ import { currentContext, enterContext } from '../run/context.ts';
 import { Run, sinkOf } from '../run/run.ts';
 import { followGenerator } from './generator.ts';
 import { followResult } from './outcome.ts';
-import { type AnyFunction, inputsJson, type Plan, planOf, type TraceableOptions } from './plan.ts';
+import { type ArgumentsOf, inputsJson, type OutcomeOf, type Plan, planOf, type TraceableOptions } from './plan.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -16,7 +16,10 @@ type Callable = (...args: unknown[]) => unknown;
  *
  * Anything but a function, and a class, is given back unchanged, with one line that says so.
  */
-export function traceable<Fn extends AnyFunction>(fn: Fn, options?: TraceableOptions<Fn>): Fn {
+export function traceable<Fn extends CallableFunction>(
+  fn: Fn,
+  options?: TraceableOptions<ArgumentsOf<Fn>, OutcomeOf<Fn>>,
+): Fn {
   const mistake = typeof fn !== 'function' ? `got ${fn === null ? 'null' : typeof fn}` : isClass(fn) && 'got a class';
   if (mistake) {
     diagnostics.warnOnce(`traceable ${mistake}`, `traceable(fn): expected a function, ${mistake}; it is not traced.`);
@@ -63,8 +66,16 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       const start = prepare(plan, args);
-      const generator = Reflect.apply(fn, this, args);
-      return start === undefined ? generator : followGenerator(generator as Generator | AsyncGenerator, start, plan);
+      if (start === undefined) return Reflect.apply(fn, this, args);
+      let generator: unknown;
+      try {
+        generator = Reflect.apply(fn, this, args);
+      } catch (thrown) {
+        // The default value of a parameter threw: there is no generator, and the call is all there was.
+        start()?.fail(thrown);
+        throw thrown;
+      }
+      return followGenerator(generator as Generator | AsyncGenerator, start, plan);
     },
   };
   return wrapper.traced;
@@ -97,12 +108,12 @@ function disguised(wrapper: Callable, fn: Callable): Callable {
 }
 
 /** A function may have been given a name that is no text, or one that cannot be read. */
-function nameOf(fn: AnyFunction): string {
+function nameOf(fn: CallableFunction): string {
   const name: unknown = guard('traceable', () => fn.name);
   return typeof name === 'string' ? name : '';
 }
 
-function isClass(fn: AnyFunction): boolean {
+function isClass(fn: CallableFunction): boolean {
   // A method may be named `class`; it has no prototype.
   return /^class\b/.test(Function.prototype.toString.call(fn)) && Object.hasOwn(fn, 'prototype');
 }

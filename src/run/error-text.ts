@@ -1,25 +1,31 @@
 import { safeText } from '../base/text.ts';
+import { serialize } from './serialize.ts';
 
-/** Causes followed below an error, so that a chain that leads back to itself ends. */
+/** Causes told of an error, so that a chain that leads back to itself ends. */
 const CAUSES_MAX = 8;
+
+/** How much is told of an object that was thrown and is no Error. */
+const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**
  * The `error` field of a run: `Name: message` on the first line, then the stack, then each cause in the same form.
- * A thrown value that is no Error is told by its text. Never throws, whatever getters the value has.
+ * The errors in an AggregateError are its causes. A thrown value that is no Error is told by its text, an object as JSON.
+ * Never throws, whatever getters the value has.
  */
 export function errorText(thrown: unknown): string {
   let text = described(thrown);
-  let cause = causeOf(thrown);
-  for (let depth = 0; cause !== undefined && depth < CAUSES_MAX; depth++) {
+  const causes = causesOf(thrown);
+  for (let told = 0; causes.length > 0 && told < CAUSES_MAX; told++) {
+    const cause = causes.shift();
     text += `\nCaused by: ${described(cause)}`;
-    cause = causeOf(cause);
+    causes.unshift(...causesOf(cause));
   }
   return text;
 }
 
 function described(thrown: unknown): string {
   try {
-    if (!(thrown instanceof Error)) return safeText(thrown);
+    if (!(thrown instanceof Error)) return isObject(thrown) ? serialize(thrown, OBJECT_LIMITS) : safeText(thrown);
     const name = safeText(thrown.name);
     const message = safeText(thrown.message);
     const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
@@ -36,10 +42,17 @@ function frames(stack: string): string {
   return start < 0 ? '' : stack.slice(start);
 }
 
-function causeOf(thrown: unknown): unknown {
+function causesOf(thrown: unknown): unknown[] {
   try {
-    return thrown instanceof Error ? thrown.cause : undefined;
+    if (!(thrown instanceof Error)) return [];
+    const inner: unknown = thrown instanceof AggregateError ? thrown.errors : [];
+    const errors = Array.isArray(inner) ? inner.slice(0, CAUSES_MAX) : [];
+    return thrown.cause === undefined ? errors : [thrown.cause, ...errors];
   } catch {
-    return undefined;
+    return [];
   }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }

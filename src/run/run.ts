@@ -182,11 +182,9 @@ export class Run {
     return this.#capture.hideOutputs ? 'null' : this.#serialize(value);
   }
 
-  /** @internal Ends the run with outputs that are JSON text of an object. */
-  endEncoded(outputs: string): void {
-    if (!this.isOpen) return;
-    if (!this.#capture.hideOutputs) this.#record.outputs = outputs;
-    this.#finish();
+  /** @internal Takes outputs that are JSON text of an object. */
+  keepOutputs(outputs: string): void {
+    if (this.isOpen && !this.#capture.hideOutputs) this.#record.outputs = outputs;
   }
 
   #change(changes: Partial<RunChanges>): void {

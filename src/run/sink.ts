@@ -38,8 +38,9 @@ export interface RunSink {
 }
 
 let build: (() => RunSink | undefined) | undefined;
-let installed: RunSink | undefined;
-let isBuilt = false;
+let installed: { readonly sink: RunSink | undefined } | undefined;
+/** Sinks that stand in for the installed one, the latest last. */
+const standIns: RunSink[] = [];
 
 /** Called by the composition root when it is loaded: `factory` is asked for the sink at the first run. */
 export function registerSinkFactory(factory: () => RunSink | undefined): void {
@@ -48,19 +49,22 @@ export function registerSinkFactory(factory: () => RunSink | undefined): void {
 
 /** Where runs go now; undefined while tracing is off. */
 export function currentSink(): RunSink | undefined {
-  if (!isBuilt && build !== undefined) installSink(build());
-  return installed;
+  const standIn = standIns.at(-1);
+  if (standIn !== undefined) return standIn;
+  if (installed === undefined && build !== undefined) installed = { sink: build() };
+  return installed?.sink;
 }
 
-/**
- * Puts a sink, or none, in the place of the present one, and gives back what undoes it, unless another has taken its place
- * by then. Runs that have begun stay with the sink they began with.
- */
-export function installSink(sink: RunSink | undefined): () => void {
-  const before = { installed, isBuilt };
-  isBuilt = true;
-  installed = sink;
+/** Puts a sink, or none, in the place of the present one. Runs that have begun stay with the sink they began with. */
+export function installSink(sink: RunSink | undefined): void {
+  installed = { sink };
+}
+
+/** Lets a sink take all runs, whatever is installed, until the function given back is called. */
+export function standIn(sink: RunSink): () => void {
+  standIns.push(sink);
   return () => {
-    if (installed === sink) ({ installed, isBuilt } = before);
+    const at = standIns.lastIndexOf(sink);
+    if (at >= 0) standIns.splice(at, 1);
   };
 }

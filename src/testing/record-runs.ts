@@ -1,7 +1,7 @@
 import { defaultLimits } from '../base/limits.ts';
 import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import type { RunRecord } from '../run/record.ts';
-import { type FlushLimit, type FlushResult, installSink, type RunSink } from '../run/sink.ts';
+import { type FlushLimit, type FlushResult, type RunSink, standIn } from '../run/sink.ts';
 
 /** What `recordRuns` gives. */
 export interface RunRecorder {
@@ -23,7 +23,7 @@ export interface RunRecorder {
  */
 export function recordRuns(): RunRecorder {
   const sink = new MemorySink();
-  const stop = installSink(sink);
+  const stop = standIn(sink);
   return {
     get runs() {
       return sink.runs();

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics, LEVELS, type Log } from '../../src/base/diagnostics.ts';
+import { told } from '../support/told.ts';
 import { unhandledRejections } from './rejections.ts';
-import { told } from './told.ts';
 
 /** What is printed on standard error until the test has finished. */
 function printed(log: Log): string[] {

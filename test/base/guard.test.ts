@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { guard } from '../../src/base/guard.ts';
+import { told } from '../support/told.ts';
 import { hostileValues } from './hostile.ts';
-import { told } from './told.ts';
 
 describe('guard', () => {
   test('gives back what the work returns, and tells nothing', () => {

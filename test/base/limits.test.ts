@@ -1,29 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { DELAY_MAX_MS, defaultLimits } from '../../src/base/limits.ts';
+import { root } from '../support/folders.ts';
 
-test('the defaults are those that are documented', () => {
-  expect(defaultLimits).toEqual({
-    lingerMs: 250,
-    batchRuns: 100,
-    batchBytes: 20_971_520,
-    requestsInFlight: 4,
-    queueRuns: 100_000,
-    queueBytes: 67_108_864,
-    payloadDepth: 64,
-    payloadWidth: 10_000,
-    payloadNodes: 100_000,
-    payloadBytes: 10_485_760,
-    openRuns: 10_000,
-    openRunAgeMs: 3_600_000,
-    connectTimeoutMs: 5_000,
-    requestTimeoutMs: 30_000,
-    retryDelayMs: 500,
-    retryDelayMaxMs: 30_000,
-    ageMs: 900_000,
-    simpleInFlight: 4,
-    simpleRequestsPerSecond: 50,
-    exitFlushMs: 2_000,
-  });
+const UNITS: Readonly<Record<string, number>> = { '': 1, MiB: 1_048_576, s: 1_000, min: 60_000, h: 3_600_000 };
+
+/** The table of limits on the page about them: `| \`batchRuns\`, \`batchBytes\` | 100, 20 MiB | … |`. */
+function documentedLimits(): Record<string, number | undefined> {
+  const page = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
+  const [, table = ''] = page.split(/^## Limits$/m);
+  const rows = [...table.matchAll(/^\| (`.*?`) +\| (.+?) +\|/gm)];
+  return Object.fromEntries(
+    rows.flatMap(([, names = '', values = '']) => {
+      const amounts = values.split(', ');
+      return [...names.matchAll(/`(\w+)`/g)].map(([, name = ''], index) => [name, amountOf(amounts[index] ?? '')]);
+    }),
+  );
+}
+
+/** `100 000`, `20 MiB`, `0.5 s`; a number of milliseconds has no unit. */
+function amountOf(text: string): number | undefined {
+  const [, number = '', unit = ''] = /^([\d. ]*\d)(?: ([a-zA-Z]+))?$/.exec(text) ?? [];
+  const factor = UNITS[unit];
+  return number === '' || factor === undefined ? undefined : Number(number.replaceAll(' ', '')) * factor;
+}
+
+test('the defaults are those that are documented, and all of them are', () => {
+  expect(documentedLimits()).toEqual(defaultLimits);
 });
 
 test('the longest delay is the last that setTimeout takes as it is', () => {

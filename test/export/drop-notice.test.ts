@@ -1,15 +1,7 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { describe, expect, it } from 'vitest';
 import { DropNotice } from '../../src/export/drop-notice.ts';
 import { makeRun } from '../support/encoded-run.ts';
-
-function told(): string[] {
-  const lines: string[] = [];
-  diagnostics.setLog((_, message) => lines.push(message));
-  return lines;
-}
-
-afterEach(() => diagnostics.setLog('warn'));
+import { told } from '../support/told.ts';
 
 describe('DropNotice', () => {
   it('tells the first drop at once, with the reason and what helps', () => {
@@ -17,7 +9,7 @@ describe('DropNotice', () => {
     new DropNotice(undefined, () => 0).add('queue_full', makeRun());
 
     expect(lines).toEqual([
-      '1 run was dropped (queue_full): the queue was full; raise limits.queueRuns or limits.queueBytes, or sample',
+      'warn: 1 run was dropped (queue_full): the queue was full; raise limits.queueRuns or limits.queueBytes',
     ]);
   });
 
@@ -35,7 +27,7 @@ describe('DropNotice', () => {
     notice.add('rejected', makeRun());
 
     expect(lines).toHaveLength(count);
-    if (count === 2) expect(lines[1]).toMatch(/^501 runs were dropped \(rejected\)/);
+    if (count === 2) expect(lines[1]).toMatch(/^warn: 501 runs were dropped \(rejected\)/);
   });
 
   it('tells at the end what has not been told, once', () => {
@@ -47,7 +39,30 @@ describe('DropNotice', () => {
     notice.tell();
 
     expect(lines).toHaveLength(2);
-    expect(lines[1]).toMatch(/^1 run was dropped \(closed\)/);
+    expect(lines[1]).toMatch(/^warn: 1 run was dropped \(closed\)/);
+  });
+
+  it('says what led to the last one', () => {
+    const lines = told();
+    const dropped: unknown[] = [];
+    const run = makeRun();
+    new DropNotice(
+      (_, one) => dropped.push(one),
+      () => 0,
+    ).add('rejected', run, 'status 422');
+
+    expect(lines).toEqual(['warn: 1 run was dropped (rejected): the service refuses them (last: status 422)']);
+    expect(dropped).toEqual([{ id: run.id, traceId: run.traceId, name: run.name, detail: 'status 422' }]);
+  });
+
+  it('is not hurt by a callback that answers with a rejection', async () => {
+    told();
+    const rejecting = (async () => {
+      throw new Error('mine');
+    }) as unknown as () => void;
+    new DropNotice(rejecting, () => 0).add('rejected', makeRun());
+
+    await new Promise((resolve) => setImmediate(resolve));
   });
 
   it('names no run and no payload', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import { ingestServer } from '../support/ingest-server.ts';
-import { runProgram } from '../support/program.ts';
+import { runNode } from '../support/program.ts';
 
 const exitProgram = (how: string, endpoint: string, exitFlushMs = 20_000) =>
-  runProgram('exit-program.mjs', [how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
+  runNode(['test/fixtures/exit-program.mjs', how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
 
 async function delivered(how: string): Promise<{ names: string[]; code: number | null; stderr: string }> {
   const receiver = await createReceiver({ strict: true });

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Exporter } from '../../src/export/exporter.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+import { told } from '../support/told.ts';
 
 const text = (length: number) => JSON.stringify('x'.repeat(length - 2));
 const RECORD_BYTES = 1_024;
@@ -20,8 +20,7 @@ function whole(exporter: Exporter, fields: Partial<EncodedRun> = {}): EncodedRun
   return run;
 }
 
-beforeEach(() => diagnostics.setLog('silent'));
-afterEach(() => diagnostics.setLog('warn'));
+beforeEach(() => void told());
 
 describe('Exporter: what travels', () => {
   it('sends a run that ended before its start was sent as one post', async () => {
@@ -322,6 +321,17 @@ describe('Exporter: flush and close', () => {
     pace.pause(1_000_000);
 
     expect(await exporter.flush({ timeoutMs: 500_000 })).toEqual({ ok: false, pending: 1 });
+  });
+
+  it('returns early when the service asks for such a pause meanwhile', async () => {
+    const { exporter, transport, pace } = makeExporter();
+    whole(exporter);
+    const flushed = exporter.flush({ timeoutMs: 500_000 });
+    await transport.sending(0);
+    pace.pause(1_000);
+    pace.pause(1_000_000);
+
+    expect(await flushed).toEqual({ ok: false, pending: 1 });
   });
 
   it('serves a hundred flushes at once', async () => {

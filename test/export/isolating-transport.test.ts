@@ -1,9 +1,10 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { IsolatingTransport } from '../../src/export/isolating-transport.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
-import { makeItem } from '../support/encoded-run.ts';
+import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { settled } from '../support/settled.ts';
 
 const accepted: Outcome = { kind: 'accepted' };
@@ -23,6 +24,9 @@ const isolated = (transport: Transport, items: readonly Item[]) => settled(new I
 
 const itemsOf = (settlements: readonly Settlement[], kind: Outcome['kind']): Item[] =>
   settlements.filter(({ outcome }) => outcome.kind === kind).flatMap(({ items }) => items);
+
+beforeEach(() => diagnostics.setLog('silent'));
+afterEach(() => diagnostics.setLog('warn'));
 
 describe('IsolatingTransport', () => {
   it('costs only the malformed runs of a batch, and keeps the others', async () => {
@@ -64,17 +68,29 @@ describe('IsolatingTransport', () => {
     );
 
     expect(settlements.map(({ items: group }) => group.length)).toEqual([2, 1, 2]);
-    expect(items.some(({ isStripped }) => isStripped)).toBe(false);
+    expect(items.some(({ stripped }) => stripped !== 'nothing')).toBe(false);
   });
 
   it('sends a single run that is too large once more without its payloads', async () => {
     const item = makeItem();
     const settlements = await isolated(
-      service(([only]) => (only?.isStripped === true ? accepted : { kind: 'too_large', detail: '413' })),
+      service(([only]) => (only?.stripped === 'payloads' ? accepted : { kind: 'too_large', detail: '413' })),
       [item],
     );
 
     expect(settlements).toEqual([{ items: [item], outcome: accepted }]);
+  });
+
+  it('leaves the attachments out first, says how many in the metadata, and keeps the payloads', async () => {
+    const attachments = ['a', 'b'].map((name) => ({ name, bytes: Buffer.alloc(10), mimeType: 'image/png' }));
+    const item = makeItem(ended(makeRun({ inputs: '{"q":1}', attachments })));
+    const settlements = await isolated(
+      service(([only]) => (only?.stripped === 'attachments' ? accepted : { kind: 'too_large', detail: '413' })),
+      [item],
+    );
+
+    expect(settlements).toEqual([{ items: [item], outcome: accepted }]);
+    expect(item.delivery.run.metadata?.get('dropped_attachments')).toBe('2');
   });
 
   it('drops a run that is too large even so', async () => {

@@ -1,14 +1,13 @@
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { noStats, totalStats } from '../../src/export/ledger.ts';
 import type { Outcome } from '../../src/export/transport.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+import { told } from '../support/told.ts';
 
-beforeEach(() => diagnostics.setLog('silent'));
-afterEach(() => diagnostics.setLog('warn'));
+beforeEach(() => void told());
 
 describe('totalStats', () => {
   it('adds ledgers up, nested counts too, and leaves them as they are', () => {

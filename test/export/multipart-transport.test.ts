@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
 import { noStats } from '../../src/export/ledger.ts';
 import { MultipartTransport } from '../../src/export/multipart-transport.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
@@ -67,6 +68,19 @@ describe('MultipartTransport', () => {
 
     expect(kindsOf(await settled(await multipart(server.url), [makeItem()]))).toEqual(['unsupported']);
     expect(server.received).toHaveLength(0);
+  });
+
+  it('says once that the endpoint answers with a web page', async () => {
+    const lines: string[] = [];
+    diagnostics.setLog((_, line) => lines.push(line));
+    const page = { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } };
+    await using server = await ingestServer(() => page);
+    const transport = await multipart(server.url);
+    await settled(transport, [makeItem()]);
+    await settled(transport, [makeItem()]);
+    diagnostics.setLog('warn');
+
+    expect(lines.filter((line) => line.includes('web page'))).toHaveLength(1);
   });
 
   it('reports a service that hangs as failed when its deadline is over', async () => {

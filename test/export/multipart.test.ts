@@ -103,7 +103,7 @@ describe('multipartBody', () => {
   it('puts a marker in the place of payloads that were too large, and leaves attachments out', async () => {
     const attachments = [{ name: 'a', bytes: Buffer.from('x'), mimeType: 'text/plain' }];
     const item = makeItem(ended(makeRun({ id: ROOT, inputs: '{"q":1}', attachments }), { outputs: '{"a":1}' }));
-    item.isStripped = true;
+    item.stripped = 'payloads';
     const parts = readJsonParts(request(await multipartBody([item], BOUNDARY)));
 
     expect([...parts.keys()]).toEqual([`post.${ROOT}`, `post.${ROOT}.inputs`, `post.${ROOT}.outputs`]);

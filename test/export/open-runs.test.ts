@@ -2,11 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { Delivery } from '../../src/export/delivery.ts';
 import { OpenRuns } from '../../src/export/open-runs.ts';
 import { makeDelivery } from '../support/encoded-run.ts';
+import { gate } from '../support/gate.ts';
 
 /** Open runs of which the overdue ones are taken out and noted; `overdue` resolves when one is. */
 function openRuns(limits: { runsMax?: number; ageMaxMs?: number }, time = { nowMs: 0 }) {
   const late: Delivery[] = [];
-  let noted = (): void => {};
+  const overdue = gate();
   const open = new OpenRuns({
     runsMax: 1_000,
     ageMaxMs: 1_000_000,
@@ -15,11 +16,8 @@ function openRuns(limits: { runsMax?: number; ageMaxMs?: number }, time = { nowM
     overdue: (delivery) => {
       open.delete(delivery.run);
       late.push(delivery);
-      noted();
+      overdue.open();
     },
-  });
-  const overdue = new Promise<void>((resolve) => {
-    noted = resolve;
   });
   return { open, late, overdue, time };
 }

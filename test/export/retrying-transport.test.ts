@@ -1,11 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
 import { settled } from '../support/settled.ts';
+import { told } from '../support/told.ts';
 
 const accepted: Outcome = { kind: 'accepted' };
 const failed: Outcome = { kind: 'failed', detail: 'status 503' };
@@ -38,10 +38,9 @@ function retrying(outcomes: readonly Outcome[], pace?: Pace) {
 }
 
 describe('RetryingTransport', () => {
-  afterEach(() => diagnostics.setLog('warn'));
+  beforeEach(() => void told());
 
   it('sends again what failed, with delays that double up to the longest', async () => {
-    diagnostics.setLog('silent');
     const { transport, waits, sent } = retrying([failed, failed, failed, failed, failed, accepted]);
 
     expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome)).toEqual([accepted]);
@@ -50,7 +49,6 @@ describe('RetryingTransport', () => {
   });
 
   it('passes on at once what is settled, and sends only the rest again', async () => {
-    diagnostics.setLog('silent');
     const [good, bad] = [makeItem(), makeItem()];
     let requests = 0;
     const inner: Transport = {
@@ -78,7 +76,6 @@ describe('RetryingTransport', () => {
     [AGE_MS, 'accepted'],
     [AGE_MS + 1, 'dropped'],
   ])('treats a run that fails at the age of %i ms as %s', async (ageMs, kind) => {
-    diagnostics.setLog('silent');
     const { transport, time } = retrying([failed, accepted]);
     time.nowMs = ageMs;
 
@@ -86,7 +83,6 @@ describe('RetryingTransport', () => {
   });
 
   it('does not count time that the service asked to wait towards the age', async () => {
-    diagnostics.setLog('silent');
     const time = { nowMs: 0 };
     const pace = new Pace(() => time.nowMs);
     const { transport, time: own } = retrying([failed, accepted], pace);
@@ -98,7 +94,6 @@ describe('RetryingTransport', () => {
   });
 
   it('pauses the endpoint for as long as the service asks', async () => {
-    diagnostics.setLog('silent');
     const pace = new Pace(() => 0);
     const { transport } = retrying([{ ...failed, afterMs: 120_000 }], pace);
     const ends = new AbortController();
@@ -111,7 +106,6 @@ describe('RetryingTransport', () => {
   });
 
   it('leaves a service that rejects the key alone for five minutes', async () => {
-    diagnostics.setLog('silent');
     const pace = new Pace(() => 0);
     const { transport } = retrying([{ kind: 'misconfigured', detail: 'status 401' }], pace);
     const ends = new AbortController();
@@ -124,8 +118,7 @@ describe('RetryingTransport', () => {
   });
 
   it('tells an outage once, and that it is over', async () => {
-    const lines: string[] = [];
-    diagnostics.setLog((level, message) => lines.push(`${level}: ${message}`));
+    const lines = told();
     const { transport } = retrying([failed, failed, failed, accepted]);
     await settled(transport, [makeItem()]);
     await settled(transport, [makeItem()]);
@@ -137,7 +130,6 @@ describe('RetryingTransport', () => {
   });
 
   it('ends a wait when it is aborted', async () => {
-    diagnostics.setLog('silent');
     const ends = new AbortController();
     const pace = new Pace(() => 0);
     pace.pause(1_000_000);

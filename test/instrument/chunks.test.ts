@@ -144,19 +144,36 @@ describe('aggregate', () => {
     ]);
   });
 
-  test('is not asked when the generator fails', () => {
+  test('folds what came before the generator failed', () => {
+    const recorder = record();
+    const fails = traceable(
+      function* () {
+        yield 'Hel';
+        yield 'lo';
+        throw new Error('stuck');
+      },
+      { aggregate: (chunks) => ({ text: chunks.join('') }) },
+    );
+    expect(() => [...fails()]).toThrow('stuck');
+    expect(recorder.runs[0]).toMatchObject({
+      outputs: { text: 'Hello' },
+      error: expect.stringMatching(/^Error: stuck\n/),
+    });
+  });
+
+  test('is not asked when the generator fails before its first chunk', () => {
     const recorder = record();
     let asked = 0;
     const fails = traceable(
+      // biome-ignore lint/correctness/useYield: it fails before it comes to that.
       function* () {
-        yield 1;
         throw new Error('stuck');
       },
       { aggregate: () => ++asked },
     );
     expect(() => [...fails()]).toThrow('stuck');
     expect(asked).toBe(0);
-    expect(recorder.runs[0]?.error).toMatch(/^Error: stuck\n/);
+    expect(recorder.runs[0]).not.toHaveProperty('outputs');
   });
 });
 

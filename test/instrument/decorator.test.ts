@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '../../src/instrument/decorator.ts';
 import type { RunRecord } from '../../src/run/record.ts';
+import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
-import { heard, record, treeOf } from './recorder.ts';
+import { record, treeOf } from './recorder.ts';
 
 /** Calls a decorator with arguments that its types forbid. */
 const misuse = traced as unknown as (...args: unknown[]) => unknown;
@@ -156,7 +157,7 @@ describe('@traced of the standard dialect', () => {
 
   test('calls a member without a name anonymous', () => {
     const recorder = record();
-    const lines = heard();
+    const lines = told();
     const [none, empty] = [Symbol(), Symbol('')];
     class Service {
       @traced [none]() {}
@@ -220,7 +221,7 @@ describe('options of @traced', () => {
 
   test('that are none are one line, and the member is traced', () => {
     const recorder = record();
-    const lines = heard();
+    const lines = told();
     class Tool {
       @(misuse('search') as TracedDecorator)
       run(): number {
@@ -229,12 +230,12 @@ describe('options of @traced', () => {
     }
     expect(new Tool().run()).toBe(1);
     expect(namesOf(recorder.runs)).toEqual(['run']);
-    expect(lines).toEqual(['traceable: expected the options to be an object, got string; left out.']);
+    expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
   });
 
   test('that are unknown are one line', () => {
     record();
-    const lines = heard();
+    const lines = told();
     class Tool {
       @(misuse({ retries: 3 }) as TracedDecorator)
       run(): number {
@@ -242,17 +243,17 @@ describe('options of @traced', () => {
       }
     }
     expect(new Tool().run()).toBe(1);
-    expect(lines).toEqual(['traceable: unknown option `retries`; left out.']);
+    expect(lines).toEqual(['warn: traceable: unknown option `retries`; left out.']);
   });
 });
 
 describe('@traced in the wrong place is one line and changes nothing:', () => {
   const wrong = traced as unknown as (value: unknown, context: unknown) => undefined;
   const line = (what: string) =>
-    `@traced: expected a method, accessor or function field, got ${what}; it is not traced.`;
+    `warn: @traced: expected a method, accessor or function field, got ${what}; it is not traced.`;
 
   test('a class, bare and with options', () => {
-    const lines = heard();
+    const lines = told();
     @wrong
     class Bare {
       answer = 42;
@@ -270,7 +271,7 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     ['null', null, 'a field that holds null'],
     ['nothing', undefined, 'a field that holds undefined'],
   ])('a field that holds %s', (_, value, what) => {
-    const lines = heard();
+    const lines = told();
     class Holder {
       @traced field = value;
       @traced static shared = value;
@@ -280,7 +281,7 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
   });
 
   test('a function by itself, which is given back', () => {
-    const lines = heard();
+    const lines = told();
     const fn = () => 1;
     expect(misuse(fn)).toBe(fn);
     expect(lines).toEqual([line('a class or function by itself')]);

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { currentRun } from '../../src/run/start-run.ts';
-import { gate, heard, record, treeOf } from './recorder.ts';
+import { gate } from '../support/gate.ts';
+import { told } from '../support/told.ts';
+import { record, treeOf } from './recorder.ts';
 
 const inner = traceable(() => currentRun()?.parentRunId, { name: 'inner' });
 
@@ -241,7 +243,7 @@ describe('a generator', () => {
 
   test('hands on the results of any iterator that it delegates to, unread', () => {
     const recorder = record();
-    heard();
+    told();
     const result = {
       done: false,
       get value(): number {

@@ -5,8 +5,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import type { Run } from '../../src/run/run.ts';
 import { currentRun } from '../../src/run/start-run.ts';
+import { gate } from '../support/gate.ts';
 import { built, type Program, runProgram } from './built.ts';
-import { gate, record } from './recorder.ts';
+import { record } from './recorder.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -325,7 +326,7 @@ describe('a program ends as without tracing after', () => {
   ])('%s', async (way, code, stdout, stderr, error) => {
     const both = ['bare', 'traced'].map((mode) => runProgram(folder(), 'ends', [mode, way]));
     const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
-    expect(bare).toEqual({ code, stdout, stderr: expect.stringMatching(stderr) });
+    expect(bare).toEqual({ code, signal: null, stdout, stderr: expect.stringMatching(stderr) });
     expect(traced).toEqual(bare);
     expect(none).toEqual([]);
     expect(runs.map((run) => run.error?.split('\n')[0])).toEqual([error]);

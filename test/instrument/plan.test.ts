@@ -4,7 +4,8 @@ import { traceable } from '../../src/instrument/traceable.ts';
 import type { RunSink } from '../../src/run/sink.ts';
 import { currentRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
-import { heard, record, treeOf } from './recorder.ts';
+import { told } from '../support/told.ts';
+import { record, treeOf } from './recorder.ts';
 
 /** The run of one call. */
 function runOf(fn: (...args: unknown[]) => unknown, args: unknown[] = [], options: TraceableOptions = {}) {
@@ -328,30 +329,30 @@ describe('wrong options are one line each and left out:', () => {
     ['aggregate', { aggregate: [] }, 'expected `aggregate` to be a function'],
   ])('%s', (_, options, complaint) => {
     const recorder = record();
-    const lines = heard();
+    const lines = told();
     expect(wrap(() => 1, { ...(options as object), metadata2: undefined })()).toBe(1);
     expect(wrap(() => 1, options)()).toBe(1);
-    expect(lines).toEqual([`traceable: ${complaint}; left out.`]);
+    expect(lines).toEqual([`warn: traceable: ${complaint}; left out.`]);
     expect(recorder.runs).toMatchObject([{ run_type: 'chain' }, { run_type: 'chain' }]);
   });
 
   test('options that are none', () => {
     const recorder = record();
-    const lines = heard();
+    const lines = told();
     expect(wrap(() => 1, 'name')()).toBe(1);
     expect(wrap(() => 1, undefined)()).toBe(1);
-    expect(lines).toEqual(['traceable: expected the options to be an object, got string; left out.']);
+    expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
     expect(recorder.runs).toHaveLength(2);
   });
 
   test('the others of the same list hold', () => {
-    heard();
+    told();
     expect(runOf(() => 0, [], { name: 'ask', tags: 'a' } as unknown as TraceableOptions)?.name).toBe('ask');
   });
 
   test('options that throw when they are read leave the function traced', () => {
     const recorder = record();
-    heard();
+    told();
     const options = {
       get name(): string {
         throw new Error('unreadable');

@@ -3,8 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { enteredContext } from '../../src/run/context.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { gate } from '../support/gate.ts';
+import { told } from '../support/told.ts';
 import { built, runProgram } from './built.ts';
-import { gate, heard, record, treeOf } from './recorder.ts';
+import { record, treeOf } from './recorder.ts';
 
 describe('a synchronous function', () => {
   test('answers with its own result in the same turn', () => {
@@ -203,7 +205,7 @@ describe('errors', () => {
     ['nothing', undefined, 'undefined'],
     ['null', null, 'null'],
     ['a symbol', Symbol('stop'), 'Symbol(stop)'],
-    ['an object without text', Object.create(null), '[unprintable object]'],
+    ['an object without text', Object.create(null), '{}'],
   ])('%s that is thrown arrives as it is', (_, thrown, text) => {
     const recorder = record();
     expect(caught(thrower(thrown))).toBe(thrown);
@@ -379,16 +381,16 @@ describe('wrong use is one line and the argument back:', () => {
     ['null', null, 'got null'],
     ['undefined', undefined, 'got undefined'],
   ])('%s', (_, value, got) => {
-    const lines = heard();
+    const lines = told();
     const wrap = traceable as (value: unknown) => unknown;
     expect(wrap(value)).toBe(value);
     expect(wrap(value)).toBe(value);
-    expect(lines).toEqual([`traceable(fn): expected a function, ${got}; it is not traced.`]);
+    expect(lines).toEqual([`warn: traceable(fn): expected a function, ${got}; it is not traced.`]);
   });
 
   test('a method that is named `class` is no class', () => {
     const recorder = record();
-    const lines = heard();
+    const lines = told();
     const html = { class: traceable({ class() {} }.class), $: traceable({ class$x() {} }.class$x) };
     html.class();
     html.$();
@@ -397,7 +399,7 @@ describe('wrong use is one line and the argument back:', () => {
   });
 
   test('a function that cannot be read stays as it is', () => {
-    heard();
+    told();
     const { proxy, revoke } = Proxy.revocable(() => 1, {});
     revoke();
     expect(traceable(proxy)).toBe(proxy);
@@ -432,6 +434,7 @@ describe('with tracing off', () => {
   test('AsyncLocalStorage is never entered, in a process of its own', async () => {
     expect(await runProgram(folder(), 'off', ['off'])).toEqual({
       code: 0,
+      signal: null,
       stdout: 'never entered plain promises\n',
       stderr: '',
       runs: [],

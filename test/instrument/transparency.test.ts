@@ -3,7 +3,8 @@ import { types } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
-import { heard, record } from './recorder.ts';
+import { told } from '../support/told.ts';
+import { record } from './recorder.ts';
 
 const RUNS = { numRuns: 300 };
 const boom = new Error('boom');
@@ -140,7 +141,7 @@ function isOfEngine(error: unknown): boolean {
 
 describe('a traced function does what the bare one does, with', () => {
   test('any arguments, `this`, result, error and callbacks', () => {
-    heard();
+    told();
     const recorder = record();
     const given = fc.tuple(fc.array(maker, { maxLength: 3 }), maker, maker, fc.boolean(), options);
     const property = fc.property(given, ([makeArgs, makeSelf, makeResult, fails, options]) => {
@@ -163,7 +164,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any promise and callbacks', async () => {
-    heard();
+    told();
     const recorder = record();
     const given = fc.tuple(maker, maker, fc.boolean(), options);
     const property = fc.asyncProperty(given, async ([makeArg, makeResult, fails, options]) => {
@@ -184,7 +185,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any steps of a generator and callbacks', () => {
-    heard();
+    told();
     const recorder = record();
     const step = fc.tuple(fc.constantFrom('next', 'next', 'next', 'return', 'throw'), maker);
     const given = fc.tuple(fc.array(maker, { maxLength: 4 }), maker, fc.array(step, { maxLength: 6 }), options);
@@ -219,7 +220,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any function and options, which never make wrapping it fail', () => {
-    heard();
+    told();
     const wrap = traceable as (fn: unknown, options?: unknown) => unknown;
     const property = fc.property(maker, maker, (makeFn, makeOptions) => {
       const fn = makeFn();
@@ -230,13 +231,13 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test.each(Object.entries(hostile))('%s as metadata', (_, make) => {
-    heard();
+    told();
     record();
     expect(traceable(() => 1, { metadata: make() as Record<string, unknown> })()).toBe(1);
   });
 
   test.each(Object.entries(hostile))('%s as argument, `this`, result and error', (_, make) => {
-    heard();
+    told();
     const recorder = record();
     const given = make();
     const returned = traceable((arg: unknown) => arg);

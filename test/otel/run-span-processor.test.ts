@@ -3,7 +3,6 @@ import { type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemet
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
-import { installSink } from '../../src/run/sink.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
@@ -132,7 +131,7 @@ describe('where runs go', () => {
 
   test('with tracing off nothing is recorded', async () => {
     const { tracer, recorder } = setUp();
-    onTestFinished(installSink(undefined));
+    recorder.stop();
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
     expect(recorder.runs).toEqual([]);
   });

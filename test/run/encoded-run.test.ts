@@ -1,32 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { type EncodedRun, isFilled, mainJson, wholeJson } from '../../src/run/encoded-run.ts';
+import { makeRun } from '../support/encoded-run.ts';
 
 const ID = '019a9f3c-1a00-7000-8000-000000000001';
 const PARENT = '019a9f3c-1a00-7000-8000-000000000000';
 
-function makeRun(fields: Partial<EncodedRun> = {}): EncodedRun {
-  return {
+/** A root with ids and a time that are known. */
+const answer = (fields: Partial<EncodedRun> = {}): EncodedRun =>
+  makeRun({
     id: ID,
-    traceId: ID,
     dottedOrder: `20261120T072240000000Z${ID}`,
-    parentRunId: undefined,
     startTime: '2026-11-20T07:22:40.000000Z',
     project: 'chat',
-    refused: false,
     name: 'answer',
-    runType: 'chain',
-    tags: undefined,
-    metadata: undefined,
-    runtime: undefined,
-    inputs: undefined,
-    outputs: undefined,
-    events: undefined,
-    error: undefined,
-    endTime: undefined,
-    attachments: undefined,
     ...fields,
-  };
-}
+  });
 
 /** The fields of every run, up to the bracket that closes it. */
 const HEAD =
@@ -35,16 +23,16 @@ const HEAD =
 
 describe('the main part', () => {
   test('of a root that has nothing else', () => {
-    expect(mainJson(makeRun(), true)).toBe(`${HEAD}}`);
+    expect(mainJson(answer(), true)).toBe(`${HEAD}}`);
   });
 
   test('of a child names its parent', () => {
-    const run = makeRun({ traceId: PARENT, parentRunId: PARENT });
+    const run = answer({ traceId: PARENT, parentRunId: PARENT });
     expect(JSON.parse(mainJson(run, false))).toMatchObject({ id: ID, trace_id: PARENT, parent_run_id: PARENT });
   });
 
   test('has tags, metadata and runtime, and no payload', () => {
-    const run = makeRun({
+    const run = answer({
       tags: ['a', '"b"'],
       metadata: new Map([
         ['user', '"x"'],
@@ -66,11 +54,11 @@ describe('the main part', () => {
     ['runtime alone', { runtime: '{}' }, ',"extra":{"runtime":{}}'],
     ['no tags', { tags: [] }, ',"tags":[]'],
   ])('with %s', (_, fields, expected) => {
-    expect(mainJson(makeRun(fields), true)).toBe(`${HEAD}${expected}}`);
+    expect(mainJson(answer(fields), true)).toBe(`${HEAD}${expected}}`);
   });
 
   test('has the end only when it is told of the end', () => {
-    const run = makeRun({ endTime: '2026-11-20T07:22:41.000000Z', error: 'Error: "no"\n    at x' });
+    const run = answer({ endTime: '2026-11-20T07:22:41.000000Z', error: 'Error: "no"\n    at x' });
     expect(mainJson(run, false)).toBe(`${HEAD}}`);
     expect(mainJson(run, true)).toBe(
       `${HEAD},"end_time":"2026-11-20T07:22:41.000000Z","error":"Error: \\"no\\"\\n    at x"}`,
@@ -78,18 +66,18 @@ describe('the main part', () => {
   });
 
   test('escapes every text of the application', () => {
-    const run = makeRun({ name: 'a"\\\n', runType: '"', project: '\u0000' });
+    const run = answer({ name: 'a"\\\n', runType: '"', project: '\u0000' });
     expect(JSON.parse(mainJson(run, true))).toMatchObject({ name: 'a"\\\n', run_type: '"', session_name: '\u0000' });
   });
 });
 
 describe('the whole run', () => {
   test('has inputs even when there are none', () => {
-    expect(wholeJson(makeRun())).toBe(`${HEAD},"inputs":{}}`);
+    expect(wholeJson(answer())).toBe(`${HEAD},"inputs":{}}`);
   });
 
   test('has every payload that there is, and the end', () => {
-    const run = makeRun({
+    const run = answer({
       inputs: '{"q":1}',
       outputs: '{"a":2}',
       events: '[{"name":"x"}]',

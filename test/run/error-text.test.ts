@@ -88,10 +88,10 @@ describe('the text of what is no error', () => {
     ['a number', 404, '404'],
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
-    ['an object', { code: 1 }, '[object Object]'],
-    ['an object with a cause', { cause: 'unread' }, '[object Object]'],
+    ['an object', { code: 1, message: 'no' }, '{"code":1,"message":"no"}'],
+    ['an object with a cause', { cause: 'unread' }, '{"cause":"unread"}'],
     ['a symbol', Symbol('mark'), 'Symbol(mark)'],
-    ['an object without a prototype', Object.create(null), '[unprintable object]'],
+    ['an object without a prototype', Object.create(null), '{}'],
   ])('is what it says of itself: %s', (_, thrown, expected) => {
     expect(errorText(thrown)).toBe(expected);
   });

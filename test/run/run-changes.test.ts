@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Run } from '../../src/run/run.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
-import { told } from '../base/told.ts';
+import { told } from '../support/told.ts';
 import { makeRun, watched } from './memory-sink.ts';
 
 describe('Run.set', () => {
@@ -153,7 +153,10 @@ describe('what is hidden', () => {
   test('of the outputs is not recorded when it comes as JSON text', () => {
     const hidden = makeRun({}, { hideOutputs: true });
     const shown = makeRun();
-    for (const { run } of [hidden, shown]) run.endEncoded('{"a":1}');
+    for (const { run } of [hidden, shown]) {
+      run.keepOutputs('{"a":1}');
+      run.end();
+    }
     expect([hidden.sink.ended[0]?.outputs, shown.sink.ended[0]?.outputs]).toEqual([undefined, '{"a":1}']);
   });
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Run } from '../../src/run/run.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { anything } from '../base/hostile.ts';
-import { told } from '../base/told.ts';
+import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
 
 /** Options of which each is anything at all, but for the sink, which is a real one. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { checkedOptions, type RunOptions, runOptionChecks } from '../../src/run/run-options.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { revokedProxy } from '../base/hostile.ts';
-import { told } from '../base/told.ts';
+import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
 
 const check = (given: unknown) => checkedOptions<RunOptions>('startRun', given, runOptionChecks);

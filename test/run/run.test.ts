@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
 import { parseDottedOrder } from '../../src/run/dotted-order.ts';
-import { installSink } from '../../src/run/sink.ts';
+import { standIn } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
 import { makeRun, makeSink, watched } from './memory-sink.ts';
@@ -109,7 +109,7 @@ describe('a run below another', () => {
   test('is off when its parent was, though tracing has been turned on since', () => {
     const sink = makeSink();
     const off = startRun({ name: 'off' });
-    onTestFinished(installSink(sink));
+    onTestFinished(standIn(sink));
     expect(off.child({ name: 'child' }).sink).toBeUndefined();
     expect(off.child({ name: 'child', exporter: sink, root: true }).sink).toBe(sink);
   });

@@ -40,28 +40,22 @@ describe('the sink of the process', () => {
 });
 
 describe('a sink that is installed', () => {
-  test('takes the place of the one there was, until it is undone', async () => {
+  test('takes the place of the one there was', async () => {
     const { currentSink, installSink } = await freshModule();
     const [first, second] = [makeSink(), makeSink()];
-    const undoFirst = installSink(first);
-    const undoSecond = installSink(second);
+    installSink(first);
+    installSink(second);
     expect(currentSink()).toBe(second);
-    undoSecond();
-    expect(currentSink()).toBe(first);
-    undoFirst();
-    expect(currentSink()).toBeUndefined();
   });
 
-  test('keeps the factory waiting, and leaves it to be asked when it is undone', async () => {
+  test('leaves the factory unasked', async () => {
     const { currentSink, installSink, registerSinkFactory } = await freshModule();
-    const [built, installed] = [makeSink(), makeSink()];
-    const factory = vi.fn(() => built);
+    const factory = vi.fn(makeSink);
     registerSinkFactory(factory);
-    const undo = installSink(installed);
+    const installed = makeSink();
+    installSink(installed);
     expect(currentSink()).toBe(installed);
     expect(factory).not.toHaveBeenCalled();
-    undo();
-    expect(currentSink()).toBe(built);
   });
 
   test('may be none: tracing is off, whatever the factory would give', async () => {
@@ -70,23 +64,39 @@ describe('a sink that is installed', () => {
     installSink(undefined);
     expect(currentSink()).toBeUndefined();
   });
+});
 
-  test('that has been replaced is undone without harm to the one that replaced it', async () => {
-    const { currentSink, installSink } = await freshModule();
+describe('a sink that stands in', () => {
+  test('takes all runs until it is undone, and leaves the factory to be asked then', async () => {
+    const { currentSink, standIn, registerSinkFactory } = await freshModule();
+    const [built, recorder] = [makeSink(), makeSink()];
+    const factory = vi.fn(() => built);
+    registerSinkFactory(factory);
+    const undo = standIn(recorder);
+    expect(currentSink()).toBe(recorder);
+    expect(factory).not.toHaveBeenCalled();
+    undo();
+    expect(currentSink()).toBe(built);
+  });
+
+  test('does so also when another sink is installed meanwhile', async () => {
+    const { currentSink, installSink, standIn } = await freshModule();
     const [recorder, configured] = [makeSink(), makeSink()];
-    const undo = installSink(recorder);
+    const undo = standIn(recorder);
     installSink(configured);
+    expect(currentSink()).toBe(recorder);
     undo();
     expect(currentSink()).toBe(configured);
   });
 
-  test('is undone once, however often it is asked for', async () => {
-    const { currentSink, installSink } = await freshModule();
-    const [first, later] = [makeSink(), makeSink()];
-    const undo = installSink(first);
-    undo();
-    installSink(later);
-    undo();
-    expect(currentSink()).toBe(later);
+  test('is undone alone, in whatever order several are, and once', async () => {
+    const { currentSink, standIn } = await freshModule();
+    const [first, second] = [makeSink(), makeSink()];
+    const [undoFirst, undoSecond] = [standIn(first), standIn(second)];
+    undoFirst();
+    undoFirst();
+    expect(currentSink()).toBe(second);
+    undoSecond();
+    expect(currentSink()).toBeUndefined();
   });
 });

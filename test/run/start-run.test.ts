@@ -1,15 +1,15 @@
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 import { enteredContext, SpanHandle, setSpanSource } from '../../src/run/context.ts';
 import type { Run } from '../../src/run/run.ts';
-import { installSink } from '../../src/run/sink.ts';
+import { standIn } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
-import { told } from '../base/told.ts';
+import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
 
 /** A sink that is installed for the process until the test has finished. */
 function installedSink() {
   const sink = makeSink();
-  onTestFinished(installSink(sink));
+  onTestFinished(standIn(sink));
   return sink;
 }
 

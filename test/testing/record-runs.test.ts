@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
-import { currentSink, installSink } from '../../src/run/sink.ts';
+import { currentSink, standIn } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { makeSink } from '../run/memory-sink.ts';
@@ -82,7 +82,7 @@ describe('recordRuns', () => {
 describe('a recorder that stops', () => {
   test('puts tracing back to what it was', () => {
     const before = makeSink();
-    onTestFinished(installSink(before));
+    onTestFinished(standIn(before));
     recordRuns().stop();
     expect(currentSink()).toBe(before);
   });
@@ -95,13 +95,14 @@ describe('a recorder that stops', () => {
     expect(currentSink()).toBeUndefined();
   });
 
-  test('twice, or after something else was installed, harms nothing', () => {
+  test('twice, or before one that started earlier, harms nothing', () => {
+    const earlier = recordRuns();
     const recorded = recordRuns();
-    const later = makeSink();
-    onTestFinished(installSink(later));
+    earlier.stop();
+    expect(currentSink()).toBe(recorded.exporter);
     recorded.stop();
     recorded.stop();
-    expect(currentSink()).toBe(later);
+    expect(currentSink()).toBeUndefined();
   });
 });
 
