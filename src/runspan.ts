@@ -49,7 +49,7 @@ const gone = new FinalizationRegistry<Stats>((ledger) => {
 let configured: RunExporter | undefined;
 
 registerSinkFactory(() => {
-  configured = build(undefined);
+  configured = build(undefined, true);
   return configured;
 });
 
@@ -60,7 +60,7 @@ registerSinkFactory(() => {
  */
 export function configure(options?: ConfigureOptions): Exporter {
   configured?.retire();
-  configured = build(options);
+  configured = build(options, true);
   installSink(configured);
   return configured ?? offExporter;
 }
@@ -70,7 +70,7 @@ export function configure(options?: ConfigureOptions): Exporter {
  * of `configure`. Close it when you are done with it.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
-  return build(options) ?? offExporter;
+  return build(options, false) ?? offExporter;
 }
 
 /**
@@ -91,9 +91,9 @@ export function stats(): Stats {
   return totalStats([settled, ...ledgers]);
 }
 
-function build(options: ConfigureOptions | undefined): RunExporter | undefined {
+function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
   // Options may be read through getters of the application.
-  const settings = guard('configure', () => resolveSettings(options));
+  const settings = guard('configure', () => resolveSettings(options, isForProcess));
   if (settings === undefined) {
     diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');
     return undefined;

@@ -26,3 +26,18 @@ export function messageOf(thrown: unknown): string {
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .slice(0, 300);
 }
+
+/** A value as messages show it: text in quotes, cut; of anything else only the kind, so that no payload is repeated. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(cut(value, 80));
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'function') return 'a function';
+  return typeof value === 'number' ? `the number ${value}` : safeText(value);
+}
+
+/** The text, or so many characters of it and an ellipsis. */
+export function cut(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+}

@@ -13,6 +13,7 @@ export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 401 || status === 403) return { kind: 'misconfigured', detail: `${detail}: the API key was rejected` };
   if (status === 404 || status === 405 || status === 415 || status === 501) return { kind: 'unsupported', detail };
+  if (status === 407) return { kind: 'misconfigured', detail: `${detail}: the proxy asks for authentication` };
   if (status >= 300 && status < 400) {
     return { kind: 'misconfigured', detail: `${detail}: redirects are not followed, check the endpoint` };
   }

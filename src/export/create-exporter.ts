@@ -29,11 +29,17 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
   });
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
   const pace = new Pace(monotonicMs);
-  const multipart = new IsolatingTransport(new MultipartTransport(client, info, stats.requests));
+  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, stats.requests));
   const simple = new IsolatingTransport(
     new SimpleTransport(
       client,
-      { inFlight: limits.simpleInFlight, requestsPerSecond: limits.simpleRequestsPerSecond },
+      {
+        inFlight: limits.simpleInFlight,
+        requestsPerSecond: limits.simpleRequestsPerSecond,
+        pace,
+        monotonicMs,
+        delay,
+      },
       stats.requests,
     ),
   );

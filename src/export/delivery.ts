@@ -25,7 +25,7 @@ export interface Delivery {
   readonly run: EncodedRun;
   /** Monotonic milliseconds. */
   readonly startedAtMs: number;
-  /** The same: when the part of it that waits or is under way was recorded. */
+  /** When the part of it that waits or is under way was recorded, in the time of `Pace.activeMs`. */
   recordedAtMs: number;
   stage: Stage;
   /** Bytes of payload that wait or are under way. */
@@ -104,6 +104,18 @@ export function releasePosted({ delivery, inputs, attachments }: Item): void {
   run.attachments = run.attachments?.slice(attachments.length);
 }
 
+/** Lets go of everything that a settled run carried: the application may hold on to the run itself for long. */
+export function releaseAll({ run, inputs, outputs }: Delivery): void {
+  run.inputs = undefined;
+  run.outputs = undefined;
+  run.events = undefined;
+  run.error = undefined;
+  run.metadata = undefined;
+  run.attachments = undefined;
+  inputs.bytesOf(undefined);
+  outputs.bytesOf(undefined);
+}
+
 /** Leaves the attachments of a run out, and says in its metadata how many there were. */
 export function dropAttachments(run: EncodedRun): void {
   if (run.attachments === undefined || run.attachments.length === 0) return;
@@ -112,12 +124,14 @@ export function dropAttachments(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/** Bytes that every record is counted with beside its payloads: its main part and the lines around the parts. */
-const RECORD_BYTES = 1_024;
+/** Bytes that every record is counted with beside what is counted: the rest of its main part, the lines around parts. */
+const RECORD_BYTES = 960;
 
 /** Bytes of what a run holds now, for the queue's and the batch's bounds. */
 export function heldBytes({ run, inputs, outputs }: Delivery): number {
-  let bytes = RECORD_BYTES + inputs.bytesOf(run.inputs) + outputs.bytesOf(run.outputs);
+  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length;
+  bytes += inputs.bytesOf(run.inputs) + outputs.bytesOf(run.outputs);
+  for (const tag of run.tags ?? []) bytes += tag.length;
   if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
   if (run.error !== undefined) bytes += Buffer.byteLength(run.error);
   if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;

@@ -2,13 +2,11 @@ import { setMaxListeners } from 'node:events';
 import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
+import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import type { Item } from './delivery.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Transport } from './transport.ts';
-
-// Taken once, so that fake timers installed by a test of the application do not stop delivery.
-const { setTimeout: setTimer, clearTimeout: clearTimer, setImmediate: setSoon } = globalThis;
 
 export interface DispatcherParts {
   readonly queue: DeliveryQueue;
@@ -53,7 +51,7 @@ export class Dispatcher {
   /** From now on everything is sent at once, until as many calls of `calm` have come. */
   hurry(): void {
     this.#hurries++;
-    this.#pump();
+    outside(() => this.#pump());
   }
 
   calm(): void {
@@ -119,7 +117,7 @@ export class Dispatcher {
 
   async #send(items: readonly Item[]): Promise<void> {
     const unsettled = new Set(items);
-    let left: Outcome = { kind: 'dropped', reason: 'closed', detail: 'the exporter was closed' };
+    let left: Outcome = { kind: 'dropped', reason: 'closed', detail: '' };
     try {
       for await (const settlement of this.#parts.transport.send(items, this.#abort.signal)) {
         for (const item of settlement.items) {

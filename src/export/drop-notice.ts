@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { DropReason } from './ledger.ts';
 
@@ -32,6 +33,7 @@ export class DropNotice {
   readonly #monotonicMs: () => number;
   readonly #untold = new Map<DropReason, { count: number; detail: string | undefined }>();
   #toldAtMs = Number.NEGATIVE_INFINITY;
+  #isTelling = false;
 
   constructor(onDrop: OnDrop | undefined, monotonicMs: () => number) {
     this.#onDrop = onDrop;
@@ -44,11 +46,16 @@ export class DropNotice {
     const answer: unknown = guard('onDrop', () => this.#onDrop?.(reason, run));
     // The rejection of an asynchronous callback would otherwise end the process.
     if (answer instanceof Promise) answer.catch(() => {});
-    if (this.#monotonicMs() - this.#toldAtMs >= TELL_EVERY_MS) this.tell();
+    if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;
+    // Many come at once as a rule: they make one line.
+    this.#isTelling = true;
+    setSoon(() => this.tell());
   }
 
   /** Tells what has not been told yet; called by itself now and then, and when the exporter closes. */
   tell(): void {
+    this.#isTelling = false;
+    if (this.#untold.size === 0) return;
     for (const [reason, { count, detail }] of this.#untold) {
       const runs = count === 1 ? 'run was' : 'runs were';
       const last = detail === undefined ? '' : ` (last: ${detail})`;

@@ -1,44 +1,38 @@
 import type { Exporter } from './exporter.ts';
 
-/** What the end of the process has to do for one exporter. */
-interface Member {
-  readonly flushMs: number;
-  /** The last attempt failed; another would only hold the process for as long again. */
-  isGivenUp: boolean;
-}
-
-const members = new Map<Exporter, Member>();
+/** The exporters that have something to deliver or to tell, and how long each may hold the end of the process. */
+const flushLimitsMs = new Map<Exporter, number>();
 
 /**
- * Delivers what is queued when the process ends by itself, within the exporter's limit, and says at the very end what
- * could not be delivered. The listeners are there while there is an exporter with runs.
+ * Delivers what is queued when the process ends by itself, within the exporter's limit, gives up the rest, and says at the
+ * very end what was lost. The listeners are there while there is an exporter with runs.
  */
-export function flushAtExit(exporter: Exporter, flushMs: number): void {
-  if (members.size === 0) {
+export function flushAtExit(exporter: Exporter, limitMs: number): void {
+  if (flushLimitsMs.size === 0) {
     process.on('beforeExit', flushAll);
     process.on('exit', tellAll);
   }
-  members.set(exporter, { flushMs, isGivenUp: false });
+  flushLimitsMs.set(exporter, limitMs);
 }
 
 /** The exporter has closed, and needs nothing any more. */
 export function forgetAtExit(exporter: Exporter): void {
-  members.delete(exporter);
-  if (members.size > 0) return;
+  flushLimitsMs.delete(exporter);
+  if (flushLimitsMs.size > 0) return;
   process.off('beforeExit', flushAll);
   process.off('exit', tellAll);
 }
 
-// A flush lets the event loop turn, so the event comes again when it is done; then there is nothing left, or no hope.
+// A flush lets the event loop turn, so the event comes again when it is done. What could not be delivered then is given up:
+// a request that hangs must not hold the process, whoever's socket it is on.
 function flushAll(): void {
-  for (const [exporter, member] of members) {
-    if (member.isGivenUp) continue;
-    void exporter.flush({ timeoutMs: member.flushMs }).then(({ ok }) => {
-      member.isGivenUp = !ok;
+  for (const [exporter, timeoutMs] of flushLimitsMs) {
+    void exporter.flush({ timeoutMs }).then(({ ok }) => {
+      if (!ok) void exporter.close({ timeoutMs: 0 });
     });
   }
 }
 
 function tellAll(): void {
-  for (const exporter of members.keys()) exporter.tellLosses();
+  for (const exporter of flushLimitsMs.keys()) exporter.tellLosses();
 }

@@ -11,6 +11,7 @@ import {
   dropAttachments,
   heldBytes,
   type Item,
+  releaseAll,
   releasePosted,
   type Stage,
 } from './delivery.ts';
@@ -22,9 +23,6 @@ import type { Pace } from './pace.ts';
 import { DeliveryQueue } from './queue.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Transport } from './transport.ts';
-
-// Taken once, so that fake timers installed by a test of the application do not stop delivery.
-const { setTimeout: setTimer, clearTimeout: clearTimer } = globalThis;
 
 /** Runs and ends of accepted traces are taken up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -97,11 +95,10 @@ export class Exporter implements RunSink {
       this.#countDrop(run, refusal);
       return false;
     }
-    const nowMs = this.#parts.monotonicMs();
     const delivery: Delivery = {
       run,
-      startedAtMs: nowMs,
-      recordedAtMs: nowMs,
+      startedAtMs: this.#parts.monotonicMs(),
+      recordedAtMs: this.#parts.pace.activeMs,
       stage: 'started',
       bytes: 0,
       inputs: new CountedText(),
@@ -147,12 +144,14 @@ export class Exporter implements RunSink {
    * Sends what was recorded before the call and waits until it has settled. Returns early when the service has asked for
    * a pause that outlasts the limit. Never rejects.
    */
-  async flush({ timeoutMs }: FlushLimit = {}): Promise<FlushResult> {
+  async flush(limit?: FlushLimit): Promise<FlushResult> {
     if (this.#backlogRuns === 0) return { ok: true, pending: 0 };
     const passed = this.#barrier.passed();
-    const limitMs = timeoutMs !== undefined && timeoutMs >= 0 ? Math.min(timeoutMs, DELAY_MAX_MS) : FLUSH_TIMEOUT_MS;
+    const timeoutMs = limit?.timeoutMs ?? FLUSH_TIMEOUT_MS;
+    const limitMs = timeoutMs >= 0 ? Math.min(timeoutMs, DELAY_MAX_MS) : FLUSH_TIMEOUT_MS;
+    this.#parts.pace.hurry();
     this.#dispatcher.hurry();
-    const ok = await this.#isInTime(passed, limitMs);
+    const ok = await this.#parts.pace.isSettledWithin(passed, limitMs);
     this.#dispatcher.calm();
     return { ok, pending: ok ? 0 : this.#backlogRuns };
   }
@@ -179,28 +178,6 @@ export class Exporter implements RunSink {
     this.#parts.notice.tell();
     const left = this.#backlogRuns;
     if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
-  }
-
-  /** Waits with the one timer of ours that may hold the process: somebody waits for a flush. */
-  async #isInTime(passed: Promise<void>, limitMs: number): Promise<boolean> {
-    const { pace, monotonicMs } = this.#parts;
-    const endMs = monotonicMs() + limitMs;
-    const isHopeless = (): boolean => pace.remainingMs > endMs - monotonicMs();
-    if (isHopeless()) return false;
-    let undo = (): void => {};
-    const late = new Promise<false>((resolve) => {
-      const timer = setTimer(() => resolve(false), limitMs);
-      const unsubscribe = pace.onPause(() => {
-        if (isHopeless()) resolve(false);
-      });
-      undo = () => {
-        clearTimer(timer);
-        unsubscribe();
-      };
-    });
-    const isInTime = await Promise.race([passed.then(() => true), late]);
-    undo();
-    return isInTime;
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -241,7 +218,7 @@ export class Exporter implements RunSink {
     // A posted run has nothing in the backlog until its patch comes.
     if (delivery.stage === 'posted') this.#backlogRuns++;
     delivery.stage = 'patch';
-    delivery.recordedAtMs = this.#parts.monotonicMs();
+    delivery.recordedAtMs = this.#parts.pace.activeMs;
     this.#queue.addReady(delivery);
   }
 
@@ -255,8 +232,10 @@ export class Exporter implements RunSink {
 
   #settle(item: Item, outcome: Outcome): void {
     const { delivery } = item;
+    // Given up meanwhile, by an end that came after closing, and counted then.
+    if (delivery.stage === 'settled') return;
     if (outcome.kind !== 'accepted') {
-      if (outcome.kind === 'dropped') this.#giveUp(delivery, outcome.reason, outcome.detail);
+      if (outcome.kind === 'dropped') this.#giveUp(delivery, outcome.reason, outcome.detail || undefined);
       else this.#giveUp(delivery, 'rejected', outcome.kind);
       return;
     }
@@ -291,12 +270,15 @@ export class Exporter implements RunSink {
     this.#stats.dropped++;
     this.#stats.droppedByReason[reason]++;
     this.#parts.notice.add(reason, run, detail);
+    // It left the list of those that have something to tell at the end of the process.
+    if (this.#state === 'closed') this.#parts.opened(this);
   }
 
   #forget(delivery: Delivery): void {
     delivery.stage = 'settled';
     this.#backlogRuns--;
     this.#setBytes(delivery, 0);
+    releaseAll(delivery);
   }
 
   #leaveGroup(delivery: Delivery, which: 'post' | 'both'): void {

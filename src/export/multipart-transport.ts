@@ -8,6 +8,7 @@ import { noteWebPage, outcomeOf } from './answer.ts';
 import type { Item } from './delivery.ts';
 import type { Stats } from './ledger.ts';
 import { multipartBody } from './multipart.ts';
+import type { Pace } from './pace.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
@@ -20,11 +21,13 @@ const GZIP_LEVEL = 1;
 export class MultipartTransport implements Transport {
   readonly #client: HttpClient;
   readonly #info: ServiceInfo;
+  readonly #pace: Pace;
   readonly #requests: Stats['requests'];
 
-  constructor(client: HttpClient, info: ServiceInfo, requests: Stats['requests']) {
+  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: Stats['requests']) {
     this.#client = client;
     this.#info = info;
+    this.#pace = pace;
     this.#requests = requests;
   }
 
@@ -33,32 +36,49 @@ export class MultipartTransport implements Transport {
   }
 
   async #post(items: readonly Item[], signal: AbortSignal): Promise<Outcome> {
-    if (!this.#info.takesMultipart) return { kind: 'unsupported', detail: 'the service says so' };
+    if (this.#info.refusesMultipart()) return { kind: 'unsupported', detail: 'the service says so' };
+    const boundary = `runspan-${randomBytes(16).toString('hex')}`;
+    let chunks: readonly Uint8Array[];
     try {
-      const boundary = `runspan-${randomBytes(16).toString('hex')}`;
-      const chunks = await multipartBody(items, boundary);
-      const zipped = this.#info.takesGzip ? await gzipped(Buffer.concat(chunks), { level: GZIP_LEVEL }) : undefined;
-      this.#requests.multipart++;
-      const answer = await this.#client.send({
-        method: 'POST',
-        path: '/runs/multipart',
-        headers: {
-          'content-type': `multipart/form-data; boundary=${boundary}`,
-          ...(zipped && { 'content-encoding': 'gzip' }),
-        },
-        body: zipped === undefined ? chunks : [zipped],
-        signal,
-      });
-      if (answer.status === 415 && zipped !== undefined) {
-        this.#info.refuseGzip();
-        return await this.#post(items, signal);
-      }
-      noteWebPage(answer);
-      const outcome = outcomeOf(answer, Date.now());
-      diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
-      return outcome;
+      chunks = await multipartBody(items, boundary);
+    } catch (thrown) {
+      // A record that cannot be laid is at fault itself; the others have to be told from it.
+      return { kind: 'invalid', detail: messageOf(thrown) };
+    }
+    try {
+      return await this.#postBody(items, boundary, chunks, signal);
     } catch (thrown) {
       return { kind: 'failed', detail: messageOf(thrown) };
     }
+  }
+
+  async #postBody(
+    items: readonly Item[],
+    boundary: string,
+    chunks: readonly Uint8Array[],
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    // The halves of a batch come one after the other, and the first may have brought a pause.
+    await this.#pace.waitOut(signal);
+    const zipped = this.#info.takesGzip ? await gzipped(Buffer.concat(chunks), { level: GZIP_LEVEL }) : undefined;
+    this.#requests.multipart++;
+    const answer = await this.#client.send({
+      method: 'POST',
+      path: '/runs/multipart',
+      headers: {
+        'content-type': `multipart/form-data; boundary=${boundary}`,
+        ...(zipped && { 'content-encoding': 'gzip' }),
+      },
+      body: zipped === undefined ? chunks : [zipped],
+      signal,
+    });
+    if (answer.status === 415 && zipped !== undefined) {
+      this.#info.refuseGzip();
+      return this.#postBody(items, boundary, chunks, signal);
+    }
+    noteWebPage(answer);
+    const outcome = outcomeOf(answer, Date.now());
+    diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
+    return outcome;
   }
 }

@@ -1,8 +1,7 @@
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { clearTimer, setTimer } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { Delivery } from './delivery.ts';
-
-const { setTimeout: setTimer, clearTimeout: clearTimer } = globalThis;
 
 export interface OpenRunsOptions {
   readonly runsMax: number;

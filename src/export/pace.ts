@@ -1,11 +1,12 @@
+import { setMaxListeners } from 'node:events';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-
-const setTimer = setTimeout;
+import { clearTimer, setTimer } from '../base/timers.ts';
 
 /** When a service may be sent to next: what one request is told holds for all of that service. */
 export class Pace {
   readonly #monotonicMs: () => number;
   readonly #listeners = new Set<() => void>();
+  #patience = impatient();
   #resumeAtMs = Number.NEGATIVE_INFINITY;
   #pausedMs = 0;
 
@@ -18,7 +19,7 @@ export class Pace {
     return Math.max(0, this.#resumeAtMs - this.#monotonicMs());
   }
 
-  /** Time spent in pauses so far: it does not count towards the age of what waits. */
+  /** Time spent in pauses so far. */
   get pausedMs(): number {
     return this.#pausedMs - this.remainingMs;
   }
@@ -31,23 +32,63 @@ export class Pace {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls the listener whenever the pause becomes longer, until the function given back is called. */
-  onPause(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** Milliseconds that go on only while there is no pause: the age of what waits is counted in them. */
+  get activeMs(): number {
+    return this.#monotonicMs() - this.pausedMs;
   }
 
   /** Waits out the pause, and pauses that are added meanwhile; rejects when the signal is aborted. */
   async waitOut(signal: AbortSignal): Promise<void> {
     while (this.remainingMs > 0) await delay(this.remainingMs, signal);
   }
+
+  /** Aborted when somebody waits for a flush: a back-off ends then, a pause does not. */
+  get patience(): AbortSignal {
+    return this.#patience.signal;
+  }
+
+  hurry(): void {
+    this.#patience.abort();
+    this.#patience = impatient();
+  }
+
+  /**
+   * Whether a promise resolves within the limit. The answer comes early when a pause outlasts it. The timer is the one of
+   * ours that may hold the process: somebody waits for a flush.
+   */
+  async isSettledWithin(promise: Promise<void>, limitMs: number): Promise<boolean> {
+    const endMs = this.#monotonicMs() + limitMs;
+    const isHopeless = (): boolean => this.remainingMs > endMs - this.#monotonicMs();
+    if (isHopeless()) return false;
+    let undo = (): void => {};
+    const late = new Promise<false>((resolve) => {
+      const timer = setTimer(() => resolve(false), limitMs);
+      const listener = (): void => {
+        if (isHopeless()) resolve(false);
+      };
+      this.#listeners.add(listener);
+      undo = () => {
+        clearTimer(timer);
+        this.#listeners.delete(listener);
+      };
+    });
+    const isInTime = await Promise.race([promise.then(() => true), late]);
+    undo();
+    return isInTime;
+  }
+}
+
+function impatient(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 /** Waits without keeping the process alive; rejects with the signal's reason when it is aborted. */
 export function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
-      clearTimeout(timer);
+      clearTimer(timer);
       reject(signal.reason);
     };
     const timer = setTimer(

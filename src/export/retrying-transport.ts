@@ -7,6 +7,9 @@ import type { Outcome, Settlement, Transport } from './transport.ts';
 /** How long a service that rejects the key, or is not where the address says, is left alone. */
 export const MISCONFIGURED_PAUSE_MS = 300_000;
 
+/** Between two lines about failures. */
+const TELL_EVERY_MS = 60_000;
+
 export interface RetryOptions {
   readonly retryDelayMs: number;
   readonly retryDelayMaxMs: number;
@@ -25,6 +28,7 @@ export class RetryingTransport implements Transport {
   readonly #pace: Pace;
   readonly #options: RetryOptions;
   #isFailing = false;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(inner: Transport, pace: Pace, options: RetryOptions) {
     this.#inner = inner;
@@ -44,13 +48,13 @@ export class RetryingTransport implements Transport {
         else failed.push(...settlement.items);
       }
       if (signal.aborted || failed.length === 0) return;
-      const expired = failed.filter((item) => this.#isExpired(item));
+      const [expired, kept] = this.#divided(failed);
       if (expired.length > 0) {
         yield { items: expired, outcome: { kind: 'dropped', reason: 'expired', detail: 'too old to be sent again' } };
       }
-      pending = failed.filter((item) => !expired.includes(item));
-      if (pending.length === 0) return;
-      await this.#options.delay(this.#backoffMs(attempt), signal);
+      if (kept.length === 0) return;
+      pending = kept;
+      await this.#backOff(attempt, signal);
     }
   }
 
@@ -73,19 +77,32 @@ export class RetryingTransport implements Transport {
     return true;
   }
 
-  /** One line for each outage, however many requests fail in it. */
+  /** One line for each outage, however many requests fail in it, and one per minute at the most. */
   #tellFailure(detail: string): void {
-    if (this.#isFailing) return;
+    const nowMs = this.#options.monotonicMs();
+    if (this.#isFailing || nowMs - this.#toldAtMs < TELL_EVERY_MS) return;
     this.#isFailing = true;
+    this.#toldAtMs = nowMs;
     diagnostics.warn(`delivery to ${this.#options.endpoint} failed: ${detail}`);
   }
 
-  #isExpired({ delivery }: Item): boolean {
-    return this.#options.monotonicMs() - delivery.recordedAtMs - this.#pace.pausedMs > this.#options.ageMs;
+  #divided(failed: readonly Item[]): [expired: Item[], kept: Item[]] {
+    const divided: [Item[], Item[]] = [[], []];
+    for (const item of failed) {
+      const ageMs = this.#pace.activeMs - item.delivery.recordedAtMs;
+      divided[ageMs > this.#options.ageMs ? 0 : 1].push(item);
+    }
+    return divided;
   }
 
-  #backoffMs(attempt: number): number {
-    const { random, retryDelayMs, retryDelayMaxMs } = this.#options;
-    return backoffMs(attempt, random(), retryDelayMs, retryDelayMaxMs);
+  /** Waits for longer with each attempt, unless somebody waits for a flush. */
+  async #backOff(attempt: number, signal: AbortSignal): Promise<void> {
+    const { random, retryDelayMs, retryDelayMaxMs, delay } = this.#options;
+    const ms = backoffMs(attempt, random(), retryDelayMs, retryDelayMaxMs);
+    try {
+      await delay(ms, AbortSignal.any([signal, this.#pace.patience]));
+    } catch {
+      signal.throwIfAborted();
+    }
   }
 }

@@ -14,7 +14,7 @@ export class ServiceInfo {
   readonly #client: HttpClient;
   #batch: BatchSize;
   #asked: Promise<void> | undefined;
-  #takesMultipart = true;
+  #refusesMultipart = false;
   #takesGzip = false;
 
   constructor(client: HttpClient, defaults: BatchSize) {
@@ -26,8 +26,14 @@ export class ServiceInfo {
     return this.#batch;
   }
 
-  get takesMultipart(): boolean {
-    return this.#takesMultipart;
+  /**
+   * Whether the service says that it does not take multipart ingestion. Says so once: it is tried again when the fallback
+   * has lasted for its time.
+   */
+  refusesMultipart(): boolean {
+    const refuses = this.#refusesMultipart;
+    this.#refusesMultipart = false;
+    return refuses;
   }
 
   get takesGzip(): boolean {
@@ -60,7 +66,7 @@ export class ServiceInfo {
       runs: clamped(field(ingest, 'size_limit'), RUNS) ?? this.#batch.runs,
       bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? this.#batch.bytes,
     };
-    this.#takesMultipart = field(ingest, 'use_multipart_endpoint') !== false;
+    this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
     this.#takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
   }
 }

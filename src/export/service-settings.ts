@@ -14,6 +14,12 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'content-encoding',
   'transfer-encoding',
   'connection',
+  'keep-alive',
+  'expect',
+  'upgrade',
+  'te',
+  'accept-encoding',
+  'user-agent',
   'x-api-key',
   'x-tenant-id',
 ]);
@@ -33,13 +39,12 @@ export function serviceOf(options: ConfigureOptions): Pick<Settings, 'endpoint' 
     return undefined;
   }
   const endpoint = endpointOf(address.endpoint);
-  const apiKey = address.apiKey?.trim();
   if (endpoint === undefined) return undefined;
+  const { apiKey, workspaceId } = address;
   if (apiKey !== undefined && !KEY.test(apiKey)) {
     complain('the API key has characters that a header cannot carry, so tracing is off; copy it again');
     return undefined;
   }
-  const workspaceId = address.workspaceId?.trim();
   const isWorkspaceUsable = workspaceId === undefined || KEY.test(workspaceId);
   if (!isWorkspaceUsable) complain('the workspace id has characters that a header cannot carry; left out');
   const headers: Record<string, string> = { ...customHeaders(options.headers), 'user-agent': 'runspan' };
@@ -56,9 +61,9 @@ type Address = { [Name in 'endpoint' | 'apiKey' | 'workspaceId']: string | undef
  */
 function addressOf(options: ConfigureOptions): Address {
   const own: Address = {
-    endpoint: options.endpoint ?? env('RUNSPAN_ENDPOINT'),
-    apiKey: options.apiKey ?? env('RUNSPAN_API_KEY'),
-    workspaceId: options.workspaceId ?? env('RUNSPAN_WORKSPACE_ID'),
+    endpoint: options.endpoint?.trim() || env('RUNSPAN_ENDPOINT'),
+    apiKey: options.apiKey?.trim() || env('RUNSPAN_API_KEY'),
+    workspaceId: options.workspaceId?.trim() || env('RUNSPAN_WORKSPACE_ID'),
   };
   if (Object.values(own).some((value) => value !== undefined)) return own;
   if (env('LANGSMITH_TRACING') !== 'true') return own;
@@ -72,7 +77,7 @@ function addressOf(options: ConfigureOptions): Address {
 function endpointOf(text: string): URL | undefined {
   let problem = 'is no http or https address';
   try {
-    const url = new URL(text.trim());
+    const url = new URL(text);
     if (url.username !== '' || url.password !== '') problem = 'holds a user or password';
     else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
     else if (url.protocol === 'http:' || url.protocol === 'https:') return url;

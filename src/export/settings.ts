@@ -66,10 +66,13 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'log',
 ]);
 
-/** Options, else environment, else defaults. Undefined when tracing is off. */
-export function resolveSettings(given: ConfigureOptions | undefined): Settings | undefined {
+/**
+ * Options, else environment, else defaults. Undefined when tracing is off. An exporter that is not for the whole process
+ * leaves the log as it is, unless its options name one.
+ */
+export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const options = typeof given === 'object' && given !== null ? given : {};
-  diagnostics.setLog(logOf(options.log));
+  if (isForProcess || options.log !== undefined) diagnostics.setLog(logOf(options.log));
   if (options !== given && given !== undefined)
     complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
   for (const key of Object.keys(options)) {

@@ -2,17 +2,21 @@ import type PQueue from 'p-queue';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
-import { mainJson } from '../run/encoded-run.ts';
+import { isFilled, mainJson } from '../run/encoded-run.ts';
 import { outcomeOf } from './answer.ts';
 import type { Item } from './delivery.ts';
 import type { Stats } from './ledger.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
+import type { Pace } from './pace.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
 export interface SimpleTransportOptions {
   /** Runs under way at once. */
   readonly inFlight: number;
   readonly requestsPerSecond: number;
+  readonly pace: Pace;
+  readonly monotonicMs: () => number;
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /**
@@ -24,7 +28,8 @@ export class SimpleTransport implements Transport {
   readonly #client: HttpClient;
   readonly #options: SimpleTransportOptions;
   readonly #requests: Stats['requests'];
-  #queues: Promise<Queues> | undefined;
+  #queue: Promise<PQueue> | undefined;
+  #nextAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(client: HttpClient, options: SimpleTransportOptions, requests: Stats['requests']) {
     this.#client = client;
@@ -33,8 +38,8 @@ export class SimpleTransport implements Transport {
   }
 
   async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    this.#queues ??= createQueues(this.#options);
-    const queues = await this.#queues;
+    this.#queue ??= this.#createQueue();
+    const queue = await this.#queue;
     const settlements: Promise<Settlement>[] = [];
     const byId = new Map<string, Promise<Settlement>>();
     for (const item of parentsFirst(items)) {
@@ -48,60 +53,57 @@ export class SimpleTransport implements Transport {
       const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const task = async (): Promise<Settlement> => {
         await parent;
-        return { items: [item], outcome: await this.#sendRun(item, queues.requests, signal) };
+        return { items: [item], outcome: await this.#sendRun(item, signal) };
       };
-      const settlement = queues.runs.add(task);
+      const settlement = queue.add(task);
       settlements.push(settlement);
       byId.set(id, settlement);
     }
     for (const settlement of settlements) yield await settlement;
   }
 
-  async #sendRun(item: Item, requests: PQueue, signal: AbortSignal): Promise<Outcome> {
-    if (item.op === 'post') {
-      const posted = await this.#request('POST', '/runs', postJson(item), requests, signal);
+  async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
+    const isPatchAlone = item.op === 'patch';
+    if (!isPatchAlone) {
+      const posted = await this.#request('POST', '/runs', postJson(item), signal);
       if (posted.kind !== 'accepted' || !item.isEnded) return posted;
       item.op = 'patch';
     }
     const path = `/runs/${item.delivery.run.id}`;
-    const patched = await this.#request('PATCH', path, patchJson(item), requests, signal);
+    const patched = await this.#request('PATCH', path, patchJson(item, isPatchAlone), signal);
     // The route is there, the post has gone through it; what is missing is the run, and no repetition brings it back.
     return patched.kind === 'unsupported' ? { kind: 'dropped', reason: 'rejected', detail: patched.detail } : patched;
   }
 
-  async #request(
-    method: 'POST' | 'PATCH',
-    path: string,
-    body: string,
-    requests: PQueue,
-    signal: AbortSignal,
-  ): Promise<Outcome> {
+  async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
     try {
-      await requests.add(() => signal.throwIfAborted());
+      await this.#turn(signal);
       this.#requests.simple++;
       const headers = { 'content-type': 'application/json' };
-      return outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), Date.now());
+      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), Date.now());
+      // What waits for its turn has to know at once.
+      if (outcome.kind === 'failed' && outcome.afterMs !== undefined) this.#options.pace.pause(outcome.afterMs);
+      return outcome;
     } catch (thrown) {
       return { kind: 'failed', detail: messageOf(thrown) };
     }
   }
-}
 
-interface Queues {
-  /** Its concurrency bounds the runs under way. */
-  readonly runs: PQueue;
-  /** Lets one request begin in each interval; the requests themselves are outside of it. */
-  readonly requests: PQueue;
-}
+  /** Lets one request begin in each interval, and none while the service has asked for a pause. */
+  async #turn(signal: AbortSignal): Promise<void> {
+    const { monotonicMs, requestsPerSecond, pace, delay } = this.#options;
+    const nowMs = monotonicMs();
+    this.#nextAtMs = Math.max(nowMs, this.#nextAtMs + 1_000 / requestsPerSecond);
+    if (this.#nextAtMs > nowMs) await delay(this.#nextAtMs - nowMs, signal);
+    await pace.waitOut(signal);
+    signal.throwIfAborted();
+  }
 
-// p-queue's interval timer keeps the process alive while one of its tasks runs. As requests run outside, and a task of
-// the second queue takes no time, that is one short interval at the most.
-async function createQueues({ inFlight, requestsPerSecond }: SimpleTransportOptions): Promise<Queues> {
-  const { default: Queue } = await import('p-queue');
-  return {
-    runs: new Queue({ concurrency: inFlight }),
-    requests: new Queue({ interval: Math.ceil(1_000 / requestsPerSecond), intervalCap: 1 }),
-  };
+  // p-queue keeps the order and bounds the runs under way; its own intervals would hold the process.
+  async #createQueue(): Promise<PQueue> {
+    const { default: Queue } = await import('p-queue');
+    return new Queue({ concurrency: this.#options.inFlight });
+  }
 }
 
 /** A dotted order begins with that of the parent, so sorting by it puts parents first. */
@@ -117,9 +119,11 @@ function postJson(item: Item): string {
 }
 
 /** A patch can stand alone, so it repeats who the run is. */
-function patchJson(item: Item): string {
+function patchJson(item: Item, isAlone: boolean): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
+  // Inputs that were set after the run was posted; those of a post of just now are there already.
+  if (isAlone && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;
 }

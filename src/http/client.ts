@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
 import { withoutTracing } from '../base/suppression.ts';
+import { clearTimer, setTimer } from '../base/timers.ts';
 
 /** Bytes of an answer that are read; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 64 * 1024;
@@ -52,7 +53,7 @@ export class HttpClient {
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
     const deadline = new AbortController();
-    const timer = setTimeout(
+    const timer = setTimer(
       () => deadline.abort(new Error(`no answer within ${this.#options.requestTimeoutMs} ms`)),
       this.#options.requestTimeoutMs,
     ).unref();
@@ -66,7 +67,7 @@ export class HttpClient {
       const answer = await withoutTracing(() => this.#dispatch(dispatcher, request, deadline.signal));
       return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) };
     } finally {
-      clearTimeout(timer);
+      clearTimer(timer);
       request.signal?.removeEventListener('abort', abort);
     }
   }
@@ -88,12 +89,17 @@ export class HttpClient {
           ? (request.body?.[0] ?? null)
           : Readable.from(request.body),
       signal,
-    });
+      // A dispatcher of the application may follow redirects, and would take the key along.
+      maxRedirections: 0,
+    } as Dispatcher.RequestOptions);
   }
 
   async #dispatcher(): Promise<Dispatcher> {
     if (this.#options.dispatcher !== undefined) return this.#options.dispatcher;
-    this.#pool ??= this.#createPool();
+    this.#pool ??= this.#createPool().catch((error) => {
+      this.#pool = undefined;
+      throw error;
+    });
     return this.#pool;
   }
 

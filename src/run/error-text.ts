@@ -4,6 +4,10 @@ import { serialize } from './serialize.ts';
 /** Causes told of an error, so that a chain that leads back to itself ends. */
 const CAUSES_MAX = 8;
 
+/** Characters that are kept of a longer text, of its head and its tail; a marker stands for the rest. */
+const HEAD_MAX = 49_152;
+const TAIL_MAX = 16_384;
+
 /** How much is told of an object that was thrown and is no Error. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
@@ -20,7 +24,8 @@ export function errorText(thrown: unknown): string {
     text += `\nCaused by: ${described(cause)}`;
     causes.unshift(...causesOf(cause));
   }
-  return text;
+  const cut = text.length - HEAD_MAX - TAIL_MAX;
+  return cut <= 0 ? text : `${text.slice(0, HEAD_MAX)}[Truncated: ${cut} characters]${text.slice(-TAIL_MAX)}`;
 }
 
 function described(thrown: unknown): string {

@@ -64,6 +64,7 @@ export class Run {
   readonly #startMonotonicUs: number;
   readonly #isAccepted: boolean;
   #events: string[] | undefined;
+  #eventCharacters = 0;
   #droppedEvents = 0;
 
   /** @internal The options have been checked; `inputs` is JSON text already. */
@@ -129,17 +130,19 @@ export class Run {
     return beginRun('Run.child', options, this.context);
   }
 
-  /** Records that something happened now. `data` is copied; a run keeps 10 000 events and counts the rest. */
+  /** Records that something happened now. `data` is copied. A run keeps 10 000 events, or one payload's worth of text, and counts the rest. */
   event(name: string, data?: Readonly<Record<string, unknown>>): void {
     if (!this.isOpen) return;
     this.#events ??= [];
-    if (this.#events.length >= EVENTS_MAX) {
+    if (this.#events.length >= EVENTS_MAX || this.#eventCharacters >= this.#capture.payload.bytes) {
       this.#droppedEvents++;
       return;
     }
     const time = isoTimestamp(this.#nowUs());
     const kwargs = data === undefined ? '' : `,"kwargs":${this.#serialize(data)}`;
-    this.#events.push(`{"name":${JSON.stringify(safeText(name))},"time":"${time}"${kwargs}}`);
+    const event = `{"name":${JSON.stringify(safeText(name))},"time":"${time}"${kwargs}}`;
+    this.#eventCharacters += event.length;
+    this.#events.push(event);
   }
 
   /** Changes or adds to what is recorded of the run; values are copied at once. */
@@ -220,6 +223,7 @@ export class Run {
   #finish(): void {
     const record = this.#record;
     if (this.#events !== undefined) record.events = `[${this.#events.join(',')}]`;
+    this.#events = undefined;
     if (this.#droppedEvents > 0) this.#addMetadata({ dropped_events: this.#droppedEvents });
     record.endTime = isoTimestamp(this.#nowUs());
     this.sink?.end(record);

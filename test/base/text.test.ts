@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { messageOf, safeText } from '../../src/base/text.ts';
+import { cut, messageOf, safeText, shown } from '../../src/base/text.ts';
 import { anything, revokedProxy } from './hostile.ts';
 
 describe('safeText', () => {
@@ -60,4 +60,30 @@ test('both give text for anything', () => {
     }),
     { numRuns: 1_000 },
   );
+});
+
+describe('a value in a message', () => {
+  test.each([
+    ['a "b"', '"a \\"b\\""'],
+    ['x'.repeat(80), `"${'x'.repeat(80)}"`],
+    ['x'.repeat(81), `"${'x'.repeat(80)}…"`],
+    [5, 'the number 5'],
+    [Number.NaN, 'the number NaN'],
+    [null, 'null'],
+    [undefined, 'undefined'],
+    [true, 'true'],
+    [['secret'], 'an array'],
+    [{ key: 'secret' }, 'an object'],
+    [() => 'secret', 'a function'],
+  ])('%j is shown as %s', (value, text) => {
+    expect(shown(value)).toBe(text);
+  });
+
+  test.each([
+    ['abcd', 'abcd'],
+    ['abcde', 'abcde'],
+    ['abcdef', 'abcde…'],
+  ])('%s is cut at 5 to %s', (text, expected) => {
+    expect(cut(text, 5)).toBe(expected);
+  });
 });

@@ -183,7 +183,11 @@ describe('an exporter and a service in trouble', () => {
   it('keeps the runs when the key is rejected, and says so once', async () => {
     const lines: string[] = [];
     await using server = await ingestServer(() => ({ status: 401 }));
-    const exporter = exporterTo(server.url, { batchRuns: 1 }, { log: (level: string, line: string) => level === 'warn' && lines.push(line) });
+    const exporter = exporterTo(
+      server.url,
+      { batchRuns: 1 },
+      { log: (level: string, line: string) => level === 'warn' && lines.push(line) },
+    );
     record(exporter, 1);
     await server.arrived(1);
 

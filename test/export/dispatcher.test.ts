@@ -129,7 +129,7 @@ describe('a stop', () => {
     await add(4);
     expect(sizes()).toEqual([3]);
     await dispatcher.stop();
-    const dropped = { kind: 'dropped', reason: 'closed', detail: 'the exporter was closed' };
+    const dropped = { kind: 'dropped', reason: 'closed', detail: '' };
     expect(settled.map(([, outcome]) => outcome)).toEqual([dropped, dropped, dropped]);
     await add(3);
     dispatcher.hurry();

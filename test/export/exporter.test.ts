@@ -260,7 +260,7 @@ describe('Exporter: bounds', () => {
     begin(exporter);
     expect(exporter.stats()).toMatchObject({ open: 2, queued: 1 });
     void exporter.flush();
-    const items = await transport.finish(0);
+    const { items } = await transport.sending(0);
 
     const incomplete = items.find(({ delivery }) => delivery.run === oldest);
     expect(incomplete?.isEnded).toBe(true);
@@ -381,6 +381,29 @@ describe('Exporter: flush and close', () => {
 
     expect(exporter.stats()).toMatchObject({ created: 3, sent: 1, droppedByReason: { closed: 2 } });
     expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  it('counts a run once that ends while its post is broken off', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush({ timeoutMs: 1 });
+    await transport.sending(0);
+    const closing = exporter.close({ timeoutMs: 0 });
+    await new Promise<void>((resolve) => queueMicrotask(resolve));
+    exporter.end(ended(run));
+    await closing;
+
+    expect(exporter.stats()).toMatchObject({ created: 1, open: 0, dropped: 1 });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  it('lets go of what it has delivered, though the application holds on to the run', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = whole(exporter, { inputs: '{"q":1}', metadata: new Map([['k', '1']]) });
+    void exporter.flush();
+    await transport.finish(0);
+
+    expect([run.inputs, run.outputs, run.metadata, run.error]).toEqual([undefined, undefined, undefined, undefined]);
   });
 
   it('counts runs and ends that come after it has closed as dropped', async () => {

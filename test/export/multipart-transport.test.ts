@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { noStats } from '../../src/export/ledger.ts';
 import { MultipartTransport } from '../../src/export/multipart-transport.ts';
+import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import { makeItem } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
@@ -14,7 +15,7 @@ async function multipart(url: string) {
   const client = clientOf(url, 2_000);
   const info = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
   await info.ask();
-  return new MultipartTransport(client, info, noStats().requests);
+  return new MultipartTransport(client, info, new Pace(() => 0), noStats().requests);
 }
 
 const takesGzip = { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' };
@@ -66,8 +67,11 @@ describe('MultipartTransport', () => {
     const info = { status: 200, body: '{"batch_ingest_config":{"use_multipart_endpoint":false}}' };
     await using server = await ingestServer(() => ({ status: 202 }), info);
 
-    expect(kindsOf(await settled(await multipart(server.url), [makeItem()]))).toEqual(['unsupported']);
+    const transport = await multipart(server.url);
+    expect(kindsOf(await settled(transport, [makeItem()]))).toEqual(['unsupported']);
     expect(server.received).toHaveLength(0);
+    // Asked again, which is when the fallback has lasted for its time, it tries.
+    expect(kindsOf(await settled(transport, [makeItem()]))).toEqual(['accepted']);
   });
 
   it('says once that the endpoint answers with a web page', async () => {
@@ -89,6 +93,7 @@ describe('MultipartTransport', () => {
     const transport = new MultipartTransport(
       client,
       new ServiceInfo(client, { runs: 1, bytes: 1_000_000 }),
+      new Pace(() => 0),
       noStats().requests,
     );
 

@@ -58,7 +58,7 @@ describe('ServiceInfo', () => {
     const info = await asked(answer);
 
     expect(info.batch).toEqual(defaults);
-    expect([info.takesMultipart, info.takesGzip]).toEqual([true, false]);
+    expect([info.refusesMultipart(), info.takesGzip]).toEqual([false, false]);
   });
 
   it('hears that multipart is off and gzip on', async () => {
@@ -66,7 +66,7 @@ describe('ServiceInfo', () => {
       ok({ batch_ingest_config: { use_multipart_endpoint: false }, instance_flags: { gzip_body_enabled: true } }),
     );
 
-    expect([info.takesMultipart, info.takesGzip]).toEqual([false, true]);
+    expect([info.refusesMultipart(), info.takesGzip]).toEqual([true, true]);
     info.refuseGzip();
     expect(info.takesGzip).toBe(false);
   });

@@ -83,7 +83,6 @@ describe('what does not hold', () => {
   it.each([
     ['127.0.0.1:4777', 'is no http or https address'],
     ['nonsense', 'is no http or https address'],
-    ['', 'is no http or https address'],
     ['ftp://host', 'is no http or https address'],
     ['http://user:sk-secret@host', 'holds a user or password'],
     ['http://host/?key=sk-secret', 'has a query or fragment'],

@@ -1,22 +1,24 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { noStats } from '../../src/export/ledger.ts';
-import { SimpleTransport } from '../../src/export/simple-transport.ts';
+import { delay, Pace } from '../../src/export/pace.ts';
+import { SimpleTransport, type SimpleTransportOptions } from '../../src/export/simple-transport.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { kindsOf, settled } from '../support/settled.ts';
 
 const ROOT = '01900000-0000-7000-8000-000000000001';
-const fast = { inFlight: 4, requestsPerSecond: 1_000 };
-const simple = (url: string, options = fast) => new SimpleTransport(clientOf(url), options, noStats().requests);
+const monotonicMs = () => performance.now();
+const simple = (url: string, options: Partial<SimpleTransportOptions> = {}) =>
+  new SimpleTransport(
+    clientOf(url),
+    { inFlight: 4, requestsPerSecond: 1_000, pace: new Pace(monotonicMs), monotonicMs, delay, ...options },
+    noStats().requests,
+  );
 const json = ({ body }: Received) => JSON.parse(body.toString('utf8'));
 const calls = (received: readonly Received[]) => received.map(({ method, path }) => `${method} ${path}`);
 
 describe('SimpleTransport', () => {
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
   it('posts a run with its inputs and patches it with its outputs', async () => {
     await using server = await ingestServer();
     const run = ended(makeRun({ id: ROOT, inputs: '{"q":1}', project: 'docs' }), { outputs: '{"a":2}' });
@@ -72,23 +74,39 @@ describe('SimpleTransport', () => {
   });
 
   it('lets one request begin in each share of a second', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] });
     await using server = await ingestServer();
-    const sending = settled(
-      simple(server.url, { inFlight: 4, requestsPerSecond: 2 }),
-      [1, 2, 3].map(() => makeItem(makeRun(), 'started')),
-    );
-    for (const count of [1, 2, 3]) {
-      await server.arrived(count);
-      await clientOf(server.url).send({ method: 'GET', path: '/info' });
-      expect(server.received).toHaveLength(count);
-      vi.advanceTimersByTime(499);
-      await clientOf(server.url).send({ method: 'GET', path: '/info' });
-      expect(server.received).toHaveLength(count);
-      vi.advanceTimersByTime(1);
-    }
+    const waitsMs: number[] = [];
+    const delay = async (ms: number) => {
+      waitsMs.push(ms);
+    };
+    const items = [1, 2, 3].map(() => makeItem(makeRun(), 'started'));
+    await settled(simple(server.url, { inFlight: 4, requestsPerSecond: 2, monotonicMs: () => 0, delay }), items);
 
-    expect(kindsOf(await sending)).toEqual(['accepted', 'accepted', 'accepted']);
+    expect(waitsMs).toEqual([500, 1_000]);
+  });
+
+  it('begins no request while the service has asked for a pause', async () => {
+    await using server = await ingestServer((_, index) =>
+      index === 0 ? { status: 429, headers: { 'retry-after': '60' } } : { status: 202 },
+    );
+    const ends = new AbortController();
+    const pace = new Pace(monotonicMs);
+    const items = [1, 2, 3].map(() => makeItem(makeRun(), 'started'));
+    const sending = settled(simple(server.url, { inFlight: 1, pace }), items, ends.signal);
+    await server.arrived(1);
+    while (pace.remainingMs === 0) await new Promise((resolve) => setImmediate(resolve));
+    ends.abort(new Error('enough'));
+
+    expect(kindsOf(await sending)).toEqual(['failed', 'failed', 'failed']);
+    expect(server.received).toHaveLength(1);
+  });
+
+  it('sends inputs that were set after the run was posted with the patch', async () => {
+    await using server = await ingestServer();
+    await settled(simple(server.url), [makeItem(ended(makeRun({ inputs: '{"q":2}' })), 'patch')]);
+    await settled(simple(server.url), [makeItem(ended(makeRun({ inputs: '{"q":1}' })))]);
+
+    expect(server.received.map(json).map(({ inputs }) => inputs)).toEqual([{ q: 2 }, { q: 1 }, undefined]);
   });
 
   it('sends only the patch when it failed after its post was accepted', async () => {

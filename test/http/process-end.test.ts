@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { build, type Rollup } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { serve, signal } from './server.ts';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
+import { root } from '../support/folders.ts';
+import { gate } from '../support/gate.ts';
+import { bareEnvironment } from '../support/program.ts';
+import { serve } from './server.ts';
 
 /** The client as one module of plain JavaScript, made of the sources as they are. */
 let source: Promise<string> | undefined;
@@ -37,6 +37,7 @@ async function runProgram(
     ${program}`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
     cwd: root,
+    env: bareEnvironment(),
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -50,30 +51,30 @@ async function runProgram(
 
 describe('a process ends by itself', () => {
   test('while its request hangs', async () => {
-    const arrived = signal();
-    const { url } = await serve(() => arrived.tell());
+    const arrived = gate();
+    const { url } = await serve(() => arrived.open());
     const { letGo } = await runProgram(url, 'client.send(post);');
-    await arrived.come;
+    await arrived;
     expect(await letGo()).toBe(0);
   });
 
   test('while its second request hangs on the connection of the first', async () => {
-    const arrived = signal();
+    const arrived = gate();
     const { url, seen, connections } = await serve((_, response) => {
       if (seen.length === 1) response.end('first');
-      else arrived.tell();
+      else arrived.open();
     });
     const { letGo } = await runProgram(url, 'client.send(post).then(() => setImmediate(() => client.send(post)));');
-    await arrived.come;
+    await arrived;
     expect(connections()).toBe(1);
     expect(await letGo()).toBe(0);
   });
 
   test('while an answer has begun and never comes to its end', async () => {
-    const begun = signal();
-    const { url } = await serve((_, response) => response.writeHead(200).write('{', begun.tell));
+    const begun = gate();
+    const { url } = await serve((_, response) => response.writeHead(200).write('{', () => begun.open()));
     const { letGo } = await runProgram(url, 'client.send(post);');
-    await begun.come;
+    await begun;
     expect(await letGo()).toBe(0);
   });
 

@@ -19,15 +19,6 @@ export interface TestServer {
   readonly connections: () => number;
 }
 
-/** Something to wait for, and what says that it has come. */
-export function signal(): { readonly come: Promise<void>; readonly tell: () => void } {
-  let tell = (): void => {};
-  const come = new Promise<void>((resolve) => {
-    tell = resolve;
-  });
-  return { come, tell };
-}
-
 /** A server on a free port until the test has finished; it answers when the body has arrived, 204 unless it is told. */
 export async function serve(
   answer: RequestListener = (_, response) => response.writeHead(204).end(),

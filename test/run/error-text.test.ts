@@ -78,8 +78,23 @@ describe('the text of an error', () => {
 
   test('is found at once in a message of a hundred thousand empty lines', () => {
     const message = '\n'.repeat(100_000);
-    expect(errorText(makeError(message))).toBe(`Error: ${message}\n    at work (app.js:1:2)\n    at app.js:3:4`);
+    expect(errorText(makeError(message))).toMatch(
+      /^Error: \n+\[Truncated: \d+ characters\]\n+ {4}at work .*\n {4}at app.js:3:4$/,
+    );
   }, 5_000);
+});
+
+describe('a text that is too long', () => {
+  test.each([
+    [65_535, ''],
+    [65_536, ''],
+    [65_537, '[Truncated: 1 characters]'],
+  ])('at %i characters is cut by %j', (length, marker) => {
+    const text = errorText('a'.repeat(length - 1).concat('z'));
+    expect(text.includes('Truncated')).toBe(marker !== '');
+    expect(text).toContain(marker);
+    expect(text.endsWith('az')).toBe(true);
+  });
 });
 
 describe('the text of what is no error', () => {

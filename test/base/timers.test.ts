@@ -1,0 +1,43 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { clearTimer, outside, setSoon, setTimer } from '../../src/base/timers.ts';
+
+const storage = new AsyncLocalStorage<string>();
+const seenIn = (start: (callback: () => void) => unknown): Promise<string | undefined> =>
+  storage.run('request', () => new Promise((resolve) => start(() => resolve(storage.getStore()))));
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('timers', () => {
+  it('call back outside of the async context that they were set in', async () => {
+    expect(await seenIn((callback) => setTimer(callback, 1))).toBeUndefined();
+    expect(await seenIn(setSoon)).toBeUndefined();
+    expect(await seenIn((callback) => setImmediate(callback))).toBe('request');
+  });
+
+  it('go on when an application has installed fake ones', async () => {
+    vi.useFakeTimers();
+
+    await new Promise<void>((resolve) => setTimer(resolve, 1));
+    await new Promise<void>((resolve) => setSoon(resolve));
+  });
+
+  it('can be cleared', async () => {
+    let calls = 0;
+    clearTimer(setTimer(() => calls++, 0));
+    await new Promise<void>((resolve) => setTimer(resolve, 5));
+
+    expect(calls).toBe(0);
+    clearTimer(undefined);
+  });
+});
+
+describe('outside', () => {
+  it('calls the function at once, with its arguments, and gives back what it returns', () => {
+    const read = (a: number, b: number) => [storage.getStore(), a + b];
+
+    expect(storage.run('request', () => outside(read, 1, 2))).toEqual([undefined, 3]);
+  });
+});
