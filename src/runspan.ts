@@ -26,6 +26,7 @@ const offExporter: Exporter = {
     hideInputs: true,
     hideOutputs: true,
     payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
+    attachmentBytes: 0,
   },
   start: () => false,
   end: () => {},

@@ -20,6 +20,8 @@ export interface Limits {
   payloadNodes: number;
   /** Characters of text in one payload; long text is cut in the middle, with a marker. */
   payloadBytes: number;
+  /** Bytes of all attachments of one run; one that would go beyond is left out, and a line says so. */
+  attachmentBytes: number;
   /** Runs started and not yet ended; beyond it the oldest is sent as incomplete. */
   openRuns: number;
   /** Age at which an open run is sent as incomplete. */
@@ -55,6 +57,7 @@ export const defaultLimits: Readonly<Limits> = {
   payloadWidth: 10_000,
   payloadNodes: 100_000,
   payloadBytes: 10 * MIB,
+  attachmentBytes: 20 * MIB,
   openRuns: 10_000,
   openRunAgeMs: 3_600_000,
   connectTimeoutMs: 5_000,

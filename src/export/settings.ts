@@ -3,6 +3,7 @@ import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostic
 import { env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { safeText } from '../base/text.ts';
+import { payloadLimits } from '../run/serialize.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, serviceOf } from './service-settings.ts';
@@ -112,12 +113,8 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
       false,
       true,
     ),
-    payload: {
-      depth: limits.payloadDepth,
-      width: limits.payloadWidth,
-      nodes: limits.payloadNodes,
-      bytes: limits.payloadBytes,
-    },
+    payload: payloadLimits(limits),
+    attachmentBytes: limits.attachmentBytes,
   };
 }
 

@@ -1,11 +1,10 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { type RunContext, SpanHandle } from '../run/context.ts';
+import { contextOf, type RunContext, SpanHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
+import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
-import { runtimeJson } from '../run/runtime.ts';
 import { serialize } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
@@ -44,31 +43,21 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     super(sink);
     const startUs = hrTimeUs(span.startTime) ?? clock.nowUs();
     const id = runIdOf(startUs, ids);
-    const traceId = parent?.traceId ?? id;
-    const order = dottedOrder(parent?.dottedOrder, startUs, id);
     const refused = parent?.refused ?? false;
     const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, sink.capture));
     const origin = originJson(ids, parentIds);
-    const record: EncodedRun = {
+    const record = newRecord({
       id,
-      traceId,
-      dottedOrder: order,
+      traceId: parent?.traceId ?? id,
+      dottedOrder: dottedOrder(parent?.dottedOrder, startUs, id),
       parentRunId: parent?.id,
       startTime: isoTimestamp(startUs),
       project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
       refused,
       name: mapped?.name ?? safeText(span.name),
       runType: mapped?.runType ?? 'chain',
-      tags: undefined,
-      metadata: new Map([['otel', origin]]),
-      runtime: parent === undefined ? runtimeJson : undefined,
-      inputs: undefined,
-      outputs: undefined,
-      events: undefined,
-      error: undefined,
-      endTime: undefined,
-      attachments: undefined,
-    };
+    });
+    record.metadata = new Map([['otel', origin]]);
     this.#startUs = startUs;
     this.#origin = origin;
     if (mapped?.inputs?.payload !== undefined) {
@@ -78,15 +67,7 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     }
     const isAccepted = sink.start(record);
     if (isAccepted) this.#record = record;
-    this.context = Object.freeze({
-      id,
-      traceId,
-      dottedOrder: order,
-      project: record.project,
-      refused: !isAccepted,
-      span: undefined,
-      handle: this,
-    });
+    this.context = contextOf(record, !isAccepted, undefined, this);
   }
 
   /** Records the end of the span. Only the first end counts. */

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { EncodedRun } from './encoded-run.ts';
 import type { RunSink } from './sink.ts';
 
 /**
@@ -26,6 +27,16 @@ export class SpanHandle {
   constructor(sink: RunSink) {
     this.sink = sink;
   }
+}
+
+/** The context of the run of a record. */
+export function contextOf(
+  { id, traceId, dottedOrder, project }: EncodedRun,
+  refused: boolean,
+  span: object | undefined,
+  handle: object,
+): RunContext {
+  return Object.freeze({ id, traceId, dottedOrder, project, refused, span, handle });
 }
 
 /** How `otel/` tells of the active span. */

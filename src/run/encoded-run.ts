@@ -1,4 +1,5 @@
 import type { Attachment } from './record.ts';
+import { runtimeJson } from './runtime.ts';
 
 /**
  * A run on its way from the call to the wire. Payloads are JSON text already, made when they were passed, so that a
@@ -29,6 +30,46 @@ export interface EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined;
   attachments: Attachment[] | undefined;
+}
+
+/** Who a run is, from its start on. */
+export type RunIdentity = Pick<
+  EncodedRun,
+  'id' | 'traceId' | 'dottedOrder' | 'parentRunId' | 'startTime' | 'project' | 'refused' | 'name' | 'runType'
+>;
+
+/** The record of a run that starts. */
+export function newRecord({
+  id,
+  traceId,
+  dottedOrder,
+  parentRunId,
+  startTime,
+  project,
+  refused,
+  name,
+  runType,
+}: RunIdentity): EncodedRun {
+  return {
+    id,
+    traceId,
+    dottedOrder,
+    parentRunId,
+    startTime,
+    project,
+    refused,
+    name,
+    runType,
+    tags: undefined,
+    metadata: undefined,
+    runtime: parentRunId === undefined ? runtimeJson : undefined,
+    inputs: undefined,
+    outputs: undefined,
+    events: undefined,
+    error: undefined,
+    endTime: undefined,
+    attachments: undefined,
+  };
 }
 
 /**

@@ -3,15 +3,14 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { isAttachment } from './attachment.ts';
-import { activeSpan, type RunContext, SpanHandle } from './context.ts';
+import { activeSpan, contextOf, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
-import type { EncodedRun } from './encoded-run.ts';
+import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { errorText } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { payloadJson } from './payload.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
-import { runtimeJson } from './runtime.ts';
 import { serialize } from './serialize.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -65,6 +64,7 @@ export class Run {
   readonly #isAccepted: boolean;
   #events: string[] | undefined;
   #eventCharacters = 0;
+  #attachedBytes = 0;
   #droppedEvents = 0;
 
   /** @internal The options have been checked; `inputs` is JSON text already. */
@@ -83,7 +83,7 @@ export class Run {
     this.runType = options.runType ?? 'chain';
     this.sink = sink;
     const project = options.project ?? parent?.project ?? sink?.capture.project ?? 'default';
-    this.#record = {
+    this.#record = newRecord({
       id: this.id,
       traceId: this.traceId,
       dottedOrder: this.dottedOrder,
@@ -93,27 +93,12 @@ export class Run {
       refused: parent?.refused ?? false,
       name: options.name,
       runType: this.runType,
-      tags: withTags(undefined, options.tags),
-      metadata: undefined,
-      runtime: parent === undefined ? runtimeJson : undefined,
-      inputs,
-      outputs: undefined,
-      events: undefined,
-      error: undefined,
-      endTime: undefined,
-      attachments: undefined,
-    };
+    });
+    this.#record.inputs = inputs;
+    this.#record.tags = withTags(undefined, options.tags);
     if (options.metadata !== undefined && sink !== undefined) this.#addMetadata(options.metadata);
     this.#isAccepted = sink?.start(this.#record) ?? false;
-    this.context = Object.freeze({
-      id: this.id,
-      traceId: this.traceId,
-      dottedOrder: this.dottedOrder,
-      project,
-      refused: sink !== undefined && !this.#isAccepted,
-      span: activeSpan(),
-      handle: this,
-    });
+    this.context = contextOf(this.#record, sink !== undefined && !this.#isAccepted, activeSpan(), this);
   }
 
   get name(): string {
@@ -152,7 +137,7 @@ export class Run {
 
   /**
    * Keeps bytes beside the run instead of inside its payloads, for example an image that was sent to a model. The bytes
-   * are copied. A name is used once per run and may hold anything but a dot.
+   * are copied. A name is used once per run and may hold anything but a dot; `limits.attachmentBytes` bounds them together.
    */
   attach(name: string, bytes: Uint8Array, mimeType: string): void {
     if (this.isOpen) guard('Run.attach', () => this.#attach(name, bytes, mimeType));
@@ -215,6 +200,15 @@ export class Run {
     if (this.#record.attachments.some((attachment) => attachment.name === name)) {
       const complaint = 'Run.attach(name, bytes, mimeType): expected `name` to be new to the run';
       diagnostics.warnOnce('Run.attach.name', `${complaint}; the attachment was left out.`);
+      return;
+    }
+    this.#attachedBytes += bytes.byteLength;
+    if (this.#attachedBytes > this.#capture.attachmentBytes) {
+      this.#attachedBytes -= bytes.byteLength;
+      diagnostics.warnOnce(
+        'Run.attach.bytes',
+        'Run.attach: a run had attachments over limits.attachmentBytes; left out.',
+      );
       return;
     }
     this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });

@@ -1,3 +1,4 @@
+import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { jsonTree } from './json-tree.ts';
 
@@ -11,6 +12,12 @@ export interface PayloadLimits {
   readonly nodes: number;
   /** Characters of text in all. */
   readonly bytes: number;
+}
+
+/** The limits of payloads, out of all there are. */
+export function payloadLimits(limits: Limits): PayloadLimits {
+  const { payloadDepth: depth, payloadWidth: width, payloadNodes: nodes, payloadBytes: bytes } = limits;
+  return { depth, width, nodes, bytes };
 }
 
 /**

@@ -7,6 +7,8 @@ export interface CapturePolicy {
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   readonly payload: PayloadLimits;
+  /** Bytes of all attachments of a run. */
+  readonly attachmentBytes: number;
 }
 
 /** How long `flush` and `close` may take, in milliseconds. */

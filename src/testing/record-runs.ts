@@ -1,6 +1,7 @@
 import { defaultLimits } from '../base/limits.ts';
 import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import type { RunRecord } from '../run/record.ts';
+import { payloadLimits } from '../run/serialize.ts';
 import { type FlushLimit, type FlushResult, type RunSink, standIn } from '../run/sink.ts';
 
 /** What `recordRuns` gives. */
@@ -40,12 +41,8 @@ class MemorySink implements RunSink {
     project: 'default',
     hideInputs: false,
     hideOutputs: false,
-    payload: {
-      depth: defaultLimits.payloadDepth,
-      width: defaultLimits.payloadWidth,
-      nodes: defaultLimits.payloadNodes,
-      bytes: defaultLimits.payloadBytes,
-    },
+    payload: payloadLimits(defaultLimits),
+    attachmentBytes: defaultLimits.attachmentBytes,
   };
   #runs: EncodedRun[] = [];
 

@@ -387,11 +387,9 @@ describe('Exporter: flush and close', () => {
     const { exporter, transport } = makeExporter();
     const run = begin(exporter);
     void exporter.flush({ timeoutMs: 1 });
-    await transport.sending(0);
-    const closing = exporter.close({ timeoutMs: 0 });
-    await new Promise<void>((resolve) => queueMicrotask(resolve));
-    exporter.end(ended(run));
-    await closing;
+    const { signal } = await transport.sending(0);
+    signal.addEventListener('abort', () => exporter.end(ended(run)));
+    await exporter.close({ timeoutMs: 0 });
 
     expect(exporter.stats()).toMatchObject({ created: 1, open: 0, dropped: 1 });
     expect(addsUp(exporter.stats())).toBe(true);

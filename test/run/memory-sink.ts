@@ -23,7 +23,14 @@ export function makeSink(
   const started: EncodedRun[] = [];
   const ended: EncodedRun[] = [];
   return {
-    capture: { project: 'default', hideInputs: false, hideOutputs: false, payload: LIMITS, ...capture },
+    capture: {
+      project: 'default',
+      hideInputs: false,
+      hideOutputs: false,
+      payload: LIMITS,
+      attachmentBytes: 1_000_000,
+      ...capture,
+    },
     started,
     ended,
     records: () => started.map((run) => JSON.parse(wholeJson(run)) as RunRecord),

@@ -85,6 +85,30 @@ describe('Run.event', () => {
   });
 });
 
+describe('the bytes of attachments', () => {
+  test.each([
+    [9, 2],
+    [10, 2],
+    [11, 1],
+  ])('with a second one of %i at a limit of 20 keep %i', (size, kept) => {
+    told();
+    const { run, sink } = makeRun({}, { attachmentBytes: 20 });
+    run.attach('first', new Uint8Array(10), 'image/png');
+    run.attach('second', new Uint8Array(size), 'image/png');
+    expect(sink.started[0]?.attachments).toHaveLength(kept);
+  });
+});
+
+describe('the text of events', () => {
+  test('is bounded together, and what is beyond is counted', () => {
+    const { run, sink } = makeRun({}, { payload: { depth: 9, width: 100, nodes: 1_000, bytes: 1_000 } });
+    for (let n = 0; n < 10; n++) run.event('big', { text: 'x'.repeat(400) });
+    run.end();
+    expect(JSON.parse(sink.ended[0]?.events ?? '')).toHaveLength(3);
+    expect(sink.ended[0]?.metadata?.get('dropped_events')).toBe('7');
+  });
+});
+
 describe('Run.attach', () => {
   test('keeps a copy of the bytes', () => {
     const { run, sink } = makeRun();

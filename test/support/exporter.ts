@@ -7,10 +7,12 @@ import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { HttpClient } from '../../src/http/client.ts';
+import { payloadLimits } from '../../src/run/serialize.ts';
 
 /** One batch that has been handed to the transport and waits for its outcome. */
 export interface Sending {
   readonly items: readonly Item[];
+  readonly signal: AbortSignal;
   readonly settle: (outcome: Outcome, items?: readonly Item[]) => void;
   readonly end: () => void;
 }
@@ -29,6 +31,7 @@ export class HandTransport implements Transport {
     };
     this.sendings.push({
       items,
+      signal,
       settle: (outcome, some = items) => push({ items: some, outcome }),
       end: () => push(undefined),
     });
@@ -88,14 +91,15 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
   const info = new ServiceInfo(client, { runs: all.batchRuns, bytes: all.batchBytes });
   // The service has nothing to say, and nobody is asked.
   info.ask = () => Promise.resolve();
-  const payload = {
-    depth: all.payloadDepth,
-    width: all.payloadWidth,
-    nodes: all.payloadNodes,
-    bytes: all.payloadBytes,
-  };
+  const { attachmentBytes } = all;
   const exporter = new Exporter({
-    capture: { project: 'default', hideInputs: false, hideOutputs: false, payload },
+    capture: {
+      project: 'default',
+      hideInputs: false,
+      hideOutputs: false,
+      payload: payloadLimits(all),
+      attachmentBytes,
+    },
     limits: all,
     transport,
     info,
