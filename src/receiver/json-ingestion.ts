@@ -1,10 +1,12 @@
-import { Findings, type Location, shown } from './findings.ts';
+import { shown } from '../base/text.ts';
 import { isObject } from './json.ts';
-import { Refusal } from './refusal.ts';
+import { Findings, type Location, Refusal } from './refusal.ts';
 import { parseUuid } from './run-fields.ts';
-import { readRun } from './run-message.ts';
-import { rulesFor } from './run-rules.ts';
+import { readRun, rulesFor } from './run-message.ts';
 import type { RunOperation } from './store.ts';
+
+/** Posts and patches of one batch; beyond it 413, at which senders split. Multipart bounds its parts likewise. */
+export const BATCH_OPERATIONS_MAX = 1_000;
 
 /** The operation of `POST /runs`. */
 export function readPost(body: unknown, strict: boolean): RunOperation {
@@ -31,21 +33,27 @@ export function readPatch(body: unknown, runId: string, strict: boolean): RunOpe
 export function readJsonBatch(body: unknown): RunOperation[] {
   const findings = new Findings();
   const batch = objectOf(body);
-  const operations = (['post', 'patch'] as const).flatMap((kind) => {
-    const records = Object.hasOwn(batch, kind) ? (batch[kind] ?? []) : [];
-    if (!Array.isArray(records)) throw new Refusal(400, `Expected \`${kind}\` to be an array, got ${shown(records)}`);
-    const rules = rulesFor('batch', kind, false);
-    return records.map((record: unknown, index): RunOperation => {
-      const loc: Location = ['body', kind, index];
-      return {
-        kind,
-        ...readRun({ rules, record: objectOf(record, `${kind}[${index}]`), loc }, findings),
-        attachments: [],
-      };
-    });
-  });
+  const [posts, patches] = [recordsOf(batch, 'post'), recordsOf(batch, 'patch')];
+  if (posts.length + patches.length > BATCH_OPERATIONS_MAX) {
+    throw new Refusal(413, `The batch has more than ${BATCH_OPERATIONS_MAX} posts and patches`);
+  }
+  const operation = (kind: 'post' | 'patch', value: unknown, index: number): RunOperation => {
+    const record = objectOf(value, `${kind}[${index}]`);
+    const loc: Location = ['body', kind, index];
+    return { kind, ...readRun({ rules: rulesFor('batch', kind, false), record, loc }, findings), attachments: [] };
+  };
+  const operations = [
+    ...posts.map((value, index) => operation('post', value, index)),
+    ...patches.map((value, index) => operation('patch', value, index)),
+  ];
   findings.refuseIfAny();
   return operations;
+}
+
+function recordsOf(batch: Record<string, unknown>, kind: 'post' | 'patch'): readonly unknown[] {
+  const records = Object.hasOwn(batch, kind) ? (batch[kind] ?? []) : [];
+  if (!Array.isArray(records)) throw new Refusal(400, `Expected \`${kind}\` to be an array, got ${shown(records)}`);
+  return records;
 }
 
 function objectOf(value: unknown, what = 'The body'): Record<string, unknown> {

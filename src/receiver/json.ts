@@ -6,31 +6,94 @@ import { Refusal } from './refusal.ts';
  * exporter cuts payloads at 64 levels.
  */
 const DEPTH_MAX = 512;
+/**
+ * Values in the JSON of one request, all parts together. As an object of its own each takes tens of bytes of heap for two
+ * of text, so a bound on bytes alone would let a body of brackets unfold to gigabytes.
+ */
+export const VALUES_MAX = 2_000_000;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** The value of JSON text in UTF-8, or 400 with a sentence that begins with `what`. */
-export function parseJson(bytes: Uint8Array, what: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(utf8.decode(bytes));
-  } catch (error) {
-    throw new Refusal(400, `${what} is no JSON: ${messageOf(error)}`);
+/** Reads all JSON of one request. */
+export class JsonReader {
+  #valuesLeft = VALUES_MAX;
+
+  /** The value of JSON text in UTF-8. 400 with a sentence that begins with `what`, or 413 for too many values. */
+  parse(bytes: Uint8Array, what: string): unknown {
+    this.#measure(bytes, what);
+    try {
+      return JSON.parse(utf8.decode(bytes));
+    } catch (error) {
+      throw new Refusal(400, `${what} is no JSON: ${messageOf(error)}`);
+    }
   }
-  if (isDeeperThan(value, DEPTH_MAX)) throw new Refusal(400, `${what} nests deeper than ${DEPTH_MAX} levels`);
-  return value;
+
+  /**
+   * Counts values and levels in the text, before anything is built of it: an element or member begins after a comma or
+   * after an opening bracket. Of text that is no JSON it may count anything; that is refused in any case.
+   */
+  #measure(bytes: Uint8Array, what: string): void {
+    let values = 0;
+    let depth = 0;
+    let isInText = false;
+    for (let at = 0; at < bytes.length; at += 1) {
+      const byte = bytes[at];
+      if (isInText) {
+        if (byte === BACKSLASH) at += 1;
+        else if (byte === QUOTE) isInText = false;
+      } else if (byte === QUOTE) {
+        isInText = true;
+      } else if (byte === COMMA) {
+        values += 1;
+      } else if (byte === BRACKET || byte === BRACE) {
+        values += 1;
+        depth += 1;
+        if (depth > DEPTH_MAX) throw new Refusal(400, `${what} nests deeper than ${DEPTH_MAX} levels`);
+      } else if (byte === BRACKET_END || byte === BRACE_END) {
+        depth -= 1;
+      }
+    }
+    this.#valuesLeft -= values;
+    if (this.#valuesLeft < 0) throw new Refusal(413, `The JSON of the body has more than ${VALUES_MAX} values`);
+  }
 }
+
+const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');
 
 /** Whether a value of JSON is an object in JSON's sense. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  for (const item of Object.values(value)) {
-    if (isDeeperThan(item, levels - 1)) return true;
+/** Heap that a value takes beside its text, and an object or array beside what it holds. */
+const VALUE_BYTES = 16;
+const CONTAINER_BYTES = 56;
+
+/**
+ * The weight of a value in a store: bytes of its JSON text, escapes aside, and what V8 adds to them. It is counted, not
+ * written, as that would cost more than the parsing did.
+ */
+export function jsonSizeBytes(value: unknown): number {
+  let sizeBytes = 0;
+  const pending: unknown[] = [value];
+  while (pending.length > 0) {
+    const item = pending.pop();
+    sizeBytes += VALUE_BYTES;
+    if (typeof item === 'string') {
+      sizeBytes += Buffer.byteLength(item) + 2;
+    } else if (typeof item !== 'object' || item === null) {
+      sizeBytes += String(item).length;
+    } else if (Array.isArray(item)) {
+      sizeBytes += CONTAINER_BYTES + 2 + Math.max(0, item.length - 1);
+      for (const element of item) pending.push(element);
+    } else {
+      const keys = Object.keys(item);
+      sizeBytes += CONTAINER_BYTES + 2 + Math.max(0, keys.length - 1);
+      for (const key of keys) {
+        sizeBytes += Buffer.byteLength(key) + 3;
+        pending.push((item as Record<string, unknown>)[key]);
+      }
+    }
   }
-  return false;
+  return sizeBytes;
 }

@@ -1,11 +1,9 @@
 import type { Attachment } from '../run/record.ts';
-import { Findings } from './findings.ts';
-import { isObject, parseJson } from './json.ts';
+import { isObject, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
 import { type PartName, type PayloadField, parsePartName } from './part-name.ts';
-import { Refusal } from './refusal.ts';
-import { type RunMessage, readRun } from './run-message.ts';
-import { rulesFor } from './run-rules.ts';
+import { Findings, Refusal } from './refusal.ts';
+import { type RunMessage, readRun, rulesFor } from './run-message.ts';
 import type { RunOperation } from './store.ts';
 
 /**
@@ -15,6 +13,7 @@ import type { RunOperation } from './store.ts';
 export function readBatch(parts: readonly Part[], strict: boolean): RunOperation[] {
   const drafts = new Map<string, Draft>();
   const names = new Set<string>();
+  const json = new JsonReader();
   const attachments: { part: Part; id: string; name: string }[] = [];
   for (const part of parts) {
     const name = parsePartName(part.name, strict);
@@ -23,7 +22,7 @@ export function readBatch(parts: readonly Part[], strict: boolean): RunOperation
     names.add(identity);
     checkLength(part, name, strict);
     if (name.kind === 'attachment') attachments.push({ part, ...name });
-    else takeJson(part, name, drafts);
+    else takeJson(part, name, drafts, json, strict);
   }
   if (drafts.size === 0) throw new Refusal(400, 'The body holds no run');
 
@@ -48,8 +47,14 @@ function identityOf(name: PartName): string {
   return name.kind === 'record' ? `${name.operation}.${name.id}` : `${name.operation}.${name.id}.${name.field}`;
 }
 
-/** The field has no own Content-Length; the interface demands it of payloads, and where it is there it must be true. */
-function checkLength({ name, contentLength, bytes }: Part, { kind }: PartName, strict: boolean): void {
+/**
+ * The field has the length as a parameter of the type and no own Content-Length. The interface demands that of payloads,
+ * and where it is there it must be true.
+ */
+function checkLength({ name, contentType, contentLength, bytes }: Part, { kind }: PartName, strict: boolean): void {
+  if (strict && LENGTH_PARAMETER.test(contentType ?? '')) {
+    throw new Refusal(400, `Part ${name} gives its length in Content-Type; give it as Content-Length`);
+  }
   if (contentLength === undefined) {
     if (strict && kind === 'payload') throw new Refusal(400, `Part ${name} has no Content-Length of its own`);
   } else if (contentLength !== String(bytes.length)) {
@@ -57,18 +62,27 @@ function checkLength({ name, contentLength, bytes }: Part, { kind }: PartName, s
   }
 }
 
-function takeJson(part: Part, name: Exclude<PartName, { kind: 'attachment' }>, drafts: Map<string, Draft>): void {
+const LENGTH_PARAMETER = /\s*;\s*length=[^;]*/i;
+
+function takeJson(
+  part: Part,
+  name: Exclude<PartName, { kind: 'attachment' }>,
+  drafts: Map<string, Draft>,
+  json: JsonReader,
+  strict: boolean,
+): void {
   if (!/^application\/json\s*(;|$)/i.test(part.contentType ?? '')) {
     throw new Refusal(
       400,
       `Expected part ${part.name} to be application/json, got ${JSON.stringify(part.contentType ?? '')}`,
     );
   }
+  if (strict && part.hasFilename) throw new Refusal(400, `Part ${part.name} has a filename, as only attachments may`);
   const { operation: kind, id } = name;
   const key = `${kind}.${id}`;
   const draft = drafts.get(key) ?? { kind, id, record: undefined, payloads: [], attachments: [] };
   drafts.set(key, draft);
-  const value = parseJson(part.bytes, `Part ${part.name}`);
+  const value = json.parse(part.bytes, `Part ${part.name}`);
   if (name.kind === 'record') draft.record = { value, partName: part.name };
   else draft.payloads.push({ field: name.field, value, partName: part.name });
 }
@@ -106,7 +120,7 @@ function attachmentsOf(drafts: ReadonlyMap<string, Draft>, id: string, part: Par
 
 /** The interface has no attachments; they are taken in strict mode too, being our own wire and the field's. */
 function attachmentOf({ contentType, bytes }: Part, name: string): Attachment {
-  const mimeType = contentType?.replace(/\s*;\s*length=\d+\s*$/i, '');
+  const mimeType = contentType?.replace(LENGTH_PARAMETER, '');
   // A copy, because the bytes are a view of the whole request and would keep that in memory.
   return { name, mimeType: mimeType || 'application/octet-stream', bytes: Uint8Array.from(bytes) };
 }

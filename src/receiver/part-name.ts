@@ -1,3 +1,4 @@
+import { cut } from '../base/text.ts';
 import { Refusal } from './refusal.ts';
 import { parseUuid, type RunField } from './run-fields.ts';
 
@@ -45,9 +46,8 @@ function isPayload(field: string, strict: boolean): field is PayloadField {
 function refusal(name: string, strict: boolean): Refusal {
   const uuid = strict ? '<uuid with hyphens>' : '<uuid>';
   const fields = strict ? 'inputs|outputs|events' : 'inputs|outputs|events|extra|error|serialized';
-  const cut = name.length > 120 ? `${name.slice(0, 120)}…` : name;
   return new Refusal(
     400,
-    `Expected the name of a part to be <post|patch>.${uuid}[.${fields}] or attachment.${uuid}.<name>, got ${JSON.stringify(cut)}`,
+    `Expected the name of a part to be <post|patch>.${uuid}[.${fields}] or attachment.${uuid}.<name>, got ${JSON.stringify(cut(name, 120))}`,
   );
 }

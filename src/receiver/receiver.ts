@@ -1,6 +1,5 @@
-import { RunspanError } from '../base/errors.ts';
-import { shown } from './findings.ts';
-import { isLoopback } from './loopback.ts';
+import { isLoopback } from '../base/loopback.ts';
+import { type Checks, checkedOptions } from './checked-options.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createRoutes } from './routes.ts';
 import { checkedQuery, checkedTraceId } from './run-query.ts';
@@ -43,8 +42,10 @@ export interface Receiver {
  * otherwise.
  */
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
-  const { host, port, store, strict } = checkedOptions(options);
-  const server = await listen(createRoutes(store, strict), host, port);
+  const given = checkedOptions('the options', options, CHECKS);
+  const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
+  // Node takes IPv6 without the brackets of URLs.
+  const server = await listen(createRoutes(store, strict), host === '[::1]' ? '::1' : host, port);
   return {
     url: server.url,
     runs: async (query = {}) => store.runs(checkedQuery(query)),
@@ -55,40 +56,18 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
 
 const STORE_METHODS = ['apply', 'runs', 'trace', 'attachment', 'subscribe'] as const;
 
-const CHECKS: Readonly<Record<keyof ReceiverOptions, readonly [expected: string, holds: (value: unknown) => boolean]>> =
-  {
-    host: [
-      'a loopback address (127.0.0.1, ::1 or localhost), since the receiver has no login',
-      (value) => typeof value === 'string' && isLoopback(value),
-    ],
-    port: [
-      'a whole number from 0 to 65535',
-      (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535,
-    ],
-    store: [
-      `a store with the methods ${STORE_METHODS.join(', ')}`,
-      (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
-    ],
-    strict: ['true or false', (value) => typeof value === 'boolean'],
-  };
-
-function checkedOptions(options: ReceiverOptions): Required<ReceiverOptions> {
-  if (typeof options !== 'object' || options === null) {
-    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the options to be an object, got ${shown(options)}`);
-  }
-  for (const [key, value] of Object.entries(options)) {
-    if (!Object.hasOwn(CHECKS, key)) {
-      throw new RunspanError(
-        'RUNSPAN_INVALID_OPTION',
-        `Expected the options host, port, store and strict, got \`${key}\``,
-      );
-    }
-    const [expected, holds] = CHECKS[key as keyof ReceiverOptions];
-    if (value !== undefined && !holds(value)) {
-      throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`${key}\` to be ${expected}, got ${shown(value)}`);
-    }
-  }
-  const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = options;
-  // Node takes IPv6 without the brackets of URLs.
-  return { host: host === '[::1]' ? '::1' : host, port, store, strict };
-}
+const CHECKS: Checks<ReceiverOptions> = {
+  host: [
+    'a loopback address (127.0.0.1, ::1 or localhost), since the receiver has no login',
+    (value) => typeof value === 'string' && isLoopback(value),
+  ],
+  port: [
+    'a whole number from 0 to 65535',
+    (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535,
+  ],
+  store: [
+    `a store with the methods ${STORE_METHODS.join(', ')}`,
+    (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
+  ],
+  strict: ['true or false', (value) => typeof value === 'boolean'],
+};

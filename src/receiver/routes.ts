@@ -1,17 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { version } from '../base/version.ts';
-import { parseJson } from './json.ts';
+import { JsonReader } from './json.ts';
 import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
 import { boundaryOf, readParts } from './multipart.ts';
 import { readBatch } from './multipart-batch.ts';
 import { Refusal } from './refusal.ts';
-import { readBody } from './request-body.ts';
+import { RequestBodies } from './request-body.ts';
 import type { RunOperation, Store } from './store.ts';
 
 /** What a request is answered with, as JSON. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Answers a request or throws a Refusal. */
@@ -20,9 +21,10 @@ export type Routes = (request: IncomingMessage) => Promise<Answer>;
 /** The endpoints of trace ingestion, over a store. */
 export function createRoutes(store: Store, strict: boolean): Routes {
   const routes = strict ? INTERFACE : [...INTERFACE, ...FIELD];
+  const bodies = new RequestBodies();
   return async (request) => {
     const { pathname } = urlOf(request);
-    const path = pathname.startsWith(PREFIX) ? pathname.slice(PREFIX.length) : pathname;
+    const path = !strict && pathname.startsWith(PREFIX) ? pathname.slice(PREFIX.length) : pathname;
     const here = routes.filter((route) => route.path.test(path));
     if (here.length === 0) throw new Refusal(404, `There is nothing at ${pathname}`);
     const route = here.find(({ method }) => method === request.method);
@@ -31,7 +33,7 @@ export function createRoutes(store: Store, strict: boolean): Routes {
       throw new Refusal(405, `${pathname} takes ${allowed}, got ${request.method}`, { allow: allowed });
     }
     if ('answer' in route) return { status: 200, body: route.answer };
-    const operations = await route.read(request, strict, path);
+    const operations = await route.read({ request, bodies, path, strict });
     await store.apply(operations);
     return { status: 202, body: { accepted: operations.length } };
   };
@@ -43,8 +45,15 @@ const PREFIX = '/api/v1';
 type Route = { readonly method: string; readonly path: RegExp } & (
   | { readonly answer: unknown }
   /** What a request wants written, checked whole: only then anything is applied. */
-  | { readonly read: (request: IncomingMessage, strict: boolean, path: string) => Promise<readonly RunOperation[]> }
+  | { readonly read: (call: Call) => Promise<readonly RunOperation[]> }
 );
+
+interface Call {
+  readonly request: IncomingMessage;
+  readonly bodies: RequestBodies;
+  readonly path: string;
+  readonly strict: boolean;
+}
 
 /** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
 const INFO = {
@@ -59,21 +68,21 @@ const INTERFACE: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/runs\/multipart$/,
-    read: async (request, strict) => {
+    read: async ({ request, bodies, strict }) => {
       const boundary = boundaryOf(request.headers['content-type']);
-      return readBatch(await readParts(await readBody(request), boundary), strict);
+      return bodies.read(request, async (body) => readBatch(await readParts(body, boundary, strict), strict));
     },
   },
-  { method: 'POST', path: /^\/runs$/, read: async (request, strict) => [readPost(await readJson(request), strict)] },
+  { method: 'POST', path: /^\/runs$/, read: async (call) => [readPost(await readJson(call), call.strict)] },
   {
     method: 'PATCH',
     path: /^\/runs\/(?!(?:multipart|batch)$)[^/]+$/,
-    read: async (request, strict, path) => [readPatch(await readJson(request), path.slice('/runs/'.length), strict)],
+    read: async (call) => [readPatch(await readJson(call), call.path.slice('/runs/'.length), call.strict)],
   },
 ];
 
 const FIELD: readonly Route[] = [
-  { method: 'POST', path: /^\/runs\/batch$/, read: async (request) => readJsonBatch(await readJson(request)) },
+  { method: 'POST', path: /^\/runs\/batch$/, read: async (call) => readJsonBatch(await readJson(call)) },
 ];
 
 function urlOf(request: IncomingMessage): URL {
@@ -84,10 +93,10 @@ function urlOf(request: IncomingMessage): URL {
   }
 }
 
-async function readJson(request: IncomingMessage): Promise<unknown> {
+async function readJson({ request, bodies }: Call): Promise<unknown> {
   const contentType = request.headers['content-type'] ?? '';
   if (!/^application\/json\s*(;|$)/i.test(contentType)) {
     throw new Refusal(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
   }
-  return parseJson(await readBody(request), 'The body');
+  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body'));
 }

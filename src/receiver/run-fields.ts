@@ -1,8 +1,9 @@
+import { shown } from '../base/text.ts';
 import { canonicalId, parseDottedOrder } from '../run/dotted-order.ts';
 import type { RunRecord } from '../run/record.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../run/timestamp.ts';
-import { type Findings, type Location, shown } from './findings.ts';
 import { isObject } from './json.ts';
+import type { Findings, Location } from './refusal.ts';
 
 /** A field of the run record (interface, "Run record"), or one of ours beside it: `error`, `tags`, `extra`. */
 export type RunField = keyof RunRecord;
@@ -15,9 +16,17 @@ export interface Spellings {
   readonly loose: boolean;
 }
 
+/** A `dotted_order` that has been read. */
+export interface DottedOrder {
+  /** In the one spelling of records. */
+  readonly text: string;
+  /** The run of each segment, from the root down. */
+  readonly ids: readonly string[];
+}
+
 /**
- * Reads one field into the form of records, and adds to the findings when it is wrong. Undefined when there is nothing
- * to keep.
+ * Reads one field into the form of records, a `dotted_order` into a DottedOrder, and adds to the findings when it is
+ * wrong. Undefined when there is nothing to keep.
  */
 export function readField(
   field: RunField,
@@ -88,19 +97,38 @@ const time: Reader = (value, { loose }) => {
   return new Invalid('timestamp', `an ISO 8601 time${loose ? ' or milliseconds' : ''} between 1970 and 2255`);
 };
 
+/**
+ * Levels of a dotted order. Each run repeats all above it, so a trace of n levels one below the other takes n² / 2
+ * segments.
+ */
+export const ORDER_LEVELS_MAX = 1_000;
 /** Characters of a segment before its id. */
 const STAMP_LENGTH = 22;
+/** Stamp, id with hyphens and dot. */
+const SEGMENT_LENGTH_MAX = STAMP_LENGTH + 36 + 1;
 
-const order: Reader = (value, { hexIds }) => {
-  if (typeof value === 'string' && parseDottedOrder(value) !== undefined) {
-    const segments = value.split('.').map((segment) => {
-      const id = parseUuid(segment.slice(STAMP_LENGTH), hexIds);
-      return id === undefined ? undefined : segment.slice(0, STAMP_LENGTH).toUpperCase() + id;
-    });
-    if (!segments.includes(undefined)) return segments.join('.');
+const order: Reader = (value, { hexIds }) =>
+  (typeof value === 'string' ? parseOrder(value, hexIds) : undefined) ??
+  new Invalid(
+    'dotted_order',
+    `up to ${ORDER_LEVELS_MAX} segments of the form 20261120T072240123456Z<uuid> joined by dots`,
+  );
+
+function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {
+  // The length comes first: a text of dots alone would be split into a segment for each byte.
+  if (text.length >= ORDER_LEVELS_MAX * SEGMENT_LENGTH_MAX) return undefined;
+  const segments = text.split('.');
+  if (segments.length > ORDER_LEVELS_MAX || parseDottedOrder(text) === undefined) return undefined;
+  const ids: string[] = [];
+  const spelled: string[] = [];
+  for (const segment of segments) {
+    const id = parseUuid(segment.slice(STAMP_LENGTH), hexIds);
+    if (id === undefined) return undefined;
+    ids.push(id);
+    spelled.push(segment.slice(0, STAMP_LENGTH).toUpperCase() + id);
   }
-  return new Invalid('dotted_order', 'segments of the form 20261120T072240123456Z<uuid> joined by dots');
-};
+  return { text: spelled.join('.'), ids };
+}
 
 const extra: Reader = (value, { loose }) => {
   if (!isObject(value)) return new Invalid('object', 'an object');

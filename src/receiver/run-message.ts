@@ -1,7 +1,5 @@
-import { parseDottedOrder } from '../run/dotted-order.ts';
-import type { Findings, Location } from './findings.ts';
-import { isRunField, type RunField, readField } from './run-fields.ts';
-import type { RunRules } from './run-rules.ts';
+import type { Findings, Location } from './refusal.ts';
+import { type DottedOrder, isRunField, type RunField, readField, type Spellings } from './run-fields.ts';
 import type { RunFields } from './store.ts';
 
 /** What is told of one run at one place of a request. */
@@ -44,25 +42,33 @@ export function readRun(message: RunMessage, findings: Findings): { id: string; 
   }
 
   // Every field has been checked by its reader, and only those of the record have one.
-  const { id: ownId, ...fields } = read as RunFields & { id?: string };
+  const { id: ownId, dotted_order: order, ...fields } = read as OwnFields;
   const id = message.id ?? ownId ?? '';
   if (ownId !== undefined && ownId !== id) findings.add([...loc, 'id'], 'mismatch', `\`id\` is not ${id}`);
-  if (id !== '') checkRelations(id, fields, message, findings);
-  return { id, fields: withParent(fields) };
+  if (id !== '') checkRelations(id, fields, order?.ids, message, findings);
+  return { id, fields: order === undefined ? fields : placed(fields, order) };
 }
 
+/** What `readField` gives for the fields of a record. */
+type OwnFields = Omit<RunFields, 'dotted_order'> & { readonly id?: string; readonly dotted_order?: DottedOrder };
+
 /** What the fields of a run must be to each other (interface, "POST /runs/multipart", rules 5 and 6). */
-function checkRelations(id: string, fields: RunFields, { rules, loc }: RunMessage, findings: Findings): void {
+function checkRelations(
+  id: string,
+  fields: RunFields,
+  ids: DottedOrder['ids'] | undefined,
+  { rules, loc }: RunMessage,
+  findings: Findings,
+): void {
   const mismatch = (field: RunField, msg: string): void => findings.add([...loc, field], 'mismatch', msg);
   if (rules.session && fields.session_name === undefined && fields.session_id === undefined) {
     findings.add([...loc, 'session_name'], 'missing', 'One of `session_name` and `session_id` must be given');
   }
   if (fields.parent_run_id === id) mismatch('parent_run_id', 'A run is not its own parent');
-  const segments = parseDottedOrder(fields.dotted_order ?? '');
-  if (segments === undefined) return;
-  const parentId = segments.at(-2)?.id;
-  if (segments.at(-1)?.id !== id) mismatch('dotted_order', `The last segment of \`dotted_order\` is not of run ${id}`);
-  if (fields.trace_id !== undefined && fields.trace_id !== segments[0]?.id) {
+  if (ids === undefined) return;
+  const parentId = ids.at(-2);
+  if (ids.at(-1) !== id) mismatch('dotted_order', `The last segment of \`dotted_order\` is not of run ${id}`);
+  if (fields.trace_id !== undefined && fields.trace_id !== ids[0]) {
     mismatch('trace_id', '`trace_id` is not the id in the first segment of `dotted_order`');
   }
   if (fields.parent_run_id !== undefined && fields.parent_run_id !== parentId) {
@@ -74,13 +80,54 @@ function checkRelations(id: string, fields: RunFields, { rules, loc }: RunMessag
 }
 
 /** A dotted order tells trace and parent, so that a message which gives it alone is complete. */
-function withParent(fields: RunFields): RunFields {
-  const segments = parseDottedOrder(fields.dotted_order ?? '');
-  const root = segments?.[0];
-  const parent = segments?.at(-2);
+function placed(fields: RunFields, { text, ids }: DottedOrder): RunFields {
+  const [root] = ids;
+  const parent = ids.at(-2);
   return {
     ...fields,
-    ...(root === undefined ? {} : { trace_id: root.id }),
-    ...(parent === undefined ? {} : { parent_run_id: parent.id }),
+    dotted_order: text,
+    ...(root === undefined ? {} : { trace_id: root }),
+    ...(parent === undefined ? {} : { parent_run_id: parent }),
   };
+}
+
+/** What a run record has to look like, by the way it comes and by how strictly the interface is taken. */
+export interface RunRules extends Spellings {
+  readonly required: readonly RunField[];
+  /** Fields that belong into parts of their own. */
+  readonly apart: readonly RunField[];
+  /** Whether one of `session_name` and `session_id` must be there. */
+  readonly session: boolean;
+  /** Whether a child must name its parent, although its dotted order does. */
+  readonly parent: boolean;
+  /** Whether a field that the record does not know is wrong; else it is passed over. */
+  readonly knownOnly: boolean;
+}
+
+/** `batch` is the field's JSON batch, which the interface does not have. */
+export type Way = 'multipart' | 'simple' | 'batch';
+
+export function rulesFor(way: Way, kind: 'post' | 'patch', strict: boolean): RunRules {
+  return {
+    required: required(way, kind, strict),
+    apart: strict && way === 'multipart' ? ['inputs', 'outputs', 'events'] : [],
+    session: strict && kind === 'post',
+    parent: strict && way === 'multipart',
+    knownOnly: strict,
+    // The interface has ids without hyphens on simple ingestion only.
+    hexIds: !strict || way === 'simple',
+    loose: !strict,
+  };
+}
+
+function required(way: Way, kind: 'post' | 'patch', strict: boolean): readonly RunField[] {
+  if (way === 'simple') {
+    if (kind === 'post') return ['id', 'name', 'run_type', 'inputs', 'start_time'];
+    // `outputs` may be missing even in strict mode: a run that failed has none.
+    return strict ? ['end_time'] : [];
+  }
+  if (way === 'batch') return kind === 'post' ? ['id', 'name', 'run_type', 'start_time'] : ['id'];
+  const record: readonly RunField[] = ['trace_id', 'dotted_order', 'name', 'run_type', 'start_time'];
+  if (strict) return ['id', ...record, ...(kind === 'patch' ? ['end_time' as const] : [])];
+  return kind === 'post' ? record : ['trace_id', 'dotted_order'];
 }

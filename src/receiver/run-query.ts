@@ -1,47 +1,32 @@
 import { RunspanError } from '../base/errors.ts';
-import { shown } from './findings.ts';
+import { shown } from '../base/text.ts';
+import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from './checked-options.ts';
 import { parseUuid } from './run-fields.ts';
-import type { RunQuery, StoredRun } from './store.ts';
+import type { RunQuery } from './store.ts';
+
+const TEXT: Check = ['text', (value) => typeof value === 'string'];
+
+const CHECKS: Checks<RunQuery> = {
+  project: TEXT,
+  traceId: ['a UUID', (value) => uuidOf(value) !== undefined],
+  name: TEXT,
+  runType: TEXT,
+  limit: WHOLE_FROM_1,
+};
 
 /** The query with its trace id in the one spelling, or a RunspanError that names what is wrong. */
 export function checkedQuery(query: RunQuery): RunQuery {
-  const checked: RunQuery = {};
-  for (const [key, value] of Object.entries(query)) {
-    if (value === undefined) continue;
-    if (key === 'limit') {
-      if (!Number.isSafeInteger(value) || value < 1) throw invalid(key, 'a whole number from 1', value);
-      checked.limit = value;
-    } else if (key === 'traceId') {
-      checked.traceId = checkedTraceId(value);
-    } else if (key === 'project' || key === 'name' || key === 'runType') {
-      if (typeof value !== 'string') throw invalid(key, 'text', value);
-      checked[key] = value;
-    } else {
-      throw new RunspanError(
-        'RUNSPAN_INVALID_OPTION',
-        `Expected a query by project, traceId, name, runType or limit, got \`${key}\``,
-      );
-    }
-  }
-  return checked;
+  const checked: RunQuery = checkedOptions('the query', query, CHECKS);
+  return checked.traceId === undefined ? checked : { ...checked, traceId: checkedTraceId(checked.traceId) };
 }
 
 /** The id in the one spelling, from either. */
 export function checkedTraceId(traceId: unknown): string {
-  const id = typeof traceId === 'string' ? parseUuid(traceId, true) : undefined;
-  if (id === undefined) throw invalid('traceId', 'a UUID', traceId);
-  return id;
+  const id = uuidOf(traceId);
+  if (id !== undefined) return id;
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
 }
 
-/** Whether a run is among those asked for, its trace and the limit aside. */
-export function matches({ project, name, runType }: RunQuery, run: Partial<StoredRun>): boolean {
-  return (
-    (project === undefined || run.session_name === project || run.session_id === project) &&
-    (name === undefined || run.name === name) &&
-    (runType === undefined || run.run_type === runType)
-  );
-}
-
-function invalid(key: string, expected: string, value: unknown): RunspanError {
-  return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`${key}\` to be ${expected}, got ${shown(value)}`);
+function uuidOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? parseUuid(value, true) : undefined;
 }

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
+import { isLoopback } from '../base/loopback.ts';
 import { messageOf } from '../base/text.ts';
-import { isOwnAuthority } from './loopback.ts';
 import { Refusal } from './refusal.ts';
 import type { Answer, Routes } from './routes.ts';
 
@@ -14,6 +14,19 @@ const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
 /** How long `close` waits for requests at hand. */
 const CLOSE_MS = 2_000;
+
+/**
+ * Goes with every answer: that it is JSON whatever it looks like, that pages of other origins may not have it, that it
+ * may load and frame nothing should a browser show it, and that nobody keeps it.
+ */
+const HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'application/json',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+};
 
 /** A server that listens. */
 export interface Listening {
@@ -92,7 +105,7 @@ async function respond(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  let answer: Answer & { readonly headers?: Readonly<Record<string, string>> };
+  let answer: Answer;
   try {
     refuseForeign(request);
     answer = await routes(request);
@@ -101,11 +114,8 @@ async function respond(
   }
   const body = Buffer.from(JSON.stringify(answer.body));
   response.writeHead(answer.status, {
-    'content-type': 'application/json',
+    ...HEADERS,
     'content-length': body.length,
-    'x-content-type-options': 'nosniff',
-    'cross-origin-resource-policy': 'same-origin',
-    'cache-control': 'no-store',
     ...(server.listening ? {} : { connection: 'close' }),
     ...answer.headers,
   });
@@ -127,7 +137,16 @@ function refuseForeign({ headers, socket }: IncomingMessage): void {
   }
 }
 
-function refusalOf(error: unknown): Answer & { readonly headers?: Readonly<Record<string, string>> } {
+/**
+ * Whether a `Host` header, or the part of an `Origin` after `http://`, names this machine and port. A page from elsewhere
+ * whose name has been pointed to 127.0.0.1 (DNS rebinding) still sends its own name here.
+ */
+export function isOwnAuthority(authority: string | undefined, port: number): boolean {
+  const [, host = '', ownPort = '80'] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(authority ?? '') ?? [];
+  return isLoopback(host) && Number(ownPort) === port;
+}
+
+function refusalOf(error: unknown): Answer {
   if (error instanceof Refusal) return { status: error.status, body: { detail: error.detail }, headers: error.headers };
   diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
   return { status: 500, body: { detail: 'The receiver failed; its log says why' } };
@@ -146,6 +165,7 @@ function refuseUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
   }
   const status = UNPARSED[error.code ?? ''] ?? '400 Bad Request';
   const body = JSON.stringify({ detail: `The request cannot be read: ${messageOf(error)}` });
-  const header = `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`;
-  socket.end(`${header}\r\n\r\n${body}`);
+  const headers = { ...HEADERS, connection: 'close', 'content-length': Buffer.byteLength(body) };
+  const lines = [`HTTP/1.1 ${status}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -40,6 +40,11 @@ export interface RunQuery {
 /** Says which traces have other content than before; a trace that has been forgotten is among them. */
 export interface StoreChange {
   readonly traceIds: readonly string[];
+  /**
+   * How much this change has made the store forget to stay within its limits; absent when that is nothing. A trace of
+   * which more comes afterwards, and is forgotten again, counts again.
+   */
+  readonly forgotten?: { readonly runs: number; readonly traces: number };
 }
 
 /**
@@ -52,7 +57,10 @@ export interface StoreChange {
  * parent, and until that has come at the root.
  */
 export interface Store {
-  /** Takes the operations of one request together: nobody sees a part of them. */
+  /**
+   * Takes the operations of one request together: nobody sees a part of them, and if it rejects, nothing of them is
+   * there.
+   */
   apply(operations: readonly RunOperation[]): Promise<void>;
   runs(query: RunQuery): Promise<StoredRun[]>;
   trace(traceId: string): Promise<StoredRun[]>;

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { Family } from '../../src/receiver/family.ts';
+import { RunState } from '../../src/receiver/run-state.ts';
 import { MemoryStore, type RunFields, type RunOperation } from '../../src/receiver.ts';
 import { compactTimestamp } from '../../src/run/timestamp.ts';
 
@@ -23,6 +25,30 @@ async function placesAfter(...operations: RunOperation[]): Promise<string[]> {
   const store = new MemoryStore();
   for (const operation of operations) await store.apply([operation]);
   return (await store.runs({})).map((run) => `${Number.parseInt(run.trace_id.slice(-12), 16)}: ${run.dotted_order}`);
+}
+
+/** Runs that know of each other and stand nowhere yet. `settle` gives places, and the number of times one was set. */
+function makeFamily(count: number, parentOf: (index: number) => number | undefined) {
+  const byId = new Map<string, RunState>();
+  const family = new Family(byId);
+  const runs = Array.from({ length: count }, (_, index) => {
+    const run = new RunState(id(index));
+    run.take(post(index, parentOf(index)));
+    byId.set(run.id, run);
+    family.enter(run);
+    return run;
+  });
+  const settle = (some: RunState[]): number => {
+    let moves = 0;
+    for (const run of some) {
+      family.settle(run, (moving, to) => {
+        moving.place = to;
+        moves += 1;
+      });
+    }
+    return moves;
+  };
+  return { runs, settle };
 }
 
 describe('runs without a dotted order', () => {
@@ -74,15 +100,58 @@ describe('runs without a dotted order', () => {
     expect(await placesAfter(post(1, 3), post(2, 1), post(3, 2))).toHaveLength(3);
   });
 
-  test('are given an order down to level 512 below the first, and stand at the root beyond', async () => {
-    const chain = Array.from({ length: 515 }, (_, index) => post(index, index === 0 ? undefined : index - 1));
+  test('are given an order down to level 64 below the first, and stand at the root beyond', async () => {
+    const chain = Array.from({ length: 67 }, (_, index) => post(index, index === 0 ? undefined : index - 1));
     for (const operations of [chain, chain.toReversed()]) {
       const store = new MemoryStore();
-      await store.apply(operations);
+      for (const operation of operations) await store.apply([operation]);
       const runs = await store.runs({});
       const level = (index: number) => runs.find((run) => run.id === id(index))?.dotted_order.split('.').length;
-      expect([511, 512, 513, 514].map(level)).toEqual([512, 513, 1, 1]);
+      expect([63, 64, 65, 66].map(level)).toEqual([64, 65, 1, 1]);
     }
+  });
+
+  test('come up again from below the levels that have orders when the chain above them is cut', async () => {
+    const chain = Array.from({ length: 70 }, (_, index) => post(index, index === 0 ? undefined : index - 1));
+    const own: RunOperation = { kind: 'patch', id: id(60), fields: { dotted_order: order(60) }, attachments: [] };
+    const runs = await placesAfter(...chain, own);
+    expect(runs).toContain(`60: ${order(60, 61, 62, 63, 64, 65, 66, 67, 68, 69)}`);
+  });
+
+  test('come up again below one of them that is given an order of its own', async () => {
+    const chain = Array.from({ length: 70 }, (_, index) => post(index, index === 0 ? undefined : index - 1));
+    const own: RunOperation = { kind: 'patch', id: id(67), fields: { dotted_order: order(67) }, attachments: [] };
+    expect(await placesAfter(...chain)).toContain(`68: ${order(68)}`);
+    expect(await placesAfter(...chain, own)).toContain(`67: ${order(67, 68, 69)}`);
+  });
+
+  test('are moved only as far as their place changes by a parent far above', async () => {
+    const { runs, settle } = makeFamily(1_000, (index) => (index === 0 ? undefined : index - 1));
+    expect(settle(runs)).toBe(1_000);
+    runs[0]?.take({ kind: 'patch', id: id(0), fields: { start_time: new Date(5).toISOString() }, attachments: [] });
+    expect(settle(runs.slice(0, 1))).toBe(65);
+  });
+
+  test('that are each the parent of the other are moved a few times and then rest', async () => {
+    const { runs, settle } = makeFamily(3, (index) => (index + 1) % 3);
+    expect(settle(runs)).toBeLessThan(100);
+    expect(settle(runs)).toBe(0);
+    expect(runs.map(({ place }) => place?.dottedOrder)).toEqual([order(0), order(1), order(2)]);
+  });
+
+  test('move with their parent, 200 000 of them', () => {
+    const { runs, settle } = makeFamily(200_001, (index) => (index === 0 ? undefined : 0));
+    expect(settle(runs.slice(0, 1))).toBe(200_001);
+  });
+
+  test('move once in a request in which their parent moves often', async () => {
+    const store = new MemoryStore();
+    await store.apply([post(0), post(1), post(2), post(3, 2)]);
+    const told: string[][] = [];
+    store.subscribe(({ traceIds }) => told.push([...traceIds].sort()));
+    const patch = (parent: number): RunOperation => ({ ...post(2, parent), kind: 'patch' });
+    await store.apply([patch(0), patch(1), patch(0), patch(1)]);
+    expect(told).toEqual([[id(1), id(2)]]);
   });
 
   const forest = fc.array(fc.integer({ min: -1, max: 11 }), { minLength: 1, maxLength: 12 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { BATCH_OPERATIONS_MAX } from '../../src/receiver/json-ingestion.ts';
 import { CHILD, CHILD_ORDER, END, makeRun, ROOT, ROOT_ORDER, START, sendJson, start } from './wire.ts';
 
 /** What simple ingestion needs of a run and no more. */
@@ -134,6 +135,27 @@ describe("the field's batch of JSON", () => {
       { id: ROOT, inputs: { a: 1 } },
       { id: CHILD, dotted_order: CHILD_ORDER, outputs: { b: 2 }, end_time: END },
     ]);
+  });
+
+  test('holds so many posts and patches together and no more', async () => {
+    const receiver = await start();
+    const posts = (count: number) => Array.from({ length: count }, () => makeRun());
+    const patch = [{ id: ROOT, end_time: END }];
+    const send = (count: number) => sendJson(receiver, 'POST', '/runs/batch', { post: posts(count - 1), patch });
+    for (const count of [BATCH_OPERATIONS_MAX - 1, BATCH_OPERATIONS_MAX]) {
+      expect(await send(count)).toMatchObject({ status: 202, body: { accepted: count } });
+    }
+    expect((await send(BATCH_OPERATIONS_MAX + 1)).status).toBe(413);
+  });
+
+  test('of 200 000 posts is refused whole', async () => {
+    const receiver = await start();
+    const posts = Array.from({ length: 200_000 }, () => ({ id: CHILD }));
+    expect(await sendJson(receiver, 'POST', '/runs/batch', { post: [makeRun(), ...posts] })).toMatchObject({
+      status: 413,
+      body: { detail: expect.stringContaining('1000') },
+    });
+    expect(await receiver.runs()).toEqual([]);
   });
 
   test('may be empty', async () => {

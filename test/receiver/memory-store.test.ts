@@ -1,6 +1,13 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
-import { MemoryStore, type MemoryStoreOptions, type RunFields, type RunOperation } from '../../src/receiver.ts';
+import { RunState } from '../../src/receiver/run-state.ts';
+import {
+  MemoryStore,
+  type MemoryStoreOptions,
+  type RunFields,
+  type RunOperation,
+  type StoreChange,
+} from '../../src/receiver.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
 
@@ -17,16 +24,21 @@ function post(index: number, trace: number, fields: RunFields = {}): RunOperatio
   };
 }
 
-/** Bytes of the run as the limit counts them: each field as JSON text. */
-const sizeOf = ({ fields, attachments }: RunOperation) =>
-  Object.values(fields).reduce((sum, value) => sum + JSON.stringify(value).length, 0) +
-  attachments.reduce((sum, { bytes }) => sum + bytes.length, 0);
+/** What the run weighs by itself. */
+function sizeOf(operation: RunOperation): number {
+  const run = new RunState(operation.id);
+  run.take(operation);
+  return run.sizeBytes;
+}
 
 async function indexesAfter(limits: MemoryStoreOptions, ...batches: RunOperation[][]): Promise<number[]> {
   const store = new MemoryStore(limits);
   for (const batch of batches) await store.apply(batch);
   return (await store.runs({})).map((run) => Number(run.id.slice(-12)));
 }
+
+beforeEach(() => diagnostics.setLog('silent'));
+afterEach(() => diagnostics.setLog('warn'));
 
 describe('a memory store keeps no more than its limits', () => {
   const three = [[post(1, 1), post(2, 1)], [post(3, 3)]];
@@ -63,7 +75,7 @@ describe('a memory store keeps no more than its limits', () => {
 
   test('a trace that is too large by itself is forgotten as well', async () => {
     const large = post(2, 2, { inputs: { text: 'x'.repeat(1_000) } });
-    expect(await indexesAfter({ bytesMax: 900 }, [post(1, 1)], [large], [post(3, 3)])).toEqual([3]);
+    expect(await indexesAfter({ bytesMax: sizeOf(large) - 1 }, [post(1, 1)], [large], [post(3, 3)])).toEqual([3]);
   });
 
   test('orders made for runs of simple ingestion count, and runs that cannot be seen yet do', async () => {
@@ -82,6 +94,90 @@ describe('a memory store keeps no more than its limits', () => {
       'Expected `runsMax` to be a whole number from 1, got the number 0',
     );
     expect(() => new MemoryStore({ bytesMax: Number.NaN })).toThrow('Expected `bytesMax`');
+  });
+
+  test.each<[unknown, string]>([
+    [{ bytesmax: 1 }, 'Expected the options to have no more than runsMax, bytesMax, got `bytesmax`'],
+    [{ runsMax: '5' }, 'Expected `runsMax` to be a whole number from 1, got "5"'],
+    [null, 'Expected the options to be an object, got null'],
+    [5, 'Expected the options to be an object, got the number 5'],
+    [[], 'Expected the options to be an object, got an array'],
+  ])('the options %j are refused by name', (options, message) => {
+    const make = () => new MemoryStore(options as MemoryStoreOptions);
+    expect(make).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message }));
+  });
+
+  test('options that are undefined are the defaults', async () => {
+    const none = { runsMax: undefined, bytesMax: undefined } as unknown as MemoryStoreOptions;
+    expect(await indexesAfter(none, ...three)).toEqual([1, 2, 3]);
+  });
+
+  test('payloads of small values weigh what they take and not what they are as text', async () => {
+    const brackets = post(2, 2, { inputs: { a: Array.from({ length: 1_000 }, () => []) } });
+    expect(sizeOf(brackets)).toBeGreaterThan(60_000);
+    expect(await indexesAfter({ bytesMax: 60_000 }, [post(1, 1)], [brackets])).toEqual([]);
+  });
+});
+
+describe('attachments of a run', () => {
+  const attach = (from: number, to: number): RunOperation => ({
+    ...post(1, 1),
+    attachments: Array.from({ length: to - from }, (_, index) => ({
+      name: `a${from + index}`,
+      bytes: new Uint8Array(1),
+      mimeType: 'x/y',
+    })),
+  });
+  const count = async (store: MemoryStore) => (await store.trace(id(1)))[0]?.attachments?.length ?? 0;
+
+  test('are 100 at the most in one request, and one that brings more is refused whole', async () => {
+    for (const [to, kept] of [
+      [99, 99],
+      [100, 100],
+      [101, 0],
+    ] as const) {
+      const store = new MemoryStore();
+      const applied = store.apply([attach(0, to)]);
+      if (kept > 0) await applied;
+      else await expect(applied).rejects.toMatchObject({ status: 413 });
+      expect(await count(store)).toBe(kept);
+    }
+  });
+
+  test('are 100 at the most over all requests, of which one may bring the same again', async () => {
+    const store = new MemoryStore();
+    await store.apply([attach(0, 99)]);
+    await store.apply([attach(0, 99), attach(99, 100)]);
+    await expect(store.apply([post(2, 2), attach(100, 101)])).rejects.toMatchObject({ status: 413 });
+    await store.apply([attach(50, 100)]);
+    expect(await count(store)).toBe(100);
+    expect(await store.trace(id(2))).toEqual([]);
+  });
+});
+
+describe('what a store has forgotten', () => {
+  test('is told to its listeners, in traces and runs', async () => {
+    const store = new MemoryStore({ runsMax: 3 });
+    const told: StoreChange['forgotten'][] = [];
+    store.subscribe(({ forgotten }) => told.push(forgotten));
+    await store.apply([post(1, 1), post(2, 1)]);
+    await store.apply([post(3, 3)]);
+    await store.apply([post(4, 4)]);
+    await store.apply([post(5, 5), post(6, 6), post(7, 7), post(8, 8)]);
+    expect(told).toEqual([undefined, undefined, { traces: 1, runs: 2 }, { traces: 3, runs: 3 }]);
+  });
+
+  test('is told in one line at first and no line for each', async () => {
+    const lines: string[] = [];
+    diagnostics.setLog((_, message) => lines.push(message));
+    onTestFinished(() => diagnostics.setLog('warn'));
+    const store = new MemoryStore({ runsMax: 1 });
+    await store.apply([post(1, 1)]);
+    expect(lines).toEqual([]);
+    for (let index = 2; index < 10; index += 1) await store.apply([post(index, index)]);
+    expect(lines).toEqual([
+      "the receiver's store has forgotten 1 trace of 1 run, the oldest first, to stay within runsMax and bytesMax",
+    ]);
   });
 });
 

@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream';
+import { Dicer } from '@fastify/busboy';
 import { FormDataEncoder } from 'form-data-encoder';
 import { FormData } from 'undici';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { boundaryOf, PART_NAME_BYTES_MAX, PARTS_MAX, readParts } from '../../src/receiver/multipart.ts';
 import { BOUNDARY, multipart, part } from './wire.ts';
 
-const read = (body: Buffer) => readParts(body, BOUNDARY);
+const read = (body: Buffer, strict = false) => readParts(body, BOUNDARY, strict);
 const texts = async (body: Buffer) => (await read(body)).map(({ bytes }) => Buffer.from(bytes).toString());
 
 describe('readParts', () => {
@@ -18,8 +19,8 @@ describe('readParts', () => {
     ].join('');
     const parts = await read(Buffer.from(body));
     expect(parts.map((each) => ({ ...each, bytes: Buffer.from(each.bytes).toString() }))).toEqual([
-      { name: 'post.1', contentType: 'application/json', contentLength: '2', bytes: '{}' },
-      { name: 'plain', contentType: undefined, contentLength: undefined, bytes: 'not json' },
+      { name: 'post.1', contentType: 'application/json', contentLength: '2', hasFilename: false, bytes: '{}' },
+      { name: 'plain', contentType: undefined, contentLength: undefined, hasFilename: true, bytes: 'not json' },
     ]);
   });
 
@@ -70,6 +71,35 @@ describe('readParts', () => {
     expect(await texts(body)).toEqual(['1']);
   });
 
+  test('takes nothing around the parts in strict mode but a line break at the end', async () => {
+    const body = multipart(part('a', 1), part('b', Buffer.from(`\r\n--${BOUNDARY.slice(0, -1)}--\r\n`)));
+    const end = body.length - '\r\n'.length;
+    expect(await read(body, true)).toHaveLength(2);
+    expect(await read(body.subarray(0, end), true)).toHaveLength(2);
+    const put = (before: string, after: string) =>
+      read(Buffer.concat([Buffer.from(before), body.subarray(0, end), Buffer.from(after)]), true);
+    const delimiter = `\r\n--${BOUNDARY}`;
+    for (const before of ['x', '\r\n', 'hello\r\n', `--${BOUNDARY}x\r\n`.slice(1)]) {
+      await expect(put(before, ''), before).rejects.toMatchObject({ status: 400 });
+    }
+    for (const after of ['x', '\r\nx', '-', '\n', `${delimiter}--`, `${delimiter}\r\n\r\n${delimiter}--\r\n`]) {
+      await expect(put('', after), after).rejects.toMatchObject({ status: 400 });
+    }
+    await expect(read(Buffer.from(''), true)).rejects.toMatchObject({ status: 400 });
+    await expect(read(body.subarray(0, 200), true)).rejects.toMatchObject({ status: 400 });
+  });
+
+  test.each(['Content-Disposition: form-data; name="b"', 'Content-Length: 1', 'content-type: text/plain'])(
+    'refuses a part that has this header twice: %s',
+    async (header) => {
+      const lines = ['Content-Type: application/json', 'Content-Length: 1', header];
+      await expect(read(multipart(part('a', 1, lines)))).rejects.toMatchObject({
+        status: 400,
+        detail: expect.stringMatching(/^Part 1 has two headers content-/),
+      });
+    },
+  );
+
   test('refuses a body that is cut short, wherever it is cut', async () => {
     const body = multipart(part('post.1', { a: 1 }), part('post.1.inputs', { b: 2 }));
     const whole = body.length - '\r\n'.length;
@@ -113,6 +143,25 @@ describe('readParts', () => {
     expect(await read(parts(PARTS_MAX - 1))).toHaveLength(PARTS_MAX - 1);
     expect(await read(parts(PARTS_MAX))).toHaveLength(PARTS_MAX);
     await expect(read(parts(PARTS_MAX + 1))).rejects.toMatchObject({ status: 413 });
+  });
+
+  test('does not begin to parse a body of too many parts', async () => {
+    const end = vi.spyOn(Dicer.prototype, 'end');
+    onTestFinished(() => end.mockRestore());
+    const empty = `--${BOUNDARY}\r\n\r\n\r\n`;
+    const body = (count: number) => Buffer.from(`${empty.repeat(count)}--${BOUNDARY}--\r\n`);
+    for (const count of [PARTS_MAX + 1, 1_000_000]) {
+      await expect(read(body(count))).rejects.toMatchObject({ status: 413 });
+      await expect(read(Buffer.concat([Buffer.from('hello\r\n'), body(count)]))).rejects.toMatchObject({ status: 413 });
+    }
+    expect(end).not.toHaveBeenCalled();
+    await expect(read(body(PARTS_MAX))).rejects.toMatchObject({ status: 400 });
+    expect(end).toHaveBeenCalledTimes(1);
+  });
+
+  test('does not count what looks like parts after the last boundary', async () => {
+    const after = Buffer.from(`\r\n--${BOUNDARY}\r\n`.repeat(PARTS_MAX + 1));
+    expect(await texts(Buffer.concat([multipart(part('a', 1)), after]))).toEqual(['1']);
   });
 
   test('takes names so long and no longer', async () => {

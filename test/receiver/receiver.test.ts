@@ -18,12 +18,16 @@ describe('options', () => {
     [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
     [{ store: {} }, 'Expected `store` to be a store with the methods apply, runs, trace, attachment, subscribe'],
     [{ store: null }, 'got null'],
-    [{ prot: 4777 }, 'got `prot`'],
+    [{ prot: 4777 }, 'Expected the options to have no more than host, port, store, strict, got `prot`'],
   ])('%j is refused by name', async (options, message) => {
     await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({
       code: 'RUNSPAN_INVALID_OPTION',
       message: expect.stringContaining(message),
     });
+  });
+
+  test.each([null, 5, 'x', []])('%j is no object', async (options) => {
+    await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
   });
 
   test('what is undefined is as if it were not there', async () => {

@@ -49,6 +49,13 @@ describe('paths', () => {
     expect((await receiver.runs())[0]?.end_time).toBe(END);
   });
 
+  test('there is nothing below /api/v1 in strict mode', async () => {
+    const receiver = await start({ strict: true });
+    expect((await call(`${receiver.url}/api/v1/info`, 'GET')).status).toBe(404);
+    expect((await sendJson(receiver, 'POST', '/api/v1/runs', { ...makeRun(), inputs: {} })).status).toBe(404);
+    expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
+  });
+
   test('a batch of JSON is not there in strict mode', async () => {
     const receiver = await start({ strict: true });
     expect((await sendJson(receiver, 'POST', '/runs/batch', { post: [] })).status).toBe(404);

@@ -30,17 +30,22 @@ describe('a query', () => {
     [{ limit: 4 }, [OTHER, ROOT, CHILD]],
     [{ project: 'default', limit: 1 }, [ROOT]],
     [{ project: 'none' }, []],
+    [{ limit: undefined, name: undefined } as unknown as RunQuery, [OTHER, ROOT, CHILD]],
+    [{ traceId: ROOT.replaceAll('-', '').toUpperCase() }, [ROOT, CHILD]],
   ])('%j gives what matches, in order', async (query, ids) => {
     const receiver = await filled();
     expect((await receiver.runs(query)).map(({ id }) => id)).toEqual(ids);
   });
 
-  test.each<[Record<string, unknown>, string]>([
+  test.each<[unknown, string]>([
     [{ limit: 0 }, 'Expected `limit` to be a whole number from 1, got the number 0'],
     [{ limit: 1.5 }, 'Expected `limit`'],
     [{ traceId: 'abc' }, 'Expected `traceId` to be a UUID, got "abc"'],
     [{ name: 1 }, 'Expected `name` to be text, got the number 1'],
     [{ trace_id: ROOT }, 'got `trace_id`'],
+    [null, 'Expected the query to be an object, got null'],
+    [5, 'Expected the query to be an object, got the number 5'],
+    ['answer', 'Expected the query to be an object, got "answer"'],
   ])('%j is refused by name', async (query, message) => {
     const receiver = await start();
     await expect(receiver.runs(query as RunQuery)).rejects.toMatchObject({

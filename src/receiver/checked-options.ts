@@ -1,0 +1,42 @@
+import { RunspanError } from '../base/errors.ts';
+import { shown } from '../base/text.ts';
+import { isObject } from './json.ts';
+
+/** What an option has to be, in words and as a test. */
+export type Check = readonly [expected: string, holds: (value: unknown) => boolean];
+
+/** A check for each option there is. */
+export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
+
+/** For limits and counts. */
+export const WHOLE_FROM_1: Check = [
+  'a whole number from 1',
+  (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+];
+
+/**
+ * A copy of the options that leaves out those that are undefined, as if they were not there. A RunspanError names the
+ * first that is unknown or does not hold. `what` is their name in its messages.
+ */
+export function checkedOptions<Options extends object>(
+  what: string,
+  options: unknown,
+  checks: Checks<Options>,
+): Partial<Options> {
+  if (!isObject(options)) throw invalid(`Expected ${what} to be an object, got ${shown(options)}`);
+  const checked: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(options)) {
+    if (!Object.hasOwn(checks, key)) {
+      throw invalid(`Expected ${what} to have no more than ${Object.keys(checks).join(', ')}, got \`${key}\``);
+    }
+    if (value === undefined) continue;
+    const [expected, holds] = checks[key as keyof Options];
+    if (!holds(value)) throw invalid(`Expected \`${key}\` to be ${expected}, got ${shown(value)}`);
+    checked[key] = value;
+  }
+  return checked as Partial<Options>;
+}
+
+function invalid(message: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_OPTION', message);
+}

@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { checkedOptions, WHOLE_FROM_1 } from '../../src/receiver/checked-options.ts';
+
+const check = (options: unknown) => checkedOptions<{ a?: number }>('the options', options, { a: WHOLE_FROM_1 });
+
+describe('checkedOptions', () => {
+  test('gives a copy without what is undefined', () => {
+    const options = { a: 1 };
+    expect(check(options)).toEqual(options);
+    expect(check(options)).not.toBe(options);
+    expect(Object.keys(check({ a: undefined }))).toEqual([]);
+  });
+
+  test.each([
+    [{ a: 0 }, 'Expected `a` to be a whole number from 1, got the number 0'],
+    [{ a: 1.5 }, 'Expected `a` to be a whole number from 1, got the number 1.5'],
+    [{ a: null }, 'Expected `a` to be a whole number from 1, got null'],
+    [{ b: undefined }, 'Expected the options to have no more than a, got `b`'],
+    [{ constructor: 1 }, 'Expected the options to have no more than a, got `constructor`'],
+    [null, 'Expected the options to be an object, got null'],
+    [undefined, 'Expected the options to be an object, got undefined'],
+    ['a', 'Expected the options to be an object, got "a"'],
+    [[1], 'Expected the options to be an object, got an array'],
+    [() => 1, 'Expected the options to be an object, got a function'],
+  ])('refuses %j by name', (options, message) => {
+    expect(() => check(options)).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message }));
+  });
+});
