@@ -1,15 +1,14 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { faultsOf } from '../examples/ask-docs/delivery.ts';
-import { noStats } from '../src/export/ledger.ts';
+import { noStats, type Stats } from '../src/export/ledger.ts';
 import { createReceiver } from '../src/receiver.ts';
-import { moduleText, run, startNode } from './cli/command.ts';
+import type { RunRecord } from '../src/run/record.ts';
 import { makeOpenRun, makeRun } from './cli/records.ts';
-import { root } from './package/repository.ts';
+import { root } from './support/folders.ts';
+import { moduleText, runNode, runRunspan } from './support/program.ts';
 
 const ASK_DOCS = 'examples/ask-docs/build/main.js';
 const QUESTION = 'How do I fuzzy search with minisearch?';
@@ -18,17 +17,21 @@ const QUESTION = 'How do I fuzzy search with minisearch?';
 const treeIn = (stdout: string): string[] =>
   (stdout.trimEnd().split('\n\n').at(-1) ?? '').replaceAll(/\d+(\.\d+)? m?s\b/g, '_').split('\n');
 
-beforeAll(() => {
-  const { status, stdout } = spawnSync(process.execPath, [
-    join(root, 'node_modules/typescript/bin/tsc'),
-    ...['-p', join(root, 'examples/ask-docs')],
-  ]);
-  if (status !== 0) throw new Error(`examples/ask-docs does not compile: ${stdout}`);
+beforeAll(async () => {
+  const { code, stdout } = await runNode(['node_modules/typescript/bin/tsc', '-p', 'examples/ask-docs']);
+  if (code !== 0) throw new Error(`examples/ask-docs does not compile: ${stdout}`);
 });
 
 describe('hello', () => {
   it('draws its tree under runspan dev', async () => {
-    const { code, stdout } = await run(['dev', '--port', '0', '--', process.execPath, 'examples/hello/hello.js']);
+    const { code, stdout } = await runRunspan([
+      'dev',
+      '--port',
+      '0',
+      '--',
+      process.execPath,
+      'examples/hello/hello.js',
+    ]);
     expect(treeIn(stdout)).toEqual([
       'answer · chain · _',
       '├─ search · retriever · _',
@@ -43,7 +46,7 @@ describe('hello', () => {
   });
 
   it('runs the same without a receiver', async () => {
-    expect(await startNode(['examples/hello/hello.js']).ended).toMatchObject({
+    expect(await runNode(['examples/hello/hello.js'])).toMatchObject({
       stdout: 'I read 2 pages.\n',
       stderr: '',
       code: 0,
@@ -53,7 +56,15 @@ describe('hello', () => {
 
 describe('ask-docs', () => {
   it('answers from the installed documents, and is traced in all three ways', async () => {
-    const { code, stdout, stderr } = await run(['dev', '--port', '0', '--', process.execPath, ASK_DOCS, QUESTION]);
+    const { code, stdout, stderr } = await runRunspan([
+      'dev',
+      '--port',
+      '0',
+      '--',
+      process.execPath,
+      ASK_DOCS,
+      QUESTION,
+    ]);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/fuzzy/i);
     const [, found, searched] = /Answered by extraction, from (\d+) of (\d+) paragraphs:\n/.exec(stdout) ?? [];
@@ -79,12 +90,12 @@ describe('ask-docs', () => {
       usage: { prompt_tokens: 900, completion_tokens: 11 },
     });
     const receiver = await createReceiver();
-    const { code, stdout, stderr } = await startNode([ASK_DOCS, QUESTION], {
+    const { code, stdout, stderr } = await runNode([ASK_DOCS, QUESTION], {
       RUNSPAN_ENDPOINT: receiver.url,
       OPENAI_BASE_URL: `${model.url}/v1/`,
       OPENAI_API_KEY: 'a-secret',
       OPENAI_MODEL: 'small',
-    }).ended;
+    });
     const runs = await receiver.runs();
     await Promise.all([receiver.close(), model.close()]);
 
@@ -104,9 +115,12 @@ describe('ask-docs', () => {
 
   it('says in one line what is wrong with the model, and draws where it failed', async () => {
     const model = await startModel(401, { error: { message: 'Incorrect API key' } });
-    const { code, stdout, stderr } = await run(['dev', '--port', '0', '--', process.execPath, ASK_DOCS, QUESTION], {
-      OPENAI_BASE_URL: model.url,
-    });
+    const { code, stdout, stderr } = await runRunspan(
+      ['dev', '--port', '0', '--', process.execPath, ASK_DOCS, QUESTION],
+      {
+        OPENAI_BASE_URL: model.url,
+      },
+    );
     await model.close();
     const message = `The model at ${model.url} answered 401: Incorrect API key`;
     expect(stderr).toBe(`ask-docs: ${message}\n`);
@@ -129,7 +143,7 @@ describe('ask-docs', () => {
     const code = `
       import { askModel } from './examples/ask-docs/build/model.js';
       await askModel(${options}, []).catch((error) => console.log(error.message));`;
-    const { stdout } = await startNode(moduleText(code)).ended;
+    const { stdout } = await runNode(moduleText(code));
     await model.close();
     expect(stdout).toMatch(expected);
   });
@@ -148,7 +162,7 @@ describe('ask-docs', () => {
     const code = `
       import { paragraphsOf } from './examples/ask-docs/build/documents.js';
       console.log(JSON.stringify(paragraphsOf(${JSON.stringify(markdown)})));`;
-    expect(JSON.parse((await startNode(moduleText(code)).ended).stdout)).toEqual([
+    expect(JSON.parse((await runNode(moduleText(code))).stdout)).toEqual([
       { heading: 'One', text: 'A link to some code, in a paragraph of two lines that is long enough.' },
       { heading: 'One', text: 'The first item of a list, which is long enough.' },
       { heading: 'One', text: 'The second_item of a list, likewise long enough.' },
@@ -156,7 +170,7 @@ describe('ask-docs', () => {
   });
 
   it('answers nothing without a question', async () => {
-    const { code, stderr } = await startNode([ASK_DOCS]).ended;
+    const { code, stderr } = await runNode([ASK_DOCS]);
     expect(stderr).toBe('usage: node examples/ask-docs/build/main.js "question"\n');
     expect(code).toBe(2);
   });
@@ -164,7 +178,7 @@ describe('ask-docs', () => {
 
 describe('the demo', () => {
   it('shows one trace, the ledger and the count of the receiver, and that they agree', async () => {
-    const { code, stdout, stderr } = await startNode(['examples/demo.js']).ended;
+    const { code, stdout, stderr } = await runNode(['scripts/demo/demo.mjs']);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^ask-docs · chain · /m);
     expect(stdout).toMatch(/created: 8,[\s\S]*sent: 8,\s*dropped: 0,[\s\S]*multipart: [1-9]\d*, simple: 0/);
@@ -173,7 +187,11 @@ describe('the demo', () => {
   });
 });
 
-describe('the verdict of the demo', () => {
+describe('the verdict of the demo', async () => {
+  // A script without types; a name that the compiler can follow would have it ask for them.
+  const script = new URL('../scripts/demo/delivery.mjs', import.meta.url).href;
+  const { faultsOf }: { faultsOf(ledger: Stats, received: readonly RunRecord[]): string[] } = await import(script);
+
   const names = ['ask-docs', 'read documents', 'build prompt', 'build index', 'retrieve', 'tokenize paragraphs'];
   const types = ['chain', 'tool', 'prompt'];
   const runs = [...names, 'tokenize question'].map((name, index) =>

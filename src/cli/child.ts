@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../base/text.ts';
-import { quoted } from './arguments.ts';
+import { quoted } from './terminal-text.ts';
 
 /** How a command ended. */
 export type Ending =
@@ -41,18 +41,26 @@ export function runChild([program, ...args]: readonly [string, ...string[]], env
 
 /** The function given back ends it, and signals do again what they did before. */
 function forwardSignals(child: ChildProcess): () => void {
-  // Ctrl-C in a terminal reaches every process of the foreground; a second one makes many programs give up at once.
   const isInTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   let count = 0;
   const forward = (signal: NodeJS.Signals): void => {
     count += 1;
-    if (count >= SIGNALS_MAX) child.kill('SIGKILL');
-    else if (signal !== 'SIGINT' || !isInTerminal) child.kill(signal);
+    const handed = handedOn(signal, count, isInTerminal);
+    if (handed !== undefined) child.kill(handed);
   };
   for (const signal of FORWARDED) process.on(signal, forward);
   return () => {
     for (const signal of FORWARDED) process.off(signal, forward);
   };
+}
+
+/** What the command is sent when we are sent a signal, the `count`th in all. */
+export function handedOn(signal: NodeJS.Signals, count: number, isInTerminal: boolean): NodeJS.Signals | undefined {
+  if (count >= SIGNALS_MAX) return 'SIGKILL';
+  // A terminal sends these to every process of the foreground, the command among them; a second one makes many programs
+  // give up at once. That one is handed on nevertheless: the first may have been sent to us alone.
+  const isFromTerminal = isInTerminal && (signal === 'SIGINT' || signal === 'SIGHUP');
+  return isFromTerminal && count === 1 ? undefined : signal;
 }
 
 function notStarted(program: string, error: unknown): Ending {

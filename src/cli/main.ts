@@ -3,11 +3,10 @@ import { constants } from 'node:os';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
 import { version } from '../base/version.ts';
-import { parseArguments } from './arguments.ts';
+import { parseArguments, usage } from './arguments.ts';
 import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
 import { drained } from './terminal.ts';
-import { usage } from './usage.ts';
 
 void main(process.argv.slice(2));
 

@@ -1,10 +1,7 @@
 import type { RunRecord } from '../run/record.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
-import { columnsOf, cut } from './columns.ts';
-import { durationText } from './duration.ts';
 import { forestOf, type Tree } from './forest.ts';
-import { tokensText } from './tokens.ts';
-import { visible } from './visible.ts';
+import { columnsOf, cut, visible } from './terminal-text.ts';
 
 /** What a piece of the drawing is, for whoever colours it. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'failure';
@@ -92,6 +89,38 @@ function timeText({ start_time, end_time }: RunRecord): string {
   if (end_time === undefined) return 'not ended';
   const [startUs, endUs] = [parseIsoTimestamp(start_time), parseIsoTimestamp(end_time)];
   return startUs === undefined || endUs === undefined ? 'unknown time' : durationText(endUs - startUs);
+}
+
+/** A duration as people read it, to three digits or so: `0.4 ms`, `42 ms`, `1.25 s`, `2 min 5 s`, `1 h 3 min`. */
+function durationText(us: number): string {
+  const ms = Math.max(0, us) / 1_000;
+  if (ms < 9.95) return `${ms.toFixed(1)} ms`;
+  if (ms < 999.5) return `${ms.toFixed(0)} ms`;
+  if (ms < 59_995) return `${(ms / 1_000).toFixed(2)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** `165 tokens (120 in, 45 out)`, or what of it is known; undefined when nothing is. Runs are as they were sent. */
+function tokensText(run: RunRecord): string | undefined {
+  const usage = run.outputs?.usage_metadata ?? run.extra?.metadata?.usage_metadata;
+  const input = countIn(usage, 'input_tokens');
+  const output = countIn(usage, 'output_tokens');
+  const total = countIn(usage, 'total_tokens') ?? sum(input, output);
+  const parts = [input === undefined ? [] : `${input} in`, output === undefined ? [] : `${output} out`].flat();
+  if (total !== undefined) return `${total} tokens${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+  return parts[0]?.replace(' ', ' tokens ');
+}
+
+function countIn(usage: unknown, key: string): number | undefined {
+  const count: unknown = (usage as Record<string, unknown> | null | undefined)?.[key];
+  return typeof count === 'number' && Number.isFinite(count) && count >= 0 ? count : undefined;
+}
+
+function sum(input: number | undefined, output: number | undefined): number | undefined {
+  return input === undefined || output === undefined ? undefined : input + output;
 }
 
 function firstLine(error: string): string {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseArguments } from '../../src/cli/arguments.ts';
-import { usage } from '../../src/cli/usage.ts';
+import { parseArguments, usage } from '../../src/cli/arguments.ts';
 
 const dev = (port: number, command?: string[]) => ({ kind: 'dev', port, command });
 

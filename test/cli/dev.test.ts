@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { version } from '../../src/base/version.ts';
-import { usage } from '../../src/cli/usage.ts';
-import { temporaryFolder } from '../package/packed.ts';
-import { moduleText, run, start, startNode } from './command.ts';
+import { usage } from '../../src/cli/arguments.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
 
 const index = new URL('../../dist/index.js', import.meta.url).href;
 
@@ -45,19 +45,19 @@ const TREE = [
 
 describe.concurrent('runspan dev with a command', () => {
   it('draws the traces of the command, the last one included, and ends as it ends', async () => {
-    const { code, stdout, stderr } = await run(devWith(program('process.exitCode = 7;')));
+    const { code, stdout, stderr } = await runRunspan(devWith(program('process.exitCode = 7;')));
     expect(stderr).toBe('');
     expect(shown(stdout)).toEqual(TREE);
     expect(code).toBe(7);
   });
 
   it('draws as incomplete what never ended', async () => {
-    const { stdout } = await run(devWith(program(`startRun({ name: 'left open' });`)));
+    const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' });`)));
     expect(shown(stdout)).toEqual([...TREE, '', 'left open · chain · not ended', '(incomplete: 1 run has not ended)']);
   });
 
   it('hands its own streams to the command', async () => {
-    const { child, printed, ended } = start(
+    const { child, printed, ended } = startRunspan(
       devWith(`console.log('ready'); process.stdin.on('data', (data) => console.error('got', String(data)));`),
     );
     await printed(/ready/);
@@ -81,7 +81,7 @@ describe.concurrent('runspan dev with a command', () => {
     const code = `const { env } = process;
       console.log(env.RUNSPAN_ENDPOINT, env.LANGSMITH_ENDPOINT, env.RUNSPAN_TRACING, env.LANGSMITH_TRACING,
         env.LANGSMITH_API_KEY, env.LANGSMITH_RUNS_ENDPOINTS);`;
-    const { stdout } = await run(devWith(code), env);
+    const { stdout } = await runRunspan(devWith(code), env);
     const url = /http:\S+/.exec(stdout)?.[0];
     expect(stdout.split('\n')[1]).toBe(`${url} ${url} true true ${rest}`);
   });
@@ -93,13 +93,13 @@ describe.concurrent('runspan dev with a command', () => {
       const client = new Client();
       await traceable(async () => 1, { name: 'theirs', run_type: 'tool', client })();
       await client.awaitPendingTraceBatches();`;
-    const { stdout } = await run(devWith(code));
+    const { stdout } = await runRunspan(devWith(code));
     expect(shown(stdout)).toEqual(['runspan listens on http://HOST', '', 'theirs · tool · _ ms']);
   });
 
   it('ends by the signal that ended the command', async () => {
     const ending = program(`await flush(); process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1_000);`);
-    const { signal, stdout, stderr } = await run(devWith(ending));
+    const { signal, stdout, stderr } = await runRunspan(devWith(ending));
     expect(stderr).toBe('');
     expect(shown(stdout)).toEqual(TREE);
     expect(signal).toBe('SIGTERM');
@@ -109,7 +109,7 @@ describe.concurrent('runspan dev with a command', () => {
     'hands %s on, and ends as the command makes of it',
     async (signal) => {
       const ending = `process.once('${signal}', () => process.exit(9)); setInterval(() => {}, 1_000); console.log('ready');`;
-      const { child, printed, ended } = start(devWith(ending));
+      const { child, printed, ended } = startRunspan(devWith(ending));
       await printed(/ready/);
       child.kill(signal);
       expect(await ended).toMatchObject({ code: 9, stderr: '' });
@@ -117,7 +117,7 @@ describe.concurrent('runspan dev with a command', () => {
   );
 
   it('ends together with a command that leaves SIGINT alone', async () => {
-    const { child, printed, ended } = start(devWith(`setInterval(() => {}, 1_000); console.log('ready');`));
+    const { child, printed, ended } = startRunspan(devWith(`setInterval(() => {}, 1_000); console.log('ready');`));
     await printed(/ready/);
     child.kill('SIGINT');
     expect(await ended).toMatchObject({ signal: 'SIGINT', stderr: '' });
@@ -128,7 +128,7 @@ describe.concurrent('runspan dev with a command', () => {
       process.on('SIGTERM', () => console.log('no', ++count));
       setInterval(() => {}, 1_000);
       console.log('ready');`;
-    const { child, printed, ended } = start(devWith(deaf));
+    const { child, printed, ended } = startRunspan(devWith(deaf));
     for (const answer of [/ready/, /no 1/, /no 2/]) {
       await printed(answer);
       child.kill('SIGTERM');
@@ -137,7 +137,7 @@ describe.concurrent('runspan dev with a command', () => {
   });
 
   it('says that a command does not exist', async () => {
-    const { code, stderr } = await run(['dev', '--port', '0', '--', 'no-such-command']);
+    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--', 'no-such-command']);
     expect(stderr).toBe('runspan: command not found: "no-such-command"\n');
     expect(code).toBe(127);
   });
@@ -147,7 +147,7 @@ describe.concurrent('runspan dev with a command', () => {
     const file = join(folder.path, 'notes.txt');
     writeFileSync(file, 'text');
     chmodSync(file, 0o644);
-    const { code, stderr } = await run(['dev', '--port', '0', '--', file]);
+    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--', file]);
     folder.remove();
     expect(stderr).toBe(`runspan: cannot start "${file}": it is not executable\n`);
     expect(code).toBe(126);
@@ -156,11 +156,11 @@ describe.concurrent('runspan dev with a command', () => {
 
 describe.concurrent('runspan dev by itself', () => {
   it.each<NodeJS.Signals>(['SIGINT', 'SIGTERM'])('listens until %s, and draws what comes', async (signal) => {
-    const { child, printed, ended } = start(['dev', '--port', '0']);
+    const { child, printed, ended } = startRunspan(['dev', '--port', '0']);
     const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
-    await startNode(moduleText(program()), { RUNSPAN_ENDPOINT: url }).ended;
+    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
     await printed(/call/);
-    await startNode(moduleText(program()), { RUNSPAN_ENDPOINT: url }).ended;
+    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
     child.kill(signal);
     const { code, stdout, stderr } = await ended;
     expect(stderr).toBe('');
@@ -176,7 +176,7 @@ describe.concurrent('runspan', () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    const { code, stdout, stderr } = await run(['dev', '--port', String(port)]);
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', String(port)]);
     server.close();
     expect(stderr).toBe(
       `runspan: port ${port} is in use; end the program that holds it, or choose another with --port (0 takes any free one)\n`,
@@ -189,16 +189,16 @@ describe.concurrent('runspan', () => {
     [['dve'], 'unknown command "dve"', 'Usage: runspan <command> [options]'],
     [['dev', '--prot', '1'], 'unknown option "--prot"', 'Usage: runspan dev [--port 4777] [-- command args]'],
   ])('answers the mistake %j with a line, the usage and 2', async (args, message, hint) => {
-    expect(await run(args)).toMatchObject({ code: 2, stdout: '', stderr: `runspan: ${message}\n${hint}\n` });
+    expect(await runRunspan(args)).toMatchObject({ code: 2, stdout: '', stderr: `runspan: ${message}\n${hint}\n` });
   });
 
   it('tells how it is used, and its version', async () => {
-    expect(await run(['dev', '--help'])).toMatchObject({ code: 0, stderr: '', stdout: usage.dev });
-    expect(await run(['--version'])).toMatchObject({ code: 0, stderr: '', stdout: `${version}\n` });
+    expect(await runRunspan(['dev', '--help'])).toMatchObject({ code: 0, stderr: '', stdout: usage.dev });
+    expect(await runRunspan(['--version'])).toMatchObject({ code: 0, stderr: '', stdout: `${version}\n` });
   });
 
   it('outlives a reader that goes away', async () => {
-    const { child, printed, ended } = start(
+    const { child, printed, ended } = startRunspan(
       devWith(`console.log('ready'); await new Promise((end) => process.stdin.on('end', end).resume()); ${program()}`),
     );
     await printed(/ready/);

@@ -1,11 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { TraceWatch } from '../../src/cli/trace-watch.ts';
+import { type Progress, progressOf, type Reason, type Step, stepAfter, TraceWatch } from '../../src/cli/trace-watch.ts';
 import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/memory-store.ts';
 import type { RunFields } from '../../src/receiver/store.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { gate } from '../support/gate.ts';
+import { told } from '../support/told.ts';
 import { makeOpenRun, makeRun } from './records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
+
+/** Messages of another program, in milliseconds. */
+const OFTEN = [200, 400, 600, 800, 1_000, 1_200, 1_400, 1_600];
 
 /** A watch of a store of its own; a drawing is the names of the runs. */
 function makeWatch(options?: MemoryStoreOptions) {
@@ -15,7 +21,47 @@ function makeWatch(options?: MemoryStoreOptions) {
   const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text) });
   const take = (...runs: ({ id: string } & RunFields)[]): Promise<void> =>
     store.apply(runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })));
-  return { watch, shown, take, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) };
+  return { store, watch, shown, take, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) };
+}
+
+it.each<[string, RunRecord[], Progress]>([
+  ['whose runs have all ended', [makeRun('1', 'a'), makeRun('1.1', 'b')], 'finished'],
+  ['whose root has not ended', [makeOpenRun('1', 'a'), makeRun('1.1', 'b')], 'open'],
+  ['of whose roots one has not ended', [makeRun('1', 'a'), makeOpenRun('2', 'b')], 'open'],
+  ['with a child that has not ended', [makeRun('1', 'a'), makeOpenRun('1.1', 'b')], 'ragged'],
+  ['without its root', [makeRun('1.1', 'b')], 'ragged'],
+  ['with a gap', [makeRun('1', 'a'), makeRun('1.1.1', 'c')], 'ragged'],
+  ['without runs', [], 'ragged'],
+])('a trace %s counts as such', (_, runs, progress) => {
+  expect(progressOf(runs)).toBe(progress);
+});
+
+it.each<[Progress, Reason, number, Step]>([
+  ['finished', 'quiet', 1, 'show'],
+  ['open', 'quiet', 1, 'leave'],
+  ['open', 'quiet', 100, 'leave'],
+  ['ragged', 'quiet', 1, 'look again'],
+  ['ragged', 'quiet', 2, 'look again'],
+  ['ragged', 'quiet', 3, 'show'],
+  ['ragged', 'quiet', 4, 'show'],
+  ['finished', 'end', 1, 'show'],
+  ['open', 'end', 1, 'show'],
+  ['ragged', 'end', 1, 'show'],
+])(
+  'after a look at a %s trace for the reason "%s", the %i. at it, the step is to %s',
+  (progress, reason, looks, step) => {
+    expect(stepAfter(progress, reason, looks)).toBe(step);
+  },
+);
+
+/** From now on the store answers looks at a trace when the gate is opened. */
+function held(store: MemoryStore) {
+  const [answered, trace] = [gate(), store.trace.bind(store)];
+  store.trace = async (traceId) => {
+    await answered;
+    return trace(traceId);
+  };
+  return answered;
 }
 
 describe('a trace', () => {
@@ -38,14 +84,16 @@ describe('a trace', () => {
     await pass(3_600_000);
     expect(shown).toEqual([]);
     await take(makeRun('1', 'ask'));
-    await pass(300);
+    await pass(599);
+    expect(shown).toEqual([]);
+    await pass(1);
     expect(shown).toEqual(['ask call']);
   });
 
   it('is shown as incomplete after a while when its root has ended and a child has not', async () => {
     const { shown, take, pass } = makeWatch();
     await take(makeRun('1', 'ask'), makeOpenRun('1.1', 'call'));
-    await pass(2_299);
+    await pass(2_099);
     expect(shown).toEqual([]);
     await pass(1);
     expect(shown).toEqual(['ask call\n(incomplete: 1 run has not ended)']);
@@ -54,7 +102,7 @@ describe('a trace', () => {
   it('is shown after a while when its first parent never comes', async () => {
     const { shown, take, pass } = makeWatch();
     await take(makeRun('1.1', 'call'));
-    await pass(2_300);
+    await pass(2_100);
     expect(shown).toEqual(['call']);
   });
 
@@ -73,6 +121,32 @@ describe('a trace', () => {
       '(again, with 2 more runs)\nask late later',
       '(again, with 1 more run)\nask late later last',
     ]);
+  });
+
+  it('never has to be quiet for longer than 4.8 s', async () => {
+    const { shown, take, pass } = makeWatch();
+    for (let looks = 0; looks < 10; looks++) {
+      await take(makeOpenRun('1', 'ask'));
+      await pass(60_000);
+    }
+    await take(makeRun('1', 'ask'));
+    await pass(4_799);
+    expect(shown).toEqual([]);
+    await pass(1);
+    expect(shown).toEqual(['ask']);
+  });
+
+  it('is not shown from a look during which more came', async () => {
+    const { store, shown, take, pass } = makeWatch();
+    const answered = held(store);
+    await take(makeRun('1', 'ask'));
+    await pass(300);
+    await take(makeRun('1.1', 'call'));
+    answered.open();
+    await pass(599);
+    expect(shown).toEqual([]);
+    await pass(1);
+    expect(shown).toEqual(['ask call']);
   });
 
   it('is shown again when a run has got another name or an end, and not when a message came twice', async () => {
@@ -94,13 +168,22 @@ describe('a trace', () => {
     expect(shown).toEqual(['first']);
   });
 
-  it('is left out when the store has forgotten it', async () => {
-    const { watch, shown, take } = makeWatch({ runsMax: 1 });
-    await take(makeRun('1', 'first'));
-    await take(makeRun('2', 'second'));
-    await watch.end();
-    expect(shown).toEqual(['second']);
-  });
+  it.each([
+    [['1', '2'], '1 trace'],
+    [['1', '2', '3'], '2 traces'],
+  ])(
+    'is left out when the store has forgotten it, which is said at the end: of %j it has %s',
+    async (places, count) => {
+      told();
+      const { watch, shown, take } = makeWatch({ runsMax: 1 });
+      for (const place of places) await take(makeRun(place, `trace ${place}`));
+      await watch.end();
+      expect(shown).toEqual([
+        `trace ${places.at(-1)}`,
+        `(the receiver has forgotten ${count} to stay within its limits; what was not drawn before is lost)`,
+      ]);
+    },
+  );
 });
 
 describe('the end', () => {
@@ -117,17 +200,42 @@ describe('the end', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('can be held until nothing has come for a moment', async () => {
-    const { watch, take, pass } = makeWatch();
-    let isQuiet = false;
-    void watch.quiet().then(() => {
-      isQuiet = true;
-    });
-    await pass(299);
-    await take(makeRun('1', 'ask'));
-    await pass(299);
-    expect(isQuiet).toBe(false);
-    await pass(1);
-    expect(isQuiet).toBe(true);
+  it('sets no timer when a look is under way as it comes', async () => {
+    const { store, watch, shown, take, pass } = makeWatch();
+    const answered = held(store);
+    await take(makeRun('1.1', 'call'));
+    await pass(300);
+    const ended = watch.end();
+    answered.open();
+    await ended;
+    expect(vi.getTimerCount()).toBe(0);
+    expect(shown).toEqual(['call']);
   });
+
+  it.each<[number[], number]>([
+    [[], 300],
+    [[299], 599],
+    [[...OFTEN, 1_699], 1_999],
+    [[...OFTEN, 1_700], 2_000],
+    [[...OFTEN, 1_800, 1_999], 2_000],
+  ])(
+    'can be held until nothing comes, if not for ever: with messages after %j ms for %i ms',
+    async (arrivals, endMs) => {
+      const { watch, take, pass } = makeWatch();
+      const quiet = vi.fn();
+      void watch.quiet().then(quiet);
+      let nowMs = 0;
+      for (const atMs of arrivals) {
+        await pass(atMs - nowMs);
+        await take(makeOpenRun('1', 'ask'));
+        nowMs = atMs;
+      }
+      await pass(endMs - 1 - nowMs);
+      expect(quiet).not.toHaveBeenCalled();
+      await pass(1);
+      expect(quiet).toHaveBeenCalledOnce();
+      await watch.end();
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
 });

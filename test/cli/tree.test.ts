@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf } from '../../src/cli/columns.ts';
+import { columnsOf } from '../../src/cli/terminal-text.ts';
 import { drawTree } from '../../src/cli/tree.ts';
+import { isoTimestamp } from '../../src/run/timestamp.ts';
 import { makeOpenRun, makeRun } from './records.ts';
 
 /** The lines of a drawing, for expectations that are written by hand. */
@@ -85,6 +86,47 @@ describe('a trace is drawn', () => {
 
   it('as nothing when there is nothing', () => {
     expect(drawTree([])).toBe('');
+  });
+});
+
+describe('the duration of a run', () => {
+  const startUs = Date.UTC(2026, 10, 20) * 1_000;
+
+  it.each<[number, string]>([
+    [-5, '0.0 ms'],
+    [0, '0.0 ms'],
+    [49, '0.0 ms'],
+    [9_949, '9.9 ms'],
+    [9_950, '10 ms'],
+    [999_499, '999 ms'],
+    [999_500, '1.00 s'],
+    [59_994_000, '59.99 s'],
+    [59_995_000, '1 min 0 s'],
+    [125_000_000, '2 min 5 s'],
+    [3_599_499_000, '59 min 59 s'],
+    [3_599_500_000, '1 h 0 min'],
+    [90_061_000_000, '25 h 1 min'],
+  ])('of %i µs reads as %s', (us, text) => {
+    const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
+    expect(lines([run])).toEqual([`ask · chain · ${text}`]);
+  });
+});
+
+describe('the tokens of a run', () => {
+  it.each<[unknown, string]>([
+    [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
+    [{ input_tokens: 120, output_tokens: 45 }, ' · 165 tokens (120 in, 45 out)'],
+    [{ total_tokens: 165 }, ' · 165 tokens'],
+    [{ input_tokens: 120 }, ' · 120 tokens in'],
+    [{ output_tokens: 0 }, ' · 0 tokens out'],
+    [{ input_tokens: '120', output_tokens: -1, total_tokens: Number.NaN }, ''],
+    [{}, ''],
+    ['many', ''],
+    [null, ''],
+  ])('of the usage %j read as "%s", from outputs or from metadata', (usage_metadata, text) => {
+    const expected = [`call · chain · 12 ms${text}`];
+    expect(lines([makeRun('1', 'call', { outputs: { usage_metadata } })])).toEqual(expected);
+    expect(lines([makeRun('1', 'call', { extra: { metadata: { usage_metadata } } })])).toEqual(expected);
   });
 });
 

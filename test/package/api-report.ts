@@ -1,26 +1,26 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
+import { temporaryFolder } from '../support/folders.ts';
 
 /** The report of one emitted declaration file, without what says nothing of them: release
  * tags, remarks on comments, line numbers. */
 export function apiReport(packageFolder: string, declarations: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'runspan-api-'));
+  const folder = temporaryFolder();
   try {
-    Extractor.invoke(configuration(packageFolder, declarations, folder), {
+    Extractor.invoke(configuration(packageFolder, declarations, folder.path), {
       localBuild: true,
       // Remarks go into the report; none is printed.
       messageCallback: (message) => {
         message.handled = true;
       },
     });
-    const report = readFileSync(join(folder, 'report.api.md'), 'utf8');
+    const report = readFileSync(join(folder.path, 'report.api.md'), 'utf8');
     return report
       .replace(/^ *\/\/ (@public.*|\(undocumented\)|\(No @packageDoc.*)\n/gm, '')
       .replace(/^(\/\/ dist\/[^:]+):\d+:\d+/gm, '$1');
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    folder.remove();
   }
 }
 

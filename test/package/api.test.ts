@@ -1,9 +1,9 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { root, temporaryFolder } from '../support/folders.ts';
 import { apiReport } from './api-report.ts';
-import { entries, root } from './repository.ts';
+import { entries } from './repository.ts';
 
 describe.each(entries)('the entry point %s', (entry) => {
   const name = entry === 'index' ? 'runspan' : entry;
@@ -16,8 +16,8 @@ describe.each(entries)('the entry point %s', (entry) => {
 });
 
 describe('the report', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'runspan-api-test-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const { path: folder, remove } = temporaryFolder();
+  afterAll(remove);
 
   it('shows a changed signature, in a file that the entry only re-exports', () => {
     const project = (parameter: string): string => {

@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { read, root } from './repository.ts';
+import { root } from '../support/folders.ts';
+import { read } from './repository.ts';
 
 const page = read('ARCHITECTURE.md');
 const folders = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory());

@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, parse } from 'node:path';
 import { transformWithEsbuild } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { errorCodes } from '../../src/base/errors.ts';
 import { createReceiver, type Receiver } from '../../src/receiver.ts';
-import { bareEnvironment, node, temporaryFolder } from './packed.ts';
-import { filesUnder, manifest, read, root } from './repository.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { runNode } from '../support/program.ts';
+import { filesUnder, manifest, read } from './repository.ts';
 import { commandsOf, masked, type Snippet, snippetsOf } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
@@ -75,18 +75,18 @@ describe('the snippet', () => {
     if (program.prints !== undefined) expect(masked(output)).toEqual(masked(program.prints));
   });
 
-  it('in TypeScript compiles under strict', () => {
+  it('in TypeScript compiles under strict', async () => {
     const typed = programs.filter(({ language }) => language === 'ts').map((program) => sourceOf(program));
     const flags = '--noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable --types node';
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    if (typed.length > 0)
-      expect(node([tsc, ...flags.split(' '), '--skipLibCheck', ...typed], folder.path).stdout).toBe('');
+    const args = [tsc, ...flags.split(' '), '--skipLibCheck', ...typed];
+    if (typed.length > 0) expect((await runNode(args, {}, folder.path)).stdout).toBe('');
   });
 
   it.each(shells.map((shell) => [shell.place, shell] as const))(
     '%s is made of commands that exist',
     async (_, shell) => {
-      expect(commandsOf(shell.code).flatMap((command) => unknownIn(command, shell))).toEqual([]);
+      for (const command of commandsOf(shell.code)) expect(await unknownIn(command, shell), command).toEqual([]);
       if (shell.prints === undefined) return;
       let output = '';
       for (const command of commandsOf(shell.code)) {
@@ -132,7 +132,7 @@ function fileOf(program: Snippet): { dir: string; base: string } {
 }
 
 /** What of a command does not exist: its script, its file, its option. */
-function unknownIn(line: string, shell: Snippet): string[] {
+async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const words = line.split(/\s+/).filter((word) => !/^[A-Z_]+=/.test(word));
   const [program, first = '', second = ''] = words;
   if (program === 'npm' && first === 'run') return second in manifest.scripts ? [] : [second];
@@ -140,9 +140,10 @@ function unknownIn(line: string, shell: Snippet): string[] {
   if (program === 'node') return existsHere(first, shell) ? [] : [first];
   if (program !== 'npx' || first !== 'runspan') return [];
   const command = join(root, manifest.bin.runspan ?? '');
-  const help = [[], [second]].map((args) => node([command, ...args, '--help'], root).stdout).join('\n');
+  const helps = await Promise.all([[], [second]].map((args) => runNode([command, ...args, '--help'])));
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
-  return own.filter((word, index) => (index === 0 || word.startsWith('-')) && !help.split(/[\s,[\]=]+/).includes(word));
+  const known = helps.flatMap(({ stdout }) => stdout.split(/[\s,[\]=]+/));
+  return own.filter((word, index) => (index === 0 || word.startsWith('-')) && !known.includes(word));
 }
 
 function existsHere(file: string, shell: Snippet): boolean {
@@ -162,18 +163,8 @@ function argumentsOf(command: string): string[] {
 }
 
 /** The standard output of a program of Node, which has to end well, in time, and without a complaint of ours. */
-function run(args: readonly string[], cwd: string, endpoint: string): Promise<string> {
-  const env = { ...bareEnvironment(), RUNSPAN_ENDPOINT: endpoint };
-  const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 20_000 });
-  let output = '';
-  let errors = '';
-  child.stdout.on('data', (chunk) => (output += chunk));
-  child.stderr.on('data', (chunk) => (errors += chunk));
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code, signal) => {
-      if (code === 0 && !/^runspan: /m.test(errors)) resolve(output);
-      else reject(new Error(`${args.join(' ')} ended with ${code ?? signal}:\n${errors}${output}`));
-    });
-  });
+async function run(args: readonly string[], cwd: string, endpoint: string): Promise<string> {
+  const { code, signal, stdout, stderr } = await runNode(args, { RUNSPAN_ENDPOINT: endpoint }, cwd);
+  if (code === 0 && !/^runspan: /m.test(stderr)) return stdout;
+  throw new Error(`${args.join(' ')} ended with ${code ?? signal}:\n${stderr}${stdout}`);
 }

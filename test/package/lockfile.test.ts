@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
-import { node } from './packed.ts';
-import { root } from './repository.ts';
+import { runNode } from '../support/program.ts';
 
-it('has an entry for the binaries of every platform, without which npm ci refuses it; npm run lockfile adds them', () => {
-  const answer = node(['scripts/lockfile.mjs', '--check'], root);
+it('has an entry for the binaries of every platform, without which npm ci refuses it; npm run lockfile adds them', async () => {
+  const answer = await runNode(['scripts/lockfile.mjs', '--check']);
   expect(answer.stderr).toBe('');
-  expect(answer.status).toBe(0);
+  expect(answer.code).toBe(0);
 });

@@ -1,8 +1,8 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './repository.ts';
+import { root } from '../support/folders.ts';
+import { bareEnvironment } from '../support/program.ts';
 
 export interface Tarball {
   readonly path: string;
@@ -25,17 +25,6 @@ export function installed(tarball: Tarball, folder: string): string {
   return folder;
 }
 
-/** Runs Node, the same one as the tests run on, with nothing of ours in its environment. */
-export function node(args: readonly string[], cwd: string): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, args, { cwd, encoding: 'utf8', env: bareEnvironment(), timeout: 20_000 });
-}
-
-/** A new folder outside the checkout; `remove` takes it away with all that is in it. */
-export function temporaryFolder(): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'runspan-package-'));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
-}
-
 function npm(args: readonly string[], cwd: string): SpawnSyncReturns<string> {
   // Under `npm test` npm tells where its own file is; on Windows `npm` alone is no program.
   const file = process.env.npm_execpath;
@@ -43,11 +32,4 @@ function npm(args: readonly string[], cwd: string): SpawnSyncReturns<string> {
   const answer = spawnSync(command, [...first, ...args], { cwd, encoding: 'utf8', env: bareEnvironment() });
   if (answer.status !== 0) throw new Error(`npm ${args.join(' ')} failed: ${answer.stderr}`);
   return answer;
-}
-
-/** npm and vitest hand their settings down in the environment; a user's shell has none of them. */
-export function bareEnvironment(): NodeJS.ProcessEnv {
-  const ours =
-    /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|OTEL|OPENAI)_)/i;
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
 }

@@ -1,9 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-/** The checkout. */
-export const root: string = fileURLToPath(new URL('../..', import.meta.url));
+import { root } from '../support/folders.ts';
 
 interface Manifest {
   readonly version: string;

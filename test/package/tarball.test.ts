@@ -2,8 +2,10 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { version } from '../../src/base/version.ts';
-import { installed, node, pack, type Tarball, temporaryFolder } from './packed.ts';
-import { entries, manifest, read, root } from './repository.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { runNode } from '../support/program.ts';
+import { installed, pack, type Tarball } from './packed.ts';
+import { entries, manifest, read } from './repository.ts';
 import { snippetsOf } from './snippets.ts';
 
 const folder = temporaryFolder();
@@ -46,48 +48,48 @@ describe('in an empty project the package', () => {
 
   it.each(entries.filter((entry) => entry !== 'otel'))(
     'is imported and required as %s without OpenTelemetry',
-    (entry) => {
-      const names = namesOf(specifier(entry), project());
+    async (entry) => {
+      const names = await namesOf(specifier(entry), project());
       expect(names.imported).not.toEqual([]);
       expect(names.required).toEqual(names.imported);
     },
     120_000,
   );
 
-  it('is imported and required as otel beside the OpenTelemetry API', () => {
+  it('is imported and required as otel beside the OpenTelemetry API', async () => {
     const target = join(project(), 'node_modules/@opentelemetry/api');
     mkdirSync(dirname(target), { recursive: true });
     cpSync(join(root, 'node_modules/@opentelemetry/api'), target, { recursive: true });
-    const names = namesOf('runspan/otel', project());
+    const names = await namesOf('runspan/otel', project());
     expect(names.imported).not.toEqual([]);
     expect(names.required).toEqual(names.imported);
   }, 120_000);
 
-  it('has its version in package.json and in the code', () => {
+  it('has its version in package.json and in the code', async () => {
     const script = `console.log(require('runspan/package.json').version)`;
-    expect(node(['-e', script], project()).stdout.trim()).toBe(version);
+    expect((await runNode(['-e', script], {}, project())).stdout.trim()).toBe(version);
     expect(version).toBe(manifest.version);
   }, 120_000);
 
-  it('brings the command, which tells how it is used', () => {
-    const answer = node([join('node_modules', '.bin', 'runspan'), '--help'], project());
+  it('brings the command, which tells how it is used', async () => {
+    const answer = await runNode([join('node_modules', '.bin', 'runspan'), '--help'], {}, project());
     expect(answer.stderr).toBe('');
     expect(answer.stdout).toMatch(/^Usage: runspan <command>[\s\S]*\n {2}dev\b/);
-    expect(answer.status).toBe(0);
+    expect(answer.code).toBe(0);
   }, 120_000);
 
-  it('draws the tree of the program in README.md when that runs under runspan dev', () => {
+  it('draws the tree of the program in README.md when that runs under runspan dev', async () => {
     const hello = snippetsOf('README.md', read('README.md')).find(({ file }) => file === 'hello.js');
     writeFileSync(join(project(), 'hello.mjs'), hello?.code ?? '');
     const command = join('node_modules', '.bin', 'runspan');
-    const answer = node([command, 'dev', '--port', '0', '--', process.execPath, 'hello.mjs'], project());
+    const answer = await runNode([command, 'dev', '--port', '0', '--', process.execPath, 'hello.mjs'], {}, project());
     const names = [...(hello?.code ?? '').matchAll(/\bname: '(\w+)'/g)].map(([, name = '']) => name);
     expect(names.length).toBeGreaterThan(2);
     for (const name of names) expect(answer.stdout).toMatch(new RegExp(`^\\W*${name}\\b`, 'm'));
-    expect(answer.status).toBe(0);
+    expect(answer.code).toBe(0);
   }, 120_000);
 
-  it('brings declarations that compile for a strict program that checks its libraries too', () => {
+  it('brings declarations that compile for a strict program that checks its libraries too', async () => {
     const lines = entries.map((entry) => `export * as ${entry} from '${specifier(entry)}';`);
     writeFileSync(join(project(), 'program.ts'), lines.join('\n'));
     const types = join(project(), 'node_modules/@types');
@@ -95,15 +97,20 @@ describe('in an empty project the package', () => {
     symlinkSync(join(root, 'node_modules/@types/node'), join(types, 'node'));
     const flags = '--strict --noEmit --module nodenext --target es2022 --lib es2023,esnext.disposable --types node';
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    expect(node([tsc, ...flags.split(' '), '--skipLibCheck', 'false', 'program.ts'], project()).stdout).toBe('');
+    const args = [tsc, ...flags.split(' '), '--skipLibCheck', 'false', 'program.ts'];
+    expect((await runNode(args, {}, project())).stdout).toBe('');
   }, 120_000);
 });
 
 /** The names that a module gives by `import` and by `require`, with nothing printed beside them. */
-function namesOf(specifier: string, cwd: string): { imported: string[]; required: string[] } {
+async function namesOf(specifier: string, cwd: string): Promise<{ imported: string[]; required: string[] }> {
   const print = (module: string): string => `console.log(JSON.stringify(Object.keys(${module}).sort()))`;
-  const imported = node(['--input-type=module', '-e', `import * as it from '${specifier}'; ${print('it')}`], cwd);
-  const required = node(['--input-type=commonjs', '-e', print(`require('${specifier}')`)], cwd);
+  const imported = await runNode(
+    ['--input-type=module', '-e', `import * as it from '${specifier}'; ${print('it')}`],
+    {},
+    cwd,
+  );
+  const required = await runNode(['--input-type=commonjs', '-e', print(`require('${specifier}')`)], {}, cwd);
   expect(imported.stderr).toBe('');
   expect(required.stderr).toBe('');
   return { imported: JSON.parse(imported.stdout), required: JSON.parse(required.stdout) };

@@ -1,7 +1,5 @@
-import type { RunRecord, Stats } from 'runspan';
-
-/** Which runs each way of tracing makes, by their names; the last step is a model's or an extraction's. */
-export const WAYS: Readonly<Record<string, readonly string[]>> = {
+/** Which runs of ask-docs each way of tracing makes, by their names; the last step is a model's or an extraction's. */
+export const WAYS = {
   traceable: ['ask-docs', 'read documents', 'build prompt'],
   '@traced': ['build index', 'retrieve'],
   OpenTelemetry: ['tokenize paragraphs', 'tokenize question'],
@@ -10,10 +8,10 @@ export const WAYS: Readonly<Record<string, readonly string[]>> = {
 const RUN_TYPES_MIN = 3;
 
 /**
- * What is wrong with the delivery of one trace of this example, one line each: the ledger of the process that sent it
- * beside the runs that the receiver holds of it. Nothing when all of it arrived, once, and as it should.
+ * What is wrong with the delivery of one trace of ask-docs, one line each: the ledger of the process that sent it beside
+ * the runs that the receiver holds of it. Nothing when all of it arrived, once, and as it should.
  */
-export function faultsOf(ledger: Stats, received: readonly RunRecord[]): string[] {
+export function faultsOf(ledger, received) {
   const names = new Set(received.map(({ name }) => name));
   const missing = Object.values(WAYS)
     .flat()
@@ -34,6 +32,6 @@ export function faultsOf(ledger: Stats, received: readonly RunRecord[]): string[
   ];
 }
 
-function faultIf(isFault: boolean, fault: string): string[] {
+function faultIf(isFault, fault) {
   return isFault ? [fault] : [];
 }

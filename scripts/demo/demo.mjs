@@ -3,14 +3,14 @@
 import { fileURLToPath } from 'node:url';
 import { configure, shutdown, stats } from 'runspan';
 import { createReceiver } from 'runspan/receiver';
-import { drawTree } from '../dist/cli/tree.js';
-import { ask } from './ask-docs/build/ask.js';
-import { faultsOf, WAYS } from './ask-docs/build/delivery.js';
-import { modelFrom } from './ask-docs/build/model.js';
-import { startTelemetry } from './ask-docs/build/telemetry.js';
+import { drawTree } from '../../dist/cli/tree.js';
+import { ask } from '../../examples/ask-docs/build/ask.js';
+import { modelFrom } from '../../examples/ask-docs/build/model.js';
+import { startTelemetry } from '../../examples/ask-docs/build/telemetry.js';
+import { faultsOf, WAYS } from './delivery.mjs';
 
 const question = process.argv.slice(2).join(' ') || 'How do I limit how many promises run at once with p-queue?';
-const packages = fileURLToPath(new URL('../node_modules', import.meta.url));
+const packages = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 // Strict: it takes the documented interface alone.
 const receiver = await createReceiver({ strict: true });
