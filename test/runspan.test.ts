@@ -50,6 +50,16 @@ const log = 'silent';
 
 beforeEach(() => environmentOf());
 
+describe('the log', () => {
+  test('is left as it is by an exporter that is not for the whole process', async () => {
+    const lines: string[] = [];
+    const { configure, createExporter } = await started();
+    configure({ log: (level, line) => level === 'warn' && lines.push(line) });
+    createExporter({ endpoint: 'nonsense' });
+    expect(lines).toHaveLength(1);
+  });
+});
+
 describe('tracing is off', () => {
   test('without an endpoint: functions and runs work, nothing is counted', async () => {
     const { configure, currentRun, flush, shutdown, startRun, stats, traceable } = await started();

@@ -21,10 +21,10 @@ const TELL_EVERY_MS = 60_000;
 /** What each reason means, and what helps. */
 const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
-  too_large: 'the service finds them too large even without payloads',
-  rejected: 'the service refuses them',
+  too_large: 'too large for the service even without payloads',
+  rejected: 'refused by the service',
   expired: 'the service was away for longer than limits.ageMs',
-  closed: 'the exporter was closed before they were delivered',
+  closed: 'the exporter was closed before delivery',
 };
 
 /** Tells of given-up runs: each to `onDrop`, and their number in a line per minute at the most. */

@@ -35,6 +35,6 @@ function headline(type: string | undefined, message: string | undefined): string
 /** Stacks of other languages are not told apart from their headline, and kept whole. */
 function frames(stack: string | undefined): string {
   if (stack === undefined) return '';
-  const start = stack.search(/\n\s+at /);
+  const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? `\n${stack}` : stack.slice(start);
 }

@@ -21,13 +21,13 @@ describe('DropNotice', () => {
     for (let n = 0; n < 500; n++) notice.add('rejected', makeRun());
     await turns();
 
-    expect(lines).toEqual(['warn: 500 runs were dropped (rejected): the service refuses them']);
+    expect(lines).toEqual(['warn: 500 runs were dropped (rejected): refused by the service']);
   });
 
   it.each([
     [59_999, []],
-    [60_000, ['warn: 2 runs were dropped (rejected): the service refuses them']],
-    [60_001, ['warn: 2 runs were dropped (rejected): the service refuses them']],
+    [60_000, ['warn: 2 runs were dropped (rejected): refused by the service']],
+    [60_001, ['warn: 2 runs were dropped (rejected): refused by the service']],
   ])('has, of one more just after the first line and one %i ms after it, told %j', async (laterMs, expected) => {
     const lines = told();
     let nowMs = 0;
@@ -65,7 +65,7 @@ describe('DropNotice', () => {
     ).add('rejected', run, 'status 422');
     await turns();
 
-    expect(lines).toEqual(['warn: 1 run was dropped (rejected): the service refuses them (last: status 422)']);
+    expect(lines).toEqual(['warn: 1 run was dropped (rejected): refused by the service (last: status 422)']);
     expect(dropped).toEqual([{ id: run.id, traceId: run.traceId, name: run.name, detail: 'status 422' }]);
   });
 

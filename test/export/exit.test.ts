@@ -14,7 +14,7 @@ async function delivered(how: string): Promise<{ names: string[]; code: number |
   return { names: runs.map(({ name }) => name), code, stderr };
 }
 
-const LOST = 'runspan: 2 runs were dropped (closed): the exporter was closed before they were delivered\n';
+const LOST = 'runspan: 2 runs were dropped (closed): the exporter was closed before delivery\n';
 
 describe('the end of a program', () => {
   it('delivers what is queued when it comes by itself', async () => {

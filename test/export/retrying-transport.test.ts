@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
-import { Pace } from '../../src/export/pace.ts';
+import { delay, Pace } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
-import { settled } from '../support/settled.ts';
+import { kindsOf, settled } from '../support/settled.ts';
 import { told } from '../support/told.ts';
 
 const accepted: Outcome = { kind: 'accepted' };
@@ -115,6 +115,54 @@ describe('RetryingTransport', () => {
     expect(pace.remainingMs).toBe(MISCONFIGURED_PAUSE_MS);
     ends.abort(new Error('enough'));
     await expect(sending).rejects.toThrow('enough');
+  });
+
+  it('tries at once when somebody waits for a flush, and then waits for longer again', async () => {
+    told();
+    const pace = new Pace(() => 0);
+    let requests = 0;
+    const inner: Transport = {
+      async *send(items) {
+        requests++;
+        yield { items, outcome: requests < 3 ? failed : accepted };
+      },
+    };
+    const waiting: AbortSignal[] = [];
+    const transport = new RetryingTransport(inner, pace, {
+      retryDelayMs: 1_000_000,
+      retryDelayMaxMs: 1_000_000,
+      ageMs: AGE_MS,
+      endpoint: 'http://service',
+      monotonicMs: () => 0,
+      random: () => 1,
+      delay: (ms, signal) => {
+        waiting.push(signal);
+        return delay(ms, signal);
+      },
+    });
+    const sending = settled(transport, [makeItem()]);
+    for (const attempt of [1, 2]) {
+      while (waiting.length < attempt) await new Promise((resolve) => setImmediate(resolve));
+      pace.hurry();
+    }
+
+    expect(kindsOf(await sending)).toEqual(['accepted']);
+  });
+
+  it.each([
+    [59_999, 2],
+    [60_000, 4],
+    [60_001, 4],
+  ])('of a service that fails again after %i ms has told %i lines', async (laterMs, count) => {
+    const lines = told();
+    const { transport, time } = retrying([failed, accepted, failed, accepted]);
+    await settled(transport, [makeItem()]);
+    time.nowMs = laterMs;
+    const item = makeItem();
+    item.delivery.recordedAtMs = laterMs;
+    await settled(transport, [item]);
+
+    expect(lines).toHaveLength(count);
   });
 
   it('tells an outage once, and that it is over', async () => {

@@ -3,11 +3,12 @@ import { type AddressInfo, createServer } from 'node:net';
 import { context } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { Agent } from 'undici';
+import { Agent, interceptors } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as timers from '../../src/base/timers.ts';
 import { HttpClient, type HttpClientOptions, type HttpRequest } from '../../src/http/client.ts';
 import { gate } from '../support/gate.ts';
+import { ingestServer } from '../support/ingest-server.ts';
 import { serve } from './server.ts';
 
 const POST: HttpRequest = { method: 'POST', path: '/runs', body: ['{}'] };
@@ -72,6 +73,16 @@ describe('a request', () => {
     expect(seen).toHaveLength(20);
     // The pool opens a second one where a request follows before the first connection has been told of the end.
     expect(connections()).toBeLessThanOrEqual(2);
+  });
+
+  test('is not led elsewhere by a dispatcher that follows redirects', async () => {
+    const elsewhere = await ingestServer();
+    const redirect = { status: 307, headers: { location: `${elsewhere.url}/runs` } };
+    const here = await ingestServer(() => redirect);
+    const dispatcher = new Agent().compose(interceptors.redirect({ maxRedirections: 3 }));
+    const { status } = await makeClient(here.url, { dispatcher, headers: { 'x-api-key': 'secret' } }).send(POST);
+    expect([status, elsewhere.received]).toEqual([307, []]);
+    await Promise.all([here.close(), elsewhere.close(), dispatcher.close()]);
   });
 
   test('that has been answered leaves no timer behind', async () => {
