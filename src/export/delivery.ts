@@ -1,6 +1,7 @@
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { Attachment } from '../run/record.ts';
 import type { FlushGroup } from './barrier.ts';
+import type { Place } from './ledger.ts';
 
 /**
  * Where a run stands on its way. A run has at most one record on its way at a time:
@@ -36,6 +37,32 @@ export interface Delivery {
   /** The flushes that wait for its post, and for its patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
+}
+
+/** The delivery of a run that has just started; `startedAtMs` is monotonic, `recordedAtMs` of `Pace.activeMs`. */
+export function newDelivery(
+  run: EncodedRun,
+  startedAtMs: number,
+  recordedAtMs: number,
+  postGroup: FlushGroup,
+): Delivery {
+  return {
+    run,
+    startedAtMs,
+    recordedAtMs,
+    stage: 'started',
+    bytes: 0,
+    inputs: new CountedText(),
+    outputs: new CountedText(),
+    postGroup,
+    patchGroup: undefined,
+  };
+}
+
+/** Where the ledger has a run that stands at this stage. */
+export function placeOf(stage: Stage): Place {
+  if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
+  return stage === 'finishing' ? 'inFlight' : 'open';
 }
 
 /** One record under way: the post or the patch of a run, as it was when its batch was taken. */

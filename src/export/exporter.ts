@@ -6,14 +6,14 @@ import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sin
 import { isoTimestamp } from '../run/timestamp.ts';
 import { Barrier } from './barrier.ts';
 import {
-  CountedText,
   type Delivery,
   dropAttachments,
   heldBytes,
   type Item,
+  newDelivery,
+  placeOf,
   releaseAll,
   releasePosted,
-  type Stage,
 } from './delivery.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
@@ -95,17 +95,8 @@ export class Exporter implements RunSink {
       this.#countDrop(run, refusal);
       return false;
     }
-    const delivery: Delivery = {
-      run,
-      startedAtMs: this.#parts.monotonicMs(),
-      recordedAtMs: this.#parts.pace.activeMs,
-      stage: 'started',
-      bytes: 0,
-      inputs: new CountedText(),
-      outputs: new CountedText(),
-      postGroup: this.#barrier.enter(),
-      patchGroup: undefined,
-    };
+    const { monotonicMs, pace } = this.#parts;
+    const delivery = newDelivery(run, monotonicMs(), pace.activeMs, this.#barrier.enter());
     this.#stats.open++;
     this.#backlogRuns++;
     this.#setBytes(delivery, heldBytes(delivery));
@@ -304,9 +295,4 @@ export class Exporter implements RunSink {
     run.endTime = isoTimestamp(clock.nowUs());
     this.end(run);
   }
-}
-
-function placeOf(stage: Stage): Place {
-  if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
-  return stage === 'finishing' ? 'inFlight' : 'open';
 }

@@ -2,11 +2,16 @@ import { setMaxListeners } from 'node:events';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 
+/** Between two times that back-offs are ended early. */
+const HURRY_EVERY_MS = 500;
+
 /** When a service may be sent to next: what one request is told holds for all of that service. */
 export class Pace {
   readonly #monotonicMs: () => number;
   readonly #listeners = new Set<() => void>();
   #patience = impatient();
+  #hurriedAtMs = Number.NEGATIVE_INFINITY;
+  #hurryTimer: NodeJS.Timeout | undefined;
   #resumeAtMs = Number.NEGATIVE_INFINITY;
   #pausedMs = 0;
 
@@ -47,9 +52,12 @@ export class Pace {
     return this.#patience.signal;
   }
 
+  /** Ends back-offs, twice a second at the most: flushes may come as often as requests of the application do. */
   hurry(): void {
-    this.#patience.abort();
-    this.#patience = impatient();
+    if (this.#hurryTimer !== undefined) return;
+    const waitMs = this.#hurriedAtMs + HURRY_EVERY_MS - this.#monotonicMs();
+    if (waitMs <= 0) this.#endBackOffs();
+    else this.#hurryTimer = setTimer(() => this.#endBackOffs(), waitMs).unref();
   }
 
   /**
@@ -75,6 +83,13 @@ export class Pace {
     const isInTime = await Promise.race([promise.then(() => true), late]);
     undo();
     return isInTime;
+  }
+
+  #endBackOffs(): void {
+    this.#hurryTimer = undefined;
+    this.#hurriedAtMs = this.#monotonicMs();
+    this.#patience.abort();
+    this.#patience = impatient();
   }
 }
 

@@ -39,30 +39,12 @@ export type RunIdentity = Pick<
 >;
 
 /** The record of a run that starts. */
-export function newRecord({
-  id,
-  traceId,
-  dottedOrder,
-  parentRunId,
-  startTime,
-  project,
-  refused,
-  name,
-  runType,
-}: RunIdentity): EncodedRun {
+export function newRecord(identity: RunIdentity): EncodedRun {
   return {
-    id,
-    traceId,
-    dottedOrder,
-    parentRunId,
-    startTime,
-    project,
-    refused,
-    name,
-    runType,
+    ...identity,
     tags: undefined,
     metadata: undefined,
-    runtime: parentRunId === undefined ? runtimeJson : undefined,
+    runtime: identity.parentRunId === undefined ? runtimeJson : undefined,
     inputs: undefined,
     outputs: undefined,
     events: undefined,

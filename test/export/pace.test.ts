@@ -28,6 +28,35 @@ describe('Pace', () => {
   });
 });
 
+describe('Pace.hurry', () => {
+  it.each([
+    [499, false],
+    [500, true],
+    [501, true],
+  ])('ends a back-off %i ms after the one before at once: %s', (laterMs, isAtOnce) => {
+    let nowMs = 0;
+    const pace = new Pace(() => nowMs);
+    const first = pace.patience;
+    pace.hurry();
+    const second = pace.patience;
+    nowMs = laterMs;
+    pace.hurry();
+
+    expect([first.aborted, second.aborted]).toEqual([true, isAtOnce]);
+  });
+
+  it('ends one that came too soon a little later, once for all that asked', async () => {
+    const pace = new Pace(() => 0);
+    pace.hurry();
+    const { patience } = pace;
+    pace.hurry();
+    pace.hurry();
+    await new Promise<void>((resolve) => patience.addEventListener('abort', () => resolve()));
+
+    expect(pace.patience.aborted).toBe(false);
+  });
+});
+
 describe('delay', () => {
   it('rejects with the reason when its signal is aborted before or while it waits', async () => {
     const ends = new AbortController();

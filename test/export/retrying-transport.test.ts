@@ -119,7 +119,8 @@ describe('RetryingTransport', () => {
 
   it('tries at once when somebody waits for a flush, and then waits for longer again', async () => {
     told();
-    const pace = new Pace(() => 0);
+    const time = { nowMs: 0 };
+    const pace = new Pace(() => time.nowMs);
     let requests = 0;
     const inner: Transport = {
       async *send(items) {
@@ -143,6 +144,7 @@ describe('RetryingTransport', () => {
     const sending = settled(transport, [makeItem()]);
     for (const attempt of [1, 2]) {
       while (waiting.length < attempt) await new Promise((resolve) => setImmediate(resolve));
+      time.nowMs += 500;
       pace.hurry();
     }
 

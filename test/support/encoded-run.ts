@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Delivery, Item } from '../../src/export/delivery.ts';
 import { CountedText, takeItem } from '../../src/export/delivery.ts';
 import { dottedOrder } from '../../src/run/dotted-order.ts';
-import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import { type EncodedRun, newRecord } from '../../src/run/encoded-run.ts';
 import { isoTimestamp } from '../../src/run/timestamp.ts';
 
 const START_US = Date.UTC(2026, 0, 2, 3, 4, 5) * 1_000;
@@ -12,7 +12,7 @@ let made = 0;
 export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): EncodedRun {
   const id = fields.id ?? randomUUID();
   const startUs = START_US + ++made;
-  return {
+  const record = newRecord({
     id,
     traceId: parent?.traceId ?? id,
     dottedOrder: dottedOrder(parent?.dottedOrder, startUs, id),
@@ -22,17 +22,8 @@ export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): 
     refused: false,
     name: `run ${made}`,
     runType: 'chain',
-    tags: undefined,
-    metadata: undefined,
-    runtime: undefined,
-    inputs: undefined,
-    outputs: undefined,
-    events: undefined,
-    error: undefined,
-    endTime: undefined,
-    attachments: undefined,
-    ...fields,
-  };
+  });
+  return { ...record, runtime: undefined, ...fields };
 }
 
 /** Fills in the fields of the end. */
