@@ -15,6 +15,7 @@ const PLACES_MAX = 1_000;
 
 const places = new Set<string>();
 let log: Log = 'warn';
+let isLogSet = false;
 
 /**
  * The only printer of the library: background trouble and misuse are told here, in one line each, and never with a
@@ -24,6 +25,12 @@ export const diagnostics = {
   /** Takes effect for all exporters of the process. */
   setLog(to: Log): void {
     log = to;
+    isLogSet = true;
+  },
+
+  /** Whether anybody has said where diagnostics go. */
+  get isLogSet(): boolean {
+    return isLogSet;
   },
 
   error(message: string): void {

@@ -79,6 +79,8 @@ export interface Item {
   readonly outputsBytes: number;
   readonly events: string | undefined;
   readonly attachments: readonly Attachment[];
+  /** Simple ingestion has posted it, and what remains is its patch. */
+  isPosted: boolean;
   /** What is left out because the service found the run too large: first its attachments, then its payloads as well. */
   stripped: 'nothing' | 'attachments' | 'payloads';
 }
@@ -116,6 +118,7 @@ export function takeItem(delivery: Delivery): Item {
     outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
     events: isEnded ? run.events : undefined,
     attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
+    isPosted: false,
     stripped: 'nothing',
   };
   delivery.stage = isEnded ? 'finishing' : 'posting';
@@ -128,27 +131,33 @@ export function releasePosted({ delivery, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   // The count would hold on to the text.
   delivery.inputs.bytesOf(run.inputs);
-  run.attachments = run.attachments?.slice(attachments.length);
+  run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
 /** Lets go of everything that a settled run carried: the application may hold on to the run itself for long. */
 export function releaseAll({ run, inputs, outputs }: Delivery): void {
+  releaseRun(run);
+  inputs.bytesOf(undefined);
+  outputs.bytesOf(undefined);
+}
+
+/** The same for what was recorded of it since. */
+export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
   run.events = undefined;
   run.error = undefined;
   run.metadata = undefined;
   run.attachments = undefined;
-  inputs.bytesOf(undefined);
-  outputs.bytesOf(undefined);
 }
 
-/** Leaves the attachments of a run out, and says in its metadata how many there were. */
-export function dropAttachments(run: EncodedRun): void {
-  if (run.attachments === undefined || run.attachments.length === 0) return;
+/** Leaves attachments of a run out, and says in its metadata how many. */
+export function dropAttachments(run: EncodedRun, dropped: readonly Attachment[]): void {
+  if (dropped.length === 0) return;
   run.metadata ??= new Map();
-  run.metadata.set('dropped_attachments', String(run.attachments.length));
-  run.attachments = undefined;
+  const before = Number(run.metadata.get('dropped_attachments') ?? 0);
+  run.metadata.set('dropped_attachments', String(before + dropped.length));
+  run.attachments = run.attachments?.filter((attachment) => !dropped.includes(attachment));
 }
 
 /** Bytes that every record is counted with beside what is counted: the rest of its main part, the lines around parts. */

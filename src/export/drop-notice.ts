@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
+import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
 import type { DropReason } from './ledger.ts';
 
 /** A run that was given up, as `onDrop` is told of it. */
@@ -28,7 +29,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
 };
 
 /** Tells of given-up runs: each to `onDrop`, and their number in a line per minute at the most. */
-export class DropNotice {
+export class DropNotice implements Teller {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
   readonly #untold = new Map<DropReason, { count: number; detail: string | undefined }>();
@@ -46,6 +47,7 @@ export class DropNotice {
     const answer: unknown = guard('onDrop', () => this.#onDrop?.(reason, run));
     // The rejection of an asynchronous callback would otherwise end the process.
     if (answer instanceof Promise) answer.catch(() => {});
+    tellAtExit(this);
     if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;
     // Many come at once as a rule: they make one line.
     this.#isTelling = true;
@@ -55,6 +57,7 @@ export class DropNotice {
   /** Tells what has not been told yet; called by itself now and then, and when the exporter closes. */
   tell(): void {
     this.#isTelling = false;
+    forgetTeller(this);
     if (this.#untold.size === 0) return;
     for (const [reason, { count, detail }] of this.#untold) {
       const runs = count === 1 ? 'run was' : 'runs were';

@@ -14,6 +14,7 @@ import {
   placeOf,
   releaseAll,
   releasePosted,
+  releaseRun,
 } from './delivery.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
@@ -109,7 +110,10 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = this.#open.get(run);
     // Given up before its end, or sent as incomplete: counted already.
-    if (delivery === undefined) return;
+    if (delivery === undefined) {
+      releaseRun(run);
+      return;
+    }
     if (this.#state === 'closed') {
       this.#giveUp(delivery, 'closed');
       return;
@@ -164,9 +168,8 @@ export class Exporter implements RunSink {
     return structuredClone(this.#stats);
   }
 
-  /** Says in the log what was dropped and has not been told, and what will be lost if the process ends now. */
+  /** Says in the log what will be lost if the process ends now. */
   tellLosses(): void {
-    this.#parts.notice.tell();
     const left = this.#backlogRuns;
     if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
   }
@@ -193,11 +196,12 @@ export class Exporter implements RunSink {
   }
 
   /** Beyond the limits an end is kept without its payloads. */
-  #fitEnd({ run }: Delivery): void {
+  #fitEnd({ run, stage }: Delivery): void {
     if (this.#backlogBytes < this.#limits.queueBytes * ACCEPTED_SHARE) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
-    dropAttachments(run);
+    // Those that are under way with the post arrive.
+    if (stage !== 'posting') dropAttachments(run, run.attachments ?? []);
   }
 
   #setBytes(delivery: Delivery, bytes: number): void {
@@ -237,7 +241,9 @@ export class Exporter implements RunSink {
       return;
     }
     releasePosted(item);
-    if (delivery.stage === 'held') {
+    if (delivery.stage === 'held' && this.#state === 'closed') {
+      this.#giveUp(delivery, 'closed');
+    } else if (delivery.stage === 'held') {
       this.#setBytes(delivery, heldBytes(delivery));
       this.#queuePatch(delivery);
       this.#changed();
@@ -261,8 +267,6 @@ export class Exporter implements RunSink {
     this.#stats.dropped++;
     this.#stats.droppedByReason[reason]++;
     this.#parts.notice.add(reason, run, detail);
-    // It left the list of those that have something to tell at the end of the process.
-    if (this.#state === 'closed') this.#parts.opened(this);
   }
 
   #forget(delivery: Delivery): void {

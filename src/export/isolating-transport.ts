@@ -42,7 +42,7 @@ export class IsolatingTransport implements Transport {
 function strip(item: Item): void {
   const isWithAttachments = item.stripped === 'nothing' && item.attachments.length > 0;
   item.stripped = isWithAttachments ? 'attachments' : 'payloads';
-  if (isWithAttachments) dropAttachments(item.delivery.run);
+  if (isWithAttachments) dropAttachments(item.delivery.run, item.attachments);
   diagnostics.warnOnce(
     `stripped ${item.stripped}`,
     `a run is too large for the service: its ${item.stripped} are left out, as will be those of others like it`,

@@ -71,12 +71,19 @@ export class Pace {
     let undo = (): void => {};
     const late = new Promise<false>((resolve) => {
       const timer = setTimer(() => resolve(false), limitMs);
+      // Somebody waits: no back-off may outlast the service's return by much.
+      const nudge = (): void => {
+        this.hurry();
+        nudging = setTimer(nudge, HURRY_EVERY_MS).unref();
+      };
+      let nudging = setTimer(nudge, HURRY_EVERY_MS).unref();
       const listener = (): void => {
         if (isHopeless()) resolve(false);
       };
       this.#listeners.add(listener);
       undo = () => {
         clearTimer(timer);
+        clearTimer(nudging);
         this.#listeners.delete(listener);
       };
     });

@@ -42,7 +42,9 @@ export class RetryingTransport implements Transport {
       await this.#pace.waitOut(signal);
       const failed: Item[] = [];
       for await (const settlement of this.#inner.send(pending, signal)) {
-        if (signal.aborted) return;
+        const { kind } = settlement.outcome;
+        // What fails because it was broken off says nothing about the service.
+        if (signal.aborted && kind !== 'accepted' && kind !== 'dropped') continue;
         const isFinal = this.#takesNote(settlement.outcome);
         if (isFinal) yield settlement;
         else failed.push(...settlement.items);

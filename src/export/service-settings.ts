@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
+import { safeText } from '../base/text.ts';
 import type { ConfigureOptions, Settings } from './settings.ts';
 
 /** Printable ASCII without spaces: what a header can carry and a key consists of. */
@@ -97,6 +98,10 @@ function mayCarryKey(endpoint: URL, options: ConfigureOptions): boolean {
 
 function customHeaders(given: ConfigureOptions['headers']): Record<string, string> {
   const headers: Record<string, string> = {};
+  if (given !== undefined && (typeof given !== 'object' || given === null)) {
+    complain('expected `headers` to be an object; left out');
+    return headers;
+  }
   for (const [name, value] of Object.entries(given ?? {})) {
     const lower = name.toLowerCase();
     const isUsable = /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
@@ -121,16 +126,16 @@ export function flag(
   misread: boolean = otherwise,
 ): boolean {
   if (typeof option === 'boolean') return option;
-  if (option !== undefined) {
-    complain(`expected \`${name}\` to be true or false; it is taken as ${misread}`);
-    return misread;
-  }
-  for (const variable of variables) {
-    const text = env(variable)?.toLowerCase();
-    if (text === undefined) continue;
+  const given: readonly (readonly [string, unknown])[] = [
+    [`\`${name}\``, option],
+    ...variables.map((variable) => [variable, env(variable)] as const),
+  ];
+  for (const [source, value] of given) {
+    if (value === undefined) continue;
+    const text = safeText(value).toLowerCase();
     if (ON.includes(text)) return true;
     if (OFF.includes(text)) return false;
-    complain(`expected ${variable} to be true or false; it is taken as ${misread}`);
+    complain(`expected ${source} to be true or false; it is taken as ${misread}`);
     return misread;
   }
   return otherwise;

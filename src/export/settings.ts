@@ -72,8 +72,8 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
  * leaves the log as it is, unless its options name one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
-  const options = typeof given === 'object' && given !== null ? given : {};
-  if (isForProcess || options.log !== undefined) diagnostics.setLog(logOf(options.log));
+  const options = isObject(given) ? given : {};
+  applyLog(options.log, isForProcess);
   if (options !== given && given !== undefined)
     complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
   for (const key of Object.keys(options)) {
@@ -94,11 +94,13 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return { ...service, limits, capture, onDrop, dispatcher };
 }
 
-function logOf(option: Log | undefined): Log {
+function applyLog(option: Log | undefined, isForProcess: boolean): void {
   const isLog = (value: unknown): boolean => typeof value === 'function' || LEVELS.includes(value as LogLevel);
   const expected = 'silent, error, warn, debug or a function';
   const log = optional('log', option, expected, isLog);
-  return log ?? (optional('RUNSPAN_LOG', env('RUNSPAN_LOG'), expected, isLog) as LogLevel | undefined) ?? 'warn';
+  if (log === undefined && !isForProcess && diagnostics.isLogSet) return;
+  const fromEnvironment = optional('RUNSPAN_LOG', env('RUNSPAN_LOG') as LogLevel | undefined, expected, isLog);
+  diagnostics.setLog(log ?? fromEnvironment ?? 'warn');
 }
 
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
@@ -120,7 +122,8 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
 
 function limitsOf(given: Partial<Limits> | undefined): Limits {
   const limits = { ...defaultLimits };
-  for (const [key, value] of Object.entries(given ?? {})) {
+  if (given !== undefined && !isObject(given)) complain('expected `limits` to be an object; the defaults are used');
+  for (const [key, value] of Object.entries(isObject(given) ? given : {})) {
     if (value === undefined) continue;
     if (!Object.hasOwn(defaultLimits, key)) complain(`unknown limit \`${key}\`; left out`);
     else if (Number.isSafeInteger(value) && value >= 1 && (!key.endsWith('Ms') || value <= DELAY_MAX_MS)) {
@@ -142,4 +145,8 @@ function optional<Value>(
   if (value === undefined || holds(value)) return value;
   complain(`expected \`${name}\` to be ${expected}; the default is used`);
   return undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -59,18 +59,18 @@ export class SimpleTransport implements Transport {
       settlements.push(settlement);
       byId.set(id, settlement);
     }
-    for (const settlement of settlements) yield await settlement;
+    yield* asTheySettle(settlements);
   }
 
   async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
-    const isPatchAlone = item.op === 'patch';
-    if (!isPatchAlone) {
+    if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
       if (posted.kind !== 'accepted' || !item.isEnded) return posted;
       item.op = 'patch';
+      item.isPosted = true;
     }
     const path = `/runs/${item.delivery.run.id}`;
-    const patched = await this.#request('PATCH', path, patchJson(item, isPatchAlone), signal);
+    const patched = await this.#request('PATCH', path, patchJson(item), signal);
     // The route is there, the post has gone through it; what is missing is the run, and no repetition brings it back.
     return patched.kind === 'unsupported' ? { kind: 'dropped', reason: 'rejected', detail: patched.detail } : patched;
   }
@@ -81,9 +81,10 @@ export class SimpleTransport implements Transport {
       this.#requests.simple++;
       const headers = { 'content-type': 'application/json' };
       const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), Date.now());
-      // What waits for its turn has to know at once.
-      if (outcome.kind === 'failed' && outcome.afterMs !== undefined) this.#options.pace.pause(outcome.afterMs);
-      return outcome;
+      if (outcome.kind !== 'failed' || outcome.afterMs === undefined) return outcome;
+      // What waits for its turn has to know at once; whoever hears of it later must not pause for as long again.
+      this.#options.pace.pause(outcome.afterMs);
+      return { kind: 'failed', detail: outcome.detail };
     } catch (thrown) {
       return { kind: 'failed', detail: messageOf(thrown) };
     }
@@ -106,6 +107,26 @@ export class SimpleTransport implements Transport {
   }
 }
 
+/** The results in the order in which they come; none of the promises rejects. */
+async function* asTheySettle<Result>(promises: readonly Promise<Result>[]): AsyncGenerator<Result> {
+  const results: Result[] = [];
+  let wake = (): void => {};
+  for (const promise of promises) {
+    void promise.then((result) => {
+      results.push(result);
+      wake();
+    });
+  }
+  for (let left = promises.length; left > 0; left--) {
+    if (results.length === 0) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    yield results.shift() as Result;
+  }
+}
+
 /** A dotted order begins with that of the parent, so sorting by it puts parents first. */
 function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
@@ -119,11 +140,11 @@ function postJson(item: Item): string {
 }
 
 /** A patch can stand alone, so it repeats who the run is. */
-function patchJson(item: Item, isAlone: boolean): string {
+function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
-  // Inputs that were set after the run was posted; those of a post of just now are there already.
-  if (isAlone && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
+  // Inputs that were set after the run was posted; those that this record has posted are there already.
+  if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;
 }

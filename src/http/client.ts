@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
@@ -44,10 +45,13 @@ export interface HttpAnswer {
 export class HttpClient {
   readonly #options: HttpClientOptions;
   readonly #basePath: string;
+  readonly #destroyed = new AbortController();
   #pool: Promise<Dispatcher> | undefined;
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
+    // Each request under way listens to it.
+    setMaxListeners(0, this.#destroyed.signal);
     this.#basePath = options.endpoint.pathname.replace(/\/+$/, '');
   }
 
@@ -57,25 +61,32 @@ export class HttpClient {
       () => deadline.abort(new Error(`no answer within ${this.#options.requestTimeoutMs} ms`)),
       this.#options.requestTimeoutMs,
     ).unref();
-    const abort = (): void => deadline.abort(request.signal?.reason);
-    request.signal?.addEventListener('abort', abort, { once: true });
-    if (request.signal?.aborted === true) abort();
+    const breakers = [this.#destroyed.signal, ...(request.signal === undefined ? [] : [request.signal])];
+    const abort = (): void => deadline.abort(breakers.find(({ aborted }) => aborted)?.reason);
+    for (const breaker of breakers) breaker.addEventListener('abort', abort);
+    if (breakers.some(({ aborted }) => aborted)) abort();
     try {
       const dispatcher = await this.#dispatcher();
       // undici would connect first.
       deadline.signal.throwIfAborted();
-      const answer = await withoutTracing(() => this.#dispatch(dispatcher, request, deadline.signal));
-      return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) };
+      // Not every dispatcher heeds the signal; the deadline has to hold for all.
+      return await Promise.race([this.#answer(dispatcher, request, deadline.signal), rejected(deadline.signal)]);
     } finally {
       clearTimer(timer);
-      request.signal?.removeEventListener('abort', abort);
+      for (const breaker of breakers) breaker.removeEventListener('abort', abort);
     }
   }
 
   /** Breaks off what is under way. A dispatcher that was passed in is left alone. */
   async destroy(): Promise<void> {
-    const pool = await this.#pool;
+    this.#destroyed.abort(new Error('the client was closed'));
+    const pool = await this.#pool?.catch(() => undefined);
     await pool?.destroy();
+  }
+
+  async #answer(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+    const answer = await withoutTracing(() => this.#dispatch(dispatcher, request, signal));
+    return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) };
   }
 
   #dispatch(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
@@ -126,6 +137,12 @@ function unreferenced(connect: buildConnector.connector): buildConnector.connect
     socket.ref = () => socket;
     return socket;
   };
+}
+
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
 }
 
 function lengthOf(body: HttpRequest['body']): Record<string, string> {

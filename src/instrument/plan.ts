@@ -1,4 +1,4 @@
-import { messageOf } from '../base/text.ts';
+import { guard } from '../base/guard.ts';
 import { payloadJson } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
 import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
@@ -90,6 +90,12 @@ export function chosen<Value>(
     result.catch(() => {});
     return { error: `\`${option}\` of "${plan.name}" answered with a promise; it has to answer at once` };
   } catch (thrown) {
-    return { error: `\`${option}\` of "${plan.name}" threw: ${messageOf(thrown)}` };
+    // The message may repeat the payload; the name of the error does not.
+    return { error: `\`${option}\` of "${plan.name}" threw ${errorName(thrown)}` };
   }
+}
+
+function errorName(thrown: unknown): string {
+  const name = guard('traceable', () => (thrown instanceof Error ? thrown.constructor.name : typeof thrown));
+  return typeof name === 'string' && name !== '' ? name : 'an error';
 }

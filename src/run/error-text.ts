@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { safeText } from '../base/text.ts';
 import { serialize } from './serialize.ts';
 
@@ -30,7 +31,7 @@ export function errorText(thrown: unknown): string {
 
 function described(thrown: unknown): string {
   try {
-    if (!(thrown instanceof Error)) return isObject(thrown) ? serialize(thrown, OBJECT_LIMITS) : safeText(thrown);
+    if (!isError(thrown)) return plainText(thrown);
     const name = safeText(thrown.name);
     const message = safeText(thrown.message);
     const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
@@ -49,7 +50,7 @@ function frames(stack: string): string {
 
 function causesOf(thrown: unknown): unknown[] {
   try {
-    if (!(thrown instanceof Error)) return [];
+    if (!isError(thrown)) return [];
     const inner: unknown = thrown instanceof AggregateError ? thrown.errors : [];
     const errors = Array.isArray(inner) ? inner.slice(0, CAUSES_MAX) : [];
     return thrown.cause === undefined ? errors : [thrown.cause, ...errors];
@@ -58,6 +59,14 @@ function causesOf(thrown: unknown): unknown[] {
   }
 }
 
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
+/** Also one of another realm, as tests run their programs in. */
+function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || types.isNativeError(thrown);
+}
+
+/** An object that says nothing of itself is told by what it holds. */
+function plainText(thrown: unknown): string {
+  const text = safeText(thrown);
+  const isMute = typeof thrown === 'object' && thrown !== null && /^\[(object|unprintable) /.test(text);
+  return isMute ? serialize(thrown, OBJECT_LIMITS) : text;
 }

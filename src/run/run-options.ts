@@ -63,7 +63,10 @@ export function checkedOptions<Options extends object>(
   guard(place, () => {
     if (given === undefined) return;
     if (typeof given !== 'object' || given === null) {
-      diagnostics.warnOnce(place, `${place}: expected the options to be an object, got ${typeof given}; left out.`);
+      diagnostics.warnOnce(
+        place,
+        `${place}: expected the options to be an object, got ${given === null ? 'null' : typeof given}; left out.`,
+      );
       return;
     }
     for (const key of Object.keys(given)) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { heldBytes, releasePosted, takeItem } from '../../src/export/delivery.ts';
+import { dropAttachments, heldBytes, releasePosted, takeItem } from '../../src/export/delivery.ts';
 import { ended, makeDelivery, makeItem, makeRun } from '../support/encoded-run.ts';
 
 const RECORD_BYTES = 1_024;
@@ -31,6 +31,22 @@ describe('releasePosted', () => {
     for (const item of items) releasePosted(item);
 
     expect([same.inputs, changed.inputs]).toEqual([undefined, '{"q":2}']);
+  });
+});
+
+describe('attachments', () => {
+  const attachment = (name: string) => ({ name, bytes: Buffer.from(name), mimeType: 'text/plain' });
+
+  it('that came while the post was under way stay for the patch, whatever became of the others', () => {
+    const [first, late] = [attachment('first'), attachment('late')];
+    const run = makeRun({ attachments: [first] });
+    const item = makeItem(run, 'started');
+    run.attachments?.push(late);
+    dropAttachments(run, item.attachments);
+    releasePosted(item);
+
+    expect(run.attachments).toEqual([late]);
+    expect(run.metadata?.get('dropped_attachments')).toBe('1');
   });
 });
 

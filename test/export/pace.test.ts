@@ -57,6 +57,24 @@ describe('Pace.hurry', () => {
   });
 });
 
+describe('Pace.isSettledWithin', () => {
+  it('goes on ending back-offs while somebody waits', async () => {
+    const pace = new Pace(() => performance.now());
+    let passed = (): void => {};
+    const waiting = pace.isSettledWithin(
+      new Promise((resolve) => {
+        passed = resolve;
+      }),
+      1_000_000,
+    );
+    const { patience } = pace;
+    await new Promise<void>((resolve) => patience.addEventListener('abort', () => resolve()));
+    passed();
+
+    expect(await waiting).toBe(true);
+  });
+});
+
 describe('delay', () => {
   it('rejects with the reason when its signal is aborted before or while it waits', async () => {
     const ends = new AbortController();

@@ -179,6 +179,30 @@ describe('RetryingTransport', () => {
     ]);
   });
 
+  it('passes on what was delivered before it was aborted', async () => {
+    told();
+    const ends = new AbortController();
+    const [good, broken] = [makeItem(), makeItem()];
+    const inner: Transport = {
+      async *send() {
+        ends.abort(new Error('closed'));
+        yield { items: [broken], outcome: { kind: 'failed', detail: 'closed' } };
+        yield { items: [good], outcome: accepted };
+      },
+    };
+    const transport = new RetryingTransport(inner, new Pace(() => 0), {
+      retryDelayMs: 1,
+      retryDelayMaxMs: 1,
+      ageMs: AGE_MS,
+      endpoint: 'http://service',
+      monotonicMs: () => 0,
+      random: () => 0,
+      delay,
+    });
+
+    expect((await settled(transport, [good, broken], ends.signal)).map(({ items }) => items)).toEqual([[good]]);
+  });
+
   it('ends a wait when it is aborted', async () => {
     const ends = new AbortController();
     const pace = new Pace(() => 0);

@@ -74,7 +74,7 @@ describe('where settings come from', () => {
 
 describe('what does not hold', () => {
   it('tells each unknown or ill-typed option in a line, and goes on with the rest', () => {
-    const options = { endpoint: ENDPOINT, samplerate: 1, project: 5, hideInputs: 'yes', onDrop: {}, dispatcher: 1 };
+    const options = { endpoint: ENDPOINT, samplerate: 1, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1 };
     const settings = resolve(options as unknown as ConfigureOptions);
 
     expect(settings?.capture).toMatchObject({ project: 'default', hideInputs: true });

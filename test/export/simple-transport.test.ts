@@ -101,6 +101,41 @@ describe('SimpleTransport', () => {
     expect(server.received).toHaveLength(1);
   });
 
+  it('tells what became of each run at once, whichever comes first', async () => {
+    const slow = ended(makeRun());
+    await using server = await ingestServer(({ body }) => (body.includes(slow.id) ? 'hold' : { status: 202 }));
+    const ends = new AbortController();
+    const items = [makeItem(slow), makeItem(), makeItem()];
+    const known: unknown[] = [];
+    for await (const settlement of simple(server.url).send(items, ends.signal)) {
+      known.push(settlement.items[0]);
+      if (known.length === 2) ends.abort(new Error('enough'));
+    }
+
+    expect(known).toEqual([items[1], items[2], items[0]]);
+  });
+
+  it('does not repeat inputs that it has posted when the patch is too large', async () => {
+    await using server = await ingestServer(({ method }, index) => ({
+      status: method === 'PATCH' && index === 1 ? 413 : 202,
+    }));
+    const item = makeItem(ended(makeRun({ inputs: '{"q":1}' }), { outputs: '{"a":1}' }));
+    await settled(simple(server.url), [item]);
+    item.stripped = 'payloads';
+    await settled(simple(server.url), [item]);
+
+    expect(server.received.map(json).map(({ inputs }) => inputs)).toEqual([{ q: 1 }, undefined, undefined]);
+  });
+
+  it('pauses once for as long as the service asks', async () => {
+    await using server = await ingestServer((_, index) =>
+      index === 0 ? { status: 429, headers: { 'retry-after': '1' } } : { status: 202 },
+    );
+    const [{ outcome } = { outcome: undefined }] = await settled(simple(server.url), [makeItem(makeRun(), 'started')]);
+
+    expect(outcome).toEqual({ kind: 'failed', detail: 'status 429' });
+  });
+
   it('sends inputs that were set after the run was posted with the patch', async () => {
     await using server = await ingestServer();
     await settled(simple(server.url), [makeItem(ended(makeRun({ inputs: '{"q":2}' })), 'patch')]);

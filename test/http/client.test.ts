@@ -274,8 +274,19 @@ describe('a dispatcher that is passed in', () => {
     await client.destroy();
     expect(request).toHaveBeenCalledTimes(1);
     expect(dispatcher.destroyed).toBe(false);
-    await client.send(POST);
+    await dispatcher.request({ origin: url, path: '/', method: 'POST' });
     expect(seen).toHaveLength(2);
+  });
+
+  test('has to keep the deadline, and the end of the client, though it heeds no signal', async () => {
+    const dispatcher = { request: () => new Promise(() => {}) } as unknown as Agent;
+    await expect(makeClient('http://127.0.0.1:9', { dispatcher, requestTimeoutMs: 5 }).send(POST)).rejects.toThrow(
+      'no answer within 5 ms',
+    );
+    const client = makeClient('http://127.0.0.1:9', { dispatcher, requestTimeoutMs: 1_000_000 });
+    const sending = client.send(POST);
+    await client.destroy();
+    await expect(sending).rejects.toThrow('the client was closed');
   });
 });
 

@@ -139,7 +139,7 @@ describe('aggregate', () => {
       expect([...traceable(secret, { name: 'ask', aggregate })()]).toEqual(['secret']);
     }
     expect(recorder.runs.map((run) => run.outputs)).toEqual([
-      { error: '`aggregate` of "ask" threw: broken' },
+      { error: '`aggregate` of "ask" threw Error' },
       { error: '`aggregate` of "ask" answered with a promise; it has to answer at once' },
     ]);
   });

@@ -110,7 +110,7 @@ describe('options that are no object', () => {
   test.each([
     ['work', 'string'],
     [5, 'number'],
-    [null, 'object'],
+    [null, 'null'],
     [() => {}, 'function'],
   ])('%s are told in one line, once', (given, kind) => {
     const lines = told();
