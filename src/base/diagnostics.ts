@@ -1,3 +1,5 @@
+import { ignoreRejection } from './rejection.ts';
+
 /** What is told: nothing, errors, errors and warnings, or everything. */
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
@@ -65,11 +67,8 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   if (telling) return;
   telling = true;
   try {
-    if (typeof log === 'function') {
-      const answer: unknown = log(level, message);
-      // The rejection of an async log function would otherwise end the process.
-      if (answer instanceof Promise) answer.catch(() => {});
-    } else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
+    if (typeof log === 'function') ignoreRejection(log(level, message));
+    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
   } catch {
     // There is nobody left to tell.
   } finally {

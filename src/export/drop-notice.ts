@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { ignoreRejection } from '../base/rejection.ts';
 import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
@@ -44,9 +45,7 @@ export class DropNotice implements Teller {
   add(reason: DropReason, { id, traceId, name }: EncodedRun, detail?: string): void {
     this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
     const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
-    const answer: unknown = guard('onDrop', () => this.#onDrop?.(reason, run));
-    // The rejection of an asynchronous callback would otherwise end the process.
-    if (answer instanceof Promise) answer.catch(() => {});
+    ignoreRejection(guard('onDrop', () => this.#onDrop?.(reason, run)));
     tellAtExit(this);
     if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;
     // Many come at once as a rule: they make one line.

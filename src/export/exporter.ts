@@ -217,8 +217,6 @@ export class Exporter implements RunSink {
     this.#queue.addReady(delivery);
   }
 
-  // ── Counting ──
-
   /** Called after every change. */
   #changed(): void {
     if (this.#state === 'retiring' && this.#backlogRuns === 0 && this.#stats.open === 0) void this.close();
@@ -253,6 +251,8 @@ export class Exporter implements RunSink {
       this.#setBytes(delivery, 0);
     }
   }
+
+  // ── Counting ──
 
   #giveUp(delivery: Delivery, reason: DropReason, detail?: string): void {
     this.#stats[placeOf(delivery.stage)]--;

@@ -26,20 +26,22 @@ export class Pace {
 
   /** Time spent in pauses so far. */
   get pausedMs(): number {
-    return this.#pausedMs - this.remainingMs;
+    return this.#pausedBy(this.#monotonicMs());
   }
 
   pause(ms: number): void {
-    const longer = this.#monotonicMs() + ms - Math.max(this.#resumeAtMs, this.#monotonicMs());
+    const nowMs = this.#monotonicMs();
+    const longer = nowMs + ms - Math.max(this.#resumeAtMs, nowMs);
     if (longer <= 0) return;
     this.#pausedMs += longer;
-    this.#resumeAtMs = this.#monotonicMs() + ms;
+    this.#resumeAtMs = nowMs + ms;
     for (const listener of this.#listeners) listener();
   }
 
   /** Milliseconds that go on only while there is no pause: the age of what waits is counted in them. */
   get activeMs(): number {
-    return this.#monotonicMs() - this.pausedMs;
+    const nowMs = this.#monotonicMs();
+    return nowMs - this.#pausedBy(nowMs);
   }
 
   /** Waits out the pause, and pauses that are added meanwhile; rejects when the signal is aborted. */
@@ -90,6 +92,10 @@ export class Pace {
     const isInTime = await Promise.race([promise.then(() => true), late]);
     undo();
     return isInTime;
+  }
+
+  #pausedBy(nowMs: number): number {
+    return this.#pausedMs - Math.max(0, this.#resumeAtMs - nowMs);
   }
 
   #endBackOffs(): void {

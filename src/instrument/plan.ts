@@ -1,4 +1,5 @@
 import { guard } from '../base/guard.ts';
+import { ignoreRejection } from '../base/rejection.ts';
 import { payloadJson } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
 import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
@@ -86,8 +87,7 @@ export function chosen<Value>(
   try {
     const result = callback(value);
     if (!(result instanceof Promise)) return result;
-    // Its rejection would otherwise end the process.
-    result.catch(() => {});
+    ignoreRejection(result);
     return { error: `\`${option}\` of "${plan.name}" answered with a promise; it has to answer at once` };
   } catch (thrown) {
     // The message may repeat the payload; the name of the error does not.

@@ -1,3 +1,4 @@
+import { stackFrames } from '../run/error-text.ts';
 import type { SpanEventLike, SpanLike } from './span-like.ts';
 import { text } from './values.ts';
 
@@ -35,6 +36,5 @@ function headline(type: string | undefined, message: string | undefined): string
 /** Stacks of other languages are not told apart from their headline, and kept whole. */
 function frames(stack: string | undefined): string {
   if (stack === undefined) return '';
-  const start = stack.search(/\n[ \t]+at /);
-  return start < 0 ? `\n${stack}` : stack.slice(start);
+  return stackFrames(stack) || `\n${stack}`;
 }

@@ -35,15 +35,18 @@ function described(thrown: unknown): string {
     const name = safeText(thrown.name);
     const message = safeText(thrown.message);
     const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
-    return headline + frames(safeText(thrown.stack ?? ''));
+    return headline + stackFrames(safeText(thrown.stack ?? ''));
   } catch {
     return '[an error that cannot be read]';
   }
 }
 
-// The head of a stack is taken when the error is made; name and message may have been set since. The pattern crosses no
-// line, else the many empty lines of a long message would each be tried to the end.
-function frames(stack: string): string {
+/**
+ * The lines of a stack below its head, with the line break before them; nothing when it has none. The head is taken when
+ * the error is made; name and message may have been set since. The pattern crosses no line, else the many empty lines of
+ * a long message would each be tried to the end.
+ */
+export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
 }

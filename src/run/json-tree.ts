@@ -1,5 +1,6 @@
 import { types } from 'node:util';
-import { messageOf, safeText } from '../base/text.ts';
+import { ignoreRejection } from '../base/rejection.ts';
+import { messageOf } from '../base/text.ts';
 import type { PayloadLimits } from './serialize.ts';
 
 /** Bytes of a binary value that are kept, as base64. */
@@ -83,7 +84,7 @@ function visitByKind(value: object, walk: Walk): unknown {
   // One that returns its own object would be asked again without end; what the object holds stands for it.
   if (result === value) return visitPlain(value, walk, 'toJSON');
   // An asynchronous one was called on our account alone; its rejection would otherwise end the process.
-  if (types.isPromise(result)) result.catch(() => {});
+  ignoreRejection(result);
   return visit(result, walk);
 }
 
@@ -168,6 +169,6 @@ function guarded(read: () => unknown): unknown {
   try {
     return read();
   } catch (thrown) {
-    return `[Threw: ${safeText(messageOf(thrown))}]`;
+    return `[Threw: ${messageOf(thrown)}]`;
   }
 }

@@ -202,15 +202,14 @@ export class Run {
       diagnostics.warnOnce('Run.attach.name', `${complaint}; the attachment was left out.`);
       return;
     }
-    this.#attachedBytes += bytes.byteLength;
-    if (this.#attachedBytes > this.#capture.attachmentBytes) {
-      this.#attachedBytes -= bytes.byteLength;
+    if (this.#attachedBytes + bytes.byteLength > this.#capture.attachmentBytes) {
       diagnostics.warnOnce(
         'Run.attach.bytes',
         'Run.attach: a run had attachments over limits.attachmentBytes; left out.',
       );
       return;
     }
+    this.#attachedBytes += bytes.byteLength;
     this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });
   }
 

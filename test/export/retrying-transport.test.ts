@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
 import { delay, Pace } from '../../src/export/pace.ts';
-import { MISCONFIGURED_PAUSE_MS, RetryingTransport } from '../../src/export/retrying-transport.ts';
+import { MISCONFIGURED_PAUSE_MS, RetryingTransport, type RetryOptions } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
 import { kindsOf, settled } from '../support/settled.ts';
@@ -10,6 +10,16 @@ import { told } from '../support/told.ts';
 const accepted: Outcome = { kind: 'accepted' };
 const failed: Outcome = { kind: 'failed', detail: 'status 503' };
 const AGE_MS = 10_000;
+
+const options: RetryOptions = {
+  retryDelayMs: 500,
+  retryDelayMaxMs: 4_000,
+  ageMs: AGE_MS,
+  endpoint: 'http://service',
+  monotonicMs: () => 0,
+  random: () => 1,
+  delay,
+};
 
 /** Answers as told, the last answer for ever; every wait passes at once, and is noted. */
 function retrying(outcomes: readonly Outcome[], pace?: Pace) {
@@ -23,12 +33,8 @@ function retrying(outcomes: readonly Outcome[], pace?: Pace) {
     },
   };
   const transport = new RetryingTransport(inner, pace ?? new Pace(() => time.nowMs), {
-    retryDelayMs: 500,
-    retryDelayMaxMs: 4_000,
-    ageMs: AGE_MS,
-    endpoint: 'http://service',
+    ...options,
     monotonicMs: () => time.nowMs,
-    random: () => 1,
     delay: async (ms) => {
       waits.push(ms);
       time.nowMs += ms;
@@ -58,15 +64,7 @@ describe('RetryingTransport', () => {
         yield { items: [bad], outcome: requests > 1 ? accepted : failed };
       },
     };
-    const mixed = new RetryingTransport(inner, new Pace(() => 0), {
-      retryDelayMs: 1,
-      retryDelayMaxMs: 1,
-      ageMs: AGE_MS,
-      endpoint: 'http://service',
-      monotonicMs: () => 0,
-      random: () => 0,
-      delay: async () => {},
-    });
+    const mixed = new RetryingTransport(inner, new Pace(() => 0), { ...options, delay: async () => {} });
 
     expect((await settled(mixed, [good, bad])).map(({ items }) => items)).toEqual([[good], [bad]]);
   });
@@ -130,12 +128,9 @@ describe('RetryingTransport', () => {
     };
     const waiting: AbortSignal[] = [];
     const transport = new RetryingTransport(inner, pace, {
+      ...options,
       retryDelayMs: 1_000_000,
       retryDelayMaxMs: 1_000_000,
-      ageMs: AGE_MS,
-      endpoint: 'http://service',
-      monotonicMs: () => 0,
-      random: () => 1,
       delay: (ms, signal) => {
         waiting.push(signal);
         return delay(ms, signal);
@@ -190,15 +185,7 @@ describe('RetryingTransport', () => {
         yield { items: [good], outcome: accepted };
       },
     };
-    const transport = new RetryingTransport(inner, new Pace(() => 0), {
-      retryDelayMs: 1,
-      retryDelayMaxMs: 1,
-      ageMs: AGE_MS,
-      endpoint: 'http://service',
-      monotonicMs: () => 0,
-      random: () => 0,
-      delay,
-    });
+    const transport = new RetryingTransport(inner, new Pace(() => 0), options);
 
     expect((await settled(transport, [good, broken], ends.signal)).map(({ items }) => items)).toEqual([[good]]);
   });
