@@ -9,6 +9,7 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
     endWith(run, plan, result);
     return result;
   }
+  if (plan.follow?.(result, run, plan) === true) return result;
   if (isPlainPromise(result)) return followPromise(result, run, plan);
   if (isGenerator(result)) return followGenerator(result, run, plan);
   if (!followThenable(result, run, plan)) endWith(run, plan, result);

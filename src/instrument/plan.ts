@@ -45,11 +45,27 @@ export interface Plan extends Omit<RunOptions, 'inputs'> {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
+  /** For `integrations/`, in the place of `inputs`: what is recorded of one call. It may throw. */
+  describe?: (args: unknown[]) => CallDescription;
+  /**
+   * For `integrations/`: takes over a result that the general ways do not follow as it has to be. True when it will end
+   * the run itself; the caller gets the same object in any case.
+   */
+  follow?: (result: object, run: Run, plan: Plan) => boolean;
+}
+
+/** What an integration tells of one call of a method. */
+export interface CallDescription {
+  /** In the place of the plan's. */
+  readonly name?: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  /** Beside the plan's. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 const aFunction: OptionCheck = ['a function', (value) => typeof value === 'function'];
 
-const planChecks: Readonly<Record<keyof Plan, OptionCheck>> = {
+const planChecks: Readonly<Record<keyof TraceableOptions, OptionCheck>> = {
   ...commonChecks,
   enabled: ['true or false', (value) => typeof value === 'boolean'],
   inputs: aFunction,
@@ -58,18 +74,30 @@ const planChecks: Readonly<Record<keyof Plan, OptionCheck>> = {
 };
 
 export function planOf(place: string, options: unknown, ownName: string): Plan {
-  const checked = checkedOptions<Plan>(place, options, planChecks);
+  const checked = checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
   return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };
 }
 
 /** JSON text of the inputs of one call, as they are now; undefined when they are hidden. */
-export function inputsJson(plan: Plan, args: unknown[], sink: RunSink): string | undefined {
+export function inputsJson(
+  plan: Plan,
+  args: unknown[],
+  sink: RunSink,
+  description: CallDescription | undefined,
+): string | undefined {
   if (sink.capture.hideInputs) return undefined;
+  if (description !== undefined) return payloadJson('input', description.inputs, sink.capture.payload);
   // The callback gets a list of its own: what it does to it must not reach the function.
   if (plan.inputs !== undefined) {
     return payloadJson('input', chosen('inputs', plan, plan.inputs, [...args]), sink.capture.payload);
   }
   return payloadJson('input', args.length > 1 ? { args } : args[0], sink.capture.payload);
+}
+
+/** What the plan's integration says of a call. Where it fails, that is recorded, and nothing of the arguments. */
+export function describeCall(plan: Plan, args: unknown[]): CallDescription | undefined {
+  if (plan.describe === undefined) return undefined;
+  return guard('describing a call', () => plan.describe?.(args)) ?? { inputs: { error: 'the call could not be read' } };
 }
 
 /** Ends a run with the value that its function came to. */

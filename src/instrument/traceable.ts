@@ -5,7 +5,16 @@ import { currentContext, enterContext } from '../run/context.ts';
 import { Run, sinkOf } from '../run/run.ts';
 import { followGenerator } from './generator.ts';
 import { followResult } from './outcome.ts';
-import { type ArgumentsOf, inputsJson, type OutcomeOf, type Plan, planOf, type TraceableOptions } from './plan.ts';
+import {
+  type ArgumentsOf,
+  type CallDescription,
+  describeCall,
+  inputsJson,
+  type OutcomeOf,
+  type Plan,
+  planOf,
+  type TraceableOptions,
+} from './plan.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -27,9 +36,13 @@ export function traceable<Fn extends CallableFunction>(
   }
   const plan = planOf('traceable', options, nameOf(fn));
   if (plan.enabled === false) return fn;
-  const callable = fn as unknown as Callable;
-  const wrapper = types.isGeneratorFunction(fn) ? tracedGenerator(callable, plan) : tracedFunction(callable, plan);
-  return disguised(wrapper, callable) as unknown as Fn;
+  return tracedBy(plan, fn as unknown as Callable) as unknown as Fn;
+}
+
+/** The function, traced by a plan that has been checked. */
+export function tracedBy(plan: Plan, fn: Callable): Callable {
+  const wrapper = types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan);
+  return disguised(wrapper, fn);
 }
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
@@ -87,9 +100,15 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
     const parent = plan.root === true ? undefined : currentContext();
     const sink = plan.exporter ?? sinkOf(parent);
     if (sink === undefined) return undefined;
-    const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink);
-    return () => guard('traceable', () => new Run(plan, parent, sink, inputs));
+    const description = describeCall(plan, args);
+    const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink, description);
+    const options = description === undefined ? plan : described(plan, description);
+    return () => guard('traceable', () => new Run(options, parent, sink, inputs));
   });
+}
+
+function described(plan: Plan, { name = plan.name, metadata }: CallDescription): Plan {
+  return { ...plan, name, metadata: { ...plan.metadata, ...metadata } };
 }
 
 /** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
