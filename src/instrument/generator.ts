@@ -8,7 +8,7 @@ import type { Plan } from './plan.ts';
 type AnyGenerator = Generator | AsyncGenerator;
 type Step = (...args: unknown[]) => IteratorResult<unknown> | Promise<IteratorResult<unknown>>;
 
-export function isGenerator(value: object): value is AnyGenerator {
+export function isGenerator(value: unknown): value is AnyGenerator {
   return types.isGeneratorObject(value);
 }
 

@@ -73,6 +73,31 @@ const planChecks: Readonly<Record<keyof TraceableOptions, OptionCheck>> = {
   aggregate: aFunction,
 };
 
+/** What `wrapped.with(…)` takes: options that hold for the calls of one function that it gives back. */
+export type CallOptions = Pick<
+  TraceableOptions,
+  'name' | 'tags' | 'metadata' | 'project' | 'id' | 'root' | 'exporter' | 'enabled'
+>;
+
+const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;
+
+/** The plan with other options over its own: tags and metadata are added, everything else takes the place of what was. */
+export function planWith(plan: Plan, options: unknown): Plan {
+  const checked = checkedOptions<CallOptions>('with', options, callChecks);
+  return merged(plan, checked as Partial<Plan>);
+}
+
+/** The plan of a function that is wrapped once more. */
+export function planAgain(place: string, plan: Plan, options: unknown): Plan {
+  return merged(plan, checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>);
+}
+
+function merged(plan: Plan, over: Partial<Plan>): Plan {
+  const tags = over.tags === undefined ? plan.tags : [...(plan.tags ?? []), ...over.tags];
+  const metadata = guard('metadata', () => ({ ...plan.metadata, ...over.metadata }));
+  return { ...plan, ...over, ...(tags && { tags }), ...(metadata && { metadata }) };
+}
+
 export function planOf(place: string, options: unknown, ownName: string): Plan {
   const checked = checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
   return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };

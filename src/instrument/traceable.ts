@@ -2,47 +2,77 @@ import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, enterContext } from '../run/context.ts';
-import { Run, sinkOf } from '../run/run.ts';
-import { followGenerator } from './generator.ts';
+import { Run, sinkOf, verdictOn } from '../run/run.ts';
+import { followGenerator, isGenerator } from './generator.ts';
 import { followResult } from './outcome.ts';
 import {
   type ArgumentsOf,
   type CallDescription,
+  type CallOptions,
   describeCall,
   inputsJson,
   type OutcomeOf,
   type Plan,
+  planAgain,
   planOf,
+  planWith,
   type TraceableOptions,
 } from './plan.ts';
 
 type Callable = (...args: unknown[]) => unknown;
+
+/** A wrapped function: the function itself, and `with`. */
+export type Traceable<Fn> = Fn & {
+  /**
+   * The same function for calls with options of their own: `answer.with({ id, metadata: { user } })(question)`. Tags and
+   * metadata are added to those of the function. Nothing is remembered; keep what it gives back to call it again. A
+   * function that has a `with` of its own keeps that.
+   */
+  with(options: CallOptions): Fn;
+};
+
+interface Wrapped {
+  readonly fn: Callable;
+  readonly plan: Plan;
+}
+
+/** Functions that are wrapped already, so that none is traced twice. */
+const wrapped = new WeakMap<object, Wrapped>();
 
 /**
  * Wraps a function so that each call becomes a run, below the run that is current when it is called. The wrapped
  * function has the same type and behaves as the same kind: a synchronous one stays synchronous, a generator lazy; `this`,
  * results, errors and own properties are those of the function. With tracing off it is called directly.
  *
- * Anything but a function, and a class, is given back unchanged, with one line that says so.
+ * A function that is wrapped already is not traced twice: the options are put over those that it has. Anything but a
+ * function, and a class, is given back unchanged, with one line that says so.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
   options?: TraceableOptions<ArgumentsOf<Fn>, OutcomeOf<Fn>>,
-): Fn {
+): Traceable<Fn> {
   const mistake = typeof fn !== 'function' ? `got ${fn === null ? 'null' : typeof fn}` : isClass(fn) && 'got a class';
   if (mistake) {
     diagnostics.warnOnce(`traceable ${mistake}`, `traceable(fn): expected a function, ${mistake}; it is not traced.`);
-    return fn;
+    return fn as Traceable<Fn>;
   }
-  const plan = planOf('traceable', options, nameOf(fn));
-  if (plan.enabled === false) return fn;
-  return tracedBy(plan, fn as unknown as Callable) as unknown as Fn;
+  const known = wrapped.get(fn);
+  const plan =
+    known === undefined ? planOf('traceable', options, nameOf(fn)) : planAgain('traceable', known.plan, options);
+  return tracedBy(plan, known?.fn ?? (fn as unknown as Callable)) as unknown as Traceable<Fn>;
 }
 
 /** The function, traced by a plan that has been checked. */
 export function tracedBy(plan: Plan, fn: Callable): Callable {
-  const wrapper = types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan);
-  return disguised(wrapper, fn);
+  const wrapper = disguised(types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan), fn);
+  if (wrapper === fn) return fn;
+  wrapped.set(wrapper, { fn, plan });
+  guard('traceable', () => {
+    if ('with' in fn) return;
+    const value = (options: unknown): Callable => tracedBy(planWith(plan, options), fn);
+    Object.defineProperty(wrapper, 'with', { configurable: true, writable: true, value });
+  });
+  return wrapper;
 }
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
@@ -71,7 +101,8 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown
     run.fail(thrown);
     throw thrown;
   }
-  return followResult(result, run, plan);
+  // A generator that is left out still has its context to enter.
+  return run.isOpen || isGenerator(result) ? followResult(result, run, plan) : result;
 }
 
 /** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
@@ -96,14 +127,22 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
 
 /** Takes inputs and parent as they are now; the answer starts the run. Undefined while tracing is off. */
 function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefined {
+  if (plan.enabled === false) return undefined;
   return guard('traceable', () => {
     const parent = plan.root === true ? undefined : currentContext();
     const sink = plan.exporter ?? sinkOf(parent);
     if (sink === undefined) return undefined;
+    const verdict = verdictOn(plan, parent, sink);
+    if (!verdict.isKept) {
+      if (parent?.sampled !== false)
+        return () => guard('traceable', () => new Run(plan, parent, sink, undefined, verdict));
+      sink.skip();
+      return undefined;
+    }
     const description = describeCall(plan, args);
     const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink, description);
     const options = description === undefined ? plan : described(plan, description);
-    return () => guard('traceable', () => new Run(options, parent, sink, inputs));
+    return () => guard('traceable', () => new Run(options, parent, sink, inputs, verdict));
   });
 }
 

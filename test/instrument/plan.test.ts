@@ -168,13 +168,14 @@ describe('options', () => {
     expect(other.runs.map((run) => run.name)).toEqual(['tenant', 'inner']);
   });
 
-  test('`enabled: false` gives the function back, and what it calls is traced', () => {
+  test('`enabled: false` leaves calls untraced, and what they call is traced', () => {
     const recorder = record();
     const inner = traceable(() => 0, { name: 'inner' });
-    const skipped = () => inner();
-    expect(traceable(skipped, { enabled: false })).toBe(skipped);
-    traceable(() => traceable(skipped, { enabled: false })(), { name: 'outer' })();
+    const skipped = traceable(() => inner(), { name: 'skipped', enabled: false });
+    traceable(() => skipped(), { name: 'outer' })();
     expect(treeOf(recorder.runs)).toEqual({ outer: { inner: {} } });
+    expect(skipped.with({ enabled: true })()).toBe(0);
+    expect(recorder.runs.map(({ name }) => name)).toContain('skipped');
   });
 
   test('`inputs` and `outputs` say what is recorded, of the arguments and of the result', () => {
@@ -271,7 +272,8 @@ describe('what is not to be recorded', () => {
     const { exporter } = recorder;
     const [start, end] = [exporter.start.bind(exporter), exporter.end.bind(exporter)];
     const [flush, close] = [exporter.flush.bind(exporter), exporter.close.bind(exporter)];
-    return { recorder, exporter: { capture: exporter.capture, start, end, flush, close, ...changes(exporter) } };
+    const skip = () => {};
+    return { recorder, exporter: { capture: exporter.capture, start, end, skip, flush, close, ...changes(exporter) } };
   }
 
   test('is hidden, in generators too, and `inputs` is not even asked for', () => {
@@ -320,7 +322,7 @@ describe('wrong options are one line each and left out:', () => {
     ['tags of numbers', { tags: [1] }, 'expected `tags` to be a list of text'],
     ['metadata', { metadata: 'm' }, 'expected `metadata` to be an object'],
     ['project', { project: null }, 'expected `project` to be text'],
-    ['id', { id: 'mine' }, 'expected `id` to be a UUID such as crypto.randomUUID() gives'],
+    ['id', { id: 'mine' }, 'expected `id` to be a UUID, or what runIdFrom(text) gives'],
     ['root', { root: 'yes' }, 'expected `root` to be true or false'],
     ['exporter', { exporter: {} }, 'expected `exporter` to be what createExporter() gives'],
     ['enabled', { enabled: 0 }, 'expected `enabled` to be true or false'],

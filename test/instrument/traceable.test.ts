@@ -108,7 +108,8 @@ describe('the wrapper looks like its function:', () => {
     // A bound function can be constructed without a prototype, which no function of ours can.
     const own = (target: object) =>
       new Set(Reflect.ownKeys(target).filter((key) => name !== 'bound' || key !== 'prototype'));
-    expect(own(traced)).toEqual(own(fn));
+    expect(own(traced)).toEqual(own(fn).add('with'));
+    expect(Object.keys(traced)).toEqual(Object.keys(fn));
     expect((traced as { prototype?: unknown }).prototype).toBe((fn as { prototype?: unknown }).prototype);
   });
 

@@ -1,7 +1,7 @@
 // What TypeScript says of these calls is the test: `npm run check` compiles this file. Where a line has to be an error,
 // a missing one is.
 import { describe, expectTypeOf, test } from 'vitest';
-import { type TraceableOptions, type TracedDecorator, traceable, traced } from '../../src/index.ts';
+import { type Traceable, type TraceableOptions, type TracedDecorator, traceable, traced } from '../../src/index.ts';
 
 const fail = (): never => {
   throw new Error('never called');
@@ -10,8 +10,10 @@ const fail = (): never => {
 describe('a wrapped function has the type of the function:', () => {
   test('parameters, optional and rest ones', () => {
     const fn = (_a: string, _b?: number, ..._rest: boolean[]): Date => new Date(0);
-    expectTypeOf(traceable(fn)).toEqualTypeOf(fn);
+    expectTypeOf(traceable(fn)).toEqualTypeOf<Traceable<typeof fn>>();
+    expectTypeOf(traceable(fn)).toExtend<typeof fn>();
     const wrapped = traceable(fn, { name: 'fn' });
+    expectTypeOf(wrapped).returns.toEqualTypeOf<Date>();
     expectTypeOf(wrapped).parameters.toEqualTypeOf<[_a: string, _b?: number | undefined, ..._rest: boolean[]]>();
     // @ts-expect-error -- a number is no string
     () => wrapped(1);
@@ -31,7 +33,7 @@ describe('a wrapped function has the type of the function:', () => {
       return typeof given === 'string' ? given.length : 'bytes';
     }
     const wrapped = traceable(parse);
-    expectTypeOf(wrapped).toEqualTypeOf(parse);
+    expectTypeOf(wrapped).toEqualTypeOf<Traceable<typeof parse>>();
     expectTypeOf(wrapped('a')).toEqualTypeOf<number>();
     expectTypeOf(wrapped(new Uint8Array())).toEqualTypeOf<string>();
   });
@@ -47,7 +49,8 @@ describe('a wrapped function has the type of the function:', () => {
 
   test('asynchronous functions and their resolved values', () => {
     const wrapped = traceable(async (id: number) => ({ id }));
-    expectTypeOf(wrapped).toEqualTypeOf<(id: number) => Promise<{ id: number }>>();
+    expectTypeOf(wrapped).toEqualTypeOf<Traceable<(id: number) => Promise<{ id: number }>>>();
+    expectTypeOf(wrapped).returns.toEqualTypeOf<Promise<{ id: number }>>();
   });
 
   test('generators of both kinds', () => {
@@ -69,12 +72,22 @@ describe('a wrapped function has the type of the function:', () => {
       }
     }
     const fn = Object.assign((): Api<number> => new Api(() => {}), { help: 'text' });
-    expectTypeOf(traceable(fn)).toEqualTypeOf(fn);
+    expectTypeOf(traceable(fn)).toExtend<typeof fn>();
+    expectTypeOf(traceable(fn)).returns.toEqualTypeOf<Api<number>>();
     expectTypeOf(traceable(fn).help).toEqualTypeOf<string>();
     expectTypeOf(
       traceable((value: unknown): value is string => typeof value === 'string'),
     ).guards.toEqualTypeOf<string>();
     expectTypeOf(traceable((): never => fail())).returns.toBeNever();
+  });
+
+  test('`with` gives back the function itself, and takes what may differ by call', () => {
+    const fn = <Item>(items: Item[]): Item | undefined => items[0];
+    const one = traceable(fn).with({ id: '0195c0de-0000-7000-8000-000000000000', tags: ['a'], enabled: true });
+    expectTypeOf(one).toEqualTypeOf<typeof fn>();
+    expectTypeOf(one([1])).toEqualTypeOf<number | undefined>();
+    // @ts-expect-error -- what is recorded of a call belongs to the function
+    () => traceable(fn).with({ inputs: () => ({}) });
   });
 
   test('and what is no function is not taken', () => {
@@ -160,7 +173,9 @@ describe('options', () => {
     expectTypeOf<Parameters<NonNullable<TraceableOptions['inputs']>>[0]>().toEqualTypeOf<unknown[]>();
     expectTypeOf<Parameters<NonNullable<TraceableOptions['outputs']>>[0]>().toEqualTypeOf<unknown>();
     expectTypeOf<ReturnType<NonNullable<TraceableOptions['aggregate']>>>().toEqualTypeOf<unknown>();
-    expectTypeOf<ReturnType<typeof traceable<(value: string) => Date>>>().toEqualTypeOf<(value: string) => Date>();
+    expectTypeOf<ReturnType<typeof traceable<(value: string) => Date>>>().toEqualTypeOf<
+      Traceable<(value: string) => Date>
+    >();
   });
 });
 

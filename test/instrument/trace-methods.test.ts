@@ -1,0 +1,106 @@
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { type MethodName, traceMethods } from '../../src/instrument/trace-methods.ts';
+import { told } from '../support/told.ts';
+import { record, treeOf } from './recorder.ts';
+
+class Base {
+  readonly prefix = '> ';
+
+  say(text: string): string {
+    return this.prefix + text;
+  }
+}
+
+function makeClass() {
+  return class Retriever extends Base {
+    readonly pages = ['tea'];
+    #reads = 0;
+
+    static make(): number {
+      return 1;
+    }
+
+    search(query: string): string[] {
+      this.#reads++;
+      return this.rank(this.pages.filter((page) => page === query));
+    }
+
+    rank(pages: string[]): string[] {
+      return pages;
+    }
+
+    reads(): number {
+      return this.#reads;
+    }
+  };
+}
+
+describe('traceMethods', () => {
+  test('traces the methods of a class, in place, and leaves the others', () => {
+    const recorder = record();
+    const Retriever = makeClass();
+    const before = new Retriever();
+    expect(traceMethods(Retriever, ['search', 'rank', 'say', 'make'], { tags: ['shop'] })).toBe(Retriever);
+
+    expect(before.search('tea')).toEqual(['tea']);
+    expect([before.reads(), before.say('hi'), Retriever.make()]).toEqual([1, '> hi', 1]);
+    expect(treeOf(recorder.runs)).toEqual({ search: { rank: {} }, say: {}, make: {} });
+    expect(recorder.runs.every(({ tags }) => tags?.[0] === 'shop')).toBe(true);
+    expect(new Base().say('x')).toBe('> x');
+    expect(recorder.runs).toHaveLength(4);
+  });
+
+  test('traces the methods of one object, each with options of its own', () => {
+    const recorder = record();
+    const Retriever = makeClass();
+    const [traced, other] = [new Retriever(), new Retriever()];
+    traceMethods(traced, { search: { runType: 'retriever', name: 'find' }, rank: {} }, { metadata: { a: 1 } });
+
+    other.search('tea');
+    expect(recorder.runs).toEqual([]);
+    traced.search('tea');
+    expect(recorder.runs.map(({ name, run_type }) => [name, run_type])).toEqual([
+      ['find', 'retriever'],
+      ['rank', 'chain'],
+    ]);
+    expect(Object.keys(traced)).toEqual(Object.keys(other));
+  });
+
+  test('traces no method twice', () => {
+    const recorder = record();
+    const Retriever = makeClass();
+    traceMethods(Retriever, ['rank']);
+    const wrapper = Retriever.prototype.rank;
+    traceMethods(Retriever, ['rank']);
+    expect(Retriever.prototype.rank).toBe(wrapper);
+    new Retriever().rank([]);
+    expect(recorder.runs).toHaveLength(1);
+  });
+
+  test('tells of what is no method, of a frozen object and of wrong arguments, and throws nothing', () => {
+    const lines = told();
+    const loose = traceMethods as unknown as (target: unknown, methods?: unknown) => unknown;
+    const frozen = Object.freeze({ run: () => 1 });
+    const getter = {
+      get broken(): never {
+        throw new Error('read');
+      },
+    };
+    expect(loose({ size: 1 }, ['size', 'missing'])).toEqual({ size: 1 });
+    expect(loose(frozen, ['run'])).toBe(frozen);
+    expect(loose(getter, ['broken'])).toBe(getter);
+    expect(loose(7, ['a'])).toBe(7);
+    expect(loose({}, 'search')).toEqual({});
+    expect(lines.filter((line) => line.includes('no method `')).length).toBe(4);
+    expect(lines.join('\n')).toContain('expected `target` to be a class or an object');
+    expect(lines.join('\n')).toContain('expected `methods` to be a list of names or an object');
+  });
+
+  test('takes names of methods only', () => {
+    expectTypeOf<MethodName<Base>>().toEqualTypeOf<'say'>();
+    const Retriever = makeClass();
+    // @ts-expect-error -- a field is no method
+    () => traceMethods(new Retriever(), ['pages']);
+    expectTypeOf(traceMethods(Retriever, [])).toEqualTypeOf(Retriever);
+  });
+});

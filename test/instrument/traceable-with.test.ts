@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { runIdFrom } from '../../src/run/ids.ts';
+import { told } from '../support/told.ts';
+import { record, treeOf } from './recorder.ts';
+
+describe('`with` of a wrapped function', () => {
+  test('gives one call its own name, project and id, and adds tags and metadata', () => {
+    const recorder = record();
+    const answer = traceable((question: string) => question.length, {
+      name: 'answer',
+      tags: ['shop'],
+      metadata: { team: 'a', region: 'eu' },
+    });
+    const id = runIdFrom('order-17');
+    const own = { name: 'order', project: 'orders', id, tags: ['vip'], metadata: { region: 'us', user: 7 } };
+    expect(answer.with(own)('tea')).toBe(3);
+    expect(answer('tea')).toBe(3);
+
+    expect(recorder.runs[0]).toMatchObject({ id, name: 'order', session_name: 'orders', tags: ['shop', 'vip'] });
+    expect(recorder.runs[0]?.extra?.metadata).toEqual({ team: 'a', region: 'us', user: 7 });
+    expect(recorder.runs[1]).toMatchObject({ name: 'answer', session_name: 'default', tags: ['shop'] });
+    expect(recorder.runs[1]?.extra?.metadata).toEqual({ team: 'a', region: 'eu' });
+  });
+
+  test('keeps `this`, the kind of function and its own properties', () => {
+    record();
+    const method = Object.assign(
+      function (this: { size: number }) {
+        return this.size;
+      },
+      { unit: 'cm' },
+    );
+    const other = traceable(method).with({ name: 'size' });
+    expect([other.call({ size: 3 }), other.unit, other.length, other.name]).toEqual([3, 'cm', 0, method.name]);
+    const stream = traceable(function* () {
+      yield 1;
+    }).with({ name: 'stream' });
+    expect([...stream()]).toEqual([1]);
+  });
+
+  test('leaves untraced what `enabled: false` says, and nothing below it', () => {
+    const recorder = record();
+    const inner = traceable(() => 1, { name: 'inner' });
+    const outer = traceable(() => inner(), { name: 'outer' });
+    outer.with({ enabled: false })();
+    expect(treeOf(recorder.runs)).toEqual({ inner: {} });
+  });
+
+  test('is the own one of a function that has it', () => {
+    const fn = Object.assign(() => 1, { with: () => 'mine' });
+    expect((traceable(fn) as unknown as { with: () => string }).with()).toBe('mine');
+  });
+
+  test('tells what it does not know, and calls the function all the same', () => {
+    record();
+    const lines = told();
+    const fn = traceable(() => 1) as unknown as { with(options: unknown): () => number };
+    expect(fn.with({ nme: 'x', id: 'no uuid' })()).toBe(1);
+    expect(fn.with(null)()).toBe(1);
+    expect(lines.join('\n')).toContain('with: unknown option `nme`; left out.');
+    expect(lines.join('\n')).toContain('with: expected `id` to be a UUID, or what runIdFrom(text) gives; left out.');
+  });
+});
+
+describe('a function that is wrapped already', () => {
+  test('is traced once, with the later options over the earlier', () => {
+    const recorder = record();
+    const once = traceable(() => 1, { name: 'first', runType: 'tool', tags: ['a'] });
+    const twice = traceable(traceable(once, { name: 'second', tags: ['b'] }));
+    expect(twice()).toBe(1);
+    expect(recorder.runs).toHaveLength(1);
+    expect(recorder.runs[0]).toMatchObject({ name: 'second', run_type: 'tool', tags: ['a', 'b'] });
+  });
+
+  test('keeps what it was, where it was wrapped first', () => {
+    const recorder = record();
+    const once = traceable(() => 1, { name: 'first' });
+    traceable(once, { name: 'second' });
+    once();
+    expect(recorder.runs[0]?.name).toBe('first');
+  });
+});
