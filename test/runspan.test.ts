@@ -40,9 +40,9 @@ function arrivals(received: readonly Received[]): Record<string, string> {
 
 /** The counts that are not zero, after a look at the sum. */
 function counts(stats: Stats): Partial<Stats> {
-  const { created, recovered, open, queued, inFlight, spooled, sent, dropped } = stats;
+  const { created, recovered, open, queued, inFlight, spooled, sent, dropped, sampledOut } = stats;
   expect(created + recovered).toBe(open + queued + inFlight + spooled + sent + dropped);
-  const numbers = { created, recovered, open, queued, inFlight, spooled, sent, dropped };
+  const numbers = { created, recovered, open, queued, inFlight, spooled, sent, dropped, sampledOut };
   return Object.fromEntries(Object.entries(numbers).filter(([, count]) => count !== 0));
 }
 
@@ -156,6 +156,18 @@ describe('the ledger', () => {
     await flush();
     expect(counts(stats())).toEqual({ created: 1, sent: 1 });
     expect(arrivals(server.received)).toEqual({ long: 'post+patch' });
+  });
+
+  test('counts runs of traces that sampling left out apart', async () => {
+    const server = await service();
+    const { configure, flush, stats, traceable } = await started();
+    configure({ endpoint: server.url, log, sampler: ({ name }) => name !== 'health' });
+    const inner = traceable(() => 1, { name: 'inner' });
+    traceable(() => inner(), { name: 'health' })();
+    traceable(() => inner(), { name: 'answer' })();
+    await flush();
+    expect(counts(stats())).toEqual({ created: 2, sent: 2, sampledOut: 2 });
+    expect(Object.keys(arrivals(server.received)).sort()).toEqual(['answer', 'inner']);
   });
 
   test('counts each of many concurrent calls once', async () => {

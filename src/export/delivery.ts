@@ -154,9 +154,8 @@ export function releaseRun(run: EncodedRun): void {
 /** Leaves attachments of a run out, and says in its metadata how many. */
 export function dropAttachments(run: EncodedRun, dropped: readonly Attachment[]): void {
   if (dropped.length === 0) return;
-  run.metadata ??= new Map();
-  const before = Number(run.metadata.get('dropped_attachments') ?? 0);
-  run.metadata.set('dropped_attachments', String(before + dropped.length));
+  const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
+  run.metadata = new Map(run.metadata).set('dropped_attachments', String(before + dropped.length));
   run.attachments = run.attachments?.filter((attachment) => !dropped.includes(attachment));
 }
 

@@ -107,6 +107,10 @@ export class Exporter implements RunSink {
     return true;
   }
 
+  skip(): void {
+    this.#stats.sampledOut++;
+  }
+
   end(run: EncodedRun): void {
     const delivery = this.#open.get(run);
     // Given up before its end, or sent as incomplete: counted already.

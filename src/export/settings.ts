@@ -1,8 +1,9 @@
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
-import { env } from '../base/env.ts';
+import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { safeText } from '../base/text.ts';
+import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sampling.ts';
 import { payloadLimits } from '../run/serialize.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
@@ -23,6 +24,13 @@ export interface ConfigureOptions {
   project?: string;
   /** False turns tracing off. `RUNSPAN_TRACING` @default true when there is an endpoint */
   tracing?: boolean;
+  /**
+   * The share of traces to record, from 0 to 1. Decided by the id of the trace when its first run starts, alike in every
+   * process: a trace is recorded whole or not at all. `RUNSPAN_SAMPLE_RATE` @default 1
+   */
+  sampleRate?: number;
+  /** Decides by the first run of a trace, in the place of `sampleRate`, which stands for what it answers with undefined. */
+  sampler?: Sampler;
   /** Records no inputs. `RUNSPAN_HIDE_INPUTS` @default false */
   hideInputs?: boolean;
   /** Records no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
@@ -57,6 +65,8 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'workspaceId',
   'project',
   'tracing',
+  'sampleRate',
+  'sampler',
   'hideInputs',
   'hideOutputs',
   'allowInsecure',
@@ -117,7 +127,23 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     ),
     payload: payloadLimits(limits),
     attachmentBytes: limits.attachmentBytes,
+    sampling: samplingOf(options),
   };
+}
+
+function samplingOf(options: ConfigureOptions): SamplingDecision | undefined {
+  const isRate = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;
+  const expected = 'a number from 0 to 1';
+  const fromEnvironment = (name: EnvironmentName): number | undefined => {
+    const text = env(name);
+    return optional(name, text === undefined ? undefined : Number(text), expected, isRate);
+  };
+  const rate =
+    optional('sampleRate', options.sampleRate, expected, isRate) ??
+    fromEnvironment('RUNSPAN_SAMPLE_RATE') ??
+    fromEnvironment('LANGSMITH_TRACING_SAMPLING_RATE');
+  const sampler = optional('sampler', options.sampler, 'a function', (value) => typeof value === 'function');
+  return samplingDecision(rate ?? 1, sampler);
 }
 
 function limitsOf(given: Partial<Limits> | undefined): Limits {

@@ -1,13 +1,14 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
 import { guard } from '../base/guard.ts';
+import { safeText } from '../base/text.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
-import { sinkOf } from '../run/run.ts';
+import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { checkedOptions, commonChecks } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 import { SpanRegistry } from './span-registry.ts';
-import { SpanRun } from './span-run.ts';
+import { runIdOf, SpanRun } from './span-run.ts';
 
 /** Ahead of the 30 s after which a tracer provider gives up on a processor, so that it has our answer. */
 const FLUSH_TIMEOUT_MS = 29_000;
@@ -79,6 +80,11 @@ export class RunSpanProcessor implements SpanProcessorLike {
       return;
     }
     const { project } = this.#options;
+    const leftOut = sampledOut(span, parent, sink, project);
+    if (leftOut !== undefined) {
+      this.#spans.add(span, leftOut);
+      return;
+    }
     this.#spans.add(span, new SpanRun(span, { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project }));
   }
 
@@ -100,6 +106,19 @@ export class RunSpanProcessor implements SpanProcessorLike {
     for (const entry of this.#spans.entries()) if (entry instanceof SpanRun) sinks.add(entry.sink);
     return sinks;
   }
+}
+
+/** What stands for a span whose trace sampling leaves out; undefined when it is recorded. */
+function sampledOut(
+  span: SpanLike,
+  parent: RunContext | undefined,
+  sink: RunSink,
+  project: string | undefined,
+): Run | undefined {
+  if (parent?.sampled !== false && sink.capture.sampling === undefined) return undefined;
+  const options = { name: safeText(span.name), id: runIdOf(span), ...(project !== undefined && { project }) };
+  const verdict = verdictOn(options, parent, sink);
+  return verdict.isKept ? undefined : new Run(options, parent, sink, undefined, verdict);
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {

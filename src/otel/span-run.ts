@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { contextOf, type RunContext, SpanHandle } from '../run/context.ts';
+import { contextOf, type Inherited, type RunContext, SpanHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
@@ -30,6 +30,8 @@ export interface SpanStart {
 
 const PLACE = 'reading a span';
 
+const NOTHING: Inherited = { tags: undefined, metadata: undefined };
+
 /** The run that a span is, from the span's start to its end. The span itself is not held on to. */
 export class SpanRun extends SpanHandle implements SpanEntry {
   readonly context: RunContext;
@@ -41,8 +43,8 @@ export class SpanRun extends SpanHandle implements SpanEntry {
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
     super(sink);
-    const startUs = hrTimeUs(span.startTime) ?? clock.nowUs();
-    const id = runIdOf(startUs, ids);
+    const startUs = startUsOf(span);
+    const id = idOf(startUs, ids);
     const refused = parent?.refused ?? false;
     const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, sink.capture));
     const origin = originJson(ids, parentIds);
@@ -56,8 +58,9 @@ export class SpanRun extends SpanHandle implements SpanEntry {
       refused,
       name: mapped?.name ?? safeText(span.name),
       runType: mapped?.runType ?? 'chain',
+      tags: parent?.tags,
+      metadata: parent?.metadata,
     });
-    record.metadata = new Map([['otel', origin]]);
     this.#startUs = startUs;
     this.#origin = origin;
     if (mapped?.inputs?.payload !== undefined) {
@@ -65,9 +68,11 @@ export class SpanRun extends SpanHandle implements SpanEntry {
       this.#knownInputs = { sources, used };
       record.inputs = serialize(payload.fields, sink.capture.payload, payload.text);
     }
+    record.metadata = new Map(parent?.metadata).set('otel', origin);
     const isAccepted = sink.start(record);
     if (isAccepted) this.#record = record;
-    this.context = contextOf(record, !isAccepted, undefined, this);
+    // Runs below take over what this one has from above, and not what is told of the span itself.
+    this.context = contextOf(record, parent ?? NOTHING, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
   /** Records the end of the span. Only the first end counts. */
@@ -81,9 +86,9 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     record.name = mapped?.name ?? safeText(span.name);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
     guard(PLACE, () => {
-      record.metadata ??= new Map();
-      for (const [key, json] of resourceMetadata(span.resource, capture.payload)) record.metadata.set(key, json);
-      record.metadata.set('otel', endedOriginJson(this.#origin, span, record.name, capture.payload));
+      const metadata = new Map(record.metadata);
+      for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
+      record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, record.name, capture.payload));
     });
     guard(PLACE, () => {
       record.error = spanError(span);
@@ -96,18 +101,28 @@ export class SpanRun extends SpanHandle implements SpanEntry {
   #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
     const { payload } = this.sink.capture;
     record.runType = runType;
-    record.tags = tags;
+    if (tags !== undefined) record.tags = [...new Set([...(this.context.tags ?? []), ...tags])];
     // The sink lets go of inputs that it has delivered; they are told again only when they have changed.
     const changed = inputs?.payload;
     if (changed !== undefined) record.inputs = serialize(changed.fields, payload, changed.text);
     if (outputs !== undefined) record.outputs = serialize(outputs.fields, payload, outputs.text);
-    record.metadata = new Map();
-    for (const [key, value] of metadata) record.metadata.set(key, serialize(value, payload));
+    const encoded = new Map(this.context.metadata);
+    for (const [key, value] of metadata) encoded.set(key, serialize(value, payload));
+    record.metadata = encoded;
   }
 }
 
+/** The id of the run that a span becomes. */
+export function runIdOf(span: SpanLike): string {
+  return idOf(startUsOf(span), span.spanContext());
+}
+
+function startUsOf(span: SpanLike): number {
+  return hrTimeUs(span.startTime) ?? clock.nowUs();
+}
+
 /** Generators of ids that applications bring may not keep to hexadecimal. */
-function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
+function idOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
   const id = spanRunId(startUs, traceId, spanId);
   return isRunId(id) ? id : newRunId(startUs);
 }

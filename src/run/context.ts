@@ -8,12 +8,20 @@ import type { RunSink } from './sink.ts';
  * `handle` alone.
  */
 export interface RunContext {
-  readonly id: string;
-  readonly traceId: string;
-  readonly dottedOrder: string;
-  readonly project: string;
+  /** Undefined where there is no run, only an exporter: what starts here is the first run of a trace. */
+  readonly id: string | undefined;
+  readonly traceId: string | undefined;
+  readonly dottedOrder: string | undefined;
+  readonly project: string | undefined;
+  /** What runs below take over; the values of the metadata are JSON text. */
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: ReadonlyMap<string, string> | undefined;
   /** The run was refused by its sink; what starts below it is refused too. */
   readonly refused: boolean;
+  /** Whether sampling has kept the trace; what starts below is left out with it. */
+  readonly sampled: boolean;
+  /** Where what starts here goes, when that is not where the run went. */
+  readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context was entered. */
   readonly span: object | undefined;
   /** The `Run`, or what stands for it, of the package copy that made this context. */
@@ -29,15 +37,64 @@ export class SpanHandle {
   }
 }
 
+/** What becomes of a run: it is sent, its sink has refused it, or sampling has left its trace out. */
+export type Fate = 'kept' | 'refused' | 'sampledOut';
+
+/** What runs below take over from one. */
+export type Inherited = Pick<RunContext, 'tags' | 'metadata'>;
+
 /** The context of the run of a record. */
 export function contextOf(
   { id, traceId, dottedOrder, project }: EncodedRun,
-  refused: boolean,
+  { tags, metadata }: Inherited,
+  fate: Fate,
   span: object | undefined,
   handle: object,
 ): RunContext {
-  return Object.freeze({ id, traceId, dottedOrder, project, refused, span, handle });
+  const refused = fate === 'refused';
+  const sampled = fate !== 'sampledOut';
+  return Object.freeze({
+    id,
+    traceId,
+    dottedOrder,
+    project,
+    tags,
+    metadata,
+    refused,
+    sampled,
+    exporter: undefined,
+    span,
+    handle,
+  });
 }
+
+/** The context of a run of another process. */
+export function remoteContext(
+  { id, traceId, dottedOrder }: { id: string; traceId: string; dottedOrder: string },
+  told: Pick<RunContext, 'project' | 'tags' | 'metadata' | 'sampled'>,
+): RunContext {
+  return Object.freeze({ ...nowhere, id, traceId, dottedOrder, ...told, span: activeSpan() });
+}
+
+/** The same place in the tree, from which runs go to another exporter. */
+export function contextTo(exporter: RunSink, context: RunContext | undefined): RunContext {
+  return Object.freeze({ ...(context ?? nowhere), exporter });
+}
+
+/** Outside of any run. */
+const nowhere: RunContext = {
+  id: undefined,
+  traceId: undefined,
+  dottedOrder: undefined,
+  project: undefined,
+  tags: undefined,
+  metadata: undefined,
+  refused: false,
+  sampled: true,
+  exporter: undefined,
+  span: undefined,
+  handle: undefined,
+};
 
 /** How `otel/` tells of the active span. */
 export interface SpanSource {

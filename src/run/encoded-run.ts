@@ -18,9 +18,9 @@ export interface EncodedRun {
   readonly refused: boolean;
   name: string;
   runType: string;
-  tags: string[] | undefined;
-  /** Metadata key → JSON text. */
-  metadata: Map<string, string> | undefined;
+  tags: readonly string[] | undefined;
+  /** Metadata key → JSON text. Runs below may share it. */
+  metadata: ReadonlyMap<string, string> | undefined;
   /** JSON text of `extra.runtime`; only the first run of a trace in this process carries it. */
   runtime: string | undefined;
   inputs: string | undefined;
@@ -35,7 +35,17 @@ export interface EncodedRun {
 /** Who a run is, from its start on. */
 export type RunIdentity = Pick<
   EncodedRun,
-  'id' | 'traceId' | 'dottedOrder' | 'parentRunId' | 'startTime' | 'project' | 'refused' | 'name' | 'runType'
+  | 'id'
+  | 'traceId'
+  | 'dottedOrder'
+  | 'parentRunId'
+  | 'startTime'
+  | 'project'
+  | 'refused'
+  | 'name'
+  | 'runType'
+  | 'tags'
+  | 'metadata'
 >;
 
 /**
@@ -53,8 +63,8 @@ export function newRecord(identity: RunIdentity): EncodedRun {
     refused: identity.refused,
     name: identity.name,
     runType: identity.runType,
-    tags: undefined,
-    metadata: undefined,
+    tags: identity.tags,
+    metadata: identity.metadata,
     runtime: identity.parentRunId === undefined ? runtimeJson : undefined,
     inputs: undefined,
     outputs: undefined,

@@ -1,5 +1,6 @@
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 import { V7Generator } from 'uuidv7';
+import { safeText } from '../base/text.ts';
 
 // The package's own source asks the system for 32 bytes at a time, which costs more than all the rest of an id.
 const randomWords = new Uint32Array(2_048);
@@ -32,6 +33,21 @@ export function spanRunId(startUs: number, traceId: string, spanId: string): str
     .padStart(12, '0');
   const variant = (8 + (Number.parseInt(traceId.charAt(29), 16) & 3)).toString(16);
   return `${time.slice(0, 8)}-${time.slice(8)}-7${spanId.slice(0, 3)}-${variant}${traceId.slice(30)}${spanId.charAt(3)}-${spanId.slice(4)}`;
+}
+
+/** The name space of ids made from other ids; it is the UUIDv5 of `runspan` in the name space of domain names. */
+const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex');
+
+/**
+ * The run id that always belongs to an id of yours, an order's or a message's for example, so that the run can be found
+ * again without keeping its own id: pass it as `id` when the run starts, and again when feedback comes in. A UUIDv5
+ * (RFC 9562, 5.5); the same text gives the same id in every process.
+ */
+export function runIdFrom(key: string): string {
+  const hash = createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
+  hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
+  hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
+  return hyphenated(hash);
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

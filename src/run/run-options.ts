@@ -14,7 +14,7 @@ export interface RunOptions {
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
   project?: string;
-  /** A UUID to use instead of a new one, so that you can find the run again. */
+  /** A UUID to use instead of a new one, so that you can find the run again; `runIdFrom` makes one of an id of yours. */
   id?: string;
   inputs?: Readonly<Record<string, unknown>>;
   /** Start a trace of its own, whatever run is the current one. @default false */
@@ -40,10 +40,7 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
   tags: ['a list of text', areTags],
   metadata: object,
   project: text,
-  id: [
-    'a UUID such as crypto.randomUUID() gives',
-    (value) => typeof value === 'string' && isRunId(value.toLowerCase()),
-  ],
+  id: ['a UUID, or what runIdFrom(text) gives', (value) => typeof value === 'string' && isRunId(value.toLowerCase())],
   root: flag,
   exporter: ['what createExporter() gives', isSink],
 };
@@ -96,7 +93,12 @@ function areTags(value: unknown): boolean {
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 
-function isSink(value: unknown): boolean {
-  const { start, end, capture } = (value ?? {}) as Partial<RunSink>;
-  return typeof start === 'function' && typeof end === 'function' && typeof capture === 'object' && capture !== null;
+/** Whether runs can be handed to the value; one that cannot be read is none. */
+export function isSink(value: unknown): boolean {
+  try {
+    const { start, end, capture } = (value ?? {}) as Partial<RunSink>;
+    return typeof start === 'function' && typeof end === 'function' && typeof capture === 'object' && capture !== null;
+  } catch {
+    return false;
+  }
 }

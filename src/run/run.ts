@@ -8,6 +8,7 @@ import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { errorText } from './error-text.ts';
 import { newRunId } from './ids.ts';
+import { withMetadata } from './metadata.ts';
 import { payloadJson } from './payload.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
@@ -73,10 +74,11 @@ export class Run {
     parent: RunContext | undefined,
     sink: RunSink | undefined,
     inputs?: string,
+    verdict: Verdict = KEPT,
   ) {
     this.#startMonotonicUs = clock.monotonicUs();
     this.#startUs = clock.stampUs(this.#startMonotonicUs);
-    this.id = options.id?.toLowerCase() ?? newRunId(this.#startUs);
+    this.id = verdict.id ?? options.id?.toLowerCase() ?? newRunId(this.#startUs);
     this.traceId = parent?.traceId ?? this.id;
     this.dottedOrder = dottedOrder(parent?.dottedOrder, this.#startUs, this.id);
     this.parentRunId = parent?.id;
@@ -93,12 +95,18 @@ export class Run {
       refused: parent?.refused ?? false,
       name: options.name,
       runType: this.runType,
+      tags: withTags(parent?.tags, options.tags),
+      metadata: parent?.metadata,
     });
     this.#record.inputs = inputs;
-    this.#record.tags = withTags(undefined, options.tags);
     if (options.metadata !== undefined && sink !== undefined) this.#addMetadata(options.metadata);
-    this.#isAccepted = sink?.start(this.#record) ?? false;
-    this.context = contextOf(this.#record, sink !== undefined && !this.#isAccepted, activeSpan(), this);
+    if (verdict.isKept) this.#isAccepted = sink?.start(this.#record) ?? false;
+    else {
+      this.#isAccepted = false;
+      sink?.skip();
+    }
+    const fate = this.#isAccepted || sink === undefined ? 'kept' : verdict.isKept ? 'refused' : 'sampledOut';
+    this.context = contextOf(this.#record, this.#record, fate, activeSpan(), this);
   }
 
   get name(): string {
@@ -232,12 +240,8 @@ export class Run {
     this.#record.outputs = payloadJson('outputs', outputs, this.#capture.payload);
   }
 
-  #addMetadata(metadata: Readonly<Record<string, unknown>>): void {
-    this.#record.metadata ??= new Map();
-    for (const key of guard('metadata', () => Object.keys(metadata)) ?? []) {
-      const value = guard('metadata', () => metadata[key]);
-      if (value !== undefined) this.#record.metadata.set(key, this.#serialize(value));
-    }
+  #addMetadata(added: Readonly<Record<string, unknown>>): void {
+    this.#record.metadata = withMetadata(this.#record.metadata, added, this.#capture.payload);
   }
 
   #serialize(value: unknown): string {
@@ -254,18 +258,53 @@ export function beginRun(place: string, given: RunOptions, parent: RunContext | 
   const options = checkedOptions<RunOptions>(place, given, runOptionChecks);
   const above = options.root === true ? undefined : parent;
   const sink = options.exporter ?? sinkOf(above);
-  const isCaptured = options.inputs !== undefined && sink?.capture.hideInputs === false && above?.refused !== true;
-  const inputs = isCaptured ? payloadJson('input', options.inputs, sink.capture.payload) : undefined;
-  return new Run({ ...options, name: options.name ?? 'run' }, above, sink, inputs);
+  const named = { ...options, name: options.name ?? 'run' };
+  const verdict = verdictOn(named, above, sink);
+  const isWanted = options.inputs !== undefined && verdict.isKept && above?.refused !== true;
+  const inputs =
+    isWanted && sink?.capture.hideInputs === false
+      ? payloadJson('input', options.inputs, sink.capture.payload)
+      : undefined;
+  return new Run(named, above, sink, inputs, verdict);
 }
 
 /** Where a run below this context goes: where its parent went, when this copy of the package made the parent. */
 export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
-  const handle = parent?.handle;
+  if (parent === undefined) return currentSink();
+  const { exporter, handle } = parent;
+  if (exporter !== undefined) return exporter;
   return handle instanceof Run || handle instanceof SpanHandle ? handle.sink : currentSink();
 }
 
-function withTags(tags: string[] | undefined, added: readonly string[] | undefined): string[] | undefined {
+/** What sampling says of a run that is about to start. */
+export interface Verdict {
+  readonly isKept: boolean;
+  /** The id that the run gets: that of a new trace has to be known before. */
+  readonly id: string | undefined;
+}
+
+const KEPT: Verdict = { isKept: true, id: undefined };
+const LEFT_OUT: Verdict = { isKept: false, id: undefined };
+
+/** Asks the sink's sampling at the first run of a trace; the others go with it. */
+export function verdictOn(
+  options: Omit<RunOptions, 'inputs'>,
+  parent: RunContext | undefined,
+  sink: RunSink | undefined,
+): Verdict {
+  if (parent?.sampled === false) return LEFT_OUT;
+  const isKept = sink?.capture.sampling;
+  if (sink === undefined || isKept === undefined || parent?.id !== undefined) return KEPT;
+  const id = options.id?.toLowerCase() ?? newRunId(clock.nowUs());
+  const { name, runType = 'chain', project = sink.capture.project } = options;
+  return { isKept: isKept({ traceId: id, name, runType, project }), id };
+}
+
+/** Each tag once: a function that calls itself would repeat its own. */
+function withTags(
+  tags: readonly string[] | undefined,
+  added: readonly string[] | undefined,
+): readonly string[] | undefined {
   if (added === undefined) return tags;
-  return guard('tags', () => [...(tags ?? []), ...added].map(String)) ?? tags;
+  return guard('tags', () => [...new Set([...(tags ?? []), ...added].map(String))]) ?? tags;
 }

@@ -1,4 +1,5 @@
 import type { EncodedRun } from './encoded-run.ts';
+import type { SamplingDecision } from './sampling.ts';
 import type { PayloadLimits } from './serialize.ts';
 
 /** What a sink wants captured of each run. */
@@ -9,6 +10,8 @@ export interface CapturePolicy {
   readonly payload: PayloadLimits;
   /** Bytes of all attachments of a run. */
   readonly attachmentBytes: number;
+  /** Asked once per trace, when its first run starts; undefined when every trace is recorded. */
+  readonly sampling: SamplingDecision | undefined;
 }
 
 /** How long `flush` and `close` may take, in milliseconds. */
@@ -33,6 +36,8 @@ export interface RunSink {
   start(run: EncodedRun): boolean;
   /** @internal Called once when an accepted run has ended; its fields of the end are filled in. */
   end(run: EncodedRun): void;
+  /** @internal Called in the place of `start` for a run whose trace sampling has left out. */
+  skip(): void;
   /** Waits until everything recorded before the call is delivered or given up, or the limit is over. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
   /** Flushes, then takes no more: later runs are counted as dropped. Never rejects. */

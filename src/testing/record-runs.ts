@@ -43,6 +43,7 @@ class MemorySink implements RunSink {
     hideOutputs: false,
     payload: payloadLimits(defaultLimits),
     attachmentBytes: defaultLimits.attachmentBytes,
+    sampling: undefined,
   };
   #runs: EncodedRun[] = [];
 
@@ -52,6 +53,8 @@ class MemorySink implements RunSink {
   }
 
   end(): void {}
+
+  skip(): void {}
 
   async flush(_limit?: FlushLimit): Promise<FlushResult> {
     return { ok: true, pending: 0 };

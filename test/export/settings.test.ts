@@ -57,6 +57,19 @@ describe('where settings come from', () => {
     expect(resolve({ endpoint: ENDPOINT, tracing: false }, { RUNSPAN_TRACING: 'true' })).toBeUndefined();
   });
 
+  it('takes the sample rate from option, our variable, theirs, else keeps every trace', () => {
+    const start = { traceId: '0195c0de-0000-7000-8000-000000000000', name: 'a', runType: 'chain', project: 'p' };
+    const isKept = (options: ConfigureOptions, environment: Record<string, string>) =>
+      resolve({ endpoint: ENDPOINT, ...options }, environment)?.capture.sampling?.(start);
+    const both = { RUNSPAN_SAMPLE_RATE: '0', LANGSMITH_TRACING_SAMPLING_RATE: '0' };
+    expect(isKept({}, both)).toBe(false);
+    expect(isKept({}, { LANGSMITH_TRACING_SAMPLING_RATE: '0' })).toBe(false);
+    expect(isKept({}, { ...both, RUNSPAN_SAMPLE_RATE: '1' })).toBeUndefined();
+    expect(isKept({ sampleRate: 1 }, both)).toBeUndefined();
+    expect(isKept({ sampler: () => true }, both)).toBe(true);
+    expect(lines).toEqual([]);
+  });
+
   it('takes the project of LANGSMITH_PROJECT where there is none of ours', () => {
     expect(resolve({ endpoint: ENDPOINT }, { LANGSMITH_PROJECT: 'theirs' })?.capture.project).toBe('theirs');
   });
@@ -84,6 +97,28 @@ describe('what does not hold', () => {
       'configuration: expected `onDrop` to be a function; the default is used.',
       'configuration: expected `project` to be text; the default is used.',
       'configuration: unknown option `samplerate`; left out.',
+    ]);
+  });
+
+  it.each([
+    [0, true],
+    [1, true],
+    [-0.001, false],
+    [1.001, false],
+    [Number.NaN, false],
+    ['0.5', false],
+  ])('a sample rate of %j holds: %s', (sampleRate, holds) => {
+    resolve({ endpoint: ENDPOINT, sampleRate: sampleRate as number });
+    const line = 'configuration: expected `sampleRate` to be a number from 0 to 1; the default is used.';
+    expect(lines).toEqual(holds ? [] : [line]);
+  });
+
+  it('records everything with a rate in the environment that is none, and with a sampler that is no function', () => {
+    const environment = { RUNSPAN_SAMPLE_RATE: 'half' };
+    expect(resolve({ endpoint: ENDPOINT, sampler: 1 as never }, environment)?.capture.sampling).toBeUndefined();
+    expect(lines.sort()).toEqual([
+      'configuration: expected `RUNSPAN_SAMPLE_RATE` to be a number from 0 to 1; the default is used.',
+      'configuration: expected `sampler` to be a function; the default is used.',
     ]);
   });
 

@@ -2,7 +2,9 @@ import { context, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
 import { type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
+import { traceable } from '../../src/instrument/traceable.ts';
 import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
+import type { TraceStart } from '../../src/run/sampling.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
@@ -163,6 +165,48 @@ describe('where runs go', () => {
     tracer.startSpan('c', { attributes: { 'runspan.project': 'till' } }).end();
     const projects = ['a', 'b', 'c'].map((name) => runNamed(recorder, name).session_name);
     expect(projects).toEqual(['shop', 'shop', 'till']);
+  });
+});
+
+describe('sampling', () => {
+  test('leaves a trace that starts with a span out whole, runs in it and spans below those too', async () => {
+    const { sink, asked } = notingSink({ sampling: () => false });
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const inner = traceable(() => inSpan(tracer, 'below', soon), { name: 'inner', exporter: sink });
+    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', () => inner()));
+    expect(asked).toEqual(['skip', 'skip', 'skip', 'skip']);
+  });
+
+  test('is decided by the id and the name that the run of the first span gets', async () => {
+    const starts: TraceStart[] = [];
+    const { sink, runs } = notingSink({ sampling: (start) => starts.push(start) > 0 });
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink, project: 'shop' })] });
+    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
+    expect(starts).toEqual([{ traceId: runs[0]?.id, name: 'a', runType: 'chain', project: 'shop' }]);
+  });
+
+  test('leaves spans out below a run that is left out', async () => {
+    const { sink, asked } = notingSink({ sampling: () => false });
+    const { tracer } = setUp({ processors: [new RunSpanProcessor()] });
+    await traceable(() => inSpan(tracer, 'b', soon), { exporter: sink })();
+    expect(asked).toEqual(['skip', 'skip']);
+  });
+});
+
+describe('tags and metadata', () => {
+  test('of a run are those of the spans below it, and of the runs below these', async () => {
+    const { tracer, recorder } = setUp();
+    const leaf = traceable(() => 1, { name: 'leaf' });
+    const inside = (span: Span) => {
+      span.setAttributes({ 'runspan.tags': ['own'], 'shop.user': 'b' });
+      return leaf();
+    };
+    const options = { name: 'outer', tags: ['t'], metadata: { user: 'a' } };
+    await traceable(() => inSpan(tracer, 'span', inside), options)();
+    const metadata = (name: string) => runNamed(recorder, name).extra?.metadata;
+    expect(runNamed(recorder, 'span').tags).toEqual(['t', 'own']);
+    expect(metadata('span')).toMatchObject({ user: 'a', 'shop.user': 'b' });
+    expect([runNamed(recorder, 'leaf').tags, metadata('leaf')]).toEqual([['t'], { user: 'a' }]);
   });
 });
 

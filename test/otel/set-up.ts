@@ -86,6 +86,7 @@ export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = 
       asked.push(`end ${run.name}`);
       runs.push({ ...run });
     },
+    skip: () => void asked.push('skip'),
     flush: async () => {
       asked.push('flush');
       return { ok: true, pending: 0 };

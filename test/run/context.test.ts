@@ -18,7 +18,11 @@ function makeContext(id: string, span?: object): RunContext {
     traceId: id,
     dottedOrder: id,
     project: 'default',
+    tags: undefined,
+    metadata: undefined,
     refused: false,
+    sampled: true,
+    exporter: undefined,
     span,
     handle: undefined,
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
-import { isRunId, newRunId, spanRunId } from '../../src/run/ids.ts';
+import { isRunId, newRunId, runIdFrom, spanRunId } from '../../src/run/ids.ts';
 
 /** RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10. */
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -83,4 +83,21 @@ test.each([
   ['', false],
 ])('%j is an id as we send it: %s', (text, expected) => {
   expect(isRunId(text)).toBe(expected);
+});
+
+describe('the run id of an id of yours', () => {
+  // Made with Python's uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_DNS, 'runspan'), …).
+  test.each([
+    ['order-17', '5d83051b-33e8-5117-9a55-f3fe7aad19c6'],
+    ['', '41ef3a80-c842-58f7-93f8-7b9c1c5a17dc'],
+    ['Käse 🧀', 'c41fc85c-b49e-5875-a507-2ee48011f36b'],
+  ])('%j is %s, the same in every process', (key, id) => {
+    expect(runIdFrom(key)).toBe(id);
+    expect(isRunId(runIdFrom(key))).toBe(true);
+  });
+
+  test('is made of anything without throwing', () => {
+    for (const key of [undefined, 7, Symbol('s'), Object.create(null)])
+      expect(isRunId(runIdFrom(key as never))).toBe(true);
+  });
 });

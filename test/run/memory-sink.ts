@@ -11,6 +11,8 @@ export const LIMITS: PayloadLimits = { depth: 64, width: 10_000, nodes: 100_000,
 export interface MemorySink extends RunSink {
   readonly started: EncodedRun[];
   readonly ended: EncodedRun[];
+  /** Runs that sampling has left out. */
+  skipped: number;
   /** The runs as the service would get them now. */
   records(): RunRecord[];
 }
@@ -29,10 +31,12 @@ export function makeSink(
       hideOutputs: false,
       payload: LIMITS,
       attachmentBytes: 1_000_000,
+      sampling: undefined,
       ...capture,
     },
     started,
     ended,
+    skipped: 0,
     records: () => started.map((run) => JSON.parse(wholeJson(run)) as RunRecord),
     start(run) {
       if (run.refused || refuses(run)) return false;
@@ -40,6 +44,9 @@ export function makeSink(
       return true;
     },
     end: (run) => void ended.push(run),
+    skip() {
+      this.skipped++;
+    },
     flush: async () => ({ ok: true, pending: 0 }),
     close: async () => ({ ok: true, pending: 0 }),
   };

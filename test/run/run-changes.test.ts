@@ -11,7 +11,7 @@ describe('Run.set', () => {
     run.set({ name: 'renamed', tags: ['b', 'a'], metadata: { two: 'new', three: [3], none: undefined } });
     run.set({ tags: ['c'] });
     expect(run.name).toBe('renamed');
-    expect(record()).toMatchObject({ name: 'renamed', tags: ['a', 'b', 'a', 'c'] });
+    expect(record()).toMatchObject({ name: 'renamed', tags: ['a', 'b', 'c'] });
     expect(record()?.extra?.metadata).toEqual({ one: 1, two: 'new', three: [3] });
   });
 

@@ -34,7 +34,7 @@ describe('options that hold', () => {
 });
 
 describe('an option that does not hold', () => {
-  const uuid = '`id` to be a UUID such as crypto.randomUUID() gives';
+  const uuid = '`id` to be a UUID, or what runIdFrom(text) gives';
   test.each<[string, unknown, string]>([
     ['name', '', '`name` to be text'],
     ['name', 5, '`name` to be text'],

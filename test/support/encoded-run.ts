@@ -22,6 +22,8 @@ export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): 
     refused: false,
     name: `run ${made}`,
     runType: 'chain',
+    tags: undefined,
+    metadata: undefined,
   });
   return { ...record, runtime: undefined, ...fields };
 }

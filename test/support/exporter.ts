@@ -99,6 +99,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
       hideOutputs: false,
       payload: payloadLimits(all),
       attachmentBytes,
+      sampling: undefined,
     },
     limits: all,
     transport,

@@ -1,0 +1,19 @@
+import { guard } from '../base/guard.ts';
+import { type PayloadLimits, serialize } from './serialize.ts';
+
+/**
+ * Metadata with more added, key by key, as it is at this moment. The map that was there is left as it is: the run above
+ * and those below may share it.
+ */
+export function withMetadata(
+  present: ReadonlyMap<string, string> | undefined,
+  added: Readonly<Record<string, unknown>>,
+  limits: PayloadLimits,
+): ReadonlyMap<string, string> {
+  const metadata = new Map(present);
+  for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
+    const value = guard('metadata', () => added[key]);
+    if (value !== undefined) metadata.set(key, serialize(value, limits));
+  }
+  return metadata;
+}

@@ -1,0 +1,196 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { BAGGAGE_BYTES_MAX, type BaggageMember, baggageMember, baggageValue, parseBaggage } from './baggage.ts';
+import { currentContext, type RunContext, remoteContext } from './context.ts';
+import { parseDottedOrder } from './dotted-order.ts';
+import { withMetadata } from './metadata.ts';
+import { Run } from './run.ts';
+import type { RunSink } from './sink.ts';
+
+/** Characters of a dotted order that travel: some 138 runs below each other. */
+const ORDER_MAX = 8_192;
+
+/** What is taken from others of text and of lists: more is no name, tag or list of tags. */
+const TEXT_MAX = 1_000;
+const TAGS_MAX = 100;
+
+/** The two headers that are read, the first that holds wins, and what the keys of their baggage begin with. */
+const DIALECTS = [
+  ['runspan-trace', 'runspan'],
+  ['langsmith-trace', 'langsmith'],
+] as const;
+
+/** Headers as servers and clients have them: `Headers`, those of `node:http`, or a plain object. Case does not matter. */
+export type HeadersLike =
+  | { get(name: string): string | null | undefined }
+  | Readonly<Record<string, string | readonly string[] | number | undefined>>;
+
+/** A run of another process, worker or message, as its headers tell of it. Pass it to `withRun`. */
+export class RemoteRun {
+  readonly id: string;
+  readonly traceId: string;
+  readonly dottedOrder: string;
+  readonly #project: string | undefined;
+  readonly #tags: readonly string[] | undefined;
+  readonly #metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly #sampled: boolean;
+
+  /** @internal */
+  constructor(order: string, ids: readonly [first: string, last: string], prefix: string, baggage: BaggageMember[]) {
+    [this.traceId, this.id] = ids;
+    this.dottedOrder = order;
+    this.#project = baggageValue(baggage, `${prefix}-project`)?.slice(0, TEXT_MAX) || undefined;
+    this.#tags = tagsOf(baggageValue(baggage, `${prefix}-tags`), prefix);
+    this.#metadata = metadataOf(baggageValue(baggage, `${prefix}-metadata`));
+    this.#sampled = baggageValue(baggage, `${prefix}-sampled`) !== 'false';
+  }
+
+  /** @internal What runs below it are told, when they go to this sink. */
+  contextFor(sink: RunSink): RunContext {
+    const metadata = this.#metadata && withMetadata(undefined, this.#metadata, sink.capture.payload);
+    return remoteContext(this, {
+      project: this.#project,
+      tags: this.#tags,
+      metadata,
+      sampled: this.#sampled,
+    });
+  }
+}
+
+/**
+ * The run that these headers tell of, for `withRun(fromHeaders(request.headers), handler)`: what runs in it is below that
+ * run, in the same trace. Reads `runspan-trace`, else `langsmith-trace`, each with its own members of W3C `baggage` for
+ * project, tags, metadata and whether the trace is sampled. Headers come from others: they never say where runs are sent
+ * or with which key, and what does not hold is left out. Undefined when there is no such run; never throws.
+ */
+export function fromHeaders(headers: HeadersLike): RemoteRun | undefined {
+  try {
+    for (const [header, prefix] of DIALECTS) {
+      const order = headerOf(headers, header)?.trim();
+      if (order === undefined || order.length > ORDER_MAX) continue;
+      const segments = parseDottedOrder(order);
+      const [first, last] = [segments?.at(0), segments?.at(-1)];
+      if (first === undefined || last === undefined) continue;
+      return new RemoteRun(order, [first.id, last.id], prefix, parseBaggage(headerOf(headers, 'baggage') ?? ''));
+    }
+  } catch {
+    // Headers that cannot be read tell of nothing.
+  }
+  return undefined;
+}
+
+/**
+ * Headers that tell another process, worker or message of a run, the current one unless another is given: `runspan-trace`
+ * and W3C `baggage` with project, tags, metadata and whether the trace is sampled. `headers` are those that the request has
+ * already; they come back with ours, their own baggage kept. Nothing is added without a run or with tracing off, or when
+ * the run is so deep that its order has over 8 192 characters. Metadata that no longer fits into the 8 192 bytes of
+ * baggage is left out.
+ */
+export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
+  const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
+  guard('toHeaders', () => {
+    const context = contextToSend(run);
+    if (context?.dottedOrder === undefined) return;
+    if (context.dottedOrder.length > ORDER_MAX) {
+      diagnostics.warnOnce(
+        'toHeaders',
+        'toHeaders: a run is too deep in its trace to be told in a header; none is added',
+      );
+      return;
+    }
+    const key = keyOf(result, 'baggage') ?? 'baggage';
+    const baggage = baggageOf(context, parseBaggage(result[key] ?? ''));
+    result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = context.dottedOrder;
+    if (baggage !== '') result[key] = baggage;
+  });
+  return result;
+}
+
+function contextToSend(run: Run | undefined): RunContext | undefined {
+  if (run === undefined) return currentContext();
+  if (run instanceof Run) return run.sink === undefined ? undefined : run.context;
+  diagnostics.warnOnce('toHeaders.run', 'toHeaders(run): expected `run` to be a Run; nothing is added.');
+  return undefined;
+}
+
+function baggageOf(context: RunContext, present: readonly BaggageMember[]): string {
+  const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
+  // Each member with the comma behind it, which the last does not have.
+  let bytesLeft = BAGGAGE_BYTES_MAX + 1;
+  for (const text of texts) bytesLeft -= text.length + 1;
+  const add = (key: string, value: string): void => {
+    const { text } = baggageMember(`runspan-${key}`, value);
+    if (text.length + 1 > bytesLeft) return;
+    bytesLeft -= text.length + 1;
+    texts.push(text);
+  };
+  if (!context.sampled) add('sampled', 'false');
+  if (context.project !== undefined) add('project', context.project);
+  if (context.tags !== undefined) add('tags', JSON.stringify(context.tags));
+  const metadata = context.metadata && fittingJson(context.metadata, bytesLeft - 1);
+  if (metadata !== undefined && metadata !== '{}') add('metadata', metadata);
+  return texts.join(',');
+}
+
+/** JSON text of as much metadata as fits when it is encoded. */
+function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
+  let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
+  const entries: string[] = [];
+  for (const [key, json] of metadata) {
+    const entry = `${JSON.stringify(key)}:${json}`;
+    const bytes = baggageMember('', entries.length === 0 ? entry : `,${entry}`).text.length - '='.length;
+    if (bytes > left) continue;
+    left -= bytes;
+    entries.push(entry);
+  }
+  return `{${entries.join(',')}}`;
+}
+
+function tagsOf(text: string | undefined, prefix: string): readonly string[] | undefined {
+  if (text === undefined) return undefined;
+  const tags: unknown = prefix === 'runspan' ? jsonOf(text) : text.split(',');
+  if (!Array.isArray(tags)) return undefined;
+  const taken = tags.filter((tag): tag is string => typeof tag === 'string' && tag !== '' && tag.length <= TEXT_MAX);
+  return taken.length === 0 ? undefined : taken.slice(0, TAGS_MAX);
+}
+
+function metadataOf(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
+  const metadata = text === undefined ? undefined : jsonOf(text);
+  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
+  return isObject ? (metadata as Record<string, unknown>) : undefined;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function headerOf(headers: HeadersLike, name: string): string | undefined {
+  if (typeof headers.get === 'function') return textOf(headers.get(name));
+  const key = keyOf(headers, name);
+  return key === undefined ? undefined : textOf((headers as Record<string, unknown>)[key]);
+}
+
+function keyOf(headers: object, name: string): string | undefined {
+  return Object.keys(headers).find((given) => given.toLowerCase() === name);
+}
+
+function textOf(value: unknown): string | undefined {
+  if (Array.isArray(value)) return value.filter((item) => typeof item === 'string').join(',');
+  return typeof value === 'string' ? value : undefined;
+}
+
+function plainHeaders(headers: HeadersLike | undefined): Record<string, string> {
+  const plain: Record<string, string> = {};
+  if (headers === undefined || headers === null) return plain;
+  const isIterable = typeof (headers as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function';
+  const entries = isIterable ? (headers as unknown as Iterable<[string, unknown]>) : Object.entries(headers);
+  for (const [name, value] of entries) {
+    const text = typeof value === 'number' ? String(value) : textOf(value);
+    if (text !== undefined) plain[name] = text;
+  }
+  return plain;
+}

@@ -1,0 +1,46 @@
+import { guard } from '../base/guard.ts';
+
+/** What is known of a trace when its first run is about to start. */
+export interface TraceStart {
+  readonly traceId: string;
+  /** Name, type and project of the first run. */
+  readonly name: string;
+  readonly runType: string;
+  readonly project: string;
+}
+
+/**
+ * Decides, when the first run of a trace starts, whether the trace is recorded: true or false, or the share of such
+ * traces to record, from 0 to 1. `undefined` leaves it to `sampleRate`, as does whatever it throws.
+ */
+export type Sampler = (start: TraceStart) => boolean | number | undefined;
+
+/** A trace is recorded whole or not at all. */
+export type SamplingDecision = (start: TraceStart) => boolean;
+
+/** Puts rate and sampler together; undefined when every trace is recorded. */
+export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
+  if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
+  return (start) => {
+    const answer: unknown = guard('sampler', () => sampler(start));
+    if (typeof answer === 'boolean') return answer;
+    return isWithin(start.traceId, typeof answer === 'number' && answer >= 0 ? answer : rate);
+  };
+}
+
+function isWithin(traceId: string, rate: number): boolean {
+  return rate >= 1 || shareOf(traceId) < rate;
+}
+
+/**
+ * A number from 0 up to 1 that a trace id always gives, in every process and every version: the text of the id in lower
+ * case, hashed by 32-bit FNV-1a with the finaliser of MurmurHash3, over 2^32. A trace is thus recorded by all services with
+ * the same rate or by none, and one with a higher rate records all that one with a lower does.
+ */
+export function shareOf(traceId: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < traceId.length; at++) hash = Math.imul(hash ^ traceId.charCodeAt(at), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
+}

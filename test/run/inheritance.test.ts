@@ -1,0 +1,140 @@
+import { EventEmitter, once } from 'node:events';
+import PQueue from 'p-queue';
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
+import { told } from '../support/told.ts';
+import { makeSink } from './memory-sink.ts';
+
+describe('runs take over from those above', () => {
+  test('tags and metadata given at the start, each tag once, with their own put over them', () => {
+    const exporter = makeSink();
+    const root = startRun({ name: 'root', exporter, tags: ['a'], metadata: { user: 1, team: 'x' } });
+    const child = root.child({ name: 'child', tags: ['b', 'a'], metadata: { team: 'y' } });
+    child.child({ name: 'grandchild' });
+    const [, second, third] = exporter.records();
+    expect(second).toMatchObject({ tags: ['a', 'b'], extra: { metadata: { user: 1, team: 'y' } } });
+    expect(third).toMatchObject({ tags: ['a', 'b'], extra: { metadata: { user: 1, team: 'y' } } });
+    expect(exporter.records()[0]).toMatchObject({ tags: ['a'], extra: { metadata: { user: 1, team: 'x' } } });
+  });
+
+  test('nothing that is set once they run, and nothing of usage', () => {
+    const exporter = makeSink();
+    const root = startRun({ name: 'root', exporter, metadata: { user: 1 } });
+    root.set({ tags: ['late'], metadata: { rows: 3 }, usage: { input_tokens: 1 } });
+    const child = root.child({ name: 'child' });
+    child.set({ metadata: { own: true } });
+    const [first, second] = exporter.records();
+    expect(first?.extra?.metadata).toEqual({ user: 1, rows: 3, usage_metadata: { input_tokens: 1 } });
+    expect(second?.extra?.metadata).toEqual({ user: 1, own: true });
+    expect(second).not.toHaveProperty('tags');
+  });
+
+  test('the project, down from where it was given', () => {
+    const exporter = makeSink();
+    const root = startRun({ name: 'root', exporter });
+    const orders = root.child({ name: 'orders', project: 'orders' });
+    orders.child({ name: 'order' });
+    expect(exporter.records().map((run) => run.session_name)).toEqual(['default', 'orders', 'orders']);
+  });
+
+  test('nothing where they begin a trace of their own', () => {
+    const exporter = makeSink();
+    const root = startRun({ name: 'root', exporter, tags: ['a'], metadata: { user: 1 }, project: 'p' });
+    withRun(root, () => startRun({ name: 'own', root: true, exporter }));
+    const own = exporter.records()[1];
+    expect(own).toMatchObject({ trace_id: own?.id, session_name: 'default' });
+    expect(own).not.toHaveProperty('tags');
+    expect(own?.extra?.metadata).toBeUndefined();
+  });
+});
+
+describe('withExporter', () => {
+  test('sends what starts in it elsewhere, at any depth, and leaves the run around it where it is', async () => {
+    const [here, there] = [makeSink(), makeSink()];
+    const inner = traceable(async () => 1, { name: 'inner' });
+    const step = traceable(async () => inner(), { name: 'step' });
+    const outer = traceable(
+      async () => {
+        await withExporter(there, async () => {
+          expect(currentRun()?.name).toBe('outer');
+          await step();
+        });
+        await inner();
+      },
+      { name: 'outer', exporter: here },
+    );
+    await outer();
+    expect(here.records().map(({ name }) => name)).toEqual(['outer', 'inner']);
+    expect(there.records().map(({ name }) => name)).toEqual(['step', 'inner']);
+    expect(there.records()[0]?.parent_run_id).toBe(here.records()[0]?.id);
+  });
+
+  test('gives way to the exporter that a run names, and to an inner one', () => {
+    const [first, second, third] = [makeSink(), makeSink(), makeSink()];
+    withExporter(first, () => {
+      startRun({ name: 'own', exporter: second });
+      withExporter(third, () => startRun({ name: 'inner' }));
+      startRun({ name: 'outer' });
+    });
+    expect([first, second, third].map((sink) => sink.records()[0]?.name)).toEqual(['outer', 'own', 'inner']);
+    expect(withExporter(first, () => currentRun())).toBeUndefined();
+  });
+
+  test('only calls the function, and says so, when it is given no exporter', () => {
+    const lines = told();
+    const hostile = new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error('trap');
+        },
+      },
+    );
+    for (const exporter of [undefined, null, {}, 'x', hostile])
+      expect(withExporter(exporter as never, () => 1)).toBe(1);
+    expect(lines).toHaveLength(1);
+  });
+});
+
+describe('the current run is found', () => {
+  const makeTrace = () => {
+    const exporter = makeSink();
+    const leaf = traceable(() => currentRun()?.name, { name: 'leaf' });
+    return { exporter, leaf, parents: () => new Set(exporter.records().map((run) => run.parent_run_id)) };
+  };
+
+  test('in timers, microtasks, immediates and listeners of emitters', async () => {
+    const { exporter, leaf, parents } = makeTrace();
+    const root = startRun({ name: 'root', exporter });
+    await withRun(root, async () => {
+      const emitter = new EventEmitter().on('go', () => leaf());
+      await Promise.all([
+        new Promise<void>((done) => setTimeout(() => done(void leaf()), 0)),
+        new Promise<void>((done) => setImmediate(() => done(void leaf()))),
+        new Promise<void>((done) => process.nextTick(() => done(void leaf()))),
+        new Promise<void>((done) => queueMicrotask(() => done(void leaf()))),
+        once(emitter, 'go').then(leaf),
+        emitter.emit('go'),
+      ]);
+    });
+    expect(exporter.records()).toHaveLength(7);
+    expect(parents()).toEqual(new Set([undefined, root.id]));
+  });
+
+  test('in jobs of a queue, each below the run that put it there when it is entered again', async () => {
+    const { exporter, leaf } = makeTrace();
+    const queue = new PQueue({ concurrency: 1 });
+    const job = traceable(
+      async (_name: string) => {
+        const run = currentRun();
+        return queue.add(async () => withRun(run as NonNullable<typeof run>, leaf));
+      },
+      { name: 'job', exporter },
+    );
+    await Promise.all([job('a'), job('b'), job('c')]);
+    const runs = exporter.records();
+    const jobs = runs.filter(({ name }) => name === 'job').map(({ id }) => id);
+    expect(runs.filter(({ name }) => name === 'leaf').map((run) => run.parent_run_id)).toEqual(jobs);
+  });
+});

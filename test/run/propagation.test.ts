@@ -1,0 +1,243 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { enterContext, type RunContext } from '../../src/run/context.ts';
+import { fromHeaders, toHeaders } from '../../src/run/propagation.ts';
+import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
+import { told } from '../support/told.ts';
+import { makeSink } from './memory-sink.ts';
+
+const ROOT = '0195c0de-0000-7000-8000-000000000001';
+const LAST = '0195c0de-0000-7000-8000-000000000002';
+const ORDER = `20261120T072240123456Z${ROOT}.20261120T072240123460Z${LAST}`;
+const baggageOf = (members: Record<string, string>) =>
+  Object.entries(members)
+    .map(([key, value]) => `${key}=${encodeURIComponent(value)}`)
+    .join(',');
+
+/** A sink, and what a run below these headers is in it. */
+function below(headers: Parameters<typeof fromHeaders>[0], capture: Parameters<typeof makeSink>[0] = {}) {
+  const exporter = makeSink(capture);
+  const run = withExporter(exporter, () => withRun(fromHeaders(headers), () => startRun({ name: 'work' })));
+  run.end();
+  return { exporter, run, record: exporter.records()[0] };
+}
+
+describe('headers', () => {
+  test('carry a run to another process: its place, project, tags and metadata', () => {
+    const exporter = makeSink();
+    const options = { project: 'Läden & mehr', tags: ['a,b', 'ünï'], metadata: { user: { id: 7 }, 'key=,;': 'x' } };
+    const root = startRun({ name: 'root', exporter, ...options });
+    const child = root.child({ name: 'child', tags: ['c'] });
+    const headers = toHeaders(child);
+    expect(Object.keys(headers).sort()).toEqual(['baggage', 'runspan-trace']);
+    expect(headers['runspan-trace']).toBe(child.dottedOrder);
+    for (const value of Object.values(headers)) expect(value).toMatch(/^[!-~]+$/);
+
+    const { run, record } = below(headers);
+    expect([run.traceId, run.parentRunId]).toEqual([root.id, child.id]);
+    expect(run.dottedOrder.startsWith(`${child.dottedOrder}.`)).toBe(true);
+    expect(record).toMatchObject({ session_name: 'Läden & mehr', tags: ['a,b', 'ünï', 'c'] });
+    expect(record?.extra?.metadata).toEqual({ user: { id: 7 }, 'key=,;': 'x' });
+  });
+
+  test('tell of the current run unless another is given, and of nothing where there is none', () => {
+    const exporter = makeSink();
+    expect(toHeaders()).toEqual({});
+    traceable(() => expect(toHeaders()['runspan-trace']).toBe(currentRun()?.dottedOrder), { exporter })();
+    expect(toHeaders(startRun({ name: 'off' }))).toEqual({});
+  });
+
+  test('keep those of the request, and the baggage of others', () => {
+    const exporter = makeSink();
+    const run = startRun({ name: 'work', exporter });
+    const given = { accept: '*/*', Baggage: 'userId=alice;p=1,runspan-project=old', 'Runspan-Trace': 'old' };
+    expect(toHeaders(run, given)).toEqual({
+      accept: '*/*',
+      Baggage: 'userId=alice;p=1,runspan-project=default',
+      'Runspan-Trace': run.dottedOrder,
+    });
+    expect(toHeaders(run, new Headers(given)).baggage).toBe('userId=alice;p=1,runspan-project=default');
+    expect(given['Runspan-Trace']).toBe('old');
+    expect(toHeaders(undefined, { accept: '*/*' })).toEqual({ accept: '*/*' });
+  });
+
+  test('are read from `Headers`, from those of node:http and from plain ones, whatever their case', () => {
+    const members = baggageOf({ 'runspan-project': 'shop' });
+    for (const headers of [
+      new Headers({ 'Runspan-Trace': ORDER, Baggage: members }),
+      { 'runspan-trace': ORDER, baggage: ['userId=1', members] },
+      { 'RUNSPAN-TRACE': ` ${ORDER} `, BAGGAGE: members },
+      new Map([
+        ['runspan-trace', ORDER],
+        ['baggage', members],
+      ]),
+    ]) {
+      expect(below(headers).record).toMatchObject({ trace_id: ROOT, parent_run_id: LAST, session_name: 'shop' });
+    }
+  });
+
+  test('of langsmith are read too, after ours', () => {
+    const baggage = baggageOf({
+      'langsmith-metadata': '{"user":"u1"}',
+      'langsmith-tags': 'a,b',
+      'langsmith-project': 'theirs',
+      'langsmith-replicas': '[["other",{"apiUrl":"http://evil.example","apiKey":"k"}]]',
+      'runspan-project': 'ours',
+    });
+    const theirs = below({ 'langsmith-trace': ORDER, baggage }).record;
+    expect(theirs).toMatchObject({ trace_id: ROOT, parent_run_id: LAST, session_name: 'theirs', tags: ['a', 'b'] });
+    expect(theirs?.extra?.metadata).toEqual({ user: 'u1' });
+    expect(JSON.stringify(theirs)).not.toContain('evil');
+    const both = { 'langsmith-trace': ORDER, 'runspan-trace': ORDER.split('.')[0] as string, baggage };
+    expect(below(both).record).toMatchObject({ parent_run_id: ROOT, session_name: 'ours' });
+  });
+
+  test('say that a trace is left out, and it is left out there as well', () => {
+    const sampling = () => false;
+    const root = startRun({ name: 'root', exporter: makeSink({ sampling }) });
+    const { exporter, run } = below(toHeaders(root));
+    expect([run.traceId, exporter.started, exporter.skipped]).toEqual([root.id, [], 1]);
+    expect(
+      below(toHeaders(startRun({ name: 'kept', exporter: makeSink() })), { sampling }).exporter.started,
+    ).toHaveLength(1);
+  });
+
+  test('with the limits of the reader: metadata is masked and cut as any other', () => {
+    const metadata = JSON.stringify({ long: 'x'.repeat(100) });
+    const payload = { depth: 64, width: 10, nodes: 10, bytes: 20 };
+    const headers = { 'runspan-trace': ORDER, baggage: baggageOf({ 'runspan-metadata': metadata }) };
+    expect(below(headers, { payload }).record?.extra?.metadata?.long).toMatch(
+      /^x{15}\[Truncated: 80 characters\]x{5}$/,
+    );
+  });
+});
+
+describe('headers that do not hold', () => {
+  test.each([
+    ['no headers', {}],
+    ['an empty order', { 'runspan-trace': '' }],
+    ['no order', { 'runspan-trace': 'hello' }],
+    ['an order with a broken segment', { 'runspan-trace': `${ORDER}.x` }],
+    ['an order with a month too many', { 'runspan-trace': ORDER.replace('20261120', '20261320') }],
+    ['an order in two lines', { 'runspan-trace': [ORDER, ORDER] }],
+    ['null', null],
+    ['text', 'runspan-trace'],
+    ['a number', { 'runspan-trace': 7 }],
+  ])('%s tell of no run', (_, headers) => {
+    expect(fromHeaders(headers as never)).toBeUndefined();
+  });
+
+  test.each([
+    [138, true],
+    [139, false],
+  ])('an order of %i runs is read: %s', (levels, isRead) => {
+    // 58 characters a run and the dots between: 138 runs are 8 141 characters, 139 are 8 200.
+    const order = Array.from({ length: levels }, () => ORDER.split('.')[0]).join('.');
+    expect(fromHeaders({ 'runspan-trace': order }) !== undefined).toBe(isRead);
+  });
+
+  test('in their baggage are left out, and the run is found', () => {
+    const baggage = `runspan-tags=%7B%7D,runspan-metadata=%5B1%5D,runspan-project=,runspan-sampled=maybe,${'x'.repeat(9_000)}`;
+    const { record } = below({ 'runspan-trace': ORDER, baggage });
+    expect(record).toMatchObject({ parent_run_id: LAST, session_name: 'default' });
+    expect(record).not.toHaveProperty('tags');
+  });
+
+  test.each([
+    [99, 99],
+    [100, 100],
+    [101, 100],
+  ])('%i tags become %i, and those that are no text none', (given, taken) => {
+    const tags = JSON.stringify([7, '', ...Array.from({ length: given }, (_, at) => String(at))]);
+    const { record } = below({ 'runspan-trace': ORDER, baggage: baggageOf({ 'runspan-tags': tags }) });
+    expect(record?.tags).toHaveLength(taken);
+  });
+
+  test('of any kind never throw, and never change what is shared by all objects', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constant(ORDER),
+      fc.constant('runspan-metadata=%7B%22__proto__%22%3A1%7D'),
+    );
+    const value = fc.oneof(text, fc.array(text), fc.anything());
+    const headers = fc.oneof(
+      fc.record({ 'runspan-trace': value, 'langsmith-trace': value, baggage: value }, { requiredKeys: [] }),
+      fc.anything(),
+    );
+    fc.assert(
+      fc.property(headers, (given) => {
+        const remote = fromHeaders(given as never);
+        withExporter(makeSink(), () => withRun(remote, () => startRun({ name: 'work' }).end()));
+        toHeaders(undefined, given as never);
+      }),
+      { numRuns: 500 },
+    );
+    expect(Object.keys(Object.prototype)).toEqual([]);
+  });
+
+  test('come with a line when the run that is given is none', () => {
+    const lines = told();
+    expect(toHeaders({} as never)).toEqual({});
+    expect(lines).toEqual(['warn: toHeaders(run): expected `run` to be a Run; nothing is added.']);
+  });
+});
+
+describe('headers that are too large', () => {
+  const entered = (context: Partial<RunContext>) => {
+    const { context: own } = startRun({ name: 'work', exporter: makeSink() });
+    return enterContext({ ...own, ...context }, toHeaders);
+  };
+
+  test('leave out the metadata that does not fit, and keep what does', () => {
+    const metadata = new Map([
+      ['first', '"a"'],
+      ['huge', JSON.stringify('x'.repeat(9_000))],
+      ['last', '"b"'],
+    ]);
+    const headers = entered({ metadata });
+    expect(headers.baggage?.length).toBeLessThanOrEqual(8_192);
+    expect(below(headers).record?.extra?.metadata).toEqual({ first: 'a', last: 'b' });
+  });
+
+  test('fill the baggage up to its last byte, and not beyond', () => {
+    const bytesOf = (length: number) => entered({ metadata: new Map([['k', JSON.stringify('x'.repeat(length))]]) });
+    const around = bytesOf(1).baggage?.length as number;
+    const fits = 8_192 - around + 1;
+    expect(bytesOf(fits).baggage).toHaveLength(8_192);
+    expect(bytesOf(fits + 1).baggage).not.toContain('xx');
+  });
+
+  test('are not made for a run that is too deep', () => {
+    const lines = told();
+    const segment = `${ORDER.split('.')[0]}.`;
+    expect(entered({ dottedOrder: segment.repeat(138).slice(0, -1) })).toHaveProperty('runspan-trace');
+    expect(entered({ dottedOrder: segment.repeat(139).slice(0, -1) })).toEqual({});
+    expect(lines).toHaveLength(1);
+  });
+});
+
+describe('a remote run', () => {
+  test('passes through a worker thread as a message', async () => {
+    const exporter = makeSink();
+    const worker = new Worker(
+      "const { parentPort } = require('node:worker_threads'); parentPort.once('message', (m) => parentPort.postMessage(m));",
+      { eval: true },
+    );
+    onTestFinished(async () => void (await worker.terminate()));
+    const outer = startRun({ name: 'outer', exporter });
+    worker.postMessage({ headers: toHeaders(outer), task: 'sum' });
+    const [message] = (await once(worker, 'message')) as [{ headers: Record<string, string> }];
+    withExporter(exporter, () => withRun(fromHeaders(message.headers), () => startRun({ name: 'task' }).end()));
+    expect(exporter.records()[1]).toMatchObject({ name: 'task', parent_run_id: outer.id, trace_id: outer.id });
+  });
+
+  test('is no current run, and with tracing off its function is only called', () => {
+    const remote = fromHeaders({ 'runspan-trace': ORDER });
+    expect(remote).toMatchObject({ id: LAST, traceId: ROOT, dottedOrder: ORDER });
+    expect(withRun(remote, () => currentRun())).toBeUndefined();
+    expect(withRun(remote, () => toHeaders())).toEqual({});
+  });
+});

@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { samplingDecision, shareOf, type TraceStart } from '../../src/run/sampling.ts';
+import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { told } from '../support/told.ts';
+import { makeSink } from './memory-sink.ts';
+
+const TRACE = '0195c0de-0000-7000-8000-000000000000';
+const start = (fields: Partial<TraceStart> = {}): TraceStart => ({
+  traceId: TRACE,
+  name: 'answer',
+  runType: 'chain',
+  project: 'default',
+  ...fields,
+});
+const samplingTo = (isKept: boolean) => makeSink({ sampling: () => isKept });
+
+describe('the share of a trace id', () => {
+  // Made with a program of its own, in Python, from the description in the docstring.
+  test.each([
+    ['00000000-0000-0000-0000-000000000000', 0.21612153016],
+    ['0195c0de-0000-7000-8000-000000000000', 0.145027334802],
+    ['ffffffff-ffff-ffff-ffff-ffffffffffff', 0.138935853029],
+  ])('of %s is %d, in every version', (id, share) => {
+    expect(shareOf(id)).toBeCloseTo(share, 9);
+  });
+
+  test('is spread evenly', () => {
+    const tenths = new Array<number>(10).fill(0);
+    for (let at = 0; at < 10_000; at++) {
+      const id = `0195c0de-0000-7000-8000-${at.toString(16).padStart(12, '0')}`;
+      const tenth = Math.floor(shareOf(id) * 10);
+      tenths[tenth] = (tenths[tenth] ?? 0) + 1;
+    }
+    for (const count of tenths) expect(Math.abs(count - 1_000)).toBeLessThan(200);
+  });
+});
+
+describe('a sampling decision', () => {
+  test('is none where every trace is recorded', () => {
+    expect(samplingDecision(1, undefined)).toBeUndefined();
+  });
+
+  test('keeps no trace at 0, and at a higher rate all that it keeps at a lower', () => {
+    fc.assert(
+      fc.property(fc.uuid(), fc.double({ min: 0, max: 1 }), fc.double({ min: 0, max: 1 }), (traceId, a, b) => {
+        const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start({ traceId })) ?? true;
+        expect(isKept(0)).toBe(false);
+        expect(isKept(Math.min(a, b)) && !isKept(Math.max(a, b))).toBe(false);
+      }),
+    );
+  });
+
+  test('is that of the sampler, by name or type: true, false or a rate', () => {
+    const decide = samplingDecision(1, ({ name, runType }) => {
+      if (runType === 'tool') return false;
+      return name === 'health' ? 0 : undefined;
+    });
+    expect(decide?.(start())).toBe(true);
+    expect(decide?.(start({ runType: 'tool' }))).toBe(false);
+    expect(decide?.(start({ name: 'health' }))).toBe(false);
+    expect(samplingDecision(0, () => true)?.(start())).toBe(true);
+    expect(samplingDecision(0, () => 1)?.(start())).toBe(true);
+    expect(samplingDecision(0, () => undefined)?.(start())).toBe(false);
+  });
+
+  test('is that of the rate where the sampler throws or answers nonsense', () => {
+    const lines = told();
+    const throwing = () => {
+      throw new Error('sampler broke');
+    };
+    const nonsense = ['yes', Number.NaN, -1, null, Promise.resolve(false)];
+    expect(samplingDecision(1, throwing)?.(start())).toBe(true);
+    expect(samplingDecision(0, throwing)?.(start())).toBe(false);
+    for (const answer of nonsense) expect(samplingDecision(1, () => answer as never)?.(start())).toBe(true);
+    expect(lines).toEqual(['warn: sampler failed, the application is not affected: sampler broke']);
+  });
+});
+
+describe('a trace that is left out', () => {
+  test('reaches the sink in no run, with all that is below it, and is counted by runs', async () => {
+    const exporter = samplingTo(false);
+    const seen: unknown[] = [];
+    const inputs = () => ({ seen: seen.push('inputs') });
+    const tool = traceable(async () => seen.push('tool'), { name: 'tool', inputs });
+    const stream = traceable(function* () {
+      yield traceable(() => 1, { name: 'in stream' })();
+    });
+    const outer = traceable(
+      async () => {
+        await tool();
+        startRun({ name: 'by hand' }).end();
+        return [...stream()];
+      },
+      { exporter, inputs },
+    );
+
+    expect(await outer()).toEqual([1]);
+    expect(seen).toEqual(['tool']);
+    expect([exporter.started, exporter.skipped]).toEqual([[], 5]);
+  });
+
+  test('keeps its decision in a generator that is its first run, step by step', () => {
+    const exporter = samplingTo(false);
+    const inner = traceable(() => 1, { name: 'inner' });
+    const stream = traceable(
+      function* () {
+        yield inner();
+        yield inner();
+      },
+      { exporter },
+    );
+    expect([...stream()]).toEqual([1, 1]);
+    expect([exporter.started, exporter.skipped]).toEqual([[], 3]);
+  });
+
+  test('has runs with ids all the same, that record nothing', () => {
+    const exporter = samplingTo(false);
+    const run = startRun({ name: 'job', exporter, inputs: { a: 1 } });
+    withRun(run, () => {
+      expect(currentRun()).toBe(run);
+      expect(run.child({ name: 'child' }).traceId).toBe(run.id);
+    });
+    run.event('e');
+    run.end({ b: 1 });
+    expect([exporter.started, exporter.ended, exporter.skipped]).toEqual([[], [], 2]);
+  });
+
+  test('does not take one with it that starts inside with `root`', () => {
+    const exporter = makeSink({ sampling: ({ name }) => name !== 'outer' });
+    const own = traceable(() => 1, { name: 'own', root: true, exporter });
+    traceable(() => own(), { name: 'outer', exporter })();
+    expect(exporter.records().map(({ name }) => name)).toEqual(['own']);
+  });
+});
+
+describe('a trace that is kept', () => {
+  test('is asked about once, at its first run, by the id that the trace gets', () => {
+    const asked: TraceStart[] = [];
+    const exporter = makeSink({ sampling: (trace) => asked.push(trace) > 0 });
+    const inner = traceable(() => 1, { name: 'inner' });
+    traceable(() => inner(), { name: 'outer', runType: 'tool', project: 'shop', exporter })();
+    const [outer] = exporter.records();
+    expect(asked).toEqual([{ traceId: outer?.id, name: 'outer', runType: 'tool', project: 'shop' }]);
+    expect(exporter.records().map(({ trace_id }) => trace_id)).toEqual([outer?.id, outer?.id]);
+  });
+
+  test('has the explicit id of its first run', () => {
+    const exporter = samplingTo(true);
+    const id = 'AAAAAAAA-BBBB-4CCC-8DDD-EEEEEEEEEEEE';
+    expect(startRun({ name: 'job', exporter, id }).id).toBe(id.toLowerCase());
+    expect(traceable(() => currentRun()?.id, { exporter, id })()).toBe(id.toLowerCase());
+  });
+});
