@@ -3,7 +3,11 @@ import { parseArgs } from 'node:util';
 /** In the order of the table; `limit` is what the others are divided by. */
 export const DRIVERS = ['untraced', 'limit', 'traceable', 'processor', 'off'];
 
-const USAGE = `usage: npm run bench -- [--turns N] [--rounds N] [--only ${DRIVERS.join(',')}]`;
+/** What is measured beside the drivers, in the order of the report. */
+export const SECTIONS = ['call-path', 'retained'];
+
+const NAMES = [...DRIVERS, ...SECTIONS];
+const USAGE = `usage: npm run bench -- [--turns N] [--rounds N] [--only ${NAMES.join(',')}]`;
 
 /** What is asked for on the command line. A mistake is told in one line, and ends the process with 2. */
 export function readOptions(args) {
@@ -12,13 +16,14 @@ export function readOptions(args) {
       args,
       options: { turns: { type: 'string' }, rounds: { type: 'string' }, only: { type: 'string' } },
     });
-    const names = values.only?.split(',') ?? DRIVERS;
-    const unknown = names.filter((name) => !DRIVERS.includes(name));
-    if (unknown.length > 0) throw new Error(`unknown driver ${unknown.map((name) => `'${name}'`).join(', ')}`);
+    const names = values.only?.split(',') ?? NAMES;
+    const unknown = names.filter((name) => !NAMES.includes(name));
+    if (unknown.length > 0) throw new Error(`there is no ${unknown.map((name) => `'${name}'`).join(', ')}`);
     return {
       turns: wholeNumber('--turns', values.turns, 20_000),
       rounds: wholeNumber('--rounds', values.rounds, 5),
       names: DRIVERS.filter((name) => names.includes(name)),
+      sections: SECTIONS.filter((name) => names.includes(name)),
     };
   } catch (error) {
     console.error(`bench: ${error.message.split('. ', 1)[0]}\n${USAGE}`);

@@ -9,15 +9,19 @@ import { availableParallelism, cpus, loadavg } from 'node:os';
 import { readOptions } from './options.mjs';
 import { isTraced, runDriver, startSink } from './processes.mjs';
 import { tables, writeResults } from './report.mjs';
+import { callPath } from './sections/call-path.mjs';
+import { retained } from './sections/retained.mjs';
 import { summarize } from './summary.mjs';
 import { RUNS_PER_TURN } from './workload.mjs';
+
+const SECTION = { 'call-path': callPath, retained };
 
 /** Until the compiler has been over nearly everything: what it costs once is not the price of a run. */
 const WARMUP_TURNS = 5_000;
 /** What sends nothing is over in a moment; more turns make its figures as steady as the others. */
 const UNSENT_FACTOR = 5;
 
-const { turns, rounds, names } = readOptions(process.argv.slice(2));
+const { turns, rounds, names, sections } = readOptions(process.argv.slice(2));
 const method =
   `${rounds} interleaved rounds of ${turns} turns (${RUNS_PER_TURN} runs each; untraced and off: ${UNSENT_FACTOR} times as many) ` +
   `after ${WARMUP_TURNS} turns to warm up; ` +
@@ -38,7 +42,7 @@ console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}\n${met
 const startedAt = new Date();
 const sink = await startSink();
 const results = [];
-for (let round = 0; round < rounds; round++) {
+for (let round = 0; names.length > 0 && round < rounds; round++) {
   const first = round % names.length;
   const measured = {};
   for (const name of [...names.slice(first), ...names.slice(0, first)]) {
@@ -47,17 +51,34 @@ for (let round = 0; round < rounds; round++) {
   }
   results.push(measured);
 }
+const measuredSections = {};
+for (const name of sections) measuredSections[name] = await SECTION[name](sink);
 sink.close();
 
-const rows = summarize(names, results);
+const rows = names.length === 0 ? [] : summarize(names, results);
 const seconds = Math.round((Date.now() - startedAt) / 1_000);
 const payloadBytes = rows.find(({ name, complaint }) => isTraced(name) && !complaint)?.payloadBytesPerRun.median;
-const file = writeResults({ startedAt, seconds, machine, versions, method, turns, rounds, drivers: rows });
-console.log(tables(rows));
+const file = writeResults({
+  startedAt,
+  seconds,
+  machine,
+  versions,
+  method,
+  turns,
+  rounds,
+  drivers: rows,
+  sections: figuresOf(measuredSections),
+});
+if (rows.length > 0) console.log(`${tables(rows)}\n`);
+for (const { table } of Object.values(measuredSections)) console.log(`${table}\n`);
 if (payloadBytes !== undefined)
-  console.log(`\n${Math.round(payloadBytes * RUNS_PER_TURN)} bytes of inputs and outputs per turn`);
+  console.log(`${Math.round(payloadBytes * RUNS_PER_TURN)} bytes of inputs and outputs per turn`);
 console.log(`${seconds} s; ${file}`);
 if (rows.some(({ complaint }) => complaint !== undefined)) process.exitCode = 1;
+
+function figuresOf(measured) {
+  return Object.fromEntries(Object.entries(measured).map(([name, { figures }]) => [name, figures]));
+}
 
 function versionOf(name) {
   try {

@@ -1,3 +1,5 @@
+import { median } from './statistics.mjs';
+
 /** Drivers are compared within a round, when the machine was in much the same state, and then over the rounds. */
 
 /** One row per driver: medians, spread, ratios to the limit; or `complaint` when any of its rounds does not count. */
@@ -35,11 +37,4 @@ function pairs(name, other, rounds, compare) {
     .filter((round) => round[other] !== undefined && round[other].complaint === undefined)
     .map((round) => compare(round[name], round[other]))
     .filter(Number.isFinite);
-}
-
-function median(values) {
-  if (values.length === 0) return undefined;
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }

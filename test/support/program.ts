@@ -25,8 +25,13 @@ export interface Started {
 type Variables = Readonly<Record<string, string>>;
 
 /** Starts Node, the same one as the tests run on, with nothing of ours in its environment but `env`. */
-export function startNode(args: readonly string[], env: Variables = {}, cwd: string = root): Started {
-  const child = spawn(process.execPath, args, { cwd, env: { ...bareEnvironment(), ...env }, timeout: LIFE_MAX_MS });
+export function startNode(
+  args: readonly string[],
+  env: Variables = {},
+  cwd: string = root,
+  lifeMaxMs: number = LIFE_MAX_MS,
+): Started {
+  const child = spawn(process.execPath, args, { cwd, env: { ...bareEnvironment(), ...env }, timeout: lifeMaxMs });
   let stdout = '';
   let stderr = '';
   let look = (): void => {};
