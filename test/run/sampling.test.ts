@@ -52,6 +52,14 @@ describe('a sampling decision', () => {
     );
   });
 
+  test('keeps a trace above the share of its id, and not at it or below', () => {
+    const share = shareOf(TRACE);
+    const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start());
+    for (let time = 0; time < 20; time++) {
+      expect([share - 2 ** -32, share, share + 2 ** -32].map(isKept)).toEqual([false, false, true]);
+    }
+  });
+
   test('is that of the sampler, by name or type: true, false or a rate', () => {
     const decide = samplingDecision(1, ({ name, runType }) => {
       if (runType === 'tool') return false;

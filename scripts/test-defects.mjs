@@ -1,0 +1,122 @@
+#!/usr/bin/env node
+// `npm run test:defects [-- word …]`: puts known mistakes into the source, one at a time, and demands that a test fails for
+// each. The mistakes stand in test/defects/*.mjs, as a text of a file and what takes its place; words choose those whose
+// title or file has them. Works on a copy, so that the checkout stays as it is.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const aside = join(root, 'node_modules', '.cache', `defects-${process.pid}`);
+/** What the tests look at. The build is that of the checkout, unless a defect says `isBuilt`: its test runs what is built. */
+const COPIED = [
+  'src',
+  'test',
+  'dist',
+  'scripts',
+  'docs',
+  'examples',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.check.json',
+  'vitest.config.ts',
+];
+const LIFE_MAX_MS = 120_000;
+
+const words = process.argv.slice(2);
+const defects = (await allDefects()).filter(({ group, title, file }) =>
+  words.every((word) => `${group} ${title} ${file}`.includes(word)),
+);
+const workers = Math.min(defects.length, availableParallelism());
+const outcomesWithout = new Map();
+const failures = [];
+let next = 0;
+try {
+  await Promise.all(Array.from({ length: workers }, (_, number) => work(join(aside, String(number)))));
+} finally {
+  rmSync(aside, { recursive: true, force: true });
+}
+for (const failure of failures) console.log(`NOT CAUGHT  ${failure}`);
+console.log(`${defects.length - failures.length} passed, ${failures.length} failed`);
+process.exitCode = failures.length === 0 && defects.length > 0 ? 0 : 1;
+
+/** @returns {Promise<{ group: string, title: string, file: string, find: string, replace: string, tests: string[] }[]>} */
+async function allDefects() {
+  const folder = join(root, 'test', 'defects');
+  const all = [];
+  for (const name of readdirSync(folder)
+    .filter((file) => file.endsWith('.mjs'))
+    .sort()) {
+    const { defects: listed } = await import(pathToFileURL(join(folder, name)).href);
+    all.push(...listed.map((defect) => ({ group: name.slice(0, -'.mjs'.length), ...defect })));
+  }
+  return all;
+}
+
+/** Takes one defect after the other, in a copy of its own. */
+async function work(folder) {
+  mkdirSync(folder, { recursive: true });
+  for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  while (next < defects.length) {
+    const defect = defects[next++];
+    const complaint = await complaintOf(folder, defect);
+    console.log(`${complaint === undefined ? 'caught' : 'MISSED'}  ${defect.group}: ${defect.title}`);
+    if (complaint !== undefined) failures.push(`${defect.group}: ${defect.title}: ${complaint}`);
+  }
+}
+
+/** Why a defect does not count as caught; undefined when an assertion has failed because of it. */
+async function complaintOf(folder, { file, find, replace, tests, isBuilt = false }) {
+  const path = join(folder, file);
+  const text = readFileSync(path, 'utf8');
+  const found = text.split(find).length - 1;
+  if (found !== 1) return `${file} has the text to replace ${found} times`;
+  const before = await outcomeWithout(folder, tests);
+  if (before !== 'passed') return `without it the tests have ${before}`;
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  );
+  try {
+    if (isBuilt && !(await builds(folder))) return 'it does not compile';
+    const outcome = await outcomeOf(folder, tests);
+    return outcome === 'failed' ? undefined : `${tests.join(', ')}: ${outcome}`;
+  } finally {
+    writeFileSync(path, text);
+    if (isBuilt) await builds(folder);
+  }
+}
+
+async function builds(folder) {
+  const child = spawn(process.execPath, ['scripts/build.mjs'], { cwd: folder, stdio: 'ignore' });
+  const [code] = await once(child, 'close');
+  return code === 0;
+}
+
+/** The same for sound source, asked once for each list of tests. */
+function outcomeWithout(folder, tests) {
+  const key = tests.join(' ');
+  if (!outcomesWithout.has(key)) outcomesWithout.set(key, outcomeOf(folder, tests));
+  return outcomesWithout.get(key);
+}
+
+/** `passed`, `failed` when an assertion has, or what else happened: that would catch any mistake, and shows nothing. */
+async function outcomeOf(folder, tests) {
+  const report = join(folder, 'report.json');
+  rmSync(report, { force: true });
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const args = [vitest, 'run', ...tests, '--reporter=json', `--outputFile=${report}`];
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: 'ignore', timeout: LIFE_MAX_MS });
+  await once(child, 'close');
+  if (!existsSync(report)) return 'not ended';
+  const { numFailedTests, numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  const isLoaded = testResults.every(
+    ({ status, assertionResults }) => status !== 'failed' || assertionResults.length > 0,
+  );
+  if (numTotalTests === 0 || !isLoaded) return 'not loaded';
+  return numFailedTests === 0 ? 'passed' : 'failed';
+}
