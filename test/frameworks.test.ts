@@ -1,0 +1,58 @@
+// The examples of web frameworks: requests at the same time never mix, and one whose client has gone ends as cancelled.
+import { describe, expect, it } from 'vitest';
+import { createReceiver } from '../src/receiver.ts';
+import type { RunRecord } from '../src/run/record.ts';
+import { runNode } from './support/program.ts';
+
+/** Runs a program of the examples, and gives what it printed with the runs that have arrived. */
+async function runExample(path: string, env: Record<string, string> = {}) {
+  const receiver = await createReceiver();
+  const ended = await runNode([`examples/${path}`], { RUNSPAN_ENDPOINT: receiver.url, ...env });
+  const runs = await receiver.runs();
+  await receiver.close();
+  return { ...ended, runs };
+}
+
+const below = (runs: readonly RunRecord[], { id }: RunRecord) =>
+  runs.filter(({ parent_run_id }) => parent_run_id === id);
+
+describe.each(['express', 'fastify', 'hono'])('the example %s', (framework) => {
+  it('gives each of four requests at once a trace of its own, and ends the one that was given up as cancelled', async () => {
+    const { code, stdout, stderr, runs } = await runExample(`${framework}/main.js`);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toBe(
+      [
+        'I read a page about tea to the end.',
+        'I read a page about coffee to the end.',
+        'I read a page about water to the end.',
+        'I gave up on milk.\n',
+      ].join('\n'),
+    );
+    const roots = runs.filter(({ parent_run_id }) => parent_run_id === undefined);
+    expect(roots.map(({ inputs }) => inputs.question).sort()).toEqual(['coffee', 'milk', 'tea', 'water']);
+    for (const root of roots) {
+      const { question } = root.inputs;
+      expect(below(runs, root).map(({ name, inputs }) => [name, inputs])).toEqual([['retrieve', { input: question }]]);
+      const isGivenUp = question === 'milk';
+      expect(root.extra?.metadata?.end_reason).toBe(isGivenUp ? 'cancelled' : undefined);
+      if (!isGivenUp) expect(String(root.outputs?.text).trim()).toBe(`I read a page about ${question} to the end.`);
+    }
+    expect(runs).toHaveLength(8);
+  });
+
+  it('runs the same with tracing off', async () => {
+    const { code, stdout, stderr } = await runNode([`examples/${framework}/main.js`]);
+    expect([code, stderr, stdout.split('\n').length]).toEqual([0, '', 5]);
+  });
+});
+
+describe('the example distributed', () => {
+  it('is one trace over two processes, with tags and metadata of the first in the second', async () => {
+    const { code, stdout, stderr, runs } = await runExample('distributed/main.js');
+    expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
+    const [answer, search] = runs;
+    expect([answer?.name, search?.name, runs.length]).toEqual(['answer', 'search', 2]);
+    expect(search).toMatchObject({ parent_run_id: answer?.id, trace_id: answer?.id, tags: ['shop'] });
+    expect(search?.extra?.metadata).toEqual({ user: 'ada' });
+  });
+});
