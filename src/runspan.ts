@@ -27,6 +27,7 @@ const offExporter: Exporter = {
     hideOutputs: true,
     payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
     attachmentBytes: 0,
+    streamIdleMs: 1,
   },
   start: () => false,
   end: () => {},

@@ -117,6 +117,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     ),
     payload: payloadLimits(limits),
     attachmentBytes: limits.attachmentBytes,
+    streamIdleMs: limits.streamIdleMs,
   };
 }
 

@@ -3,7 +3,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, enterContext } from '../run/context.ts';
 import { Run, sinkOf } from '../run/run.ts';
-import { followGenerator } from './generator.ts';
+import { Consumption } from './consumption.ts';
+import { followLazyGenerator } from './iterator.ts';
 import { followResult } from './outcome.ts';
 import {
   type ArgumentsOf,
@@ -80,15 +81,19 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
     traced(this: unknown, ...args: unknown[]): unknown {
       const start = prepare(plan, args);
       if (start === undefined) return Reflect.apply(fn, this, args);
-      let generator: unknown;
+      let generator: object;
       try {
-        generator = Reflect.apply(fn, this, args);
+        generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
         // The default value of a parameter threw: there is no generator, and the call is all there was.
         start()?.fail(thrown);
         throw thrown;
       }
-      return followGenerator(generator as Generator | AsyncGenerator, start, plan);
+      followLazyGenerator(generator, () => {
+        const run = start();
+        return run && new Consumption(run, plan);
+      });
+      return generator;
     },
   };
   return wrapper.traced;

@@ -9,6 +9,8 @@ export interface CapturePolicy {
   readonly payload: PayloadLimits;
   /** Bytes of all attachments of a run. */
   readonly attachmentBytes: number;
+  /** Time after which a result that is no longer read counts as abandoned. */
+  readonly streamIdleMs: number;
 }
 
 /** How long `flush` and `close` may take, in milliseconds. */

@@ -43,6 +43,7 @@ class MemorySink implements RunSink {
     hideOutputs: false,
     payload: payloadLimits(defaultLimits),
     attachmentBytes: defaultLimits.attachmentBytes,
+    streamIdleMs: defaultLimits.streamIdleMs,
   };
   #runs: EncodedRun[] = [];
 

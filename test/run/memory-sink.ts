@@ -29,6 +29,7 @@ export function makeSink(
       hideOutputs: false,
       payload: LIMITS,
       attachmentBytes: 1_000_000,
+      streamIdleMs: 900_000,
       ...capture,
     },
     started,

@@ -91,7 +91,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
   const info = new ServiceInfo(client, { runs: all.batchRuns, bytes: all.batchBytes });
   // The service has nothing to say, and nobody is asked.
   info.ask = () => Promise.resolve();
-  const { attachmentBytes } = all;
+  const { attachmentBytes, streamIdleMs } = all;
   const exporter = new Exporter({
     capture: {
       project: 'default',
@@ -99,6 +99,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
       hideOutputs: false,
       payload: payloadLimits(all),
       attachmentBytes,
+      streamIdleMs,
     },
     limits: all,
     transport,
