@@ -23,9 +23,15 @@ export function followNodeReadable(stream: object, reading: Reading): boolean {
   return followEvents(stream, (event, value) => {
     if (event === 'data') reading.took(value);
     else if (event === 'end') reading.end();
-    else if (event === 'error') reading.fail(value);
-    else if (event === 'close') reading.cancel();
+    else if (event === 'error' && !isLeft(value)) reading.fail(value);
+    else if (event === 'error' || event === 'close') reading.cancel();
   });
+}
+
+/** What Node destroys a stream with that is left before its end, by a `break`: an abort that nobody asked for. */
+function isLeft(error: unknown): boolean {
+  const { code, cause } = error as { code?: unknown; cause?: unknown };
+  return code === 'ABORT_ERR' && cause === undefined;
 }
 
 /** What an emitter that is no readable stream says when its work is done. */

@@ -65,6 +65,27 @@ const ways = {
       });
     })();
   },
+  'an error that is thrown inside of a timer': () => {
+    setTimeout(
+      wrap(() => {
+        throw new RangeError('thrown');
+      }),
+    );
+  },
+  'an error that is kept and rejected with later': () => {
+    const kept = wrap(fails)().catch((error) => error);
+    setTimeout(async () => Promise.reject(await kept));
+  },
+  'an error whose causes are told': () => {
+    wrap(async () => {
+      throw new Error('outer', { cause: new AggregateError([new TypeError('one')], 'several') });
+    })();
+  },
+  'something thrown that is no error': () => {
+    wrap(() => {
+      throw 'just text';
+    })();
+  },
   'an exit inside': () => {
     wrap(() => process.exit(7))();
   },
