@@ -25,7 +25,9 @@ export class Abandonment {
 
   constructor(monotonicMs: () => number = () => clock.monotonicUs() / 1_000) {
     this.#monotonicMs = monotonicMs;
-    this.#collected = new FinalizationRegistry((watched) => this.#abandon(watched, 'the result was collected'));
+    this.#collected = new FinalizationRegistry((watched) =>
+      this.#abandon(watched, 'the result was collected before its end'),
+    );
   }
 
   /** Begins to watch; what is watched already depends on the given object from now on. */

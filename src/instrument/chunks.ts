@@ -14,8 +14,8 @@ const BINARY_BYTES_MAX = 65_536;
 export class Chunks {
   readonly #plan: Plan;
   readonly #run: Run;
-  readonly #values: unknown[] | undefined;
-  readonly #texts: string[] = [];
+  #values: unknown[] | undefined;
+  #texts: string[] = [];
   #charactersLeft: number;
   #kept = 0;
   #dropped = 0;
@@ -52,6 +52,12 @@ export class Chunks {
     }
     const value = aggregate === undefined ? this.#values : chosen('aggregate', this.#plan, aggregate, this.#values);
     this.#run.set({ outputs: outputs === undefined ? value : chosen('outputs', this.#plan, outputs, value) });
+  }
+
+  /** Lets go of them: the application may hold on to the result for long. */
+  release(): void {
+    this.#values = undefined;
+    this.#texts = [];
   }
 
   #keepText(text: string): void {

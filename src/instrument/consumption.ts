@@ -72,6 +72,7 @@ export class Consumption implements Reading, Watched {
     abandonment.unwatch(this);
     if (!this.#run.isOpen) return;
     if (isRecorded) guard('traceable', () => this.#chunks.record());
+    this.#chunks.release();
     end();
   }
 }

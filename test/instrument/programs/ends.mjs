@@ -16,6 +16,7 @@ const countUnhandled = () => {
   process.on('unhandledRejection', (error) => console.log('unhandled', error.message));
   process.on('rejectionHandled', () => console.log('handled'));
 };
+const cause = new AggregateError([new TypeError('one')], 'several');
 class Later extends Promise {}
 
 const ways = {
@@ -66,11 +67,10 @@ const ways = {
     })();
   },
   'an error that is thrown inside of a timer': () => {
-    setTimeout(
-      wrap(() => {
-        throw new RangeError('thrown');
-      }),
-    );
+    const throws = wrap(() => {
+      throw new RangeError('thrown');
+    });
+    setTimeout(() => throws());
   },
   'an error that is kept and rejected with later': () => {
     const kept = wrap(fails)().catch((error) => error);
@@ -78,7 +78,7 @@ const ways = {
   },
   'an error whose causes are told': () => {
     wrap(async () => {
-      throw new Error('outer', { cause: new AggregateError([new TypeError('one')], 'several') });
+      throw new Error('outer', { cause });
     })();
   },
   'something thrown that is no error': () => {
