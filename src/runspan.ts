@@ -28,6 +28,7 @@ const offExporter: Exporter = {
     payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
     attachmentBytes: 0,
     sampling: undefined,
+    streamIdleMs: 1,
   },
   start: () => false,
   end: () => {},

@@ -26,6 +26,8 @@ export interface Limits {
   openRuns: number;
   /** Age at which an open run is sent as incomplete. */
   openRunAgeMs: number;
+  /** Time for which a stream, generator or lazy thenable may be left half-way; its run then ends as interrupted. */
+  streamIdleMs: number;
   /** Time to establish a connection. */
   connectTimeoutMs: number;
   /** Time for a whole request, from connecting to the last byte of the answer. */
@@ -60,6 +62,7 @@ export const defaultLimits: Readonly<Limits> = {
   attachmentBytes: 20 * MIB,
   openRuns: 10_000,
   openRunAgeMs: 3_600_000,
+  streamIdleMs: 900_000,
   connectTimeoutMs: 5_000,
   requestTimeoutMs: 30_000,
   retryDelayMs: 500,

@@ -19,7 +19,7 @@ export function clearTimer(timer: NodeJS.Timeout | undefined): void {
   clearTimeoutOfNode(timer);
 }
 
-/** `setImmediate`, outside of any async context. */
-export function setSoon(callback: () => void): void {
-  outside(() => setImmediateOfNode(callback));
+/** `setImmediate`, outside of any async context. It holds the process until `unref` is called on it. */
+export function setSoon(callback: () => void): NodeJS.Immediate {
+  return outside(() => setImmediateOfNode(callback));
 }

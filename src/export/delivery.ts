@@ -1,4 +1,5 @@
 import type { EncodedRun } from '../run/encoded-run.ts';
+import type { ErrorText } from '../run/error-text.ts';
 import type { Attachment } from '../run/record.ts';
 import type { FlushGroup } from './barrier.ts';
 import type { Place } from './ledger.ts';
@@ -168,8 +169,13 @@ export function heldBytes({ run, inputs, outputs }: Delivery): number {
   bytes += inputs.bytesOf(run.inputs) + outputs.bytesOf(run.outputs);
   for (const tag of run.tags ?? []) bytes += tag.length;
   if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
-  if (run.error !== undefined) bytes += Buffer.byteLength(run.error);
+  if (run.error !== undefined) bytes += errorBytes(run.error);
   if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
   for (const attachment of run.attachments ?? []) bytes += attachment.bytes.byteLength;
   return bytes;
+}
+
+/** One whose stack has not been read yet is left unread, and counted by an estimate. */
+function errorBytes(error: string | ErrorText): number {
+  return typeof error === 'string' ? Buffer.byteLength(error) : error.length;
 }

@@ -128,6 +128,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     payload: payloadLimits(limits),
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
+    streamIdleMs: limits.streamIdleMs,
   };
 }
 

@@ -1,20 +1,23 @@
 import type { Run } from '../run/run.ts';
 import { chosen, type Plan } from './plan.ts';
 
-/** Chunks kept of one generator; later ones are counted only. */
+/** Chunks kept of one result; later ones are counted only. */
 const CHUNKS_MAX = 10_000;
 
+/** Bytes of one binary chunk that a callback gets. */
+const BINARY_BYTES_MAX = 65_536;
+
 /**
- * What a generator has yielded so far. Chunks are made into text as they come, so that later changes to them are not
- * seen; only a callback that wants the values themselves has them kept.
+ * What a result in pieces has given so far. Chunks are made into text as they come, so that later changes to them are not
+ * seen; only a callback that wants the values themselves has them kept. Together they take no more than one payload.
  */
 export class Chunks {
   readonly #plan: Plan;
   readonly #run: Run;
-  readonly #values: unknown[] | undefined;
-  readonly #texts: string[] = [];
-  /** Characters that the texts may still take: together they make one payload. */
+  #values: unknown[] | undefined;
+  #texts: string[] = [];
   #charactersLeft: number;
+  #kept = 0;
   #dropped = 0;
 
   constructor(plan: Plan, run: Run) {
@@ -24,28 +27,23 @@ export class Chunks {
     this.#charactersLeft = run.sink?.capture.payload.bytes ?? 0;
   }
 
+  /** How many have come, kept or not. */
+  get count(): number {
+    return this.#kept + this.#dropped;
+  }
+
   push(chunk: unknown): void {
-    if (!this.#run.isOpen) return;
-    const kept = this.#values ?? this.#texts;
-    if (kept.length >= CHUNKS_MAX || this.#charactersLeft <= 0) this.#dropped++;
-    else if (this.#values !== undefined) this.#values.push(chunk);
-    else this.#keep(this.#run.encode(chunk));
+    if (this.#kept >= CHUNKS_MAX || this.#charactersLeft <= 0) {
+      this.#dropped++;
+      return;
+    }
+    this.#kept++;
+    if (this.#values === undefined) this.#keepText(this.#run.encode(chunk));
+    else this.#keepValue(this.#values, chunk);
   }
 
-  /** Ends the run with what came. */
-  end(): void {
-    this.#record();
-    this.#run.end();
-  }
-
-  /** Ends the run with an error, and with what came before it. */
-  fail(thrown: unknown): void {
-    if (this.#texts.length > 0 || (this.#values?.length ?? 0) > 0) this.#record();
-    this.#run.fail(thrown);
-  }
-
-  #record(): void {
-    if (!this.#run.isOpen) return;
+  /** Tells the run, which is still open. */
+  record(): void {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     const { aggregate, outputs } = this.#plan;
     if (this.#values === undefined) {
@@ -56,8 +54,26 @@ export class Chunks {
     this.#run.set({ outputs: outputs === undefined ? value : chosen('outputs', this.#plan, outputs, value) });
   }
 
-  #keep(text: string): void {
+  /** Lets go of them: the application may hold on to the result for long. */
+  release(): void {
+    this.#values = undefined;
+    this.#texts = [];
+  }
+
+  #keepText(text: string): void {
     this.#texts.push(text);
     this.#charactersLeft -= text.length;
+  }
+
+  #keepValue(values: unknown[], chunk: unknown): void {
+    if (typeof chunk === 'string') this.#charactersLeft -= chunk.length;
+    if (!ArrayBuffer.isView(chunk)) {
+      values.push(chunk);
+      return;
+    }
+    // Readers of byte streams hand the same memory in again and again.
+    const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
+    values.push(copy);
+    this.#charactersLeft -= copy.byteLength;
   }
 }

@@ -3,7 +3,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, enterContext } from '../run/context.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import { followGenerator, isGenerator } from './generator.ts';
+import { Consumption } from './consumption.ts';
+import { followLazyGenerator } from './iterator.ts';
 import { followResult } from './outcome.ts';
 import {
   type ArgumentsOf,
@@ -102,7 +103,7 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown
     throw thrown;
   }
   // A generator that is left out still has its context to enter.
-  return run.isOpen || isGenerator(result) ? followResult(result, run, plan) : result;
+  return run.isOpen || types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
 }
 
 /** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
@@ -111,15 +112,19 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
     traced(this: unknown, ...args: unknown[]): unknown {
       const start = prepare(plan, args);
       if (start === undefined) return Reflect.apply(fn, this, args);
-      let generator: unknown;
+      let generator: object;
       try {
-        generator = Reflect.apply(fn, this, args);
+        generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
         // The default value of a parameter threw: there is no generator, and the call is all there was.
         start()?.fail(thrown);
         throw thrown;
       }
-      return followGenerator(generator as Generator | AsyncGenerator, start, plan);
+      followLazyGenerator(generator, () => {
+        const run = start();
+        return run && new Consumption(run, plan);
+      });
+      return generator;
     },
   };
   return wrapper.traced;

@@ -1,3 +1,4 @@
+import type { ErrorText } from './error-text.ts';
 import type { Attachment } from './record.ts';
 import { runtimeJson } from './runtime.ts';
 
@@ -26,7 +27,7 @@ export interface EncodedRun {
   inputs: string | undefined;
   outputs: string | undefined;
   events: string | undefined;
-  error: string | undefined;
+  error: string | ErrorText | undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined;
   attachments: Attachment[] | undefined;

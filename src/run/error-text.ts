@@ -1,5 +1,6 @@
 import { types } from 'node:util';
 import { safeText } from '../base/text.ts';
+import { setSoon } from '../base/timers.ts';
 import { serialize } from './serialize.ts';
 
 /** Causes told of an error, so that a chain that leads back to itself ends. */
@@ -9,35 +10,97 @@ const CAUSES_MAX = 8;
 const HEAD_MAX = 49_152;
 const TAIL_MAX = 16_384;
 
+const UNREADABLE = '[an error that cannot be read]';
+
 /** How much is told of an object that was thrown and is no Error. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
+
+/** Characters that the frames of one stack are counted with until they have been read. */
+const FRAMES_CHARACTERS = 1_000;
+
+/** Texts that may hold on to their errors at once; beyond it the stacks are read. */
+const UNREAD_MAX = 100;
+
+/** One line of the text: an error or one of its causes, and where its stack is read from. */
+interface Told {
+  readonly headline: string;
+  readonly error: Error | undefined;
+}
 
 /**
  * The `error` field of a run: `Name: message` on the first line, then the stack, then each cause in the same form.
  * The errors in an AggregateError are its causes. A thrown value that is no Error is told by its text, an object as JSON.
  * Never throws, whatever getters the value has.
+ *
+ * Names and messages are those of the moment. Stacks are read when the text is asked for, else in the next turn of the
+ * event loop: once a stack has been read, Node no longer knows the place in the source that it shows above an uncaught error.
  */
-export function errorText(thrown: unknown): string {
-  let text = described(thrown);
-  const causes = causesOf(thrown);
-  for (let told = 0; causes.length > 0 && told < CAUSES_MAX; told++) {
-    const cause = causes.shift();
-    text += `\nCaused by: ${described(cause)}`;
-    causes.unshift(...causesOf(cause));
+export class ErrorText {
+  #told: readonly Told[] | undefined;
+  #text = '';
+  #length = 0;
+
+  constructor(thrown: unknown) {
+    const told = [toldOf(thrown)];
+    const causes = causesOf(thrown);
+    while (causes.length > 0 && told.length <= CAUSES_MAX) {
+      const cause = causes.shift();
+      told.push(toldOf(cause));
+      causes.unshift(...causesOf(cause));
+    }
+    for (const { headline } of told) this.#length += headline.length + FRAMES_CHARACTERS;
+    this.#told = told;
+    const waiting = unread.push(this);
+    if (waiting === 1) setSoon(readAll).unref();
+    else if (waiting > UNREAD_MAX) readAll();
   }
-  const cut = text.length - HEAD_MAX - TAIL_MAX;
-  return cut <= 0 ? text : `${text.slice(0, HEAD_MAX)}[Truncated: ${cut} characters]${text.slice(-TAIL_MAX)}`;
+
+  /** Its characters, before the stacks are read an estimate. */
+  get length(): number {
+    return this.#length;
+  }
+
+  toJSON(): string {
+    return this.toString();
+  }
+
+  toString(): string {
+    if (this.#told === undefined) return this.#text;
+    const text = this.#told.map(({ headline, error }) => headline + framesOf(error)).join('\nCaused by: ');
+    this.#told = undefined;
+    const cut = text.length - HEAD_MAX - TAIL_MAX;
+    this.#text = cut <= 0 ? text : `${text.slice(0, HEAD_MAX)}[Truncated: ${cut} characters]${text.slice(-TAIL_MAX)}`;
+    this.#length = this.#text.length;
+    return this.#text;
+  }
 }
 
-function described(thrown: unknown): string {
+/** Texts that still hold on to their errors. */
+let unread: ErrorText[] = [];
+
+function readAll(): void {
+  const texts = unread;
+  unread = [];
+  for (const text of texts) text.toString();
+}
+
+function toldOf(thrown: unknown): Told {
   try {
-    if (!isError(thrown)) return plainText(thrown);
+    if (!isError(thrown)) return { headline: plainText(thrown), error: undefined };
     const name = safeText(thrown.name);
     const message = safeText(thrown.message);
     const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
-    return headline + stackFrames(safeText(thrown.stack ?? ''));
+    return { headline, error: thrown };
   } catch {
-    return '[an error that cannot be read]';
+    return { headline: UNREADABLE, error: undefined };
+  }
+}
+
+function framesOf(error: Error | undefined): string {
+  try {
+    return error === undefined ? '' : stackFrames(safeText(error.stack ?? ''));
+  } catch {
+    return '';
   }
 }
 
@@ -59,6 +122,17 @@ function causesOf(thrown: unknown): unknown[] {
     return thrown.cause === undefined ? errors : [thrown.cause, ...errors];
   } catch {
     return [];
+  }
+}
+
+/** Whether it says that somebody has called the work off, as what an AbortSignal rejects with does. */
+export function isAbort(thrown: unknown): boolean {
+  try {
+    if (typeof thrown !== 'object' || thrown === null) return false;
+    const { name, code } = thrown as { name?: unknown; code?: unknown };
+    return name === 'AbortError' || code === 'ABORT_ERR';
+  } catch {
+    return false;
   }
 }
 

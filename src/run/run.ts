@@ -6,7 +6,7 @@ import { isAttachment } from './attachment.ts';
 import { activeSpan, contextOf, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
-import { errorText } from './error-text.ts';
+import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { withMetadata } from './metadata.ts';
 import { payloadJson } from './payload.ts';
@@ -164,7 +164,23 @@ export class Run {
   /** Ends the run with an error: whatever was thrown. Outputs given by `set` are kept. */
   fail(error: unknown): void {
     if (!this.isOpen) return;
-    this.#record.error = errorText(error);
+    if (isAbort(error)) this.#noteEnd('cancelled');
+    this.#record.error = new ErrorText(error);
+    this.#finish();
+  }
+
+  /** @internal Ends the run with what came, because its caller wanted no more. */
+  cancel(): void {
+    if (!this.isOpen) return;
+    this.#noteEnd('cancelled');
+    this.#finish();
+  }
+
+  /** @internal Ends the run of a result whose end will not be seen. */
+  interrupt(reason: string): void {
+    if (!this.isOpen) return;
+    this.#noteEnd('interrupted');
+    this.#record.error = `Interrupted: ${reason}`;
     this.#finish();
   }
 
@@ -219,6 +235,10 @@ export class Run {
     }
     this.#attachedBytes += bytes.byteLength;
     this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });
+  }
+
+  #noteEnd(reason: 'cancelled' | 'interrupted'): void {
+    this.#addMetadata({ end_reason: reason });
   }
 
   #finish(): void {

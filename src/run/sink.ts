@@ -12,6 +12,8 @@ export interface CapturePolicy {
   readonly attachmentBytes: number;
   /** Asked once per trace, when its first run starts; undefined when every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
+  /** Time after which a result that is no longer read counts as abandoned. */
+  readonly streamIdleMs: number;
 }
 
 /** How long `flush` and `close` may take, in milliseconds. */

@@ -44,6 +44,7 @@ class MemorySink implements RunSink {
     payload: payloadLimits(defaultLimits),
     attachmentBytes: defaultLimits.attachmentBytes,
     sampling: undefined,
+    streamIdleMs: defaultLimits.streamIdleMs,
   };
   #runs: EncodedRun[] = [];
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
@@ -31,19 +31,33 @@ export interface Program extends Ended {
   readonly runs: RunRecord[];
 }
 
+/** Runs a program to its end. What it says on standard error comes without the frames of `ownFrames` and process ids. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  env?: Record<string, string>,
+  ownFrames?: RegExp,
+): Promise<Ended> {
+  const { stderr, ...ended } = await runNode(['--stack-trace-limit=50', program, ...args], env);
+  const kept = ownFrames === undefined ? stderr : stderr.replaceAll(ownFrames, '');
+  return { ...ended, stderr: kept.replaceAll(/\(node:\d+\)/g, '(node)') };
+}
+
 /**
- * Runs a program to its end. What it says on standard error comes without the frames of stacks, and without the place
- * that Node tells of until a stack has been read.
+ * The frames of the package itself, of what it calls to call a function, and of Node where an AsyncLocalStorage is in use:
+ * a wrapper stands below its function in every stack, and no script can take itself out of one.
  */
-export async function run(program: string, args: readonly string[], env?: Record<string, string>): Promise<Ended> {
-  const { stderr, ...ended } = await runNode([program, ...args], env);
-  return { ...ended, stderr: stderr.replaceAll(/^\s+at .*\n|^(file|node):.*\n.*\n\s*\^+\n/gm, '') };
+function framesOf(folder: string): RegExp {
+  return new RegExp(
+    `^ +at .*(/${basename(folder)}/|Reflect\\.apply \\(|AsyncLocalStorage\\.run \\(|process\\.callbackTrampoline \\().*\\n`,
+    'gm',
+  );
 }
 
 /** The same, for one of the programs beside this file, which writes its runs to the file that it is told. */
 export async function runProgram(folder: string, name: string, args: readonly string[]): Promise<Program> {
   const runsFile = join(folder, `${[name, ...args].join('-').replaceAll(/\W/g, '-')}.json`);
   const program = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-  const ended = await run(program, args, { RUNSPAN_BUILT: folder, RUNS_FILE: runsFile });
+  const ended = await run(program, args, { RUNSPAN_BUILT: folder, RUNS_FILE: runsFile }, framesOf(folder));
   return { ...ended, runs: JSON.parse(readFileSync(runsFile, 'utf8')) };
 }

@@ -297,6 +297,118 @@ describe('another thenable', () => {
   });
 });
 
+describe('a thenable whose `catch` and `finally` do not go through `then`', () => {
+  /** As SDK clients have one, which parse the response when somebody asks. */
+  class Call {
+    readonly #answer: () => Promise<unknown>;
+
+    constructor(answer: () => Promise<unknown>) {
+      this.#answer = answer;
+    }
+
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    then(...callbacks: ((value: unknown) => unknown)[]): Promise<unknown> {
+      return this.#answer().then(...callbacks);
+    }
+
+    catch(callback?: (error: unknown) => unknown): Promise<unknown> {
+      return this.#answer().catch(callback);
+    }
+
+    finally(callback?: () => void): Promise<unknown> {
+      return this.#answer().finally(callback);
+    }
+  }
+
+  const error = new TypeError('lost');
+  const [gives, fails] = [async () => 'rows', () => Promise.reject(error)];
+
+  test.each<[string, () => Promise<unknown>, (call: Call) => Promise<unknown>, unknown]>([
+    ['a value through catch', gives, (call) => call.catch(() => 'never'), 'rows'],
+    ['a value through finally', gives, (call) => call.finally(() => {}), 'rows'],
+    ['an error through catch', fails, (call) => call.catch((caught) => caught), error],
+    ['an error through catch without a callback', fails, (call) => call.catch().catch((caught) => caught), error],
+    ['an error through finally', fails, (call) => call.finally(() => {}).catch((caught) => caught), error],
+  ])('ends its run with %s', async (_, answer, meet, outcome) => {
+    const recorder = record();
+    let asked = 0;
+    const call = new Call(() => {
+      asked++;
+      return answer();
+    });
+    const result = traceable(() => call)();
+    expect(result).toBe(call);
+    expect(asked).toBe(0);
+    expect(await meet(result)).toBe(outcome);
+    expect(asked).toBe(1);
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+    expect(recorder.runs[0]?.outputs).toEqual(outcome === error ? undefined : { outputs: 'rows' });
+    expect(recorder.runs[0]?.error?.split('\n')[0]).toBe(outcome === error ? 'TypeError: lost' : undefined);
+  });
+
+  test('does not take the error of a callback for its own', async () => {
+    const recorder = record();
+    const ours = new Error('of the caller');
+    const throws = () => {
+      throw ours;
+    };
+    const call = traceable(() => new Call(fails));
+    expect(
+      await call()
+        .catch(throws)
+        .catch((caught) => caught),
+    ).toBe(ours);
+    expect(
+      await call()
+        .finally(throws)
+        .catch((caught) => caught),
+    ).toBe(ours);
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([
+      'TypeError: lost',
+      'Interrupted: the callback of `finally` threw, and hid what it was called for',
+    ]);
+  });
+});
+
+describe('a native promise with a `then` of its own', () => {
+  /** As patched by another library: the function is bound to the promise that it was made for. */
+  function patched(promise: Promise<unknown>) {
+    const calls: unknown[] = [];
+    const then = promise.then.bind(promise) as Promise<unknown>['then'];
+    const own = ((...callbacks: Parameters<typeof then>) => {
+      calls.push('then');
+      return then(...callbacks);
+    }) as typeof then;
+    return { promise: Object.defineProperty(promise, 'then', { value: own, configurable: true }), calls };
+  }
+
+  test('ends its run however it is waited for, and its `then` is called as often as without', async () => {
+    const recorder = record();
+    const awaited = patched(Promise.resolve('a'));
+    expect(await traceable(() => awaited.promise)()).toBe('a');
+    const asked = patched(Promise.resolve('b'));
+    expect(await traceable(() => asked.promise)().then((value) => `${value}!`)).toBe('b!');
+    const left = patched(Promise.resolve('c'));
+    traceable(() => left.promise)();
+    await new Promise(setImmediate);
+    expect([awaited.calls, asked.calls, left.calls]).toEqual([[], ['then'], []]);
+    expect(recorder.runs.map((run) => run.outputs?.outputs)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('leaves no rejection unhandled that its `then` has handled', async () => {
+    const recorder = record();
+    const unhandled: unknown[] = [];
+    const listen = (reason: unknown) => unhandled.push(reason);
+    process.on('unhandledRejection', listen);
+    onTestFinished(() => void process.off('unhandledRejection', listen));
+    const { promise } = patched(Promise.reject(new TypeError('lost')));
+    const caught = await traceable(() => promise)().then(undefined, (error) => error.message);
+    await new Promise(setImmediate);
+    expect([caught, unhandled]).toEqual(['lost', []]);
+    expect(recorder.runs[0]?.error).toMatch(/^TypeError: lost\n/);
+  });
+});
+
 describe('a function that is returned', () => {
   test('is the same function, and the run ends', () => {
     const recorder = record();
@@ -320,6 +432,8 @@ describe('a program ends as without tracing after', () => {
     ['a step of an asynchronous generator that nobody handles', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
     ['an error that is thrown', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
     ['an error that is thrown to nobody after a while', 1, '', /RangeError: thrown/, undefined],
+    ['an error whose causes are told', 1, '', /Error: outer/, 'Error: outer'],
+    ['something thrown that is no error', 1, '', /just text/, 'just text'],
     ['an exit inside', 7, '', /^$/, undefined],
     ['an exit code that is set inside', 9, '', /^$/, undefined],
     ['a promise that never settles', 0, '', /^$/, undefined],
@@ -331,4 +445,19 @@ describe('a program ends as without tracing after', () => {
     expect(none).toEqual([]);
     expect(runs.map((run) => run.error?.split('\n')[0])).toEqual([error]);
   });
+
+  // The place in the source that Node shows above an uncaught error is that of the last `throw`, for an error that leaves a
+  // callback: V8 forgets the first one where an error is caught, and only a `finally` keeps it, which is not told the error. For
+  // a rejection it is that of the error itself, which V8 forgets once the stack has been read, as it has been in a later turn.
+  test.each(['an error that is thrown inside of a timer', 'an error that is kept and rejected with later'])(
+    '%s, but for the place in the source above it',
+    async (way) => {
+      const both = ['bare', 'traced'].map((mode) => runProgram(folder(), 'ends', [mode, way]));
+      const [bare, traced] = (await Promise.all(both)) as [Program, Program];
+      const placeless = ({ stderr }: Program) => stderr.replace(/^(file|node):.*\n.*\n\s*\^+\n/m, '');
+      expect(placeless(bare)).toMatch(/^\n(RangeError: thrown|TypeError: lost)\n/);
+      expect([traced.code, placeless(traced)]).toEqual([1, placeless(bare)]);
+      expect(bare.code).toBe(1);
+    },
+  );
 });

@@ -179,7 +179,8 @@ describe('a traced function does what the bare one does, with', () => {
       const traced = await settledOutcomeOf(() => traceable(fn, options)(makeArg()));
       expect(same(traced, bare)).toBe(true);
       expect(recorder.runs).toHaveLength(1);
-      expect(recorder.runs[0]).toHaveProperty('end_time');
+      // One that a generator was promised to ends with the generator.
+      if (fails || !types.isGeneratorObject(result)) expect(recorder.runs[0]).toHaveProperty('end_time');
     });
     await fc.assert(property, RUNS);
   });

@@ -1,8 +1,10 @@
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { errorText } from '../../src/run/error-text.ts';
+import { ErrorText } from '../../src/run/error-text.ts';
 import { anything, revokedProxy } from '../base/hostile.ts';
+
+const errorText = (thrown: unknown): string => String(new ErrorText(thrown));
 
 /** An error with a stack as V8 writes it, without the paths of this machine. */
 function makeError(message: string, fields: object = {}): Error {

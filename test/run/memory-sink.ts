@@ -32,6 +32,7 @@ export function makeSink(
       payload: LIMITS,
       attachmentBytes: 1_000_000,
       sampling: undefined,
+      streamIdleMs: 900_000,
       ...capture,
     },
     started,

@@ -91,7 +91,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
   const info = new ServiceInfo(client, { runs: all.batchRuns, bytes: all.batchBytes });
   // The service has nothing to say, and nobody is asked.
   info.ask = () => Promise.resolve();
-  const { attachmentBytes } = all;
+  const { attachmentBytes, streamIdleMs } = all;
   const exporter = new Exporter({
     capture: {
       project: 'default',
@@ -100,6 +100,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
       payload: payloadLimits(all),
       attachmentBytes,
       sampling: undefined,
+      streamIdleMs,
     },
     limits: all,
     transport,

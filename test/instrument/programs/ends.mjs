@@ -16,6 +16,7 @@ const countUnhandled = () => {
   process.on('unhandledRejection', (error) => console.log('unhandled', error.message));
   process.on('rejectionHandled', () => console.log('handled'));
 };
+const cause = new AggregateError([new TypeError('one')], 'several');
 class Later extends Promise {}
 
 const ways = {
@@ -63,6 +64,26 @@ const ways = {
       setImmediate(() => {
         throw new RangeError('thrown');
       });
+    })();
+  },
+  'an error that is thrown inside of a timer': () => {
+    const throws = wrap(() => {
+      throw new RangeError('thrown');
+    });
+    setTimeout(() => throws());
+  },
+  'an error that is kept and rejected with later': () => {
+    const kept = wrap(fails)().catch((error) => error);
+    setTimeout(async () => Promise.reject(await kept));
+  },
+  'an error whose causes are told': () => {
+    wrap(async () => {
+      throw new Error('outer', { cause });
+    })();
+  },
+  'something thrown that is no error': () => {
+    wrap(() => {
+      throw 'just text';
     })();
   },
   'an exit inside': () => {

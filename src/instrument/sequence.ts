@@ -1,0 +1,76 @@
+import { types } from 'node:util';
+import { guard } from '../base/guard.ts';
+import type { Run } from '../run/run.ts';
+import { Consumption } from './consumption.ts';
+import { followNodeReadable, isNodeReadable } from './emitter.ts';
+import { followIterator } from './iterator.ts';
+import { replaceOwn } from './own-method.ts';
+import type { Plan } from './plan.ts';
+import { followReadableStream, isReadableStream } from './readable-stream.ts';
+import type { Reading } from './reading.ts';
+
+type Follow = (value: object, reading: Reading) => boolean;
+
+/**
+ * Follows a result that comes in pieces: a generator, another iterator, an async iterable, a web or a Node stream. It
+ * stays the same object, and nothing is read but what its reader reads. False when the value is none of these.
+ */
+export function followSequence(value: object, run: Run, plan: Plan): boolean {
+  const follow = wayOf(value);
+  if (follow === undefined) return false;
+  const reading = new Consumption(run, plan);
+  if (guard('traceable', () => isNew(value, plan) && follow(value, reading)) === true) reading.watch(value);
+  else run.end();
+  return true;
+}
+
+function wayOf(value: object): Follow | undefined {
+  try {
+    // Collections are values, and most of what is returned is one of these or a plain object.
+    if (Array.isArray(value)) return undefined;
+    const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
+    if (typeof iterate === 'function') {
+      if (types.isGeneratorObject(value)) return followIterator;
+      if (isReadableStream(value)) return followReadableStream;
+      return isNodeReadable(value) ? followNodeReadable : followAsyncIterable;
+    }
+    if (typeof next !== 'function') return undefined;
+    return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function' ? followIterator : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The functions by which a result was handed out: one that comes again from the same is followed already. */
+const followers = new WeakMap<object, WeakSet<Plan>>();
+
+function isNew(value: object, plan: Plan): boolean {
+  const plans = followers.get(value) ?? new WeakSet();
+  if (plans.has(plan) || !Object.isExtensible(value)) return false;
+  followers.set(value, plans.add(plan));
+  return true;
+}
+
+/** The first iteration is followed, by whichever of its ways it begins; a second one is as without us. */
+function followAsyncIterable(iterable: object, reading: Reading): boolean {
+  const isIterator = followIterator(iterable, reading);
+  let isTaken = false;
+  const isReplaced = replaceOwn(iterable, Symbol.asyncIterator, (iterate) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      if (isTaken || reading.isStepping) return Reflect.apply(iterate, this, args);
+      isTaken = true;
+      let iterator: unknown;
+      try {
+        iterator = reading.step(iterate, this, args);
+      } catch (thrown) {
+        reading.fail(thrown);
+        throw thrown;
+      }
+      if (typeof iterator !== 'object' || iterator === null || (isIterator && iterator === this)) return iterator;
+      if (followIterator(iterator, reading)) reading.watch(iterator);
+      else reading.end();
+      return iterator;
+    };
+  });
+  return isReplaced || isIterator;
+}

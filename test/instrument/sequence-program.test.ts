@@ -1,0 +1,88 @@
+// The same programs, bare and traced, in processes of their own: what comes in pieces is consumed in the same way.
+import { describe, expect, test } from 'vitest';
+import type { RunRecord } from '../../src/run/record.ts';
+import { built, type Program, runProgram } from './built.ts';
+
+const cancelled = { end_reason: 'cancelled' };
+
+/** What is recorded of the one run of each program: its chunks, its error, how it ended; `open` when it has not. */
+type Told = { chunks?: unknown; error?: RegExp; metadata?: object; open?: true };
+
+describe('a program does the same with', () => {
+  const folder = built('test/instrument/programs/tsconfig.json');
+
+  test.each<[string, Told]>([
+    ['a web stream that nobody reads', { open: true }],
+    ['a web stream read by its reader', { chunks: ['a', 'b', 'c'] }],
+    ['a web stream iterated', { chunks: ['a', 'b', 'c'] }],
+    ['a web stream iterated to a break', { chunks: ['a'], metadata: cancelled }],
+    ['a web stream that is left and read on', { chunks: ['a', 'b', 'c'] }],
+    [
+      'a web stream of bytes, into the memory of its reader',
+      { chunks: [bytes('ab'), bytes('c')], metadata: cancelled },
+    ],
+    ['a web stream in two branches', { chunks: ['a', 'b', 'c'] }],
+    ['a web stream in two branches, both cancelled', { chunks: ['a'], metadata: cancelled }],
+    ['a web stream that is piped', {}],
+    ['a web stream that is piped through', { chunks: ['A', 'B', 'C'] }],
+    ['a web stream that is cancelled', { metadata: cancelled }],
+    ['a web stream that fails', { chunks: ['a'], error: /^TypeError: torn\n/ }],
+    ['a web stream that fails, read by nobody who handles it', { error: /^TypeError: torn\n/ }],
+    ['a web stream as a body', { chunks: [bytes('a'), bytes('b'), bytes('c')] }],
+    ['a web stream handed to another thread', { open: true }],
+    ['a web stream that is locked', { open: true }],
+    ['a Node stream that nobody reads', { open: true }],
+    ['a Node stream iterated', { chunks: ['a', 'b', 'c'] }],
+    ['a Node stream iterated to a break', { chunks: ['a'], metadata: cancelled }],
+    ['a Node stream by events', { chunks: ['a', 'b', 'c'] }],
+    ['a Node stream read when it is readable', { chunks: ['ab', 'c'] }],
+    ['a Node stream that is paused', { chunks: ['a', 'b', 'c'] }],
+    ['a Node stream in a pipeline', { chunks: ['a', 'b', 'c'] }],
+    ['a Node stream in a pipeline that is aborted', { chunks: ['a'], error: /^AbortError: /, metadata: cancelled }],
+    ['a Node stream as a web stream', { chunks: ['a', 'b', 'c'] }],
+    ['a Node stream that is destroyed', { metadata: cancelled }],
+    ['a Node stream that fails', { chunks: ['a'], error: /^TypeError: torn\n/ }],
+    ['a Node stream whose error nobody hears', { error: /^TypeError: torn\n/ }],
+    ['a Node stream with many listeners', { metadata: cancelled }],
+    ['an async iterable', { chunks: [1, 2] }],
+    ['an async iterable left by a break', { chunks: [1], metadata: cancelled }],
+    ['an async iterable that nobody reads', { open: true }],
+    ['an iterator of ones own', { chunks: [1, 0] }],
+    ['a generator that a promise resolves to', { chunks: [1] }],
+    ['a web stream that a promise resolves to', { chunks: ['a', 'b', 'c'] }],
+    ['an emitter whose error nobody hears', { error: /^TypeError: torn\n/ }],
+    ['an emitter whose error is heard', { error: /^TypeError: torn\n/ }],
+  ])('%s', async (way, told) => {
+    const runs = await compared(folder(), way, /nobody (who )?h(ears|andles)/.test(way) ? 1 : 0);
+    expect(runs).toHaveLength(1);
+    const [run] = runs;
+    expect('end_time' in (run ?? {})).toBe(told.open === undefined);
+    expect(run?.outputs?.outputs).toEqual(told.chunks);
+    expect(run?.error).toEqual(told.error && expect.stringMatching(told.error));
+    expect(run?.extra?.metadata).toEqual(told.metadata);
+    const hasToken = Array.isArray(told.chunks) && told.chunks.length > 0;
+    expect(run?.events?.map((event) => event.name)).toEqual(hasToken ? ['new_token'] : undefined);
+  });
+
+  test.each(['collections', 'an emitter', 'an async iterable as an argument'])('%s', async (way) => {
+    const runs = await compared(folder(), way, 0);
+    expect(runs.every((run) => 'end_time' in run && run.error === undefined)).toBe(true);
+    expect(runs.length).toBeGreaterThan(0);
+  });
+});
+
+/** The runs of the traced program, which has done the same as the bare one. */
+async function compared(folder: string, way: string, code: number): Promise<RunRecord[]> {
+  const both = ['bare', 'traced'].map((mode) => runProgram(folder, 'sequences', [mode, way]));
+  const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
+  expect(bare.code).toBe(code);
+  if (code === 0) expect(bare.stdout).toMatch(/^end of the program$/m);
+  expect(traced).toEqual(bare);
+  expect(none).toEqual([]);
+  return runs;
+}
+
+/** Binary data as payloads hold it. */
+function bytes(text: string): object {
+  return { type: expect.any(String), byteLength: text.length, base64: Buffer.from(text).toString('base64') };
+}

@@ -1,0 +1,261 @@
+import { EventEmitter } from 'node:events';
+import { PassThrough, Readable, Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { currentRun } from '../../src/run/start-run.ts';
+import { gate } from '../support/gate.ts';
+import { record, treeOf } from './recorder.ts';
+
+const inner = traceable(() => {}, { name: 'inner' });
+const CANCELLED = { metadata: { end_reason: 'cancelled' } };
+
+const web = (...chunks: unknown[]) =>
+  new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+
+async function all(iterable: AsyncIterable<unknown>): Promise<unknown[]> {
+  const chunks: unknown[] = [];
+  for await (const chunk of iterable) chunks.push(chunk);
+  return chunks;
+}
+
+describe('an async iterable', () => {
+  test('takes its steps in the context of its run', async () => {
+    const recorder = record();
+    const pages = traceable(
+      () => ({
+        async *[Symbol.asyncIterator]() {
+          inner();
+          yield currentRun()?.name;
+          await undefined;
+          inner();
+        },
+      }),
+      { name: 'pages' },
+    );
+    expect(await all(pages())).toEqual(['pages']);
+    expect(treeOf(recorder.runs)).toEqual({ pages: { inner: {} } });
+    expect(recorder.runs).toHaveLength(3);
+  });
+
+  test('that is its own iterator is followed when `next` is called on it', async () => {
+    const recorder = record();
+    let left = 2;
+    const own = {
+      next: async () => (left-- > 0 ? { done: false, value: left } : { done: true, value: undefined }),
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+    const same = traceable(() => own)();
+    expect(same).toBe(own);
+    expect(await same.next()).toEqual({ done: false, value: 1 });
+    expect(await all(same as AsyncIterable<unknown>)).toEqual([0]);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: [1, 0] }, end_time: expect.any(String) }]);
+  });
+
+  test('answers steps with results, promises or other thenables, as it does without', async () => {
+    const recorder = record();
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    const lazy = { then: (done: (result: object) => void) => done({ done: false, value: 'lazy' }) };
+    const steps = [{ done: false, value: 'plain' }, lazy, Promise.resolve({ done: true, value: 'end' })];
+    const source = { [Symbol.asyncIterator]: () => ({ next: () => steps.shift() }) };
+    expect(await all(traceable(() => source)() as unknown as AsyncIterable<unknown>)).toEqual(['plain', 'lazy']);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['plain', 'lazy'] }, end_time: expect.any(String) }]);
+  });
+
+  test('fails its run with the error of `next` or of the iteration itself', async () => {
+    const recorder = record();
+    const error = new TypeError('torn');
+    const throws = () => {
+      throw error;
+    };
+    const sources = [{ next: throws }, { next: () => Promise.reject(error) }].map((iterator) => () => iterator);
+    for (const iterate of [...sources, throws]) {
+      const source = traceable(() => ({ [Symbol.asyncIterator]: iterate }))();
+      expect(await all(source as unknown as AsyncIterable<unknown>).catch((caught) => caught)).toBe(error);
+    }
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual(Array(3).fill('TypeError: torn'));
+  });
+
+  test('that is frozen, or whose iterator is, is left as it is, and its run ends', async () => {
+    const recorder = record();
+    const iterate = () => Object.freeze({ next: async () => ({ done: true as const, value: undefined }) });
+    const frozen = Object.freeze({ [Symbol.asyncIterator]: iterate });
+    expect(traceable(() => frozen)()[Symbol.asyncIterator]).toBe(iterate);
+    expect(await all(traceable(() => ({ [Symbol.asyncIterator]: iterate }))())).toEqual([]);
+    expect(recorder.runs.every((run) => 'end_time' in run && run.error === undefined)).toBe(true);
+  });
+
+  test('that is handed out again by the same function ends each run', async () => {
+    const recorder = record();
+    const stream = web('a');
+    const shared = traceable(() => stream);
+    shared();
+    shared();
+    expect(await all(stream as unknown as AsyncIterable<unknown>)).toEqual(['a']);
+    expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true]);
+  });
+
+  test('goes through two traced functions and ends both runs', async () => {
+    const recorder = record();
+    const inside = traceable(() => web('a', 'b'), { name: 'inside' });
+    await all(traceable(() => inside(), { name: 'outside' })() as unknown as AsyncIterable<unknown>);
+    expect(recorder.runs.map((run) => run.outputs?.outputs)).toEqual([
+      ['a', 'b'],
+      ['a', 'b'],
+    ]);
+  });
+});
+
+describe('a sequence that a promise resolves to', () => {
+  test.each<[string, () => AsyncIterable<unknown>]>([
+    ['a web stream', () => web('a', 'b') as unknown as AsyncIterable<unknown>],
+    ['a Node stream', () => Readable.from(['a', 'b'])],
+    [
+      'a generator',
+      async function* () {
+        yield 'a';
+        yield 'b';
+      },
+    ],
+  ])('is followed to its end: %s', async (_, make) => {
+    const recorder = record();
+    const result = await traceable(async () => make())();
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    expect(await all(result)).toEqual(['a', 'b']);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['a', 'b'] }, end_time: expect.any(String) }]);
+  });
+
+  test('of a lazy thenable too; an emitter that was waited for is a value', async () => {
+    const recorder = record();
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    const lazy = { then: (done: (stream: object) => void) => done(web('a')) };
+    expect(await all((await traceable(() => lazy)()) as unknown as AsyncIterable<unknown>)).toEqual(['a']);
+    await traceable(async () => new EventEmitter())();
+    expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true]);
+  });
+});
+
+describe('an end that the caller chose', () => {
+  test('keeps the chunks so far and says that it was cancelled, without an error', async () => {
+    const recorder = record();
+    const generator = traceable(function* () {
+      yield 0;
+      yield 1;
+    });
+    for (const _ of generator()) break;
+    for await (const _ of traceable(() => web(0, 1))() as unknown as AsyncIterable<unknown>) break;
+    for await (const _ of traceable(() => Readable.from([0, 1]))()) break;
+    await new Promise(setImmediate);
+    expect(recorder.runs).toHaveLength(3);
+    for (const run of recorder.runs) {
+      expect(run).toMatchObject({ outputs: { outputs: [0] }, extra: CANCELLED });
+      expect(run).not.toHaveProperty('error');
+    }
+  });
+
+  test('of a generator that has run out changes nothing', () => {
+    const recorder = record();
+    const generator = traceable(function* () {
+      yield 1;
+    })();
+    for (const _ of generator);
+    generator.return();
+    expect(recorder.runs[0]?.extra?.metadata).toBeUndefined();
+  });
+
+  test('is said of an error that says so, which is recorded as it is', async () => {
+    const recorder = record();
+    const aborted = AbortSignal.abort().reason as unknown;
+    const coded = Object.assign(new Error('off'), { code: 'ABORT_ERR' });
+    for (const error of [aborted, coded]) {
+      await traceable(() => Promise.reject(error))().catch(() => {});
+    }
+    await traceable(() => Promise.reject(new Error('torn')))().catch(() => {});
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([
+      'AbortError: This operation was aborted',
+      'Error: off',
+      'Error: torn',
+    ]);
+    expect(recorder.runs.map((run) => run.extra?.metadata)).toEqual([
+      CANCELLED.metadata,
+      CANCELLED.metadata,
+      undefined,
+    ]);
+  });
+});
+
+describe('an emitter', () => {
+  test.each(['end', 'finish', 'close', 'exit'])('ends its run when it emits `%s`', (event) => {
+    const recorder = record();
+    const job = traceable(() => Object.assign(new EventEmitter(), { id: 7 }), { outputs: ({ id }) => ({ id }) })();
+    job.emit('progress', 1);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    job.emit(event);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { id: 7 }, end_time: expect.any(String) });
+  });
+
+  test('has no listener of ours, and the same results of `emit`', () => {
+    record();
+    const emitter = traceable(() => new EventEmitter())();
+    expect([emitter.eventNames(), emitter.emit('end'), Object.keys(emitter).includes('emit')]).toEqual([
+      [],
+      false,
+      false,
+    ]);
+    const error = new Error('unheard');
+    expect(() => emitter.emit('error', error)).toThrow(error);
+  });
+
+  test('that is a stream for writing ends its run when it has finished', async () => {
+    const recorder = record();
+    const sink = traceable(() => new Writable({ write: (_, __, done) => done() }), { outputs: () => ({}) })();
+    sink.end('x');
+    await finished(sink);
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+    expect(recorder.runs[0]).not.toHaveProperty('error');
+  });
+
+  test('that is a stream of both kinds ends with what is read of it', async () => {
+    const recorder = record();
+    const through = traceable(() => new PassThrough({ encoding: 'utf8' }))();
+    through.end('x');
+    expect(await all(through)).toEqual(['x']);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: ['x'] }, end_time: expect.any(String) });
+  });
+});
+
+describe('a parent', () => {
+  test('ends when its function does; children that come late keep their place', async () => {
+    const recorder = record();
+    const late = gate();
+    const parent = traceable(
+      () => {
+        void late.then(() => inner());
+        return traceable(() => web('a'), { name: 'stream', outputs: () => ({}) })();
+      },
+      { name: 'parent', outputs: () => ({}), inputs: () => ({}) },
+    );
+    const caller = traceable(
+      () => {
+        void parent();
+      },
+      { name: 'caller' },
+    );
+    caller();
+    expect(recorder.runs.find((run) => run.name === 'caller')).toHaveProperty('end_time');
+    late.open();
+    await late;
+    await Promise.resolve();
+    expect(treeOf(recorder.runs)).toEqual({ caller: { parent: { stream: {}, inner: {} } } });
+    const [root, child] = ['caller', 'inner'].map((name) => recorder.runs.find((run) => run.name === name));
+    expect(String(child?.start_time) > String(root?.end_time)).toBe(true);
+    expect(child?.dotted_order.startsWith(String(root?.dotted_order))).toBe(true);
+  });
+});
