@@ -1,1 +1,12 @@
-export { type RunRecorder, recordRuns } from './testing/record-runs.ts';
+export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
+export { outlineOf } from './testing/outline.ts';
+export {
+  type CaptureLimits,
+  type RecordedRun,
+  type RecordOptions,
+  type RunRecorder,
+  recordRuns,
+} from './testing/record-runs.ts';
+export type { Recorded } from './testing/recorded.ts';
+export type { AttachmentFacts, EventFacts } from './testing/run-facts.ts';
+export { type RunSnapshot, type SnapshotOptions, snapshotOf } from './testing/snapshot.ts';
