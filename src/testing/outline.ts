@@ -11,7 +11,7 @@ const TEXT_MAX = 200;
 
 /**
  * One line for each run, indented below its parent: `search (tool): Error: no`. It stays the same from one execution to the
- * next, as `snapshotOf` does. 1 000 runs are drawn; the rest is counted.
+ * next, as `snapshotOf` does, and is what the matchers show when they fail. 1 000 runs are drawn; the rest is counted.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
   const lines: string[] = [];
