@@ -45,7 +45,7 @@ describe('toHaveRun holds for', () => {
   test.each([
     ['a name', 'model'],
     ['a pattern of the name', { name: /^se/ }],
-    ['a pattern that remembers where it was', { name: /search/g, times: 2 }],
+    ['a pattern that remembers where it was', { name: /e/g, times: 4 }],
     ['a matcher of the name', { name: expect.stringContaining('ode') }],
     ['the type', { name: 'model', runType: 'llm' }],
     ['a part of the inputs', { inputs: { q: 'tea' } }],
@@ -87,6 +87,7 @@ describe('toHaveRun does not hold for', () => {
     ['an object where there is nothing', { name: 'model', outputs: {} }],
     ['an object where there is text', { inputs: { q: {} } }],
     ['an object where there is a list', { outputs: { hits: {} } }],
+    ['a pattern where there is an object', { outputs: { hits: [/x/, /y/] } }],
     ['a pattern in the midst of inputs', { inputs: { q: /tea/ } }],
     ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
     ['a part of the tags', { tags: ['a'] }],
@@ -132,6 +133,13 @@ the nearest:
     parent.name: expected "model", got "answer"
 
 ${OUTLINE}`);
+  });
+
+  test('tells of the one with the fewest differences first, also when it came later', () => {
+    const expected = { name: 'search', runType: 'tool', inputs: { q: 'coffee' }, open: true };
+    expect(failure(() => expect(answer).toHaveRun(expected))).toContain(
+      'the nearest:\n  answer > search\n    runType: expected "tool", got "retriever"\n  answer > search\n    runType',
+    );
   });
 
   test('tells of the nearest three where no name is given', () => {

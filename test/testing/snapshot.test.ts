@@ -162,6 +162,15 @@ describe('siblings', () => {
     }
   });
 
+  test('stand by their content where it begins with their ids, too', () => {
+    const ids = ['018f4a2e-5b1c-7d3e-9f00-000000000001', '018f4a2e-5b1c-7d3e-9f00-000000000002'];
+    const runs = ids.map((id, index) => makeRun(id, 'a', { parent_run_id: '1', inputs: { id, q: 2 - index } }));
+    expect(below(...runs)?.map(({ inputs }) => inputs)).toEqual([
+      { id: '[id of a]', q: 1 },
+      { id: '[id of a #2]', q: 2 },
+    ]);
+  });
+
   test('stand by name and content with `ordered: false`, so that the network has no say', () => {
     const [first, ...others] = inOrders(contents).map((shuffled) => {
       const runs = shuffled.map(([name, inputs], index) =>
