@@ -6,9 +6,9 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { noStats, type Stats } from '../src/export/ledger.ts';
 import { createReceiver } from '../src/receiver.ts';
 import type { RunRecord } from '../src/run/record.ts';
-import { makeOpenRun, makeRun } from './cli/records.ts';
 import { root } from './support/folders.ts';
 import { moduleText, runNode, runRunspan } from './support/program.ts';
+import { makeOpenRun, makeRun } from './support/records.ts';
 
 const ASK_DOCS = 'examples/ask-docs/build/main.js';
 const QUESTION = 'How do I fuzzy search with minisearch?';

@@ -4,6 +4,7 @@
  */
 export const errorCodes = {
   RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value out of its bounds.',
+  RUNSPAN_RUN_NOT_FOUND: 'A recorder was asked for the run of a name, and has none or more than one.',
   RUNSPAN_ADDRESS_IN_USE: 'The receiver cannot listen, because another program holds the port.',
   RUNSPAN_LISTEN_FAILED: 'The receiver cannot listen on the given host and port.',
 } as const;

@@ -1,6 +1,6 @@
+import { forestOf, type Tree } from '../run/forest.ts';
 import type { RunRecord } from '../run/record.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
-import { forestOf, type Tree } from './forest.ts';
 import { columnsOf, cut, visible } from './terminal-text.ts';
 
 /** What a piece of the drawing is, for whoever colours it. */

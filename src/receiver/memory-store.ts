@@ -1,7 +1,7 @@
+import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { Attachment } from '../run/record.ts';
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from './checked-options.ts';
 import { Family } from './family.ts';
 import { type Forgotten, ForgottenNotice } from './forgotten-notice.ts';
 import { Refusal } from './refusal.ts';

@@ -1,5 +1,5 @@
+import { type Checks, checkedOptions } from '../base/checked-options.ts';
 import { isLoopback } from '../base/loopback.ts';
-import { type Checks, checkedOptions } from './checked-options.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createRoutes } from './routes.ts';
 import { checkedQuery, checkedTraceId } from './run-query.ts';

@@ -1,6 +1,6 @@
+import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
 import { shown } from '../base/text.ts';
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from './checked-options.ts';
 import { parseUuid } from './run-fields.ts';
 import type { RunQuery } from './store.ts';
 

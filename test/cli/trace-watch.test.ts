@@ -4,8 +4,8 @@ import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/memory-
 import type { RunFields } from '../../src/receiver/store.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { gate } from '../support/gate.ts';
+import { makeOpenRun, makeRun } from '../support/records.ts';
 import { told } from '../support/told.ts';
-import { makeOpenRun, makeRun } from './records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { columnsOf } from '../../src/cli/terminal-text.ts';
 import { drawTree } from '../../src/cli/tree.ts';
 import { isoTimestamp } from '../../src/run/timestamp.ts';
-import { makeOpenRun, makeRun } from './records.ts';
+import { makeOpenRun, makeRun } from '../support/records.ts';
 
 /** The lines of a drawing, for expectations that are written by hand. */
 const lines = (...drawn: Parameters<typeof drawTree>): string[] => drawTree(...drawn).split('\n');

@@ -112,7 +112,8 @@ describe('SimpleTransport', () => {
       if (known.length === 2) ends.abort(new Error('enough'));
     }
 
-    expect(known).toEqual([items[1], items[2], items[0]]);
+    expect(new Set(known.slice(0, 2))).toEqual(new Set([items[1], items[2]]));
+    expect(known[2]).toBe(items[0]);
   });
 
   it('does not repeat inputs that it has posted when the patch is too large', async () => {

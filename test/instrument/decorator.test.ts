@@ -5,7 +5,7 @@ import { type TracedDecorator, traced } from '../../src/instrument/decorator.ts'
 import type { RunRecord } from '../../src/run/record.ts';
 import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
-import { record, treeOf } from './recorder.ts';
+import { record } from './recorder.ts';
 
 /** Calls a decorator with arguments that its types forbid. */
 const misuse = traced as unknown as (...args: unknown[]) => unknown;
@@ -140,13 +140,13 @@ describe('@traced of the standard dialect', () => {
     expect(recorder.runs).toEqual([]);
     expect([...chunks]).toEqual(['> ']);
     expect(await service.later()).toBe('secret later');
-    expect(treeOf(recorder.runs)).toEqual({ chunks: {}, later: { '#whisper': {} } });
+    expect(recorder).toMatchTrace(['chunks', { name: 'later', children: ['#whisper'] }]);
   });
 
   test('calls the inherited method by super, as a run below', () => {
     const recorder = record();
     expect(new Service().greet('you')).toBe('> you!');
-    expect(treeOf(recorder.runs)).toEqual({ greet: { greet: {} } });
+    expect(recorder).toMatchTrace({ name: 'greet', children: ['greet'] });
   });
 
   test('names a member after its symbol', () => {

@@ -5,7 +5,7 @@ import type { RunSink } from '../../src/run/sink.ts';
 import { currentRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
 import { told } from '../support/told.ts';
-import { record, treeOf } from './recorder.ts';
+import { record } from './recorder.ts';
 
 /** The run of one call. */
 function runOf(fn: (...args: unknown[]) => unknown, args: unknown[] = [], options: TraceableOptions = {}) {
@@ -154,7 +154,7 @@ describe('options', () => {
     const inner = traceable(() => 0, { name: 'inner' });
     const apart = traceable(() => inner(), { name: 'apart', root: true });
     traceable(() => apart(), { name: 'outer' })();
-    expect(treeOf(recorder.runs)).toEqual({ outer: {}, apart: { inner: {} } });
+    expect(recorder).toMatchTrace(['outer', { name: 'apart', children: ['inner'] }]);
   });
 
   test('`exporter` takes the whole subtree, and nothing else', () => {
@@ -173,7 +173,7 @@ describe('options', () => {
     const inner = traceable(() => 0, { name: 'inner' });
     const skipped = traceable(() => inner(), { name: 'skipped', enabled: false });
     traceable(() => skipped(), { name: 'outer' })();
-    expect(treeOf(recorder.runs)).toEqual({ outer: { inner: {} } });
+    expect(recorder).toMatchTrace({ name: 'outer', children: ['inner'] });
     expect(skipped.with({ enabled: true })()).toBe(0);
     expect(recorder.runs.map(({ name }) => name)).toContain('skipped');
   });

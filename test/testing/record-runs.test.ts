@@ -2,8 +2,9 @@ import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
 import { currentSink, standIn } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
-import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { type RecordedRun, type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { makeSink } from '../run/memory-sink.ts';
+import { told } from '../support/told.ts';
 
 /** Records until the test has finished. */
 function recorder(): RunRecorder {
@@ -79,6 +80,95 @@ describe('recordRuns', () => {
   });
 });
 
+describe('options of recordRuns', () => {
+  test('give the runs as an exporter with the same options would send them', () => {
+    using recorded = recordRuns({ project: 'evals', hideInputs: true, hideOutputs: true });
+    startRun({ name: 'a', inputs: { secret: 1 } }).end({ secret: 2 });
+    expect(recorded.runs).toMatchObject([{ name: 'a', session_name: 'evals' }]);
+    expect(recorded.runs[0]).toMatchObject({ inputs: {}, outputs: {} });
+    expect(JSON.stringify(recorded.runs)).not.toContain('secret');
+  });
+
+  test('that are undefined are as if they were not there', () => {
+    const none = { project: undefined, hideInputs: undefined, limits: undefined } as never;
+    using recorded = recordRuns(none);
+    startRun({ name: 'a', inputs: { q: 1 } });
+    expect(recorded.runs).toMatchObject([{ session_name: 'default', inputs: { q: 1 } }]);
+  });
+
+  test.each([
+    [1, '[Truncated'],
+    [2, '[Truncated'],
+    [3, '{"list":[[1]]}'],
+    [4, '{"list":[[1]]}'],
+  ])('bound payloads: at depth %i a payload of depth 3 is %s', (payloadDepth, expected) => {
+    using recorded = recordRuns({ limits: { payloadDepth } });
+    startRun({ name: 'a', inputs: { list: [[1]] } });
+    expect(JSON.stringify(recorded.runs[0]?.inputs)).toContain(expected);
+  });
+
+  test.each([
+    [2, undefined],
+    [3, 3],
+    [4, 3],
+  ])('bound attachments: of 3 bytes at a limit of %i, %s are kept', (attachmentBytes, kept) => {
+    const lines = told();
+    using recorded = recordRuns({ limits: { attachmentBytes } });
+    startRun({ name: 'a' }).attach('image', new Uint8Array(3), 'image/png');
+    expect(recorded.run('a').attachments?.[0]?.bytes.byteLength).toBe(kept);
+    expect(lines).toHaveLength(kept === undefined ? 1 : 0);
+  });
+
+  test.each([
+    [{ hideInput: true }, /^Expected the options to have no more than project, .*, got `hideInput`$/],
+    [{ project: '' }, /^Expected `project` to be text, got ""$/],
+    [{ hideInputs: 'yes' }, /^Expected `hideInputs` to be true or false, got "yes"$/],
+    [{ hideOutputs: 1 }, /^Expected `hideOutputs` to be true or false, got the number 1$/],
+    [{ limits: 5 }, /^Expected `limits` to be an object, got the number 5$/],
+    [{ limits: { payloadBytes: 0 } }, /^Expected `payloadBytes` to be a whole number from 1, got the number 0$/],
+    [{ limits: { lingerMs: 1 } }, /^Expected `limits` to have no more than payloadDepth, .*, got `lingerMs`$/],
+    [null, /^Expected the options to be an object, got null$/],
+  ])('are refused by name: %j', (options, message) => {
+    expect(() => recordRuns(options as never)).toThrow(
+      expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringMatching(message) }),
+    );
+    expect(currentSink()).toBeUndefined();
+  });
+});
+
+describe('a recorded run', () => {
+  test('has its attachments beside it, or no such field', () => {
+    const recorded = recorder();
+    const bytes = new Uint8Array([1, 2]);
+    const run = startRun({ name: 'with' });
+    run.attach('image', bytes, 'image/png');
+    bytes[0] = 9;
+    startRun({ name: 'without' });
+    expect(recorded.run('with').attachments).toEqual([
+      { name: 'image', bytes: new Uint8Array([1, 2]), mimeType: 'image/png' },
+    ]);
+    expect(recorded.run('without')).not.toHaveProperty('attachments');
+  });
+
+  test('is found by its name', () => {
+    const recorded = recorder();
+    const found = startRun({ name: 'a' });
+    startRun({ name: 'b' });
+    expect(recorded.run('a').id).toBe(found.id);
+  });
+
+  test.each([
+    [[], 'got none\n\nRecorded:\n  nothing'],
+    [['b'], 'got none\n\nRecorded:\n  b (chain)'],
+    [['a', 'b', 'a'], 'got 2\n\nRecorded:\n  a (chain)\n  b (chain)\n  a (chain)'],
+  ])('is asked for in vain among %j', (names, ending) => {
+    const recorded = recorder();
+    for (const name of names) startRun({ name }).end();
+    const message = `Expected one run named "a", ${ending}`;
+    expect(() => recorded.run('a')).toThrow(expect.objectContaining({ code: 'RUNSPAN_RUN_NOT_FOUND', message }));
+  });
+});
+
 describe('a recorder that stops', () => {
   test('puts tracing back to what it was', () => {
     const before = makeSink();
@@ -108,6 +198,6 @@ describe('a recorder that stops', () => {
 
 test('records have the type of the wire', () => {
   expectTypeOf(recordRuns).returns.toEqualTypeOf<RunRecorder>();
-  expectTypeOf<RunRecorder['runs']>().toEqualTypeOf<RunRecord[]>();
+  expectTypeOf<RunRecorder['runs']>().toEqualTypeOf<RecordedRun[]>();
   expectTypeOf<RunRecorder>().toExtend<Disposable>();
 });

@@ -1,6 +1,5 @@
-import { RunspanError } from '../base/errors.ts';
-import { shown } from '../base/text.ts';
-import { isObject } from './json.ts';
+import { RunspanError } from './errors.ts';
+import { shown } from './text.ts';
 
 /** What an option has to be, in words and as a test. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean];
@@ -23,7 +22,8 @@ export function checkedOptions<Options extends object>(
   options: unknown,
   checks: Checks<Options>,
 ): Partial<Options> {
-  if (!isObject(options)) throw invalid(`Expected ${what} to be an object, got ${shown(options)}`);
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw invalid(`Expected ${what} to be an object, got ${shown(options)}`);
   const checked: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(options)) {
     if (!Object.hasOwn(checks, key)) {

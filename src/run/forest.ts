@@ -1,4 +1,4 @@
-import type { RunRecord } from '../run/record.ts';
+import type { RunRecord } from './record.ts';
 
 /** A run with those below it, in the order in which they started. */
 export interface Tree {
@@ -25,6 +25,18 @@ export function forestOf(runs: readonly RunRecord[]): Tree[] {
   // What no root leads to goes in a ring, or hangs on one.
   const rings = [...byId.values()].flatMap((run) => (placed.has(run.id) ? [] : [plant(run)]));
   return [...roots, ...rings];
+}
+
+/** Each node with how deep it stands, parents before children. Not recursive either. */
+export function* depthFirst<Node extends { readonly children?: readonly Node[] }>(
+  roots: readonly Node[],
+): Generator<readonly [node: Node, depth: number]> {
+  const pending = roots.map((node) => ({ node, depth: 0 })).reverse();
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { node, depth } = next;
+    yield [node, depth];
+    for (const child of node.children?.toReversed() ?? []) pending.push({ node: child, depth: depth + 1 });
+  }
 }
 
 /** Not recursive: a chain of runs may be longer than the stack is deep. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { forestOf, type Tree } from '../../src/cli/forest.ts';
-import { makeRun } from './records.ts';
+import { forestOf, type Tree } from '../../src/run/forest.ts';
+import { makeRun } from '../support/records.ts';
 
 /** `a(b,c)`: a run with those below it; `?` behind an orphan. */
 const text = ({ run, children, isOrphan }: Tree): string =>

@@ -1,0 +1,452 @@
+import { describe, expect, test } from 'vitest';
+import { startRun } from '../../src/run/start-run.ts';
+import { type ExpectedNode, type Recorded, recordRuns } from '../../src/testing.ts';
+import { makeOpenRun, makeRun } from '../support/records.ts';
+import '../support/run-matchers.ts';
+
+const startedAt = (second: number) => ({ start_time: `2026-11-20T07:22:4${second}.000000Z` });
+
+/** `answer` above `search`, `model` and another `search`. */
+const answer = [
+  makeRun('1', 'answer', { tags: ['a', 'b'], extra: { metadata: { user: 'ada', plan: { tier: 'pro', seats: 3 } } } }),
+  makeRun('1.1', 'search', {
+    ...startedAt(1),
+    run_type: 'retriever',
+    inputs: { q: 'tea', page: 1 },
+    outputs: { hits: [{ id: 'x', score: 1 }, { id: 'y' }] },
+  }),
+  makeRun('1.2', 'model', {
+    ...startedAt(2),
+    run_type: 'llm',
+    error: 'RateLimitError: slow down\n    at f (/srv/app.js:1:2)\nCaused by: Error: 429',
+    events: [{ name: 'new_token', time: '2026-11-20T07:22:42.000000Z', kwargs: { token: 'Hi' } }],
+    session_name: 'evals',
+  }),
+  makeOpenRun('1.3', 'search', { ...startedAt(3), run_type: 'retriever', inputs: { q: 'coffee' } }),
+];
+
+const OUTLINE = `Recorded:
+  answer (chain)
+    search (retriever)
+    model (llm): RateLimitError: slow down
+    search (retriever): open`;
+
+/** What an assertion says when it fails. */
+function failure(assertion: () => void): string {
+  try {
+    assertion();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('the assertion holds');
+}
+
+describe('toHaveRun holds for', () => {
+  test.each([
+    ['a name', 'model'],
+    ['a pattern of the name', { name: /^se/ }],
+    ['a pattern that remembers where it was', { name: /e/g, times: 4 }],
+    ['a matcher of the name', { name: expect.stringContaining('ode') }],
+    ['the type', { name: 'model', runType: 'llm' }],
+    ['a part of the inputs', { inputs: { q: 'tea' } }],
+    ['a part of what is deeper', { metadata: { plan: { tier: 'pro' } } }],
+    ['parts of the items of a list', { outputs: { hits: [{ id: 'x' }, {}] } }],
+    ['matchers in their midst', { outputs: { hits: expect.arrayContaining([{ id: 'y' }]) } }],
+    ['a matcher of it all', { inputs: expect.objectContaining({ page: expect.any(Number) }) }],
+    ['the first line of an error', { error: 'RateLimitError: slow down' }],
+    ['a pattern of an error', { error: /^RateLimit/ }],
+    ['no error', { name: 'search', error: undefined, times: 2 }],
+    ['no outputs', { name: 'search', outputs: undefined }],
+    ['all tags', { tags: ['a', 'b'] }],
+    ['no tags, in either way', { name: 'search', tags: [], times: 2 }],
+    ['no tags', { name: 'search', tags: undefined, times: 2 }],
+    ['an event', { events: [{ name: 'new_token', data: { token: 'Hi' } }] }],
+    ['the project', { project: 'evals' }],
+    ['what is open', { name: 'search', open: true, times: 1 }],
+    ['what has ended', { open: false, times: 3 }],
+    ['a parent by name', { name: 'search', parent: 'answer', times: 2 }],
+    ['a parent by pattern', { parent: /answer/, times: 3 }],
+    ['a parent by more', { parent: { name: 'answer', metadata: { user: 'ada' } }, times: 3 }],
+    ['none above', { parent: null, times: 1 }],
+    ['as many as there are', { times: 4 }],
+    ['as few as there are', { name: 'rerank', times: 0 }],
+  ])('%s', (_, expected) => {
+    expect(answer).toHaveRun(expected);
+    expect(() => expect(answer).not.toHaveRun(expected)).toThrow('.not.toHaveRun(');
+  });
+});
+
+describe('toHaveRun does not hold for', () => {
+  test.each([
+    ['another name', 'rerank'],
+    ['the beginning of a name', 'ans'],
+    ['another case of a pattern', { name: /^SEARCH$/ }],
+    ['another type', { name: 'model', runType: 'chain' }],
+    ['a field of one run and one of another', { name: 'model', inputs: { q: 'tea' } }],
+    ['a key that is not there', { inputs: { q: 'tea', user: 'ada' } }],
+    ['an object where there is nothing', { name: 'model', outputs: {} }],
+    ['an object where there is text', { inputs: { q: {} } }],
+    ['an object where there is a list', { outputs: { hits: {} } }],
+    ['a pattern where there is an object', { outputs: { hits: [/x/, /y/] } }],
+    ['a pattern in the midst of inputs', { inputs: { q: /tea/ } }],
+    ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
+    ['a part of the tags', { tags: ['a'] }],
+    ['tags in another order', { tags: ['b', 'a'] }],
+    ['the message of an error without its name', { error: 'slow down' }],
+    ['a line of the stack', { error: /srv/ }],
+    ['no error where there is one', { name: 'model', error: undefined }],
+    ['no metadata where there is some', { name: 'answer', metadata: undefined }],
+    ['another parent', { name: 'search', parent: 'model' }],
+    ['none above where there is one', { name: 'search', parent: null }],
+    ['one above where there is none', { name: 'answer', parent: 'answer' }],
+    ['one less', { name: 'search', times: 1 }],
+    ['one more', { name: 'search', times: 3 }],
+  ])('%s', (_, expected) => {
+    expect(answer).not.toHaveRun(expected);
+    expect(() => expect(answer).toHaveRun(expected)).toThrow('.toHaveRun(');
+  });
+});
+
+describe('a failing toHaveRun', () => {
+  test('shows what there is', () => {
+    expect(failure(() => expect(answer).toHaveRun('serach'))).toBe(
+      `expect(recorded).toHaveRun("serach")\n\nno run is like this\n\n${OUTLINE}`,
+    );
+    expect(failure(() => expect([]).toHaveRun('search'))).toBe(
+      'expect(recorded).toHaveRun("search")\n\nno run is like this\n\nRecorded:\n  nothing',
+    );
+  });
+
+  test('tells where those of the name differ, the nearest first', () => {
+    const expected = { name: 'search', inputs: { q: 'tea', page: 2 }, outputs: { hits: [{ id: 'x' }, { id: 'z' }] } };
+    const message = failure(() => expect(answer).toHaveRun({ ...expected, parent: 'model' }));
+    expect(message.slice(message.indexOf('no run'))).toBe(`no run is like this
+the nearest:
+  answer > search
+    inputs.page: expected 2, got 1
+    outputs.hits[1].id: expected "z", got "y"
+    parent.name: expected "model", got "answer"
+  answer > search
+    inputs.q: expected "tea", got "coffee"
+    inputs.page: expected 2, got nothing
+    outputs: expected { "hits": [ { "id": "x" }, { "id": "z" } ] }, got nothing
+    parent.name: expected "model", got "answer"
+
+${OUTLINE}`);
+  });
+
+  test('tells of the one with the fewest differences first, also when it came later', () => {
+    const expected = { name: 'search', runType: 'tool', inputs: { q: 'coffee' }, open: true };
+    expect(failure(() => expect(answer).toHaveRun(expected))).toContain(
+      'the nearest:\n  answer > search\n    runType: expected "tool", got "retriever"\n  answer > search\n    runType',
+    );
+  });
+
+  test('tells of the nearest three where no name is given', () => {
+    const message = failure(() => expect(answer).toHaveRun({ runType: 'tool', open: false }));
+    expect(message.match(/^ {2}answer.*$/gm)?.slice(0, 3)).toEqual([
+      '  answer',
+      '  answer > search',
+      '  answer > model',
+    ]);
+    expect(message).not.toContain('open: expected');
+  });
+
+  test('counts', () => {
+    const linesOf = (times: number) =>
+      failure(() => expect(answer).toHaveRun({ name: 'search', times })).split('\n')[2];
+    expect(linesOf(0)).toBe('2 runs are like this, expected 0');
+    expect(linesOf(3)).toBe('2 runs are like this, expected 3');
+    const message = failure(() => expect(answer).toHaveRun({ name: 'search', open: true, times: 2 }));
+    expect(message).toContain(
+      '1 run is like this, expected 2\nthe nearest:\n  answer > search\n    open: expected true, got false',
+    );
+  });
+
+  test('says when negated what it should not have found', () => {
+    expect(failure(() => expect(answer).not.toHaveRun({ name: 'search' }))).toBe(
+      `expect(recorded).not.toHaveRun({ "name": "search" })\n\n2 runs are like this\n\n${OUTLINE}`,
+    );
+  });
+
+  test('tells of parents that are not recorded', () => {
+    const orphan = [makeRun('1.1', 'b')];
+    expect(failure(() => expect(orphan).toHaveRun({ name: 'b', parent: null }))).toContain(
+      'parent: expected none, got a run that is not recorded',
+    );
+    expect(failure(() => expect(orphan).toHaveRun({ name: 'b', parent: 'a' }))).toContain(
+      'parent: expected one, got a run that is not recorded',
+    );
+    const root = [makeRun('1', 'b')];
+    expect(failure(() => expect(root).toHaveRun({ name: 'b', parent: 'a' }))).toContain(
+      'parent: expected one, got none',
+    );
+  });
+
+  test('ends, whatever parents the runs name', () => {
+    const ring = [makeRun('1', 'a', { parent_run_id: '2' }), makeRun('2', 'b', { parent_run_id: '1' })];
+    expect(failure(() => expect(ring).toHaveRun({ name: 'a', open: true }))).toContain('  b > a\n');
+  });
+
+  test('cuts what it shows of a value at 300 characters', () => {
+    const message = (length: number) =>
+      failure(() => expect([makeRun('1', 'a', { inputs: { q: 'q'.repeat(length) } })]).toHaveRun({ inputs: { q: 1 } }));
+    expect(message(298)).toContain(`got "${'q'.repeat(298)}"\n`);
+    expect(message(299)).toContain(`got "${'q'.repeat(299)}…\n`);
+  });
+
+  test('shows texts that differ in white space alone', () => {
+    const message = failure(() =>
+      expect([makeRun('1', 'a', { inputs: { q: 'a\nb' } })]).toHaveRun({ inputs: { q: 'a b' } }),
+    );
+    expect(message).toContain('inputs.q: expected "a b", got "a\\nb"');
+  });
+});
+
+describe('toMatchTrace holds for', () => {
+  const children = ['search', 'model', 'search'];
+
+  test.each([
+    ['the names', { name: 'answer', children }, {}],
+    ['a list of roots', [{ name: 'answer', children }], {}],
+    [
+      'patterns, fields and parts of them',
+      { name: /a/, children: [{ name: 'search', inputs: { q: 'tea' } }, 'model', { name: 'search', open: true }] },
+      {},
+    ],
+    ['a part of it', { name: 'answer', children: ['model'] }, { complete: false }],
+    ['parts in order', { name: 'answer', children: ['search', 'search'] }, { complete: false }],
+    [
+      'the second of a name',
+      { name: 'answer', children: [{ name: 'search', inputs: { q: 'coffee' } }] },
+      { complete: false },
+    ],
+    ['the root alone', 'answer', { complete: false }],
+    ['nothing at all', [], { complete: false }],
+    ['any order', { name: 'answer', children: ['model', 'search', 'search'] }, { ordered: false }],
+    [
+      'any order, also when the first would fit what only the second fits',
+      { name: 'answer', children: ['search', { name: 'search', inputs: { q: 'tea' } }, 'model'] },
+      { ordered: false },
+    ],
+    ['a part in any order', { name: 'answer', children: ['model', 'search'] }, { ordered: false, complete: false }],
+  ])('%s', (_, expected, options) => {
+    expect(answer).toMatchTrace(expected, options);
+    expect(() => expect(answer).not.toMatchTrace(expected, options)).toThrow(
+      `expect(recorded).not.toMatchTrace(expected)\n\nthe runs are like this\n\n${OUTLINE}`,
+    );
+  });
+});
+
+test('toMatchTrace takes siblings of one microsecond by name, whatever their ids', () => {
+  for (const names of [
+    ['a', 'b'],
+    ['b', 'a'],
+  ]) {
+    const runs = names.map((name, index) => makeRun(`1.${index}`, name));
+    expect([makeRun('1', 'top'), ...runs]).toMatchTrace({ name: 'top', children: ['a', 'b'] });
+  }
+});
+
+describe('toMatchTrace tells of', () => {
+  const search = (q: string) => ({ name: 'search', inputs: { q } });
+
+  test.each([
+    ['a root that is missing', ['answer', 'later'], { complete: false }, ['there is no "later"']],
+    ['a root too many', [], {}, ['answer: not expected']],
+    [
+      'those below that are not expected',
+      'answer',
+      {},
+      ['answer > search: not expected', 'answer > model: not expected', 'answer > search #2: not expected'],
+    ],
+    [
+      'one that is missing',
+      { name: 'answer', children: ['search', 'model', 'search', 'rerank'] },
+      {},
+      ['answer: there is no "rerank"'],
+    ],
+    [
+      'one missing below',
+      { name: 'answer', children: ['search', { name: 'model', children: ['call'] }, 'search'] },
+      {},
+      ['answer > model: there is no "call"'],
+    ],
+    [
+      'one too many of a name',
+      { name: 'answer', children: ['search', 'model'] },
+      {},
+      ['answer > search #2: not expected'],
+    ],
+    [
+      'one for another',
+      { name: 'answer', children: ['search', 'call', 'search'] },
+      {},
+      ['answer: there is no "call"', 'answer > model: not expected'],
+    ],
+    [
+      'a field',
+      { name: 'answer', tags: ['a'], children: ['search', 'model', search('milk')] },
+      {},
+      [
+        'answer: tags: expected [ "a" ], got [ "a", "b" ]',
+        'answer > search #2: inputs.q: expected "milk", got "coffee"',
+      ],
+    ],
+    [
+      'another order',
+      { name: 'answer', children: ['model', 'search', 'search'] },
+      {},
+      ['answer: expected the order [ "model", "search", "search" ], got [ "search", "model", "search" ]'],
+    ],
+    [
+      'another order of a part',
+      { name: 'answer', children: ['model', search('tea')] },
+      { complete: false },
+      ['answer: expected the order [ "model", "search" ], got [ "search", "model" ]'],
+    ],
+    [
+      'two of a name that changed places',
+      { name: 'answer', children: [search('coffee'), 'model', search('tea')] },
+      {},
+      [
+        'answer > search: inputs.q: expected "coffee", got "tea"',
+        'answer > search #2: inputs.q: expected "tea", got "coffee"',
+      ],
+    ],
+    [
+      'what fits nothing in any order',
+      { name: 'answer', children: ['model', search('tea'), search('tea')] },
+      { ordered: false },
+      ['answer > search #2: inputs.q: expected "tea", got "coffee"'],
+    ],
+    [
+      'more of a name than there are',
+      { name: 'answer', children: ['model', 'model'] },
+      { ordered: false, complete: false },
+      ['answer: there is no "model"'],
+    ],
+  ])('%s', (_, expected, options, lines) => {
+    expect(failure(() => expect(answer).toMatchTrace(expected, options))).toBe(
+      `expect(recorded).toMatchTrace(expected)\n\n${lines.join('\n')}\n\n${OUTLINE}`,
+    );
+    expect(answer).not.toMatchTrace(expected, options);
+  });
+
+  test('30 differences, and how many more there are', () => {
+    const linesOf = (count: number) =>
+      failure(() => expect([]).toMatchTrace(Array.from({ length: count }, (_, index) => `run ${index}`)))
+        .split('\n')
+        .slice(2, -3);
+    expect(linesOf(29)).toHaveLength(29);
+    expect(linesOf(30).at(-1)).toBe('there is no "run 29"');
+    expect(linesOf(31).slice(29)).toEqual(['there is no "run 29"', '… and 1 more']);
+  });
+
+  test('one leaf of a deep and wide trace, in time', () => {
+    const places = ['1'];
+    for (const place of places) if (place.length < 9) places.push(`${place}.1`, `${place}.2`, `${place}.3`);
+    const deep = places.map((place) => makeRun(place, 'step', startedAt(Number(place.at(-1)))));
+    const treeAt = (depth: number): ExpectedNode => ({
+      name: 'step',
+      children: depth === 0 ? [] : [0, 1, 2].map(() => treeAt(depth - 1)),
+    });
+    expect(deep).toMatchTrace(treeAt(4), { ordered: false });
+    expect(deep).not.toMatchTrace(treeAt(5), { ordered: false });
+    expect(deep).not.toMatchTrace(treeAt(3), { ordered: false });
+  });
+});
+
+describe('matchers take', () => {
+  test('a recorder, its runs, and one of them', () => {
+    using recorder = recordRuns();
+    startRun({ name: 'outer' }).child({ name: 'inner' });
+    expect(recorder).toHaveRun({ name: 'inner', parent: 'outer' });
+    expect(recorder.runs).toMatchTrace({ name: 'outer', children: ['inner'] });
+    expect(recorder.run('inner')).toMatchTrace('inner');
+  });
+
+  test('attachments with their size', () => {
+    using recorder = recordRuns();
+    startRun({ name: 'a' }).attach('image', new Uint8Array(3), 'image/png');
+    expect(recorder).toHaveRun({ attachments: [{ name: 'image', size: 3 }] });
+    expect(recorder).not.toHaveRun({ attachments: [{ name: 'image', size: 4 }] });
+  });
+});
+
+describe('matchers refuse', () => {
+  const refused = (message: string | RegExp) =>
+    expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringMatching(message) });
+  const FIELDS = 'name, runType, inputs, outputs, error, tags, metadata, events, attachments, project, open';
+
+  test.each([
+    ['nothing', undefined, /^Expected what toHaveRun takes to be an object, got undefined$/],
+    [
+      'a field that there is not',
+      { output: 1 },
+      new RegExp(`^Expected what toHaveRun takes to have no more than ${FIELDS}, parent, times, got \`output\`$`),
+    ],
+    ['a name of another kind', { name: 1 }, /^Expected `name` to be text, a RegExp or a matcher, got the number 1$/],
+    ['inputs that are none', { inputs: 'q' }, /^Expected `inputs` to be an object or a matcher, got "q"$/],
+    ['tags that are no list', { tags: 'a' }, /^Expected `tags` to be a list or a matcher, got "a"$/],
+    [
+      'an error of another kind',
+      { error: new Error('no') },
+      /^Expected `error` to be text, a RegExp or a matcher, got an object$/,
+    ],
+    ['half a time', { times: 0.5 }, /^Expected `times` to be a whole number from 0, got the number 0.5$/],
+    ['less than no times', { times: -1 }, /^Expected `times` to be a whole number from 0, got the number -1$/],
+    [
+      'a parent of another kind',
+      { parent: 1 },
+      /^Expected `parent` to be a name, a RegExp, an object or null, got the number 1$/,
+    ],
+    [
+      'a field that a parent has not',
+      { parent: { title: 'a' } },
+      new RegExp(`^Expected \`parent\` to have no more than ${FIELDS}, got \`title\`$`),
+    ],
+  ])('to look for %s, also when negated', (_, expected, message) => {
+    expect(() => expect([]).toHaveRun(expected as never)).toThrow(refused(message));
+    expect(() => expect([]).not.toHaveRun(expected as never)).toThrow(refused(message));
+  });
+
+  test.each([
+    ['without a name', { children: [] }, {}, /^Expected a run of the tree to have a `name`, got one without$/],
+    [
+      'with a field that there is not',
+      { name: 'a', child: [] },
+      {},
+      new RegExp(`^Expected a run of the tree to have no more than ${FIELDS}, children, got \`child\`$`),
+    ],
+    ['with the same further down', { name: 'a', children: [{ name: 'b', times: 2 }] }, {}, /got `times`$/],
+    [
+      'with children that are no list',
+      { name: 'a', children: 'b' },
+      {},
+      /^Expected `children` to be a list of runs, got "b"$/,
+    ],
+    ['that is none', null, {}, /^Expected a run of the tree to be an object, got null$/],
+    [
+      'with an option that there is not',
+      'a',
+      { order: false },
+      /^Expected the options to have no more than complete, ordered, got `order`$/,
+    ],
+    [
+      'with an option of another kind',
+      'a',
+      { complete: 1 },
+      /^Expected `complete` to be true or false, got the number 1$/,
+    ],
+  ])('a tree %s', (_, expected, options, message) => {
+    expect(() => expect([]).toMatchTrace(expected as never, options as never)).toThrow(refused(message));
+    expect(() => expect([]).not.toMatchTrace(expected as never, options as never)).toThrow(refused(message));
+  });
+
+  test('to look at anything but runs', () => {
+    const receiver = { runs: async (): Promise<Recorded> => [] };
+    expect(() => expect(receiver.runs()).not.toHaveRun('a')).toThrow(refused(/got a promise; await it$/));
+    expect(() => expect('a').not.toMatchTrace('a')).toThrow(refused(/got "a"$/));
+  });
+});
