@@ -32,6 +32,8 @@ export async function multipartBody(items: readonly Item[], boundary: string): P
   const { FormDataEncoder: Encoder } = await import('form-data-encoder');
   const encoder = new Encoder(new AttachmentForm(attached), boundary, { enableAdditionalHeaders: true });
   for (const chunk of chunksOf(encoder)) chunks.push(chunk);
+  // Its own last line is followed by an empty one, which is no part of the format (RFC 2046, 5.1.1).
+  chunks[chunks.length - 1] = Buffer.from(`--${boundary}--\r\n`);
   return chunks;
 }
 
