@@ -6,6 +6,7 @@ export type { ConfigureOptions } from './export/settings.ts';
 export { type Traced, type TracedDecorator, traced } from './instrument/decorator.ts';
 export type { ArgumentsOf, OutcomeOf, TraceableOptions } from './instrument/plan.ts';
 export { traceable } from './instrument/traceable.ts';
+export type { AttachmentContent } from './run/attachment.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export type { Run, RunChanges } from './run/run.ts';
 export type { RunOptions } from './run/run-options.ts';

@@ -9,7 +9,7 @@ import {
   type ArgumentsOf,
   type CallDescription,
   describeCall,
-  inputsJson,
+  encodedInputs,
   type OutcomeOf,
   type Plan,
   planOf,
@@ -101,7 +101,7 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
     const sink = plan.exporter ?? sinkOf(parent);
     if (sink === undefined) return undefined;
     const description = describeCall(plan, args);
-    const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink, description);
+    const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
     const options = description === undefined ? plan : described(plan, description);
     return () => guard('traceable', () => new Run(options, parent, sink, inputs));
   });

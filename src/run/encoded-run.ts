@@ -1,4 +1,4 @@
-import type { Attachment } from './record.ts';
+import type { HeldAttachment } from './attachment.ts';
 import { runtimeJson } from './runtime.ts';
 
 /**
@@ -29,7 +29,7 @@ export interface EncodedRun {
   error: string | undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined;
-  attachments: Attachment[] | undefined;
+  attachments: HeldAttachment[] | undefined;
 }
 
 /** Who a run is, from its start on. */
