@@ -7,6 +7,7 @@ export { type Traced, type TracedDecorator, traced } from './instrument/decorato
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions } from './instrument/plan.ts';
 export { type MethodName, traceMethods } from './instrument/trace-methods.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
+export type { AttachmentContent } from './run/attachment.ts';
 export { runIdFrom } from './run/ids.ts';
 export { fromHeaders, type HeadersLike, type RemoteRun, toHeaders } from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

@@ -1,4 +1,5 @@
-export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
+export type { HeldAttachment } from './run/attachment.ts';
+export type { RunEvent, RunRecord, RunType } from './run/record.ts';
 export type { AsymmetricMatcher, MatcherContext, MatcherResult } from './testing/comparison.ts';
 export type { ExpectedFields } from './testing/expected-fields.ts';
 export type { ExpectedRun } from './testing/expected-run.ts';

@@ -1,6 +1,6 @@
+import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { ErrorText } from '../run/error-text.ts';
-import type { Attachment } from '../run/record.ts';
 import type { FlushGroup } from './barrier.ts';
 import type { Place } from './ledger.ts';
 
@@ -17,10 +17,11 @@ import type { Place } from './ledger.ts';
  *                                 settled
  *
  * - `started`, `whole`, `patch` wait in the queue; `posting` and `finishing` are in flight;
+ * - `ending`: the post is accepted and the run has ended, and what is attached to it is still read;
  * - `held`: the post is in flight and the end is recorded, so the patch waits for the post to settle;
  * - a given-up record settles the run from wherever it stands.
  */
-export type Stage = 'started' | 'whole' | 'patch' | 'posting' | 'posted' | 'held' | 'finishing' | 'settled';
+export type Stage = 'started' | 'whole' | 'patch' | 'posting' | 'posted' | 'ending' | 'held' | 'finishing' | 'settled';
 
 /** One run between its start and the moment when it is delivered or given up. */
 export interface Delivery {
@@ -35,10 +36,14 @@ export interface Delivery {
   /** The payloads that were counted last, and their bytes in UTF-8. */
   readonly inputs: CountedText;
   readonly outputs: CountedText;
+  /** What was attached when it started, which its post carries. What comes later is counted at the end, and goes with it. */
+  attachedAtStart: readonly HeldAttachment[];
   /** The flushes that wait for its post, and for its patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
 }
+
+const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
 /** The delivery of a run that has just started; `startedAtMs` is monotonic, `recordedAtMs` of `Pace.activeMs`. */
 export function newDelivery(
@@ -55,6 +60,7 @@ export function newDelivery(
     bytes: 0,
     inputs: new CountedText(),
     outputs: new CountedText(),
+    attachedAtStart: run.attachments?.slice() ?? NO_ATTACHMENTS,
     postGroup,
     patchGroup: undefined,
   };
@@ -79,7 +85,8 @@ export interface Item {
   readonly outputs: string | undefined;
   readonly outputsBytes: number;
   readonly events: string | undefined;
-  readonly attachments: readonly Attachment[];
+  /** Without those that turned out to be unreadable. */
+  attachments: readonly HeldAttachment[];
   /** Simple ingestion has posted it, and what remains is its patch. */
   isPosted: boolean;
   /** What is left out because the service found the run too large: first its attachments, then its payloads as well. */
@@ -103,8 +110,6 @@ export class CountedText {
   }
 }
 
-const NO_ATTACHMENTS: readonly Attachment[] = [];
-
 /** Takes the record of a queued delivery, and moves it into flight. */
 export function takeItem(delivery: Delivery): Item {
   const { run } = delivery;
@@ -118,12 +123,17 @@ export function takeItem(delivery: Delivery): Item {
     outputs: isEnded ? run.outputs : undefined,
     outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
     events: isEnded ? run.events : undefined,
-    attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
+    attachments: (isEnded ? run.attachments?.slice() : startAttachments(delivery)) ?? NO_ATTACHMENTS,
     isPosted: false,
     stripped: 'nothing',
   };
   delivery.stage = isEnded ? 'finishing' : 'posting';
   return item;
+}
+
+/** Those that the run has not let go of since. */
+function startAttachments({ run, attachedAtStart }: Delivery): readonly HeldAttachment[] {
+  return attachedAtStart.filter((attachment) => run.attachments?.includes(attachment));
 }
 
 /** Lets go of what an accepted post has carried, so that the patch does not carry it again. */
@@ -132,14 +142,16 @@ export function releasePosted({ delivery, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   // The count would hold on to the text.
   delivery.inputs.bytesOf(run.inputs);
+  delivery.attachedAtStart = NO_ATTACHMENTS;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
 /** Lets go of everything that a settled run carried: the application may hold on to the run itself for long. */
-export function releaseAll({ run, inputs, outputs }: Delivery): void {
-  releaseRun(run);
-  inputs.bytesOf(undefined);
-  outputs.bytesOf(undefined);
+export function releaseAll(delivery: Delivery): void {
+  releaseRun(delivery.run);
+  delivery.inputs.bytesOf(undefined);
+  delivery.outputs.bytesOf(undefined);
+  delivery.attachedAtStart = NO_ATTACHMENTS;
 }
 
 /** The same for what was recorded of it since. */
@@ -153,7 +165,7 @@ export function releaseRun(run: EncodedRun): void {
 }
 
 /** Leaves attachments of a run out, and says in its metadata how many. */
-export function dropAttachments(run: EncodedRun, dropped: readonly Attachment[]): void {
+export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachment[]): void {
   if (dropped.length === 0) return;
   const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
   run.metadata = new Map(run.metadata).set('dropped_attachments', String(before + dropped.length));
@@ -163,6 +175,9 @@ export function dropAttachments(run: EncodedRun, dropped: readonly Attachment[])
 /** Bytes that every record is counted with beside what is counted: the rest of its main part, the lines around parts. */
 const RECORD_BYTES = 960;
 
+/** The same for the lines around an attachment, which tell its name twice. */
+const ATTACHMENT_BYTES = 256;
+
 /** Bytes of what a run holds now, for the queue's and the batch's bounds. */
 export function heldBytes({ run, inputs, outputs }: Delivery): number {
   let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length;
@@ -171,7 +186,9 @@ export function heldBytes({ run, inputs, outputs }: Delivery): number {
   if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
   if (run.error !== undefined) bytes += errorBytes(run.error);
   if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
-  for (const attachment of run.attachments ?? []) bytes += attachment.bytes.byteLength;
+  for (const { name, mimeType, bytes: content } of run.attachments ?? []) {
+    bytes += ATTACHMENT_BYTES + 2 * Buffer.byteLength(name) + mimeType.length + sizeOf(content);
+  }
   return bytes;
 }
 

@@ -111,6 +111,16 @@ export class Exporter implements RunSink {
     this.#stats.sampledOut++;
   }
 
+  ending(run: EncodedRun): void {
+    const delivery = this.#open.get(run);
+    if (delivery === undefined) return;
+    // A flush waits for it from now on.
+    delivery.patchGroup = this.#barrier.enter();
+    if (delivery.stage !== 'posted') return;
+    delivery.stage = 'ending';
+    this.#backlogRuns++;
+  }
+
   end(run: EncodedRun): void {
     const delivery = this.#open.get(run);
     // Given up before its end, or sent as incomplete: counted already.
@@ -132,7 +142,7 @@ export class Exporter implements RunSink {
       delivery.stage = 'whole';
       this.#queue.moveToReady(delivery, bytesBefore);
     } else {
-      delivery.patchGroup = this.#barrier.enter();
+      delivery.patchGroup ??= this.#barrier.enter();
       if (delivery.stage === 'posting') delivery.stage = 'held';
       else this.#queuePatch(delivery);
     }
@@ -200,12 +210,13 @@ export class Exporter implements RunSink {
   }
 
   /** Beyond the limits an end is kept without its payloads. */
-  #fitEnd({ run, stage }: Delivery): void {
+  #fitEnd({ run, stage, attachedAtStart }: Delivery): void {
     if (this.#backlogBytes < this.#limits.queueBytes * ACCEPTED_SHARE) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
     // Those that are under way with the post arrive.
-    if (stage !== 'posting') dropAttachments(run, run.attachments ?? []);
+    const underWay = stage === 'posting' ? attachedAtStart : [];
+    dropAttachments(run, run.attachments?.filter((attachment) => !underWay.includes(attachment)) ?? []);
   }
 
   #setBytes(delivery: Delivery, bytes: number): void {
@@ -250,8 +261,8 @@ export class Exporter implements RunSink {
       this.#queuePatch(delivery);
       this.#changed();
     } else {
-      delivery.stage = 'posted';
-      this.#backlogRuns--;
+      delivery.stage = delivery.patchGroup === undefined ? 'posted' : 'ending';
+      if (delivery.stage === 'posted') this.#backlogRuns--;
       this.#setBytes(delivery, 0);
     }
   }
@@ -299,8 +310,11 @@ export class Exporter implements RunSink {
       'incomplete',
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
-    run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
-    run.endTime = isoTimestamp(clock.nowUs());
+    // One whose streams are still read has ended.
+    if (run.endTime === undefined) {
+      run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
+      run.endTime = isoTimestamp(clock.nowUs());
+    }
     this.end(run);
   }
 }

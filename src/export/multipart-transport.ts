@@ -40,8 +40,9 @@ export class MultipartTransport implements Transport {
     const boundary = `runspan-${randomBytes(16).toString('hex')}`;
     let chunks: readonly Uint8Array[];
     try {
-      chunks = await multipartBody(items, boundary);
+      chunks = await multipartBody(items, boundary, signal);
     } catch (thrown) {
+      signal.throwIfAborted();
       // A record that cannot be laid is at fault itself; the others have to be told from it.
       return { kind: 'invalid', detail: messageOf(thrown) };
     }

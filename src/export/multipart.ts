@@ -1,6 +1,5 @@
-import type { FileLike, FormDataEncoder, FormDataEntryValue, FormDataLike } from 'form-data-encoder';
 import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
-import type { Attachment } from '../run/record.ts';
+import { attachmentFrames, readAttachments } from './attachment-parts.ts';
 import type { Item } from './delivery.ts';
 
 /** Stands for the payloads of a run that the service found too large. */
@@ -20,19 +19,20 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * The JSON frames are laid by hand into one buffer. Attachments follow their run, framed by form-data-encoder under the
- * same boundary, and are not copied.
+ * The JSON frames are laid by hand into one buffer. Attachments follow the runs, framed by form-data-encoder under the same
+ * boundary, and are not copied. Blobs are read first: one that cannot be is left out of its item, and its run says so.
  */
-export async function multipartBody(items: readonly Item[], boundary: string): Promise<Uint8Array[]> {
-  const frames = new Frames(boundary);
+export async function multipartBody(
+  items: readonly Item[],
+  boundary: string,
+  signal: AbortSignal,
+): Promise<Uint8Array[]> {
   const attached = items.filter((item) => item.stripped === 'nothing' && item.attachments.length > 0);
+  const attachments = attached.length === 0 ? [] : await readAttachments(attached, signal);
+  const frames = new Frames(boundary);
   for (const item of items) frames.addRun(item);
-  if (attached.length === 0) return [frames.toBuffer(`--${boundary}--\r\n`)];
-  const chunks: Uint8Array[] = [frames.toBuffer('')];
-  const { FormDataEncoder: Encoder } = await import('form-data-encoder');
-  const encoder = new Encoder(new AttachmentForm(attached), boundary, { enableAdditionalHeaders: true });
-  for (const chunk of chunksOf(encoder)) chunks.push(chunk);
-  return chunks;
+  if (attachments.length === 0) return [frames.toBuffer(`--${boundary}--\r\n`)];
+  return [frames.toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
 }
 
 /** Texts of up to this size are joined before they are written: a call costs more than copying them once more. */
@@ -114,59 +114,4 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;
   return { inputs: marker(item.inputs), outputs: marker(item.outputs), events: undefined };
-}
-
-/** An attachment as form-data-encoder takes files. */
-class AttachmentFile implements FileLike {
-  readonly name: string;
-  readonly type: string;
-  readonly size: number;
-  readonly lastModified = 0;
-  readonly bytes: Uint8Array;
-  readonly [Symbol.toStringTag] = 'File';
-
-  constructor({ name, bytes, mimeType }: Attachment) {
-    this.name = name;
-    this.type = mimeType;
-    this.size = bytes.byteLength;
-    this.bytes = bytes;
-  }
-
-  async *stream(): AsyncGenerator<Uint8Array> {
-    yield this.bytes;
-  }
-}
-
-/** The attachments of a batch as form-data-encoder takes a form; it is only ever read. */
-class AttachmentForm implements FormDataLike {
-  readonly [Symbol.toStringTag] = 'FormData';
-  readonly #entries: [string, FormDataEntryValue][] = [];
-
-  constructor(items: readonly Item[]) {
-    for (const { delivery, attachments } of items) {
-      for (const attachment of attachments) {
-        this.append(`attachment.${delivery.run.id}.${attachment.name}`, new AttachmentFile(attachment));
-      }
-    }
-  }
-
-  append(name: string, value: FormDataEntryValue): void {
-    this.#entries.push([name, value]);
-  }
-
-  getAll(name: string): FormDataEntryValue[] {
-    return this.#entries.filter(([key]) => key === name).map(([, value]) => value);
-  }
-
-  entries(): IterableIterator<[string, FormDataEntryValue]> {
-    return this.#entries.values();
-  }
-
-  [Symbol.iterator](): IterableIterator<[string, FormDataEntryValue]> {
-    return this.entries();
-  }
-}
-
-function* chunksOf(encoder: FormDataEncoder): Generator<Uint8Array> {
-  for (const chunk of encoder.values()) yield chunk instanceof AttachmentFile ? chunk.bytes : (chunk as Uint8Array);
 }

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
-import { payloadJson } from '../run/payload.ts';
+import { type EncodedPayload, encodePayload } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
 import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
@@ -103,20 +103,20 @@ export function planOf(place: string, options: unknown, ownName: string): Plan {
   return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };
 }
 
-/** JSON text of the inputs of one call, as they are now; undefined when they are hidden. */
-export function inputsJson(
+/** The inputs of one call as they are now, encoded; undefined when they are hidden. */
+export function encodedInputs(
   plan: Plan,
   args: unknown[],
   sink: RunSink,
   description: CallDescription | undefined,
-): string | undefined {
+): EncodedPayload | undefined {
   if (sink.capture.hideInputs) return undefined;
-  if (description !== undefined) return payloadJson('input', description.inputs, sink.capture.payload);
+  if (description !== undefined) return encodePayload('inputs', description.inputs, sink.capture);
   // The callback gets a list of its own: what it does to it must not reach the function.
   if (plan.inputs !== undefined) {
-    return payloadJson('input', chosen('inputs', plan, plan.inputs, [...args]), sink.capture.payload);
+    return encodePayload('inputs', chosen('inputs', plan, plan.inputs, [...args]), sink.capture);
   }
-  return payloadJson('input', args.length > 1 ? { args } : args[0], sink.capture.payload);
+  return encodePayload('inputs', args.length > 1 ? { args } : args[0], sink.capture);
 }
 
 /** What the plan's integration says of a call. Where it fails, that is recorded, and nothing of the arguments. */

@@ -11,7 +11,7 @@ import {
   type CallDescription,
   type CallOptions,
   describeCall,
-  inputsJson,
+  encodedInputs,
   type OutcomeOf,
   type Plan,
   planAgain,
@@ -145,7 +145,7 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
       return undefined;
     }
     const description = describeCall(plan, args);
-    const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink, description);
+    const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
     const options = description === undefined ? plan : described(plan, description);
     return () => guard('traceable', () => new Run(options, parent, sink, inputs, verdict));
   });

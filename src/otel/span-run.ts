@@ -5,9 +5,12 @@ import { contextOf, type Inherited, type RunContext, SpanHandle } from '../run/c
 import { dottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
+import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
+import { RunAttachments } from '../run/run-attachments.ts';
 import { serialize } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
+
 import { hrTimeUs } from './hr-time.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
 import { spanError } from './span-error.ts';
@@ -15,6 +18,7 @@ import { spanEventsJson } from './span-events.ts';
 import type { SpanContextLike, SpanLike } from './span-like.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
+import type { Found } from './vocabulary.ts';
 
 /** Where a span starts: below what, by what ids, and with which sink. */
 export interface SpanStart {
@@ -40,6 +44,7 @@ export class SpanRun extends SpanHandle implements SpanEntry {
   /** Undefined once the run has ended, or when the sink has refused it. */
   #record: EncodedRun | undefined;
   #knownInputs: KnownInputs | undefined;
+  #attachments: RunAttachments | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
     super(sink);
@@ -66,7 +71,7 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     if (mapped?.inputs?.payload !== undefined) {
       const { payload, sources, used } = mapped.inputs;
       this.#knownInputs = { sources, used };
-      record.inputs = serialize(payload.fields, sink.capture.payload, payload.text);
+      record.inputs = this.#encode(record, 'inputs', payload);
     }
     record.metadata = new Map(parent?.metadata).set('otel', origin);
     const isAccepted = sink.start(record);
@@ -104,11 +109,24 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     if (tags !== undefined) record.tags = [...new Set([...(this.context.tags ?? []), ...tags])];
     // The sink lets go of inputs that it has delivered; they are told again only when they have changed.
     const changed = inputs?.payload;
-    if (changed !== undefined) record.inputs = serialize(changed.fields, payload, changed.text);
-    if (outputs !== undefined) record.outputs = serialize(outputs.fields, payload, outputs.text);
+    if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
+    if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
     const encoded = new Map(this.context.metadata);
     for (const [key, value] of metadata) encoded.set(key, serialize(value, payload));
     record.metadata = encoded;
+  }
+
+  /** JSON text of a payload that takes the place of the one before, attachments and all. */
+  #encode(record: EncodedRun, field: AttachingField, { fields, text }: Found): string {
+    const { payload, attachmentBytes } = this.sink.capture;
+    this.#attachments?.forget(field);
+    const attachments = new PayloadAttachments(field, attachmentBytes, this.#attachments);
+    const json = serialize(fields, payload, text, attachments);
+    if (attachments.taken !== undefined) {
+      this.#attachments ??= new RunAttachments(record, attachmentBytes);
+      this.#attachments.keep(field, attachments.taken);
+    }
+    return json;
   }
 }
 

@@ -1,8 +1,73 @@
+import { types } from 'node:util';
+import type { Attachment } from './record.ts';
+
+/** What an attached stream is made of; text is UTF-8. */
+type Chunk = ArrayBufferView | ArrayBufferLike | string;
+
+/** What may be attached. A stream is handed over: it is read at once, and closed when it is left out. */
+export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob | ReadableStream<Chunk> | AsyncIterable<Chunk>;
+
+/** An attachment on its way. A Blob never changes, so it is held as it is and read when it is sent. */
+export interface HeldAttachment extends Omit<Attachment, 'bytes'> {
+  bytes: Uint8Array | Blob;
+}
+
+/** Attachments of one run; receivers refuse a run that has more. */
+export const ATTACHMENTS_MAX = 100;
+
+/** Characters of a name. Receivers bound the line that it stands in. */
+const NAME_CHARACTERS_MAX = 256;
+
+/** The type of bytes of which nothing is known. */
+export const UNKNOWN_TYPE = 'application/octet-stream';
+
 /** `type/subtype` with parameters, in characters that a header line may hold (RFC 9110, 8.3.1). */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
-/** Whether these make an attachment: a part name has its dots elsewhere, and the type becomes a header line. */
-export function isAttachment(name: unknown, bytes: unknown, mimeType: unknown): boolean {
-  const isNamed = typeof name === 'string' && name !== '' && !name.includes('.');
-  return isNamed && bytes instanceof Uint8Array && typeof mimeType === 'string' && MIME_TYPE.test(mimeType);
+export function isMimeType(value: unknown): value is string {
+  return typeof value === 'string' && MIME_TYPE.test(value);
+}
+
+/** A part name has its dots elsewhere. */
+export function isAttachmentName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
+}
+
+/**
+ * The name as it stands on the wire (HTML standard, "Multipart form data"), by which names are told apart: text that is no
+ * Unicode, and what looks like an escape, would otherwise become the name of another.
+ */
+export function nameOnWire(name: string): string {
+  return Buffer.from(name).toString().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
+}
+
+export function isBinary(value: unknown): value is ArrayBufferView | ArrayBufferLike {
+  return ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value);
+}
+
+/** Also a File, which is a Blob. */
+export function isBlob(value: unknown): value is Blob {
+  return typeof Blob === 'function' && value instanceof Blob;
+}
+
+/** The bytes of a binary value, not copied; throws when they cannot be reached, as those of a buffer that was transferred. */
+export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
+  return ArrayBuffer.isView(value)
+    ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+    : new Uint8Array(value);
+}
+
+/** Bytes of what is held. A Blob says what it was made with, whatever a subclass says. */
+export function sizeOf(bytes: Uint8Array | Blob): number {
+  return bytes instanceof Uint8Array ? bytes.byteLength : blobSize(bytes);
+}
+
+function blobSize(blob: Blob): number {
+  const { get } = Object.getOwnPropertyDescriptor(Blob.prototype, 'size') as PropertyDescriptor;
+  return get?.call(blob) as number;
+}
+
+/** The type that a Blob says, when a header line may hold it. */
+export function typeOf({ type }: Blob): string {
+  return isMimeType(type) ? type : UNKNOWN_TYPE;
 }

@@ -1,5 +1,5 @@
+import type { HeldAttachment } from './attachment.ts';
 import type { ErrorText } from './error-text.ts';
-import type { Attachment } from './record.ts';
 import { runtimeJson } from './runtime.ts';
 
 /**
@@ -30,7 +30,7 @@ export interface EncodedRun {
   error: string | ErrorText | undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined;
-  attachments: Attachment[] | undefined;
+  attachments: HeldAttachment[] | undefined;
 }
 
 /** Who a run is, from its start on. */

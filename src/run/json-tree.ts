@@ -1,9 +1,11 @@
 import { types } from 'node:util';
 import { ignoreRejection } from '../base/rejection.ts';
 import { messageOf } from '../base/text.ts';
+import { isBlob, sizeOf, viewOf } from './attachment.ts';
+import type { PayloadAttachments } from './payload-attachments.ts';
 import type { PayloadLimits } from './serialize.ts';
 
-/** Bytes of a binary value that are kept, as base64. */
+/** Bytes of a binary value that are kept in its place, as base64; a larger one is attached where there are attachments. */
 const BINARY_BYTES_MAX = 1_024;
 
 /** A key of up to this many characters is kept even when there is no room for text: it says what the payload was made of. */
@@ -14,6 +16,7 @@ const HEAD_SHARE = 0.75;
 
 interface Walk {
   readonly limits: PayloadLimits;
+  readonly attachments: PayloadAttachments | undefined;
   /** The objects between the root and the value at hand: only a true ancestor makes a cycle. */
   readonly ancestors: unknown[];
   nodes: number;
@@ -27,12 +30,13 @@ interface Walk {
  * - BigInt `123n`; NaN and the infinities by name; dates in ISO 8601; URLs without user and password;
  * - Map an object when all keys are strings, else a list of pairs; Set a list;
  * - Error an object of name, message, stack, cause and its own properties;
- * - binary `{ type, byteLength, base64 }` with at most 1 KiB of it;
+ * - binary `{ type, byteLength, base64 }` with at most 1 KiB of it; with `attachments`, a larger one and a Blob
+ *   `{ type, byteLength, attachment }`, and a long data URI `[Attachment name: type, bytes]`;
  * - a getter or `toJSON` that throws `[Threw: message]`, with the rest of its object kept;
  * - beyond the limits a marker that says how much was cut.
  */
-export function jsonTree(value: unknown, limits: PayloadLimits): unknown {
-  const walk: Walk = { limits, ancestors: [], nodes: limits.nodes, bytes: limits.bytes };
+export function jsonTree(value: unknown, limits: PayloadLimits, attachments?: PayloadAttachments): unknown {
+  const walk: Walk = { limits, attachments, ancestors: [], nodes: limits.nodes, bytes: limits.bytes };
   return guarded(() => visit(value, walk));
 }
 
@@ -40,7 +44,7 @@ function visit(value: unknown, walk: Walk): unknown {
   if (--walk.nodes < 0) return '[Truncated: too many values]';
   switch (typeof value) {
     case 'string':
-      return cut(value, walk);
+      return cut(walk.attachments?.attachText(value) ?? value, walk);
     case 'number':
       return Number.isFinite(value) ? value : String(value);
     case 'bigint':
@@ -78,6 +82,7 @@ function visitByKind(value: object, walk: Walk): unknown {
   if (types.isNativeError(value) || value instanceof Error) return visitError(value, walk);
   if (value instanceof URL) return cut(withoutCredentials(value), walk);
   if (typeof ReadableStream === 'function' && value instanceof ReadableStream) return '[ReadableStream]';
+  if (isBlob(value)) return binary(value, walk);
   const toJson: unknown = (value as { toJSON?: unknown }).toJSON;
   if (typeof toJson !== 'function') return visitPlain(value, walk);
   const result: unknown = toJson.call(value, '');
@@ -131,14 +136,17 @@ function visitError(error: Error, walk: Walk): Record<string, unknown> {
   return visitKeys(error, [...new Set([...named, ...own])], walk);
 }
 
-function binary(value: ArrayBufferView | ArrayBufferLike, walk: Walk): Record<string, unknown> {
-  const bytes = ArrayBuffer.isView(value)
-    ? Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-    : Buffer.from(value);
+function binary(value: ArrayBufferView | ArrayBufferLike | Blob, walk: Walk): Record<string, unknown> {
+  const type = value.constructor.name;
+  const byteLength = isBlob(value) ? sizeOf(value) : value.byteLength;
+  if (walk.attachments !== undefined && (isBlob(value) || byteLength > BINARY_BYTES_MAX)) {
+    return { type, byteLength, attachment: walk.attachments.attach(value) };
+  }
+  if (isBlob(value)) return { type, byteLength };
   const kept = Math.min(BINARY_BYTES_MAX, Math.floor(Math.max(0, walk.bytes) / 4) * 3);
-  const base64 = bytes.subarray(0, kept).toString('base64');
+  const base64 = Buffer.from(viewOf(value).subarray(0, kept)).toString('base64');
   walk.bytes -= base64.length;
-  return { type: value.constructor.name, byteLength: bytes.byteLength, base64 };
+  return { type, byteLength, base64 };
 }
 
 function withoutCredentials(url: URL): string {

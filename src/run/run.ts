@@ -1,16 +1,18 @@
 import { clock } from '../base/clock.ts';
-import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { isAttachment } from './attachment.ts';
+import type { AttachmentContent } from './attachment.ts';
+import { closeStream } from './byte-stream.ts';
 import { activeSpan, contextOf, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { withMetadata } from './metadata.ts';
-import { payloadJson } from './payload.ts';
+import { type EncodedPayload, encodePayload } from './payload.ts';
+import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
+import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
 import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
 import { serialize } from './serialize.ts';
 import { currentSink, type RunSink } from './sink.ts';
@@ -65,15 +67,15 @@ export class Run {
   readonly #isAccepted: boolean;
   #events: string[] | undefined;
   #eventCharacters = 0;
-  #attachedBytes = 0;
+  #attachments: RunAttachments | undefined;
   #droppedEvents = 0;
 
-  /** @internal The options have been checked; `inputs` is JSON text already. */
+  /** @internal The options have been checked; `inputs` are encoded already. */
   constructor(
     options: Omit<RunOptions, 'inputs'>,
     parent: RunContext | undefined,
     sink: RunSink | undefined,
-    inputs?: string,
+    inputs?: EncodedPayload,
     verdict: Verdict = KEPT,
   ) {
     this.#startMonotonicUs = clock.monotonicUs();
@@ -98,7 +100,7 @@ export class Run {
       tags: withTags(parent?.tags, options.tags),
       metadata: parent?.metadata,
     });
-    this.#record.inputs = inputs;
+    if (inputs !== undefined) this.#record.inputs = this.#taken('inputs', inputs);
     if (options.metadata !== undefined && sink !== undefined) this.#addMetadata(options.metadata);
     if (verdict.isKept) this.#isAccepted = sink?.start(this.#record) ?? false;
     else {
@@ -144,11 +146,20 @@ export class Run {
   }
 
   /**
-   * Keeps bytes beside the run instead of inside its payloads, for example an image that was sent to a model. The bytes
-   * are copied. A name is used once per run and may hold anything but a dot; `limits.attachmentBytes` bounds them together.
+   * Keeps bytes, a `Blob` or a stream beside the run instead of inside its payloads, for example an image that was sent to
+   * a model. Bytes are copied; a `Blob` is read when it is sent, so `fs.openAsBlob(path)` attaches a file without holding it
+   * in memory. A stream is handed over: it is read from now on, text as UTF-8, and a run that ends meanwhile is sent when
+   * that is done, or after 30 s without it.
+   *
+   * A name is used once per run, has at most 256 characters and no dot. The type is by default that of the `Blob`, else
+   * `application/octet-stream`. A run has at most 100 attachments, and `limits.attachmentBytes` bounds them together; what
+   * goes beyond, or cannot be read, is left out, and a line says so.
    */
-  attach(name: string, bytes: Uint8Array, mimeType: string): void {
-    if (this.isOpen) guard('Run.attach', () => this.#attach(name, bytes, mimeType));
+  attach(name: string, content: AttachmentContent, mimeType?: string): void {
+    guard('Run.attach', () => {
+      if (this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
+      else closeStream(content);
+    });
   }
 
   /**
@@ -191,12 +202,18 @@ export class Run {
 
   /** @internal JSON text of a value within this run's limits, or of nothing when outputs are hidden. */
   encode(value: unknown): string {
-    return this.#capture.hideOutputs ? 'null' : this.#serialize(value);
+    if (this.#capture.hideOutputs) return 'null';
+    const { payload, attachmentBytes } = this.#capture;
+    const attachments = new PayloadAttachments('outputs', attachmentBytes, this.#attachments);
+    const json = serialize(value, payload, undefined, attachments);
+    return this.#taken('chunks', { json, attachments: attachments.taken });
   }
 
   /** @internal Takes outputs that are JSON text of an object. */
   keepOutputs(outputs: string): void {
-    if (this.isOpen && !this.#capture.hideOutputs) this.#record.outputs = outputs;
+    if (!this.isOpen || this.#capture.hideOutputs) return;
+    this.#attachments?.forget('outputs');
+    this.#record.outputs = outputs;
   }
 
   #change(changes: Partial<RunChanges>): void {
@@ -206,35 +223,9 @@ export class Run {
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: changes.usage });
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
-      record.inputs = payloadJson('input', changes.inputs, this.#capture.payload);
+      record.inputs = this.#encode('inputs', changes.inputs);
     }
     if (changes.outputs !== undefined) this.#setOutputs(changes.outputs);
-  }
-
-  #attach(name: string, bytes: Uint8Array, mimeType: string): void {
-    if (!isAttachment(name, bytes, mimeType)) {
-      diagnostics.warnOnce(
-        'Run.attach',
-        'Run.attach(name, bytes, mimeType): expected `name` to be text without a dot, `bytes` a Uint8Array and ' +
-          '`mimeType` text such as "image/png"; the attachment was left out.',
-      );
-      return;
-    }
-    this.#record.attachments ??= [];
-    if (this.#record.attachments.some((attachment) => attachment.name === name)) {
-      const complaint = 'Run.attach(name, bytes, mimeType): expected `name` to be new to the run';
-      diagnostics.warnOnce('Run.attach.name', `${complaint}; the attachment was left out.`);
-      return;
-    }
-    if (this.#attachedBytes + bytes.byteLength > this.#capture.attachmentBytes) {
-      diagnostics.warnOnce(
-        'Run.attach.bytes',
-        'Run.attach: a run had attachments over limits.attachmentBytes; left out.',
-      );
-      return;
-    }
-    this.#attachedBytes += bytes.byteLength;
-    this.#record.attachments.push({ name, bytes: Uint8Array.prototype.slice.call(bytes), mimeType });
   }
 
   #noteEnd(reason: 'cancelled' | 'interrupted'): void {
@@ -247,7 +238,13 @@ export class Run {
     this.#events = undefined;
     if (this.#droppedEvents > 0) this.#addMetadata({ dropped_events: this.#droppedEvents });
     record.endTime = isoTimestamp(this.#nowUs());
-    this.sink?.end(record);
+    const streamsRead = this.#attachments?.streamsRead();
+    if (streamsRead === undefined) {
+      this.sink?.end(record);
+    } else {
+      this.sink?.ending?.(record);
+      void streamsRead.then(() => this.sink?.end(record));
+    }
   }
 
   /** Start and what has passed since: a wall clock that is set meanwhile changes no duration. */
@@ -257,7 +254,23 @@ export class Run {
 
   #setOutputs(outputs: unknown): void {
     if (this.#capture.hideOutputs) return;
-    this.#record.outputs = payloadJson('outputs', outputs, this.#capture.payload);
+    this.#record.outputs = this.#encode('outputs', outputs);
+  }
+
+  /** JSON text of a payload that takes the place of the one before, attachments and all. */
+  #encode(field: 'inputs' | 'outputs', value: unknown): string {
+    this.#attachments?.forget(field);
+    return this.#taken(field, encodePayload(field, value, this.#capture, this.#attachments));
+  }
+
+  #taken(payload: AttachingPayload, { json, attachments }: EncodedPayload): string {
+    if (attachments !== undefined) this.#ownAttachments.keep(payload, attachments);
+    return json;
+  }
+
+  get #ownAttachments(): RunAttachments {
+    this.#attachments ??= new RunAttachments(this.#record, this.#capture.attachmentBytes);
+    return this.#attachments;
   }
 
   #addMetadata(added: Readonly<Record<string, unknown>>): void {
@@ -281,10 +294,8 @@ export function beginRun(place: string, given: RunOptions, parent: RunContext | 
   const named = { ...options, name: options.name ?? 'run' };
   const verdict = verdictOn(named, above, sink);
   const isWanted = options.inputs !== undefined && verdict.isKept && above?.refused !== true;
-  const inputs =
-    isWanted && sink?.capture.hideInputs === false
-      ? payloadJson('input', options.inputs, sink.capture.payload)
-      : undefined;
+  const isCaptured = isWanted && sink?.capture.hideInputs === false;
+  const inputs = isCaptured ? encodePayload('inputs', options.inputs, sink.capture) : undefined;
   return new Run(named, above, sink, inputs, verdict);
 }
 

@@ -1,6 +1,8 @@
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
+import { mayBeDataUri } from './data-uri.ts';
 import { jsonTree } from './json-tree.ts';
+import type { PayloadAttachments } from './payload-attachments.ts';
 
 /** Bounds of one payload (one of `inputs`, `outputs`, one event); what lies beyond is cut, and a marker says so. */
 export interface PayloadLimits {
@@ -25,35 +27,42 @@ export function payloadLimits(limits: Limits): PayloadLimits {
  * (`json-tree.ts` says how), and the rest of the payload is kept.
  *
  * Plain JSON within the limits, which is nearly every payload, is left to `JSON.stringify` after one look over it. Where
- * `JSON.parse` has just made the value of `text`, that stands for it unless something has to be cut.
+ * `JSON.parse` has just made the value of `text`, that stands for it unless something has to be cut or taken out of it.
+ * `attachments` takes binary data; without it the first kilobyte is kept in its place.
  */
-export function serialize(value: unknown, limits: PayloadLimits, text?: string): string {
+export function serialize(
+  value: unknown,
+  limits: PayloadLimits,
+  text?: string,
+  attachments?: PayloadAttachments,
+): string {
   try {
-    const budget = { nodes: limits.nodes, bytes: limits.bytes };
+    const budget = { nodes: limits.nodes, bytes: limits.bytes, attaches: attachments !== undefined };
     if (isPlain(value, limits.depth, limits, budget)) return text ?? JSON.stringify(value) ?? 'null';
   } catch {
     // Reading the value ran code of the application that threw; the tree is built with each read guarded.
   }
   try {
-    return JSON.stringify(jsonTree(value, limits)) ?? 'null';
+    return JSON.stringify(jsonTree(value, limits, attachments)) ?? 'null';
   } catch (thrown) {
     // Limits can be set beyond what the stack or a string holds.
     return JSON.stringify(`[Threw: ${messageOf(thrown)}]`);
   }
 }
 
+interface Budget {
+  nodes: number;
+  bytes: number;
+  readonly attaches: boolean;
+}
+
 /** Whether JSON.stringify would give the value as it is: plain objects, arrays and primitives within the limits. */
-function isPlain(
-  value: unknown,
-  depth: number,
-  limits: PayloadLimits,
-  left: { nodes: number; bytes: number },
-): boolean {
+function isPlain(value: unknown, depth: number, limits: PayloadLimits, left: Budget): boolean {
   if (--left.nodes < 0) return false;
   switch (typeof value) {
     case 'string':
       left.bytes -= value.length;
-      return left.bytes >= 0;
+      return left.bytes >= 0 && !(left.attaches && mayBeDataUri(value));
     case 'number':
       return Number.isFinite(value);
     case 'boolean':
@@ -70,12 +79,7 @@ function isPlain(
   }
 }
 
-function isPlainArray(
-  items: readonly unknown[],
-  depth: number,
-  limits: PayloadLimits,
-  left: { nodes: number; bytes: number },
-): boolean {
+function isPlainArray(items: readonly unknown[], depth: number, limits: PayloadLimits, left: Budget): boolean {
   if (items.length > limits.width) return false;
   for (let at = 0; at < items.length; at++) {
     if (!isPlain(items[at], depth, limits, left)) return false;
@@ -83,12 +87,7 @@ function isPlainArray(
   return true;
 }
 
-function isPlainObject(
-  object: Record<string, unknown>,
-  depth: number,
-  limits: PayloadLimits,
-  left: { nodes: number; bytes: number },
-): boolean {
+function isPlainObject(object: Record<string, unknown>, depth: number, limits: PayloadLimits, left: Budget): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);
   if (prototype !== Object.prototype && prototype !== null) return false;
   let keys = 0;

@@ -36,6 +36,8 @@ export interface RunSink {
   readonly capture: CapturePolicy;
   /** @internal Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
   start(run: EncodedRun): boolean;
+  /** @internal Called when an accepted run has ended while streams attached to it are read: `end` follows, a flush waits. */
+  ending?(run: EncodedRun): void;
   /** @internal Called once when an accepted run has ended; its fields of the end are filled in. */
   end(run: EncodedRun): void;
   /** @internal Called in the place of `start` for a run whose trace sampling has left out. */

@@ -1,8 +1,9 @@
 import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
 import { defaultLimits, type Limits } from '../base/limits.ts';
+import type { HeldAttachment } from '../run/attachment.ts';
 import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
-import type { Attachment, RunRecord } from '../run/record.ts';
+import type { RunRecord } from '../run/record.ts';
 import { payloadLimits } from '../run/serialize.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, type RunSink, standIn } from '../run/sink.ts';
 import { recordedText } from './outline.ts';
@@ -27,7 +28,7 @@ export type CaptureLimits = Pick<
 /** A run with what travels beside it. */
 export interface RecordedRun extends RunRecord {
   /** Absent when the run has none. */
-  attachments?: Attachment[];
+  attachments?: HeldAttachment[];
 }
 
 /** What `recordRuns` gives. */

@@ -1,3 +1,4 @@
+import { sizeOf } from '../run/attachment.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 
 /** What a test asks of a run: what the program did, under the names of the API. */
@@ -52,12 +53,12 @@ export function factsOf(run: RunRecord): RunFacts {
 
 /** As a recorder keeps it, with its bytes, or as a receiver tells of it. */
 type AnyAttachment =
-  | { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array }
+  | { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array | Blob }
   | { readonly name: string; readonly mime_type: string; readonly size: number };
 
 function attachmentFacts(attachment: AnyAttachment): AttachmentFacts {
   const { name } = attachment;
   return 'bytes' in attachment
-    ? { name, mimeType: attachment.mimeType, size: attachment.bytes.byteLength }
+    ? { name, mimeType: attachment.mimeType, size: sizeOf(attachment.bytes) }
     : { name, mimeType: attachment.mime_type, size: attachment.size };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { dropAttachments, heldBytes, releasePosted, takeItem } from '../../src/export/delivery.ts';
+import { Barrier } from '../../src/export/barrier.ts';
+import { dropAttachments, heldBytes, newDelivery, releasePosted, takeItem } from '../../src/export/delivery.ts';
 import { ended, makeDelivery, makeItem, makeRun } from '../support/encoded-run.ts';
 
 const RECORD_BYTES = 1_024;
@@ -37,6 +38,24 @@ describe('releasePosted', () => {
 describe('attachments', () => {
   const attachment = (name: string) => ({ name, bytes: Buffer.from(name), mimeType: 'text/plain' });
 
+  it('that came after the start wait for the end, where they are counted', () => {
+    const [first, replaced, late] = [attachment('first'), attachment('replaced'), attachment('late')];
+    const run = makeRun({ attachments: [first, replaced] });
+    const delivery = newDelivery(run, 0, 0, new Barrier().enter());
+    run.attachments = [first, late];
+
+    expect(takeItem(delivery).attachments).toEqual([first]);
+    delivery.stage = 'whole';
+    expect(takeItem(delivery).attachments).toEqual([first, late]);
+  });
+
+  it('are not held on to once the post has been accepted', () => {
+    const item = makeItem(makeRun({ attachments: [attachment('first')] }), 'started');
+    releasePosted(item);
+
+    expect(item.delivery.attachedAtStart).toEqual([]);
+  });
+
   it('that came while the post was under way stay for the patch, whatever became of the others', () => {
     const [first, late] = [attachment('first'), attachment('late')];
     const run = makeRun({ attachments: [first] });
@@ -52,13 +71,18 @@ describe('attachments', () => {
 
 describe('heldBytes', () => {
   it('counts payloads in bytes of UTF-8, the error, metadata, attachments, and the frame', () => {
-    const attachments = [{ name: 'a', bytes: new Uint8Array(50), mimeType: 'image/png' }];
+    const attachments = [
+      { name: 'a', bytes: new Uint8Array(50), mimeType: 'image/png' },
+      { name: 'é', bytes: new Blob(['€']), mimeType: 'text/plain' },
+    ];
     const run = ended(
       makeRun({ inputs: '"€"', outputs: '"ab"', events: '[]', metadata: new Map([['k', '12345']]), attachments }),
       { error: 'Error' },
     );
 
     expect(heldBytes(makeDelivery({ run: makeRun() }))).toBe(RECORD_BYTES);
-    expect(heldBytes(makeDelivery({ run }))).toBe(RECORD_BYTES + 5 + 4 + 2 + 5 + 5 + 50);
+    expect(heldBytes(makeDelivery({ run }))).toBe(
+      RECORD_BYTES + 5 + 4 + 2 + 5 + 5 + (256 + 2 + 9 + 50) + (256 + 4 + 10 + 3),
+    );
   });
 });

@@ -22,6 +22,89 @@ function whole(exporter: Exporter, fields: Partial<EncodedRun> = {}): EncodedRun
 
 beforeEach(() => void told());
 
+describe('Exporter: a run that has ended and is not handed over yet', () => {
+  const late = { name: 'late', bytes: Buffer.from('late'), mimeType: 'text/plain' };
+
+  it('is waited for by a flush when nothing of it has been sent, and goes as one post', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = ended(begin(exporter));
+    exporter.ending(run);
+    const flushed = exporter.flush();
+    const [post] = await transport.finish(0);
+    expect(post).toMatchObject({ op: 'post', isEnded: false });
+    expect(exporter.stats()).toMatchObject({ open: 1, sent: 0 });
+    run.attachments = [late];
+    exporter.end(run);
+    const [patch] = await transport.finish(1);
+
+    expect(patch).toMatchObject({ op: 'patch', isEnded: true, attachments: [late] });
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ created: 1, sent: 1, open: 0 });
+  });
+
+  it('is waited for when its post has been delivered, and counted as pending', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    await transport.finish(0);
+    exporter.ending(ended(run));
+
+    expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 1 });
+    const flushed = exporter.flush();
+    exporter.end(run);
+    await transport.finish(1);
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  it.each(['before', 'after'])('is patched when its post was accepted %s it was handed over', async (order) => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    const post = await transport.sending(0);
+    exporter.ending(ended(run));
+    if (order === 'after') exporter.end(run);
+    post.settle({ kind: 'accepted' });
+    post.end();
+    await turns();
+    if (order === 'before') {
+      expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 1 });
+      exporter.end(run);
+    }
+    const flushed = exporter.flush();
+    await transport.finish(1);
+
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
+  it('is given up when the exporter has closed meanwhile, and counted once', async () => {
+    const { exporter, transport } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    await transport.finish(0);
+    exporter.ending(ended(run));
+    await exporter.close({ timeoutMs: 0 });
+    exporter.end(run);
+
+    expect(exporter.stats()).toMatchObject({ created: 1, open: 0, dropped: 1, droppedByReason: { closed: 1 } });
+    expect(addsUp(exporter.stats())).toBe(true);
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+  });
+
+  it('keeps its end when the exporter waits no longer for it', async () => {
+    const { exporter, transport } = makeExporter({ openRuns: 1 });
+    const run = ended(begin(exporter));
+    exporter.ending(run);
+    begin(exporter);
+    void exporter.flush();
+
+    expect((await transport.finish(0)).find(({ delivery }) => delivery.run === run)).toMatchObject({ isEnded: true });
+    expect(run.error).toBeUndefined();
+  });
+});
+
 describe('Exporter: what travels', () => {
   it('sends a run that ended before its start was sent as one post', async () => {
     const { exporter, transport } = makeExporter();
@@ -72,6 +155,20 @@ describe('Exporter: what travels', () => {
     const [patch] = await transport.finish(1);
 
     expect([post, patch].map((item) => item?.attachments.map(({ name }) => name))).toEqual([['early'], ['late']]);
+  });
+
+  it('keeps a batch within its bytes, whatever is attached to runs after their start', async () => {
+    const { exporter, transport } = makeExporter({ batchBytes: 10_000 });
+    const runs = [begin(exporter), begin(exporter)];
+    for (const run of runs) run.attachments = [{ name: 'a', bytes: Buffer.alloc(6_000), mimeType: 'image/png' }];
+    void exporter.flush();
+    expect((await transport.finish(0)).map(({ attachments }) => attachments)).toEqual([[], []]);
+    for (const run of runs) exporter.end(ended(run));
+    void exporter.flush();
+    await transport.finish(1);
+    await transport.finish(2);
+
+    expect(transport.sendings.map(({ items }) => items.length)).toEqual([2, 1, 1]);
   });
 
   it('holds a patch while the post of its run is under way, and lets others pass', async () => {

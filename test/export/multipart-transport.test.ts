@@ -5,7 +5,7 @@ import { noStats } from '../../src/export/ledger.ts';
 import { MultipartTransport } from '../../src/export/multipart-transport.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
-import { makeItem } from '../support/encoded-run.ts';
+import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { readParts } from '../support/multipart-reader.ts';
@@ -100,5 +100,20 @@ describe('MultipartTransport', () => {
     expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome)).toEqual([
       { kind: 'failed', detail: 'no answer within 50 ms' },
     ]);
+  });
+
+  it('throws when it is told to stop while a Blob is read, so that no run is called malformed', async () => {
+    await using server = await ingestServer();
+    const attachments = [{ name: 'a', bytes: new Blob([Buffer.alloc(1_000_000)]), mimeType: 'image/png' }];
+    const stop = new AbortController();
+    const transport = await multipart(server.url);
+    const sent = transport
+      .send([makeItem(ended(makeRun({ attachments })))], stop.signal)
+      [Symbol.asyncIterator]()
+      .next();
+    stop.abort(new Error('closed'));
+
+    await expect(sent).rejects.toThrow('closed');
+    expect(server.received).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Item } from '../../src/export/delivery.ts';
 import { multipartBody } from '../../src/export/multipart.ts';
 import { readByBusboy } from '../support/busboy-reader.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
@@ -9,6 +10,7 @@ const ROOT = '01900000-0000-7000-8000-000000000001';
 const CHILD = '01900000-0000-7000-8000-000000000002';
 const BOUNDARY = 'runspan-0123456789abcdef';
 
+const laid = (items: readonly Item[]) => multipartBody(items, BOUNDARY, new AbortController().signal);
 const request = (chunks: readonly Uint8Array[], boundary = BOUNDARY) => ({
   headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
   body: Buffer.concat(chunks),
@@ -31,22 +33,20 @@ describe('multipartBody', () => {
       part(`post.${ROOT}.outputs`, 7, '{"a":1}') +
       `--${BOUNDARY}--\r\n`;
 
-    expect(Buffer.concat(await multipartBody([makeItem(run)], BOUNDARY)).toString('utf8')).toBe(expected);
+    expect(Buffer.concat(await laid([makeItem(run)])).toString('utf8')).toBe(expected);
   });
 
   it('sends no part for empty payloads', async () => {
     const run = ended(makeRun({ id: ROOT, inputs: '{}', outputs: '{}', events: '[]' }));
 
-    expect(readParts(request(await multipartBody([makeItem(run)], BOUNDARY))).map(({ name }) => name)).toEqual([
-      `post.${ROOT}`,
-    ]);
+    expect(readParts(request(await laid([makeItem(run)]))).map(({ name }) => name)).toEqual([`post.${ROOT}`]);
   });
 
   it('leaves the end out of a post that was taken while the run was open', async () => {
     const run = makeRun({ id: ROOT, inputs: '{"q":1}' });
     const item = makeItem(run, 'started');
     ended(run, { outputs: '{"a":1}', error: 'Error: late' });
-    const parts = readJsonParts(request(await multipartBody([item], BOUNDARY)));
+    const parts = readJsonParts(request(await laid([item])));
 
     expect([...parts.keys()]).toEqual([`post.${ROOT}`, `post.${ROOT}.inputs`]);
     expect(parts.get(`post.${ROOT}`)).not.toHaveProperty('end_time');
@@ -56,7 +56,7 @@ describe('multipartBody', () => {
   it('repeats in a patch all that lets it stand alone, and not the inputs', async () => {
     const parent = makeRun({ id: ROOT });
     const run = ended(makeRun({ id: CHILD, name: 'search', runType: 'retriever' }, parent), { outputs: '{"a":1}' });
-    const parts = readJsonParts(request(await multipartBody([makeItem(run, 'patch')], BOUNDARY)));
+    const parts = readJsonParts(request(await laid([makeItem(run, 'patch')])));
 
     expect([...parts.keys()]).toEqual([`patch.${CHILD}`, `patch.${CHILD}.outputs`]);
     expect(parts.get(`patch.${CHILD}`)).toEqual({
@@ -79,7 +79,7 @@ describe('multipartBody', () => {
         error: 'Error: "no"\n    at x',
       },
     );
-    const parts = readJsonParts(request(await multipartBody([makeItem(run)], BOUNDARY)));
+    const parts = readJsonParts(request(await laid([makeItem(run)])));
 
     expect(parts.get(`post.${ROOT}`)).toMatchObject({
       error: 'Error: "no"\n    at x',
@@ -91,7 +91,7 @@ describe('multipartBody', () => {
   it('frames attachments under the same boundary, with their own type and length, and does not copy them', async () => {
     const bytes = Buffer.alloc(100_000, 7);
     const run = ended(makeRun({ id: ROOT, attachments: [{ name: 'a "b"', bytes, mimeType: 'image/png' }] }));
-    const chunks = await multipartBody([makeItem(run)], BOUNDARY);
+    const chunks = await laid([makeItem(run)]);
     const [, attachment] = readParts(request(chunks));
 
     expect(chunks).toContain(bytes);
@@ -104,7 +104,7 @@ describe('multipartBody', () => {
     const attachments = [{ name: 'a', bytes: Buffer.from('x'), mimeType: 'text/plain' }];
     const item = makeItem(ended(makeRun({ id: ROOT, inputs: '{"q":1}', attachments }), { outputs: '{"a":1}' }));
     item.stripped = 'payloads';
-    const parts = readJsonParts(request(await multipartBody([item], BOUNDARY)));
+    const parts = readJsonParts(request(await laid([item])));
 
     expect([...parts.keys()]).toEqual([`post.${ROOT}`, `post.${ROOT}.inputs`, `post.${ROOT}.outputs`]);
     expect(parts.get(`post.${ROOT}.inputs`)).toEqual({ runspan: 'left out: the service found this run too large' });
@@ -115,7 +115,7 @@ describe('multipartBody', () => {
     await fc.assert(
       fc.asyncProperty(text, text, async (name, payload) => {
         const run = ended(makeRun({ id: ROOT, name, inputs: JSON.stringify({ payload }) }));
-        const parts = readJsonParts(request(await multipartBody([makeItem(run)], BOUNDARY)));
+        const parts = readJsonParts(request(await laid([makeItem(run)])));
         expect(parts.get(`post.${ROOT}`)?.name).toBe(name);
         expect(parts.get(`post.${ROOT}.inputs`)).toEqual({ payload });
       }),
@@ -125,12 +125,7 @@ describe('multipartBody', () => {
 
   it('is read the same by an independent parser', async () => {
     const runs = [1, 2, 3].map((n) => ended(makeRun({ inputs: `{"n":${n},"t":"ü€😀"}` }), { outputs: '{"ok":true}' }));
-    const body = request(
-      await multipartBody(
-        runs.map((run) => makeItem(run)),
-        BOUNDARY,
-      ),
-    );
+    const body = request(await laid(runs.map((run) => makeItem(run))));
     const ours = readParts(body).map((part) => [part.name, part.headers['content-type'], part.body.toString('utf8')]);
 
     expect((await readByBusboy(body)).map(({ name, mimeType, body: text }) => [name, mimeType, `${text}`])).toEqual(

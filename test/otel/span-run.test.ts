@@ -26,6 +26,28 @@ describe('the run of a span', () => {
     });
   });
 
+  test('has data URIs of its payloads beside it, those of the inputs from the start', () => {
+    const { sink, runs } = notingSink();
+    const tracer = new BasicTracerProvider({
+      spanProcessors: [new RunSpanProcessor({ exporter: sink })],
+    }).getTracer('test');
+    const url = (fill: number) => `data:image/png;base64,${Buffer.alloc(900, fill).toString('base64')}`;
+    const span = tracer.startSpan('a', { attributes: { 'input.value': JSON.stringify({ image: url(1) }) } });
+    expect(runs[0]?.attachments).toEqual([{ name: 'inputs_1', bytes: Buffer.alloc(900, 1), mimeType: 'image/png' }]);
+    span.setAttribute('input.value', JSON.stringify({ image: url(2) }));
+    span.setAttribute('output.value', JSON.stringify({ image: url(3) }));
+    span.end();
+    const [, run] = runs;
+    expect(run).toMatchObject({
+      inputs: '{"image":"[Attachment inputs_1: image/png, 900 bytes]"}',
+      outputs: '{"image":"[Attachment outputs_1: image/png, 900 bytes]"}',
+    });
+    expect(run?.attachments?.map(({ name, bytes }) => [name, (bytes as Uint8Array)[0]])).toEqual([
+      ['inputs_1', 2],
+      ['outputs_1', 3],
+    ]);
+  });
+
   test('is posted open when the span starts, and has no end before the span has', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a');

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { payloadJson } from '../../src/run/payload.ts';
+import { encodePayload } from '../../src/run/payload.ts';
+import { makeSink } from './memory-sink.ts';
 
-const limits = { depth: 64, width: 100, nodes: 1_000, bytes: 10_000 };
+const { capture } = makeSink();
 
-describe('payloadJson', () => {
+describe('encodePayload', () => {
   it.each([
     ['a plain object', { a: 1 }, '{"a":1}'],
     ['an object without a prototype', Object.assign(Object.create(null), { a: 1 }), '{"a":1}'],
@@ -21,13 +22,13 @@ describe('payloadJson', () => {
     ],
     ['a plain object whose toJSON gives text', { toJSON: () => 'x' }, '{"outputs":"x"}'],
   ])('makes of %s an object', (_, value, expected) => {
-    expect(payloadJson('outputs', value, limits)).toBe(expected);
+    expect(encodePayload('outputs', value, capture).json).toBe(expected);
   });
 
   it('makes an object of a proxy that cannot be read', () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
 
-    expect(Object.keys(JSON.parse(payloadJson('input', proxy, limits)))).toEqual(['input']);
+    expect(Object.keys(JSON.parse(encodePayload('inputs', proxy, capture).json))).toEqual(['input']);
   });
 });

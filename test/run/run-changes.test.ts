@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { Run } from '../../src/run/run.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
 import { told } from '../support/told.ts';
@@ -85,20 +84,6 @@ describe('Run.event', () => {
   });
 });
 
-describe('the bytes of attachments', () => {
-  test.each([
-    [9, 2],
-    [10, 2],
-    [11, 1],
-  ])('with a second one of %i at a limit of 20 keep %i', (size, kept) => {
-    told();
-    const { run, sink } = makeRun({}, { attachmentBytes: 20 });
-    run.attach('first', new Uint8Array(10), 'image/png');
-    run.attach('second', new Uint8Array(size), 'image/png');
-    expect(sink.started[0]?.attachments).toHaveLength(kept);
-  });
-});
-
 describe('the text of events', () => {
   test('is bounded together, and what is beyond is counted', () => {
     const { run, sink } = makeRun({}, { payload: { depth: 9, width: 100, nodes: 1_000, bytes: 1_000 } });
@@ -106,51 +91,6 @@ describe('the text of events', () => {
     run.end();
     expect(JSON.parse(sink.ended[0]?.events ?? '')).toHaveLength(3);
     expect(sink.ended[0]?.metadata?.get('dropped_events')).toBe('7');
-  });
-});
-
-describe('Run.attach', () => {
-  test('keeps a copy of the bytes', () => {
-    const { run, sink } = makeRun();
-    const bytes = new Uint8Array([0, 1, 2, 3]).subarray(1);
-    run.attach('photo', bytes, 'image/png');
-    run.attach('voice "1"', Buffer.from('hi'), 'audio/wav; rate="8000"');
-    bytes.fill(9);
-    expect(sink.started[0]?.attachments).toEqual([
-      { name: 'photo', bytes: new Uint8Array([1, 2, 3]), mimeType: 'image/png' },
-      { name: 'voice "1"', bytes: Buffer.from('hi'), mimeType: 'audio/wav; rate="8000"' },
-    ]);
-  });
-
-  test.each<[string, unknown[]]>([
-    ['a name with a dot', ['a.png', new Uint8Array(1), 'image/png']],
-    ['no name', ['', new Uint8Array(1), 'image/png']],
-    ['a name that is no text', [1, new Uint8Array(1), 'image/png']],
-    ['bytes that are an array', ['a', [1], 'image/png']],
-    ['bytes that are an ArrayBuffer', ['a', new ArrayBuffer(1), 'image/png']],
-    ['no type', ['a', new Uint8Array(1)]],
-    ['a type without a slash', ['a', new Uint8Array(1), 'png']],
-    ['a type that would end its header line', ['a', new Uint8Array(1), 'image/png\r\nx-evil: 1']],
-    ['a type with parameters that would', ['a', new Uint8Array(1), 'image/png; a=\r\nx-evil: 1']],
-    ['a type beyond ASCII', ['a', new Uint8Array(1), 'image/png; a=ü']],
-  ])('leaves out %s, and says so once', (_, given) => {
-    const lines = told();
-    const { run, sink } = makeRun();
-    run.attach(...(given as Parameters<Run['attach']>));
-    run.attach(...(given as Parameters<Run['attach']>));
-    expect(sink.started[0]?.attachments).toBeUndefined();
-    expect(lines).toEqual([expect.stringMatching(/^warn: Run\.attach\(.*left out\.$/)]);
-  });
-
-  test('takes a name once per run, and says so', () => {
-    const lines = told();
-    const { run, sink } = makeRun();
-    run.attach('photo', new Uint8Array([1]), 'image/png');
-    run.attach('photo', new Uint8Array([2]), 'image/png');
-    expect(sink.started[0]?.attachments).toEqual([
-      { name: 'photo', bytes: new Uint8Array([1]), mimeType: 'image/png' },
-    ]);
-    expect(lines).toEqual([expect.stringContaining('Run.attach')]);
   });
 });
 

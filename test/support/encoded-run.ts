@@ -37,6 +37,7 @@ export function ended(run: EncodedRun, fields: Partial<EncodedRun> = {}): Encode
 export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
   return {
     run: makeRun(),
+    attachedAtStart: fields.run?.attachments ?? [],
     startedAtMs: 0,
     recordedAtMs: 0,
     stage: 'whole',

@@ -43,7 +43,7 @@ export function readParts({ headers, body }: Pick<Received, 'headers' | 'body'>)
   }
   expect('--');
   const rest = body.subarray(at).toString('latin1');
-  if (!/^(\r\n){0,2}$/.test(rest)) throw new Error(`${rest.length} bytes after the last delimiter`);
+  if (!/^(\r\n)?$/.test(rest)) throw new Error(`${rest.length} bytes after the last delimiter`);
   return parts;
 }
 

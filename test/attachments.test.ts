@@ -1,0 +1,213 @@
+import { openAsBlob } from 'node:fs';
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { configure, flush, shutdown, startRun, stats, traceable } from '../src/index.ts';
+import { createReceiver, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
+import { readByBusboy } from './support/busboy-reader.ts';
+import { ingestServer } from './support/ingest-server.ts';
+import { readParts } from './support/multipart-reader.ts';
+import { told } from './support/told.ts';
+
+const png = (length: number) => `data:image/png;base64,${Buffer.alloc(length, 7).toString('base64')}`;
+
+async function receiving(): Promise<{ receiver: Receiver; store: Store }> {
+  const store = new MemoryStore();
+  const receiver = await createReceiver({ strict: true, store });
+  configure({ endpoint: receiver.url });
+  return { receiver, store };
+}
+
+/** Type and first bytes of what a run has attached, by name. */
+async function attachedTo(id: string, store: Store): Promise<Record<string, string>> {
+  const [run] = (await store.runs({})).filter((stored) => stored.id === id);
+  const found: Record<string, string> = {};
+  for (const { name, size } of run?.attachments ?? []) {
+    const attachment = await store.attachment(id, name);
+    expect(attachment?.bytes).toHaveLength(size);
+    found[name] = `${attachment?.mimeType} ${Buffer.from(attachment?.bytes ?? '')
+      .toString('latin1')
+      .slice(0, 20)}`;
+  }
+  return found;
+}
+
+afterEach(() => {
+  configure({ tracing: false });
+});
+
+describe('attachments', () => {
+  it.each([false, true])('arrive, of every kind, with a run whose post is sent apart: %s', async (isApart) => {
+    const { receiver, store } = await receiving();
+    const run = startRun({
+      name: 'all',
+      inputs: { image: png(3_000), file: new File(['in'], 'x', { type: 'text/csv' }) },
+    });
+    if (isApart) await flush();
+    run.attach('bytes', Buffer.from('bytes'), 'text/plain');
+    run.attach('blob', await openAsBlob(import.meta.filename, { type: 'text/x-typescript' }));
+    run.attach('stream', Readable.from(['str', 'eam']), 'text/plain');
+    run.end({ drawn: Buffer.alloc(2_000, 'drawn') });
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    const found = await attachedTo(run.id, store);
+    await receiver.close();
+
+    expect(found).toEqual({
+      inputs_1: `image/png ${'\x07'.repeat(20)}`,
+      inputs_2: 'text/csv in',
+      bytes: 'text/plain bytes',
+      blob: 'text/x-typescript import { openAsBlob ',
+      stream: 'text/plain stream',
+      outputs_1: `application/octet-stream ${'drawn'.repeat(4)}`,
+    });
+  });
+
+  it('travel with the post when they are inputs, with the patch when they are outputs', async () => {
+    await using server = await ingestServer();
+    configure({ endpoint: server.url });
+    const run = startRun({ name: 'apart', inputs: { image: png(3_000) } });
+    await flush();
+    run.end({ image: png(4_000) });
+    await flush();
+    const names = server.received.map((request) => readParts(request).map(({ name }) => name.replace(run.id, '*')));
+
+    expect(names).toEqual([
+      ['post.*', 'post.*.inputs', 'attachment.*.inputs_1'],
+      ['patch.*', 'patch.*.outputs', 'attachment.*.outputs_1'],
+    ]);
+  });
+
+  it('have their own type and length, and are read the same by an independent parser', async () => {
+    await using server = await ingestServer();
+    configure({ endpoint: server.url });
+    const run = startRun({ name: 'hostile' });
+    const names = ['"', '\r\n', 'ü 日本 😀', '%', '; name="post"', "a'b\\c", 'x'.repeat(256)];
+    for (const [at, name] of names.entries()) run.attach(name, Buffer.alloc(at, at), 'image/png');
+    run.end();
+    await flush();
+    const [request] = server.received;
+    const parts = await readByBusboy(request as never);
+    const escaped = names.map((name) => name.replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22'));
+
+    expect(parts.slice(1).map(({ name, mimeType, body }) => [name, mimeType, body.length])).toEqual(
+      escaped.map((name, at) => [`attachment.${run.id}.${name}`, 'image/png', at]),
+    );
+    expect(
+      readParts(request as never)
+        .slice(1)
+        .map(({ headers }) => headers['content-length']),
+    ).toEqual(names.map((_, at) => String(at)));
+  });
+
+  it('arrive under any name without a dot, with any bytes, and never cost the run', async () => {
+    const { receiver, store } = await receiving();
+    told();
+    const content = fc.uint8Array({ maxLength: 50 });
+    const texts = fc.oneof(
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 256 }),
+      fc.constantFrom('"', '%22', '\0', '\r\n--'),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(texts, content), { maxLength: 5 }), async (given) => {
+        const run = startRun({ name: 'any' });
+        const expected = new Map<string, Uint8Array>();
+        for (const [name, bytes] of given) {
+          run.attach(name, bytes, 'image/png');
+          // An escape is read back as what it stands for (HTML standard, "Multipart form data").
+          const read = Buffer.from(name)
+            .toString()
+            .replaceAll(/%(22|0D|0A)/g, (code) => decodeURIComponent(code));
+          if (!name.includes('.') && !expected.has(read)) expected.set(read, bytes);
+        }
+        run.end();
+        expect(await flush()).toEqual({ ok: true, pending: 0 });
+        for (const [name, bytes] of expected) {
+          expect(await store.attachment(run.id, name)).toEqual({ name, bytes, mimeType: 'image/png' });
+        }
+        expect((await receiver.trace(run.id))[0]?.attachments ?? []).toHaveLength(expected.size);
+      }),
+      { numRuns: 150 },
+    );
+    await receiver.close();
+  });
+
+  it('are sent again with a request that failed, the same bytes', async () => {
+    await using server = await ingestServer((_, index) => ({ status: index === 0 ? 503 : 202 }));
+    configure({ endpoint: server.url, limits: { retryDelayMs: 1 } });
+    const run = startRun({ name: 'again', inputs: { image: new Blob(['blob']) } });
+    run.attach('stream', Readable.from(['stream']));
+    run.end();
+    await flush();
+    const bodies = server.received.map((request) =>
+      readParts(request).map(({ name, body }) => [name, body.toString()]),
+    );
+
+    expect(bodies[1]).toEqual(bodies[0]);
+    expect(bodies.map((parts) => parts.at(-1)?.[1])).toEqual(['blob', 'blob', 'stream']);
+  });
+
+  it('of one run too large for the service are left out of it, and those of the others arrive', async () => {
+    await using server = await ingestServer(({ body }) => ({ status: body.length > 20_000 ? 413 : 202 }));
+    configure({ endpoint: server.url });
+    told();
+    const { dropped } = stats();
+    const draw = traceable((length: number) => ({ image: png(length) }), { name: 'draw' });
+    for (const length of [2_000, 60_000, 3_000]) draw(length);
+    await flush();
+    const accepted = server.received.filter(({ body }) => body.length <= 20_000).flatMap(readParts);
+    const lengths = accepted.filter(({ name }) => name.startsWith('attachment')).map(({ body }) => body.length);
+
+    expect(lengths.sort()).toEqual([2_000, 3_000]);
+    expect(accepted.filter(({ name }) => /^post\.[^.]+$/.test(name))).toHaveLength(3);
+    expect(stats()).toMatchObject({ dropped });
+  });
+
+  it('that have become unreadable cost only themselves', async () => {
+    const { receiver, store } = await receiving();
+    const lines = told();
+    const run = startRun({ name: 'gone' });
+    run.attach('gone', new Blob(['gone']));
+    run.attach('kept', Buffer.from('kept'));
+    const { arrayBuffer } = Blob.prototype;
+    Blob.prototype.arrayBuffer = async () => {
+      throw new DOMException('The blob could not be read', 'NotReadableError');
+    };
+    run.end({ ok: true });
+    await flush();
+    Blob.prototype.arrayBuffer = arrayBuffer;
+
+    expect(Object.keys(await attachedTo(run.id, store))).toEqual(['kept']);
+    const [record] = await receiver.trace(run.id);
+    await receiver.close();
+    expect(record).toMatchObject({ outputs: { ok: true }, extra: { metadata: { dropped_attachments: 1 } } });
+    expect(lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
+  });
+
+  it('have no place in simple ingestion, and the rest of the run arrives', async () => {
+    await using server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? 404 : 202 }));
+    configure({ endpoint: server.url });
+    const lines = told();
+    startRun({ name: 'simple', inputs: { image: png(900) } }).end({ ok: true });
+    await flush();
+    const [, post] = server.received;
+
+    expect(JSON.parse(String(post?.body)).inputs).toEqual({ image: '[Attachment inputs_1: image/png, 900 bytes]' });
+    expect(lines).toContainEqual(expect.stringMatching(/^warn: .*attachments are left out$/));
+  });
+
+  it('that are streams are waited for by a shutdown', async () => {
+    const { receiver, store } = await receiving();
+    const run = startRun({ name: 'last' });
+    async function* slowly(): AsyncGenerator<string> {
+      for (const word of ['a', 'b', 'c']) {
+        await new Promise((resolve) => setImmediate(resolve));
+        yield word;
+      }
+    }
+    run.attach('words', slowly());
+    run.end();
+    expect(await shutdown()).toEqual({ ok: true, pending: 0 });
+    expect(await attachedTo(run.id, store)).toEqual({ words: 'application/octet-stream abc' });
+    await receiver.close();
+  });
+});
