@@ -30,9 +30,14 @@ export function toolInputs(input: unknown): Fields {
  */
 export function plainPayload(key: string, value: unknown): Fields {
   if (value === undefined) return {};
-  const plain = converted(value, DEPTH_MAX, { left: VALUES_MAX });
-  const isWhole = isPlainObject(plain) && (isPlainObject(value) || isPromptValue(value));
-  return isWhole ? plain : { [key]: plain };
+  try {
+    const plain = converted(value, DEPTH_MAX, { left: VALUES_MAX });
+    const isWhole = isPlainObject(plain) && (isPlainObject(value) || isPromptValue(value));
+    return isWhole ? plain : { [key]: plain };
+  } catch {
+    // Reading the value ran code of the application that threw; it is recorded as it is, where each read is guarded.
+    return { [key]: value };
+  }
 }
 
 function converted(value: unknown, depth: number, budget: { left: number }): unknown {

@@ -37,6 +37,19 @@ describe('a payload', () => {
     expect(plainInputs(image)).toEqual({ input: image });
   });
 
+  it('that cannot be read is left to be recorded as it is', () => {
+    const { proxy: revoked, revoke } = Proxy.revocable({}, {});
+    revoke();
+    expect(plainInputs(revoked).input).toBe(revoked);
+    const trapped = Object.defineProperty({ message }, 'trap', {
+      enumerable: true,
+      get: () => {
+        throw new Error('trap');
+      },
+    });
+    expect(plainInputs(trapped).input).toBe(trapped);
+  });
+
   it('does not change what it was made of', () => {
     const state = { messages: [message] };
     plainInputs(state);
