@@ -8,6 +8,7 @@ import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from 
 import type { RunSink } from '../run/sink.ts';
 import { isToken, modelMetadata, modelResult } from './langchain-model.ts';
 import { addStep, followSteps, isRecorded, ownStep, runOfStep, takeRun } from './langchain-steps.ts';
+import { hasTracerBeside } from './langchain-tracer.ts';
 import { plainInputs, plainOutputs, plainPayload, toolInputs } from './langchain-values.ts';
 
 /** What `RunspanCallbackHandler` takes. Everything is optional. */
@@ -52,7 +53,8 @@ export interface StepEnd {
 /**
  * Records what LangChain and LangGraph do: pass it in `callbacks`, of one call or of a component. Each step becomes a
  * run below the step that called it; the outermost below the run that is current when it starts. A run has the id that
- * LangChain gives the step, so that a `runId` of yours finds it again.
+ * LangChain gives the step, so that a `runId` of yours finds it again; not so where LangChain's own tracer sends the step
+ * to the same place, of which a line tells.
  *
  * One handler serves any number of calls, at the same time too. No method throws; you call none of them yourself.
  */
@@ -63,9 +65,11 @@ export class RunspanCallbackHandler {
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
   readonly #options: Partial<RunspanCallbackHandlerOptions>;
+  readonly #isRecordedTwice: boolean;
 
   constructor(options?: RunspanCallbackHandlerOptions) {
     this.#options = checkedOptions<RunspanCallbackHandlerOptions>(PLACE, options, optionChecks);
+    this.#isRecordedTwice = this.#options.exporter === undefined && hasTracerBeside();
     followSteps();
   }
 
@@ -253,8 +257,8 @@ export class RunspanCallbackHandler {
       tags: own.tags === undefined ? tags : [...new Set([...tags, ...own.tags])],
       metadata: { ...own.metadata, ...about },
     };
-    // Before version 1 the ids of LangChain were of another kind, and an application may give any text.
-    if (isRunId(id.toLowerCase())) options.id = id;
+    // An application may give any text.
+    if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
     if (own.project !== undefined) options.project = own.project;
     return options;
   }

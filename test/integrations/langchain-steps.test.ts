@@ -219,6 +219,50 @@ describe('a stream that is left before its end', () => {
   });
 });
 
+describe('a list of tags that is collected', () => {
+  /** A handler of a process in which no step has ended yet; `ends` of them do, with the list they began with or not. */
+  async function openRunAfter(ends: (handler: RunspanCallbackHandler) => void) {
+    vi.resetModules();
+    const fresh = await import('../../src/langchain.ts');
+    const sink = makeSink();
+    const own = new fresh.RunspanCallbackHandler({ exporter: sink });
+    ends(own);
+    const list = (() => {
+      const tags: string[] = [];
+      own.handleChainStart({}, {}, 'open', undefined, tags);
+      return new WeakRef(tags);
+    })();
+    await vi.waitFor(() => {
+      collectGarbage();
+      expect(list.deref() === undefined).toBe(true);
+    });
+    // What is told of a collection comes with the next turns of the event loop.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    return sink.started.at(-1);
+  }
+
+  it('ends its step where steps were seen to end with the list they began with', async () => {
+    const tags: string[] = [];
+    const run = await openRunAfter((own) => {
+      own.handleChainStart({}, {}, 'seen', undefined, tags);
+      own.handleChainEnd({}, 'seen', undefined, tags);
+    });
+    expect(run?.endTime).toBeDefined();
+  });
+
+  it('says nothing where none was, or one has ended with another list', async () => {
+    expect((await openRunAfter(() => {}))?.endTime).toBeUndefined();
+    const lists: string[][] = [[], [], []];
+    const run = await openRunAfter((own) => {
+      own.handleChainStart({}, {}, 'one', undefined, lists[0]);
+      own.handleChainEnd({}, 'one', undefined, lists[1]);
+      own.handleChainStart({}, {}, 'two', undefined, lists[2]);
+      own.handleChainEnd({}, 'two', undefined, lists[2]);
+    });
+    expect(run?.endTime).toBeUndefined();
+  });
+});
+
 describe('open steps', () => {
   const starts = (own: RunspanCallbackHandler, from: number, count: number): void => {
     for (let n = from; n < from + count; n++) own.handleChainStart({}, {}, `step-${n}`);
