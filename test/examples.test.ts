@@ -176,6 +176,26 @@ describe('ask-docs', () => {
   });
 });
 
+describe('langchain', () => {
+  it('draws chain, tool, retriever and model, and the traced function inside of the tool', async () => {
+    const program = 'examples/langchain/langchain.js';
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, program]);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('Take an umbrella up the mountain.\n');
+    expect(treeIn(stdout)).toEqual([
+      'plan a day · chain · _',
+      '├─ gather · chain · _',
+      '│  ├─ weather · tool · _',
+      '│  │  └─ forecast · chain · _',
+      '│  └─ Guide · retriever · _',
+      '├─ ChatPromptTemplate · prompt · _',
+      '├─ FakeListChatModel · llm · _',
+      '└─ StrOutputParser · parser · _',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('the demo', () => {
   it('shows one trace, the ledger and the count of the receiver, and that they agree', async () => {
     const { code, stdout, stderr } = await runNode(['scripts/demo/demo.mjs']);

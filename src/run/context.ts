@@ -24,6 +24,8 @@ export interface RunContext {
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context was entered. */
   readonly span: object | undefined;
+  /** The run of the framework's step that was active when this context was entered. */
+  readonly step: string | undefined;
   /** The `Run`, or what stands for it, of the package copy that made this context. */
   readonly handle: object | undefined;
 }
@@ -64,6 +66,7 @@ export function contextOf(
     sampled,
     exporter: undefined,
     span,
+    step: activeStep?.()?.id,
     handle,
   });
 }
@@ -93,6 +96,7 @@ const nowhere: RunContext = {
   sampled: true,
   exporter: undefined,
   span: undefined,
+  step: undefined,
   handle: undefined,
 };
 
@@ -116,14 +120,30 @@ export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
 
+/** How an integration tells of the step of a framework, a tool for example, that this code runs in. */
+export type StepSource = () => RunContext | undefined;
+
+let activeStep: StepSource | undefined;
+
+/** Called by an integration when its framework is first traced. */
+export function setStepSource(source: StepSource | undefined): void {
+  activeStep = source;
+}
+
 /** The OpenTelemetry span that is active now, when `otel/` is in use. */
 export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/** The context last entered through a run, whatever spans have become active since. */
+/** The context last entered through a run or a step, whatever spans have become active since. */
 export function enteredContext(): RunContext | undefined {
-  return storage.getStore();
+  const entered = storage.getStore();
+  return activeStep === undefined ? entered : insideStep(entered, activeStep());
+}
+
+/** The inner one of both: a step that was active already when the run was entered lies outside of it. */
+export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
+  return step === undefined || step.id === entered?.step ? entered : step;
 }
 
 /**
@@ -131,7 +151,7 @@ export function enteredContext(): RunContext | undefined {
  * it; any other active span lies inside.
  */
 export function currentContext(): RunContext | undefined {
-  const entered = storage.getStore();
+  const entered = enteredContext();
   if (spans === undefined) return entered;
   return innermostContext(entered, spans.activeSpan());
 }
@@ -152,6 +172,8 @@ export function enterContext<Args extends unknown[], Result>(
   ...args: Args
 ): Result {
   const span = spans?.activeSpan();
-  const entered = span === context.span ? context : Object.freeze({ ...context, span });
+  const step = activeStep?.()?.id;
+  const isSame = span === context.span && step === context.step;
+  const entered = isSame ? context : Object.freeze({ ...context, span, step });
   return storage.run(entered, fn, ...args);
 }

@@ -24,6 +24,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   viewer: ['receiver'],
   cli: ['base', 'run', 'http', 'export', 'instrument', 'integrations', 'otel', 'clients', 'receiver', 'testing', ROOT],
   [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
+  'langchain.ts': ['base', 'run', 'instrument', 'integrations', ROOT],
   'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],

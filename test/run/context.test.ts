@@ -8,6 +8,7 @@ import {
   innermostContext,
   type RunContext,
   setSpanSource,
+  setStepSource,
 } from '../../src/run/context.ts';
 
 const KEY = Symbol.for('runspan.context.v1');
@@ -24,6 +25,7 @@ function makeContext(id: string, span?: object): RunContext {
     sampled: true,
     exporter: undefined,
     span,
+    step: undefined,
     handle: undefined,
   });
 }
@@ -139,5 +141,47 @@ describe('two copies of the package', () => {
     const storage = (globalThis as { [KEY]?: AsyncLocalStorage<RunContext> })[KEY];
     expect(storage).toBeInstanceOf(AsyncLocalStorage);
     enterContext(makeContext('a'), () => expect(storage?.getStore()?.id).toBe('a'));
+  });
+});
+
+/** A framework tells of these steps until the test has finished; the last that was set is the active one. */
+function withSteps() {
+  const steps = { active: undefined as RunContext | undefined };
+  setStepSource(() => steps.active);
+  onTestFinished(() => setStepSource(undefined));
+  return steps;
+}
+
+describe('a step of a framework', () => {
+  test('is the current context where no run was entered', () => {
+    const steps = withSteps();
+    steps.active = makeContext('step');
+    expect([currentContext()?.id, enteredContext()?.id]).toEqual(['step', 'step']);
+  });
+
+  test('lies inside of a run that was entered before it, and outside of one that was entered in it', () => {
+    const steps = withSteps();
+    enterContext(makeContext('outer'), () => {
+      steps.active = makeContext('step');
+      expect(currentContext()?.id).toBe('step');
+      enterContext(makeContext('inner'), () => {
+        expect(currentContext()?.id).toBe('inner');
+        steps.active = makeContext('inner step');
+        expect(currentContext()?.id).toBe('inner step');
+        steps.active = undefined;
+        expect(currentContext()?.id).toBe('inner');
+      });
+    });
+  });
+
+  test('has the spans inside of it that became active since', () => {
+    const [outside, inside] = [{}, {}];
+    const spans = withSpans(new Map([[inside, makeContext('inside')]]));
+    const steps = withSteps();
+    spans.active = outside;
+    steps.active = makeContext('step', outside);
+    expect(currentContext()?.id).toBe('step');
+    spans.active = inside;
+    expect([currentContext()?.id, enteredContext()?.id]).toEqual(['inside', 'step']);
   });
 });

@@ -1,0 +1,299 @@
+import '@langchain/core/context';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { BaseCallbackHandler } from '@langchain/core/callbacks/base';
+import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
+import { setContextVariable } from '@langchain/core/context';
+import { RunnableLambda, RunnableSequence } from '@langchain/core/runnables';
+import { tool } from '@langchain/core/tools';
+import { FakeListChatModel } from '@langchain/core/utils/testing';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { z } from 'zod';
+import { traceable } from '../../src/index.ts';
+import { RunspanCallbackHandler } from '../../src/integrations/langchain-handler.ts';
+import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { record, treeOf } from '../instrument/recorder.ts';
+import { makeSink } from '../run/memory-sink.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+const handler = new RunspanCallbackHandler();
+const callbacks = [handler];
+
+const leaf = (name: string) => traceable(async () => name, { name });
+const lambda = (name: string, fn: (input: string) => unknown) =>
+  RunnableLambda.from<string, unknown>(async (input) => fn(input)).withConfig({ runName: name });
+
+describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (background) => {
+  /** A handler of somebody else, which LangChain calls in its own way and which takes its time. */
+  class Slow extends BaseCallbackHandler {
+    name = 'slow';
+    override handleChainStart = () => new Promise(setImmediate);
+    override handleChainEnd = () => new Promise(setImmediate);
+  }
+
+  const all = (): BaseCallbackHandler[] => {
+    vi.stubEnv('LANGCHAIN_CALLBACKS_BACKGROUND', background);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    return [new Slow(), new RunspanCallbackHandler() as unknown as BaseCallbackHandler, new Slow()];
+  };
+
+  it('chains are below the traced functions that call them, also when many do at once', async () => {
+    const recorder = record();
+    const handlers = all();
+    const chain = RunnableSequence.from([lambda('one', (x) => x), lambda('two', (x) => x)]);
+    const ask = traceable((n: number) => chain.invoke(`${n}`, { callbacks: handlers, runName: 'chain' }), {
+      name: 'ask',
+    });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => ask(n)));
+
+    const asks = recorder.runs.filter(({ name }) => name === 'ask');
+    expect(asks).toHaveLength(20);
+    for (const { id, inputs, trace_id } of asks) {
+      expect(treeOf(recorder.runs, id)).toEqual({ chain: { one: {}, two: {} } });
+      const chainRun = recorder.runs.find(({ parent_run_id }) => parent_run_id === id);
+      expect(chainRun).toMatchObject({ inputs: { input: `${inputs.input}` }, trace_id });
+    }
+    await awaitAllCallbacks();
+  });
+
+  it('a step has ended when its call has', async () => {
+    const recorder = record();
+    await lambda('one', (x) => x).invoke('x', { callbacks: all() });
+    expect(recorder.runs.map(({ end_time }) => typeof end_time)).toEqual(['string']);
+    await awaitAllCallbacks();
+  });
+});
+
+describe('a traced function', () => {
+  it('is below the step that calls it, through tools and steps within steps', async () => {
+    const recorder = record();
+    const search = tool(async () => leaf('fetch')(), { name: 'search', schema: z.object({}) });
+    const agent = lambda('agent', async () => {
+      await leaf('plan')();
+      await search.invoke({});
+      await leaf('answer')();
+    });
+    await lambda('outer', () => agent.invoke('x')).invoke('x', { callbacks });
+
+    expect(treeOf(recorder.runs)).toEqual({
+      outer: { agent: { plan: {}, search: { fetch: {} }, answer: {} } },
+    });
+  });
+
+  it('and a chain inside of it are each below the other', async () => {
+    const recorder = record();
+    const inner = lambda('inner', () => leaf('leaf')());
+    const middle = traceable(() => inner.invoke('x'), { name: 'middle' });
+    const outer = traceable(() => lambda('outer chain', () => middle()).invoke('x', { callbacks }), { name: 'outer' });
+    await outer();
+
+    expect(treeOf(recorder.runs)).toEqual({ outer: { 'outer chain': { middle: { inner: { leaf: {} } } } } });
+    expect(new Set(recorder.runs.map(({ trace_id }) => trace_id)).size).toBe(1);
+  });
+
+  it('stays inside of a run that was entered in the step, whatever LangChain calls or keeps there', async () => {
+    const recorder = record();
+    const work = traceable(
+      async () => {
+        setContextVariable('a', 1);
+        await leaf('after a variable')();
+        for await (const _ of await lambda('stream', (x) => x).stream('x')) await leaf('in a stream')();
+        await leaf('last')();
+      },
+      { name: 'work' },
+    );
+    await lambda('step', () => work()).invoke('x', { callbacks });
+
+    expect(treeOf(recorder.runs)).toEqual({
+      step: { work: { 'after a variable': {}, stream: {}, 'in a stream': {}, last: {} } },
+    });
+  });
+
+  it('is where `withRun` and `root` put it', async () => {
+    const recorder = record();
+    const job = startRun({ name: 'job' });
+    const alone = traceable(() => leaf('below alone')(), { name: 'alone', root: true });
+    await lambda('step', async () => {
+      await withRun(job, leaf('below job'));
+      await alone();
+    }).invoke('x', { callbacks });
+    job.end();
+
+    expect(treeOf(recorder.runs)).toEqual({
+      job: { 'below job': {} },
+      step: {},
+      alone: { 'below alone': {} },
+    });
+  });
+
+  it('finds the run of its step as the current one', async () => {
+    const recorder = record();
+    await lambda('step', () => currentRun()?.set({ metadata: { seen: 1 } })).invoke('x', { callbacks });
+    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ seen: 1 });
+  });
+
+  it('goes where its step goes', async () => {
+    const recorder = record();
+    const sink = makeSink();
+    const own = new RunspanCallbackHandler({ exporter: sink, project: 'cards' });
+    await lambda('step', () => leaf('leaf')()).invoke('x', { callbacks: [own] });
+    expect(recorder.runs).toEqual([]);
+    expect(sink.records().map(({ name, session_name }) => [name, session_name])).toEqual([
+      ['step', 'cards'],
+      ['leaf', 'cards'],
+    ]);
+  });
+
+  it('is below nothing in a step that is not recorded', async () => {
+    const recorder = record();
+    await lambda('step', () => leaf('leaf')()).invoke('x');
+    expect(treeOf(recorder.runs)).toEqual({ leaf: {} });
+  });
+});
+
+describe('a step', () => {
+  it('whose own handler alone is ours is below the current run', async () => {
+    const recorder = record();
+    const model = new FakeListChatModel({ responses: ['a'], callbacks });
+    await traceable(() => lambda('unseen', () => model.invoke('x')).invoke('x'), { name: 'outer' })();
+    expect(treeOf(recorder.runs)).toEqual({ outer: { FakeListChatModel: {} } });
+  });
+
+  it('of a refused trace is refused, and nothing below it is recorded', async () => {
+    const sink = makeSink({}, ({ name }) => name === 'outer');
+    const own = new RunspanCallbackHandler({ exporter: sink });
+    await lambda('outer', () => lambda('inner', () => leaf('leaf')()).invoke('x')).invoke('x', { callbacks: [own] });
+    expect(sink.started).toEqual([]);
+  });
+});
+
+describe('a stream that is left before its end', () => {
+  it('ends its runs as interrupted when it is collected, and no others', async () => {
+    const recorder = record();
+    const model = new FakeListChatModel({ responses: ['abc'] });
+    const chain = RunnableSequence.from([lambda('ask', () => 'x'), model]);
+    await chain.invoke('x', { callbacks, runName: 'whole' });
+    let release = (): void => {};
+    const waiting = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const open = lambda('open', () => waiting).invoke('x', { callbacks });
+    await (async () => {
+      for await (const _ of await chain.stream('x', { callbacks, runName: 'left' })) break;
+    })();
+    const left = () => recorder.runs.filter(({ extra }) => extra?.metadata?.interrupted === true);
+    await vi.waitFor(() => {
+      collectGarbage();
+      expect(left()).toHaveLength(2);
+    });
+
+    expect(left().map(({ name, error }) => [name, error])).toEqual([
+      ['left', undefined],
+      ['FakeListChatModel', undefined],
+    ]);
+    expect(left().every(({ end_time }) => end_time !== undefined)).toBe(true);
+    expect(recorder.runs.filter(({ end_time }) => end_time === undefined).map(({ name }) => name)).toEqual(['open']);
+    release();
+    await open;
+    expect(recorder.runs.find(({ name }) => name === 'open')?.end_time).toBeDefined();
+  });
+
+  it('by its signal ends likewise: LangChain tells the reader alone', async () => {
+    const recorder = record();
+    await lambda('seen to end', (x) => x).invoke('x', { callbacks });
+    const stopped = new AbortController();
+    const model = new FakeListChatModel({ responses: ['abc'] });
+    const read = async () => {
+      for await (const _ of await model.stream('x', { callbacks, signal: stopped.signal })) stopped.abort();
+    };
+    await expect(read()).rejects.toThrow();
+    await vi.waitFor(() => {
+      collectGarbage();
+      expect(recorder.runs[1]).toMatchObject({
+        end_time: expect.any(String),
+        extra: { metadata: { interrupted: true } },
+      });
+    });
+  });
+});
+
+describe('a list of tags that is collected', () => {
+  /** A handler of a process in which no step has ended yet; `ends` of them do, with the list they began with or not. */
+  async function openRunAfter(ends: (handler: RunspanCallbackHandler) => void) {
+    vi.resetModules();
+    const fresh = await import('../../src/langchain.ts');
+    const sink = makeSink();
+    const own = new fresh.RunspanCallbackHandler({ exporter: sink });
+    ends(own);
+    const list = (() => {
+      const tags: string[] = [];
+      own.handleChainStart({}, {}, 'open', undefined, tags);
+      return new WeakRef(tags);
+    })();
+    await vi.waitFor(() => {
+      collectGarbage();
+      expect(list.deref() === undefined).toBe(true);
+    });
+    // What is told of a collection comes with the next turns of the event loop.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    return sink.started.at(-1);
+  }
+
+  it('ends its step where steps were seen to end with the list they began with', async () => {
+    const tags: string[] = [];
+    const run = await openRunAfter((own) => {
+      own.handleChainStart({}, {}, 'seen', undefined, tags);
+      own.handleChainEnd({}, 'seen', undefined, tags);
+    });
+    expect(run?.endTime).toBeDefined();
+  });
+
+  it('says nothing where none was, or one has ended with another list', async () => {
+    expect((await openRunAfter(() => {}))?.endTime).toBeUndefined();
+    const lists: string[][] = [[], [], []];
+    const run = await openRunAfter((own) => {
+      own.handleChainStart({}, {}, 'one', undefined, lists[0]);
+      own.handleChainEnd({}, 'one', undefined, lists[1]);
+      own.handleChainStart({}, {}, 'two', undefined, lists[2]);
+      own.handleChainEnd({}, 'two', undefined, lists[2]);
+    });
+    expect(run?.endTime).toBeUndefined();
+  });
+});
+
+describe('open steps', () => {
+  const starts = (own: RunspanCallbackHandler, from: number, count: number): void => {
+    for (let n = from; n < from + count; n++) own.handleChainStart({}, {}, `step-${n}`);
+  };
+
+  it('are 10 000 at most; beyond it the first ends as interrupted', () => {
+    const sink = makeSink();
+    const own = new RunspanCallbackHandler({ exporter: sink });
+    starts(own, 0, 9_999);
+    expect(sink.ended).toHaveLength(0);
+    starts(own, 9_999, 1);
+    expect(sink.ended).toHaveLength(0);
+    starts(own, 10_000, 1);
+    expect(sink.ended).toHaveLength(1);
+    expect(sink.ended[0]).toBe(sink.started[0]);
+    expect(sink.records()[0]?.extra?.metadata).toEqual({ interrupted: true });
+    for (let n = 0; n <= 10_000; n++) own.handleChainEnd({}, `step-${n}`);
+    expect(sink.ended).toHaveLength(10_001);
+  });
+
+  it('are all there is: nothing is kept of a step that has ended', async () => {
+    const kept: WeakRef<object>[] = [];
+    const sink = { ...makeSink(), start: (run: object) => kept.push(new WeakRef(run)) > 0, end: () => {} };
+    const own = new RunspanCallbackHandler({ exporter: sink });
+    const chain = RunnableSequence.from([lambda('one', (x) => x), lambda('two', () => leaf('leaf')())]);
+    for (let n = 0; n < 1_000; n++) await chain.invoke('x', { callbacks: [own] });
+    expect(kept).toHaveLength(4_000);
+    await vi.waitFor(() => {
+      collectGarbage();
+      expect(kept.filter((ref) => ref.deref() !== undefined)).toHaveLength(0);
+    });
+    expect(own).toBeDefined();
+  });
+});

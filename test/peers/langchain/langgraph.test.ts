@@ -1,0 +1,165 @@
+import { AIMessage, HumanMessage } from '@langchain/core/messages';
+import { tool } from '@langchain/core/tools';
+import { FakeListChatModel } from '@langchain/core/utils/testing';
+import {
+  Annotation,
+  Command,
+  END,
+  interrupt,
+  MemorySaver,
+  MessagesAnnotation,
+  START,
+  StateGraph,
+} from '@langchain/langgraph';
+import { ToolNode } from '@langchain/langgraph/prebuilt';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { traceable } from '../../../src/index.ts';
+import { RunspanCallbackHandler } from '../../../src/langchain.ts';
+import type { RunRecord } from '../../../src/run/record.ts';
+import { record, treeOf } from '../../instrument/recorder.ts';
+
+const callbacks = [new RunspanCallbackHandler()];
+const Note = Annotation.Root({ text: Annotation<string> });
+/** Without LangGraph's own book-keeping, which it says to be hidden. */
+const visible = (runs: readonly RunRecord[]) => runs.filter(({ tags }) => !tags?.includes('langsmith:hidden'));
+const leaf = traceable(async (text: string) => `${text}!`, { name: 'leaf' });
+
+describe('a graph', () => {
+  it('is a run, with its nodes below it and what they call below them', async () => {
+    const recorder = record();
+    const model = new FakeListChatModel({ responses: ['Hello'] });
+    const inner = new StateGraph(Note).addNode('shout', async ({ text }) => ({ text: await leaf(text) }));
+    const graph = new StateGraph(Note)
+      .addNode('greet', async () => ({ text: String((await model.invoke('Hi')).content) }))
+      .addNode('louder', inner.addEdge(START, 'shout').addEdge('shout', END).compile())
+      .addEdge(START, 'greet')
+      .addEdge('greet', 'louder')
+      .addEdge('louder', END)
+      .compile();
+    const result = await graph.invoke({ text: '' }, { callbacks, runName: 'graph', metadata: { user: 'ada' } });
+
+    expect(result).toEqual({ text: 'Hello!' });
+    expect(treeOf(visible(recorder.runs))).toEqual({
+      graph: { greet: { FakeListChatModel: {} }, louder: { LangGraph: { shout: { leaf: {} } } } },
+    });
+    const greet = recorder.runs.find(({ name }) => name === 'greet');
+    expect(greet).toMatchObject({
+      run_type: 'chain',
+      inputs: { text: '' },
+      outputs: { text: 'Hello' },
+      extra: { metadata: { langgraph_node: 'greet', langgraph_step: 1, user: 'ada' } },
+    });
+    expect(recorder.runs.some(({ name }) => name === '__start__')).toBe(true);
+    expect(recorder.runs.every(({ end_time, error }) => end_time !== undefined && error === undefined)).toBe(true);
+  });
+
+  it('of messages tells them as models do, and its tools by their names', async () => {
+    const recorder = record();
+    const add = tool(async ({ a, b }: { a: number; b: number }) => leaf(`${a + b}`), {
+      name: 'add',
+      schema: z.object({ a: z.number(), b: z.number() }),
+    });
+    const call = { id: 'c1', name: 'add', args: { a: 1, b: 2 }, type: 'tool_call' as const };
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode('agent', () => ({ messages: [new AIMessage({ content: '', tool_calls: [call] })] }))
+      .addNode('tools', new ToolNode([add]))
+      .addEdge(START, 'agent')
+      .addEdge('agent', 'tools')
+      .addEdge('tools', END)
+      .compile();
+    await graph.invoke({ messages: [new HumanMessage('1+2?')] }, { callbacks, runName: 'graph' });
+
+    expect(treeOf(visible(recorder.runs))).toEqual({ graph: { agent: {}, tools: { add: { leaf: {} } } } });
+    expect(recorder.runs[0]?.outputs).toMatchObject({
+      messages: [
+        { role: 'user', content: '1+2?' },
+        { role: 'assistant', tool_calls: [{ id: 'c1', function: { name: 'add', arguments: '{"a":1,"b":2}' } }] },
+        { role: 'tool', tool_call_id: 'c1', content: '3!' },
+      ],
+    });
+  });
+
+  it('that fails has the error on the node and on itself', async () => {
+    const recorder = record();
+    const graph = new StateGraph(Note)
+      .addNode('broken', () => {
+        throw new TypeError('no');
+      })
+      .addEdge(START, 'broken')
+      .compile();
+    await expect(graph.invoke({ text: '' }, { callbacks, runName: 'graph' })).rejects.toThrow('no');
+    expect(visible(recorder.runs).map(({ name, error }) => [name, error?.split('\n')[0]])).toEqual([
+      ['graph', 'TypeError: no'],
+      ['broken', 'TypeError: no'],
+    ]);
+  });
+
+  it('that is streamed has its whole state as outputs', async () => {
+    const recorder = record();
+    const graph = new StateGraph(Note)
+      .addNode('greet', ({ text }) => ({ text: `Hello ${text}` }))
+      .addEdge(START, 'greet')
+      .compile();
+    const chunks: unknown[] = [];
+    for await (const chunk of await graph.stream({ text: 'Ada' }, { callbacks, runName: 'graph' })) chunks.push(chunk);
+    expect(chunks).toEqual([{ greet: { text: 'Hello Ada' } }]);
+    expect(visible(recorder.runs)).toMatchObject([
+      { name: 'graph', inputs: { text: 'Ada' }, outputs: { text: 'Hello Ada' } },
+      { name: 'greet', outputs: { text: 'Hello Ada' } },
+    ]);
+  });
+});
+
+describe('a graph that waits for somebody', () => {
+  const graph = new StateGraph(Note)
+    .addNode('ask', async () => {
+      const text: string = interrupt({ question: 'Your name?' });
+      return { text: await leaf(text) };
+    })
+    .addEdge(START, 'ask')
+    .addEdge('ask', END)
+    .compile({ checkpointer: new MemorySaver() });
+
+  it('has not failed: the run of the node says what for, and another goes on', async () => {
+    const recorder = record();
+    const config = { callbacks, runName: 'graph', configurable: { thread_id: 't1' } };
+    await graph.invoke({ text: '' }, config);
+    const [first, waiting] = visible(recorder.runs);
+    const asked = [{ id: expect.any(String), value: { question: 'Your name?' } }];
+    expect(waiting).toMatchObject({ name: 'ask', outputs: { __interrupt__: asked } });
+    expect(waiting?.events?.map(({ name }) => name)).toEqual(['GraphInterrupt']);
+    expect(visible(recorder.runs).map(({ error, end_time }) => [error, typeof end_time])).toEqual([
+      [undefined, 'string'],
+      [undefined, 'string'],
+    ]);
+
+    recorder.clear();
+    expect(await graph.invoke(new Command({ resume: 'Ada' }), config)).toEqual({ text: 'Ada!' });
+    expect(treeOf(visible(recorder.runs))).toEqual({ graph: { ask: { leaf: {} } } });
+    expect(recorder.runs[0]?.inputs).toMatchObject({ input: { resume: 'Ada' } });
+    expect(recorder.runs[0]?.extra?.metadata?.thread_id).toBe('t1');
+    expect(first?.extra?.metadata?.thread_id).toBe('t1');
+  });
+
+  it('and one that hands over to the graph around it has not failed either', async () => {
+    const recorder = record();
+    const inner = new StateGraph(Note)
+      .addNode('leave', () => new Command({ graph: Command.PARENT, goto: 'other', update: { text: 'left' } }), {
+        ends: [],
+      })
+      .addEdge(START, 'leave')
+      .compile();
+    const outer = new StateGraph(Note)
+      .addNode('inner', inner, { ends: ['other'] })
+      .addNode('other', ({ text }) => ({ text: `${text} and arrived` }))
+      .addEdge(START, 'inner')
+      .addEdge('other', END)
+      .compile();
+    expect(await outer.invoke({ text: '' }, { callbacks, runName: 'outer' })).toEqual({ text: 'left and arrived' });
+    const leave = recorder.runs.find(({ name }) => name === 'leave');
+    expect(leave?.events?.map(({ name }) => name)).toEqual(['ParentCommand']);
+    expect(leave?.outputs).toMatchObject({ command: { goto: ['other'], update: { text: 'left' } } });
+    expect(recorder.runs.filter(({ error, end_time }) => error !== undefined || end_time === undefined)).toEqual([]);
+  });
+});
