@@ -117,6 +117,7 @@ describe('a stream with ways of its own', () => {
 
     async next(): Promise<IteratorResult<string>> {
       this.#reader ??= this.getReader();
+      await undefined;
       const { done, value } = await this.#reader.read();
       return done ? { done, value: undefined } : { done, value };
     }
