@@ -8,12 +8,12 @@ import type { RunSink } from '../run/sink.ts';
 /** The arguments of a function. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-/** What a call of it comes to: what its promise resolves to, the list of its chunks, or its result. */
-export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result
-  ? Result extends Generator<infer Chunk> | AsyncGenerator<infer Chunk>
-    ? Chunk[]
-    : Awaited<Result>
-  : never;
+/** What a call of it comes to: its result or what its promise resolves to, the list of its chunks where that is a sequence. */
+export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
+
+type WholeOf<Value> = Value extends Generator<infer Chunk> | IterableIterator<infer Chunk> | AsyncIterable<infer Chunk>
+  ? Chunk[]
+  : Value;
 
 /** How a function is traced. Everything is optional. */
 export interface TraceableOptions<Args extends readonly unknown[] = unknown[], Outcome = unknown>
@@ -30,12 +30,12 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    */
   inputs?(args: Args): Readonly<Record<string, unknown>>;
   /**
-   * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's chunks.
+   * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's or stream's chunks.
    *
    * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
    */
   outputs?(value: Outcome): Readonly<Record<string, unknown>>;
-  /** Folds the chunks of a generator into the one value to record. */
+  /** Folds the chunks of a generator or stream into the one value to record. */
   aggregate?(chunks: unknown[]): unknown;
 }
 

@@ -127,10 +127,22 @@ describe('a run is interrupted when its result is collected:', () => {
 
   test('an iteration that goes on without its iterable is none of these', async () => {
     const recorder = record();
-    const iterator = traceable(() => ({ [Symbol.asyncIterator]: numbers }))()[Symbol.asyncIterator]();
+    const iterator = traceable(() => ({ [Symbol.asyncIterator]: () => numbers() }))()[Symbol.asyncIterator]();
     await collectUntil(() => false, 10);
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     expect(await iterator.next()).toEqual({ done: false, value: 1 });
+  });
+
+  test('a thenable that was asked may be forgotten before it answers', async () => {
+    const recorder = record();
+    const answers: ((value: string) => void)[] = [];
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    const make = () => ({ then: (done: (value: string) => void) => void answers.push(done) });
+    traceable(make)().then(() => {});
+    await collectUntil(() => false, 10);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    answers[0]?.('late');
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'late' }, end_time: expect.any(String) });
   });
 
   test('a result that came to its end keeps nothing of its run', async () => {

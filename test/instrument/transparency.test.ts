@@ -139,6 +139,36 @@ function isOfEngine(error: unknown): boolean {
   return types.isNativeError(error) && /on a proxy that has been revoked$/.test(error.message);
 }
 
+const PENDING: Outcome = { kind: 'returned', value: 'pending' };
+
+/** The chunks that a reader gets in one of several ways, and how it ended. */
+async function consumed(stream: ReadableStream<{ chunk: unknown }>, way: string): Promise<Outcome[]> {
+  const seen: Outcome[] = [];
+  const see = ({ chunk }: { chunk: unknown }) => void seen.push({ kind: 'returned', value: chunk });
+  const iterate = async (from: ReadableStream<{ chunk: unknown }>, most = Number.POSITIVE_INFINITY) => {
+    for await (const each of from as unknown as AsyncIterable<{ chunk: unknown }>) {
+      see(each);
+      if (seen.length >= most) break;
+    }
+  };
+  const read = async (): Promise<void> => {
+    const reader = stream.getReader();
+    for (let step = await reader.read(); !step.done; step = await reader.read()) see(step.value);
+  };
+  const ways: Record<string, () => Promise<unknown>> = {
+    read,
+    iterate: () => iterate(stream),
+    break: () => iterate(stream, 1),
+    cancel: () => stream.cancel('enough'),
+    tee: () => Promise.all(stream.tee().map((branch) => iterate(branch))),
+    pipe: () => stream.pipeTo(new WritableStream({ write: see })),
+    through: () => iterate(stream.pipeThrough(new TransformStream())),
+  };
+  const { kind, value } = await settledOutcomeOf(ways[way] as () => Promise<unknown>);
+  seen.push(kind === 'threw' ? { kind, value } : { kind, value: 'done' });
+  return seen;
+}
+
 describe('a traced function does what the bare one does, with', () => {
   test('any arguments, `this`, result, error and callbacks', () => {
     told();
@@ -218,6 +248,96 @@ describe('a traced function does what the bare one does, with', () => {
       expect(recorder.runs).toHaveLength(steps[0]?.[0] === 'next' ? 1 : 0);
     });
     fc.assert(property, RUNS);
+  });
+
+  test('any steps of an iterator of ones own, whatever it answers with, and callbacks', async () => {
+    told();
+    const recorder = record();
+    const never = new Promise(() => {});
+    /** What the source answers with: both programs get the same objects, so that they can be compared by identity. */
+    const answer = fc.tuple(
+      fc.constantFrom('returns', 'resolves', 'rejects', 'throws'),
+      fc.oneof(
+        maker.map((make) => () => ({ done: false, value: make() })),
+        maker,
+        fc.constantFrom(
+          () => ({ done: true, value: 'end' }),
+          () => never,
+          () => Object.defineProperty({ done: false }, 'value', { get: explode }),
+        ),
+      ),
+    );
+    const step = fc.tuple(fc.constantFrom('iterate', 'next', 'next', 'next', 'return', 'throw'), fc.nat(7));
+    const given = fc.tuple(fc.array(answer, { minLength: 1, maxLength: 8 }), fc.array(step, { maxLength: 6 }), options);
+    const property = fc.asyncProperty(given, async ([answers, steps, options]) => {
+      recorder.clear();
+      const made = answers.map(([way, make]) => ({ way, value: make() }));
+      const makeSource = (effects: string[]) => {
+        const respond = (name: string) => (at: number) => {
+          effects.push(name);
+          const { way, value } = made[at % made.length] as { way: string; value: unknown };
+          if (way === 'throws') throw value;
+          if (way === 'returns') return value;
+          return way === 'resolves' ? Promise.resolve(value) : Promise.reject(value);
+        };
+        const source = { next: respond('next'), return: respond('return'), throw: respond('throw') };
+        return Object.assign(source, {
+          [Symbol.asyncIterator]() {
+            effects.push('iterate');
+            return source;
+          },
+        });
+      };
+      const walk = async (source: ReturnType<typeof makeSource>) => {
+        const seen: Outcome[] = [];
+        for (const [name, at] of steps) {
+          const call = () =>
+            name === 'iterate' ? source[Symbol.asyncIterator]() === source : source[name as 'next'](at);
+          seen.push(
+            await Promise.race([settledOutcomeOf(call), new Promise<Outcome>((r) => setImmediate(r, PENDING))]),
+          );
+        }
+        return seen;
+      };
+      const effects: [string[], string[]] = [[], []];
+      const source = makeSource(effects[1]);
+      const bare = await walk(makeSource(effects[0]));
+      const handed = traceable(() => source, options as object)();
+      expect(handed).toBe(source);
+      const traced = await walk(handed);
+      expect(traced.every((each, at) => same(each, bare[at] as Outcome))).toBe(true);
+      expect(effects[1]).toEqual(effects[0]);
+      expect(recorder.runs).toHaveLength(1);
+    });
+    await fc.assert(property, RUNS);
+  });
+
+  test('any chunks of a web stream, however it is read, and callbacks', async () => {
+    told();
+    const recorder = record();
+    const ways = fc.constantFrom('read', 'iterate', 'break', 'cancel', 'tee', 'pipe', 'through');
+    const given = fc.tuple(fc.array(maker, { maxLength: 4 }), fc.option(maker), ways, options);
+    const property = fc.asyncProperty(given, async ([makeChunks, makeError, way, options]) => {
+      recorder.clear();
+      const [chunks, error] = [makeChunks.map((make) => make()), makeError?.()];
+      const make = () => {
+        const left = [...chunks];
+        return new ReadableStream({
+          pull(controller) {
+            if (left.length > 0) controller.enqueue({ chunk: left.shift() });
+            else if (makeError !== null) controller.error(error);
+            else controller.close();
+          },
+        });
+      };
+      const bare = await consumed(make(), way);
+      const traced = await consumed(traceable(make, options as object)(), way);
+      expect(traced.length).toBe(bare.length);
+      expect(traced.every((each, at) => same(each, bare[at] as Outcome))).toBe(true);
+      expect(recorder.runs).toHaveLength(1);
+      expect(recorder.runs[0]).toHaveProperty('end_time');
+    });
+    await fc.assert(property, RUNS);
   });
 
   test('any function and options, which never make wrapping it fail', () => {

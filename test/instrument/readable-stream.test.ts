@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { currentRun } from '../../src/run/start-run.ts';
+import { record } from './recorder.ts';
+
+const letters = (...chunks: string[]) =>
+  new ReadableStream<string>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+
+describe('the branches of a tee', () => {
+  test('are one consumption: each chunk is told once, by the branch that is ahead', async () => {
+    const recorder = record();
+    const [left, right] = traceable(() => letters('a', 'b', 'c'))()
+      .tee()
+      .map((branch) => branch.getReader());
+    const read = async (reader: typeof left) => (await reader?.read())?.value;
+    expect([await read(left), await read(right), await read(right), await read(left)]).toEqual(['a', 'a', 'b', 'b']);
+    expect([await read(right), await read(left), await read(left)]).toEqual(['c', 'c', undefined]);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['a', 'b', 'c'] }, end_time: expect.any(String) }]);
+  });
+
+  test('go on when one of them is cancelled, however often', async () => {
+    const recorder = record();
+    const [left, right] = traceable(() => letters('a', 'b'))().tee();
+    const reader = left?.getReader();
+    void reader?.cancel();
+    void reader?.cancel();
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    for await (const _ of right as unknown as AsyncIterable<string>);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: ['a', 'b'] } });
+    expect(recorder.runs[0]?.extra).not.toHaveProperty('metadata');
+  });
+
+  test('may be divided again', async () => {
+    const recorder = record();
+    const [left, right] = traceable(() => letters('a', 'b'))().tee();
+    const branches = [...(left?.tee() ?? []), right];
+    await Promise.all(branches.map((branch) => new Response(branch?.pipeThrough(new TextEncoderStream())).text()));
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+    expect(recorder.runs[0]?.outputs?.outputs).toHaveLength(2);
+  });
+});
+
+describe('a reader', () => {
+  test('that is released hands the stream on to the next', async () => {
+    const recorder = record();
+    const stream = traceable(() => letters('a', 'b'))();
+    const first = stream.getReader();
+    await first.read();
+    first.releaseLock();
+    await expect(first.read()).rejects.toThrow(TypeError);
+    await expect(first.cancel()).rejects.toThrow(TypeError);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    const second = stream.getReader();
+    for (let step = await second.read(); !step.done; step = await second.read());
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: ['a', 'b'] } });
+    expect(recorder.runs[0]).not.toHaveProperty('error');
+  });
+
+  test('that is asked wrongly has not seen the stream fail', async () => {
+    const recorder = record();
+    const stream = traceable(() => new ReadableStream({ type: 'bytes' }))();
+    await expect(stream.getReader({ mode: 'byob' }).read(new Uint8Array(0))).rejects.toThrow(TypeError);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+  });
+
+  test('pulls in the context of the run', async () => {
+    const recorder = record();
+    const stream = traceable(
+      () => new ReadableStream({ pull: (controller) => controller.enqueue(currentRun()?.id) }, { highWaterMark: 0 }),
+    )();
+    expect((await stream.getReader().read()).value).toBe(recorder.runs[0]?.id);
+    expect(currentRun()).toBeUndefined();
+  });
+});
+
+describe('a pipe', () => {
+  test('ends the run with its error, and keeps what was read before', async () => {
+    const recorder = record();
+    const error = new TypeError('full');
+    const stream = traceable(() => letters('a', 'b'))();
+    const reader = stream.getReader();
+    await reader.read();
+    reader.releaseLock();
+    const sink = new WritableStream({
+      write() {
+        throw error;
+      },
+    });
+    expect(await stream.pipeTo(sink).catch((caught) => caught)).toBe(error);
+    expect(recorder.runs[0]).toMatchObject({
+      outputs: { outputs: ['a'] },
+      error: expect.stringMatching(/^TypeError: full\n/),
+    });
+  });
+
+  test('that was refused has consumed nothing', async () => {
+    const recorder = record();
+    const stream = traceable(() => letters('a'))();
+    const sink = new WritableStream();
+    sink.getWriter();
+    await expect(stream.pipeTo(sink)).rejects.toThrow(TypeError);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    for await (const _ of stream as unknown as AsyncIterable<string>);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: ['a'] } });
+  });
+});
+
+describe('a stream with ways of its own', () => {
+  /** It is its own iterator and reads by a reader that it keeps, as those of LangChain do. */
+  class IterableStream extends ReadableStream<string> {
+    #reader: ReadableStreamDefaultReader<string> | undefined;
+
+    async next(): Promise<IteratorResult<string>> {
+      this.#reader ??= this.getReader();
+      await undefined;
+      const { done, value } = await this.#reader.read();
+      return done ? { done, value: undefined } : { done, value };
+    }
+
+    override [Symbol.asyncIterator](): never {
+      return this as never;
+    }
+  }
+
+  test('has each chunk recorded once', async () => {
+    const recorder = record();
+    const make = () =>
+      new IterableStream({
+        start(controller) {
+          controller.enqueue('a');
+          controller.enqueue('b');
+          controller.close();
+        },
+      });
+    const stream = traceable(make)();
+    const chunks: string[] = [];
+    for await (const chunk of stream as unknown as AsyncIterable<string>) chunks.push(chunk);
+    expect(chunks).toEqual(['a', 'b']);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['a', 'b'] }, end_time: expect.any(String) }]);
+  });
+
+  test('and one that cannot be changed ends its run at once', () => {
+    const recorder = record();
+    const stream = Object.freeze(letters('a'));
+    expect(traceable(() => stream)()).toBe(stream);
+    expect(recorder.runs[0]).toHaveProperty('end_time');
+  });
+});
