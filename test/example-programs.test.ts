@@ -78,3 +78,23 @@ describe('the example streaming', () => {
     for (const { events } of runs) expect(events?.map(({ name }) => name)).toEqual(['new_token']);
   });
 });
+
+describe('the example redaction', () => {
+  it('hides by name, by place and by pattern, in payloads and errors, and nothing from the program', async () => {
+    const { code, stdout, stderr, runs } = await runExample('redaction/main.js');
+    expect([code, stderr, stdout]).toEqual([0, '', 'The program sees: No number for Bob; the\n']);
+    const [paid, failed] = runs;
+    expect(paid?.inputs).toEqual({
+      user: {
+        name: 'Ada',
+        email: '[inputs.user.email: 15 characters]',
+        ssn: '[inputs.user.ssn: 11 characters]',
+        password: '[inputs.user.password: 8 characters]',
+      },
+      headers: { authorization: '[inputs.headers.authorization: 10 characters]', accept: '*/*' },
+    });
+    expect(paid?.outputs).toEqual({ account: { owner: 'Ada', iban: '[outputs.account.iban: 22 characters]' } });
+    expect(failed?.error?.split('\n')[0]).toBe('Error: No number for Bob; the key was [error: 40 characters]');
+    expect(JSON.stringify(runs)).not.toMatch(/ghp_|lovelace|ada@|123-45|DE89/);
+  });
+});
