@@ -139,7 +139,7 @@ export class JsonWriter {
       const result = this.#result(toJson, value);
       if (result !== value) return this.#value(result, false);
     }
-    if (isList) this.#items(value, value.length);
+    if (isList) this.#items(value, value.length, value.length);
     else if (isPlain && !this.#isPolluted) this.#properties(value);
     else this.#keyed(value, Object.keys(value), value);
     return true;
@@ -174,7 +174,7 @@ export class JsonWriter {
       return true;
     }
     if (length === undefined) this.#keyed(value, keys, NOBODY);
-    else this.#items(value as unknown[], Number.isSafeInteger(length) ? Math.max(0, length as number) : 0);
+    else this.#items(value as unknown[], lengthOf(length), lengthOf(length));
     return true;
   }
 
@@ -193,7 +193,7 @@ export class JsonWriter {
       summary = threw(thrown);
     }
     if (keys !== undefined) this.#keyed(value, keys, value);
-    else if (summary instanceof Some) this.#items(summary.items, summary.size);
+    else if (summary instanceof Some) this.#items(summary.items, summary.items.length, summary.size);
     else if (typeof summary === 'object') this.#keyed(summary, Object.keys(summary), summary);
     else if (summary === undefined) return false;
     else {
@@ -204,17 +204,17 @@ export class JsonWriter {
     return true;
   }
 
-  /** `size` counts the items that there are; those beyond the list are told with the others that are cut. */
-  #items(items: readonly unknown[], size: number): void {
-    const kept = Math.min(items.length, size, this.#rules.width);
+  /** `size` counts the items that there are; those beyond the `listed` are told with the others that are cut. */
+  #items(items: readonly unknown[], listed: number, size: number): void {
+    const kept = Math.min(listed, this.#rules.width);
     let text = '[';
     let taken = 0;
     for (; taken < kept && this.#nodesLeft > 0; taken++) {
       this.#text += text;
       text = ',';
       const value = read(items, taken);
-      if (this.#isTracked) this.#tracked(taken, value);
-      else if (!this.#value(value)) this.#text += 'null';
+      const isWritten = this.#isTracked ? this.#tracked(taken, value) : this.#value(value);
+      if (!isWritten) this.#text += 'null';
     }
     if (taken < size) this.#text += `${text}"[Truncated: ${size - taken} more items]"]`;
     else this.#text += text === '[' ? '[]' : ']';
@@ -274,10 +274,8 @@ export class JsonWriter {
   #map({ items, size }: Some): void {
     const pairs = items as readonly (readonly [unknown, unknown])[];
     if (!pairs.every(([key]) => typeof key === 'string')) {
-      this.#items(
-        pairs.map(([key, value]) => [key, this.#shown(key, value)]),
-        size,
-      );
+      const shown = pairs.map(([key, value]) => [key, this.#shown(key, value)]);
+      this.#items(shown, shown.length, size);
       return;
     }
     let isFirst = true;
@@ -321,32 +319,31 @@ export class JsonWriter {
     if (key === 'toJSON' && typeof value === 'function') return false;
     const shownKey = this.#hasPatterns ? this.#masked(key) : key;
     this.#text = `${before}${isFirst ? '{' : ','}${jsonText(shownKey)}:`;
-    if (this.#redaction?.isHidden(key, value, owner)) this.#hidden(key, value);
-    else if (!this.#isTracked) this.#value(value);
-    else this.#tracked(key, value);
-    return true;
+    if (this.#redaction?.isHidden(key, value, owner)) return this.#hidden(key, value);
+    if (this.#isTracked ? this.#tracked(key, value) : this.#value(value)) return true;
+    this.#text = before;
+    return false;
   }
 
   /** A value where the paths of the redaction, or its replacement, want to know the way to it. */
-  #tracked(step: Step, value: unknown): void {
+  #tracked(step: Step, value: unknown): boolean {
     const above = this.#place;
     const place = above?.step(step);
-    if (place?.isEnd === true) {
-      this.#hidden(step, value);
-      return;
-    }
+    if (place?.isEnd === true) return this.#hidden(step, value);
     this.#place = place;
     this.#trail.push(step);
-    if (!this.#value(value)) this.#text += 'null';
+    const isWritten = this.#value(value);
     this.#trail.pop();
     this.#place = above;
+    return isWritten;
   }
 
-  #hidden(step: Step, value: unknown): void {
+  #hidden(step: Step, value: unknown): boolean {
     this.#nodesLeft--;
     const mask = (this.#redaction as Redaction).mask(value, [...this.#trail, step]);
     this.#charactersLeft -= mask.length;
     this.#text += jsonText(mask);
+    return true;
   }
 }
 
@@ -357,6 +354,11 @@ function read(object: object, key: string | number): unknown {
   } catch (thrown) {
     return threw(thrown);
   }
+}
+
+/** What a proxy of a list says of its length can be anything. */
+function lengthOf(length: unknown): number {
+  return Number.isSafeInteger(length) ? Math.max(0, length as number) : 0;
 }
 
 /** By its name, as that is found sooner than by a key that is different each time. */

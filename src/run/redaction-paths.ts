@@ -71,8 +71,9 @@ function after(rest: readonly Segment[], step: Step | undefined): (readonly Segm
 function takes(segment: Exclude<Segment, '**'>, step: Step | undefined): boolean {
   if (segment === '*') return true;
   if (typeof step === 'string') return typeof segment === 'object' && 'key' in segment && segment.key === step;
-  if (segment === '[*]' || step === undefined) return true;
-  return 'index' in segment ? segment.index === step : segment.key === String(step);
+  if (segment === '[*]') return true;
+  const index = 'index' in segment ? segment.index : Number(segment.key);
+  return step === undefined ? Number.isInteger(index) : index === step;
 }
 
 /** `key`, `*`, `**`; `[0]`, `[*]`, `["any key"]`. */

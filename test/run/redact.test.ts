@@ -246,6 +246,13 @@ describe('a secret that lies across a cut', () => {
   });
 });
 
+test('a value that JSON leaves out is left out with its key, whatever is looked for', () => {
+  const value = { S123: { toJSON: () => undefined }, b: 1, list: [{ toJSON: () => undefined }] };
+  for (const options of [{ patterns: [/S\d/] }, { paths: ['inputs.x'] }]) {
+    expect(shown(value, options)).toEqual({ b: 1, list: [null] });
+  }
+});
+
 describe('a replacement', () => {
   test('that is text stands as it is written', () => {
     expect(shown({ password: 'a', b: 'x1234' }, { patterns: [/\d+/], replace: '$& $1 ***' })).toEqual({

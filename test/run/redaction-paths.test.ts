@@ -36,6 +36,8 @@ describe('a path', () => {
     ['inputs.messages[1].content', ['inputs', 'messages', 2, 'content'], false],
     ['inputs.messages.1.content', ['inputs', 'messages', 1, 'content'], true],
     ['inputs.messages[1].content', ['inputs', 'messages', undefined, 'content'], true],
+    ['tags.1', ['tags', undefined], true],
+    ['**.email', ['tags', undefined], false],
     ['inputs["a.b"].c', ['inputs', 'a.b', 'c'], true],
     ['inputs["a.b"].c', ['inputs', 'a', 'b', 'c'], false],
     ['inputs.__proto__.constructor', ['inputs', '__proto__', 'constructor'], true],

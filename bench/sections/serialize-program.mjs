@@ -1,16 +1,15 @@
-#!/usr/bin/env node
 /**
  * What it costs to turn a payload into JSON text, with the limits and masks that hold by default, beside what the engine
  * needs for the bare text and what `safe-stable-stringify` needs. All in one process, as in a program that traces many
  * kinds of payloads: rounds in which every way does every payload, each round beginning with another way.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import safeStableStringify from 'safe-stable-stringify';
-import { defaultLimits } from '../dist/base/limits.js';
-import { defaultRedaction } from '../dist/run/default-redaction.js';
-import { payloadRules } from '../dist/run/payload-rules.js';
-import { serialize } from '../dist/run/serialize.js';
+import { defaultLimits } from '../../dist/base/limits.js';
+import { defaultRedaction } from '../../dist/run/default-redaction.js';
+import { payloadRules } from '../../dist/run/payload-rules.js';
+import { serialize } from '../../dist/run/serialize.js';
+import { median } from '../statistics.mjs';
 import { PAYLOADS } from './payloads.mjs';
 
 const ROUNDS = Number(process.argv[2] ?? 60);
@@ -51,11 +50,8 @@ const rows = cases.map(({ name, bytes, contenders, samples }) => {
   const toSafe = ratio(samples.runspan, samples['safe-stable-stringify']);
   return { name, bytes, us, toNative, toSafe };
 });
-console.log(`serialization, µs per payload: ${ROUNDS} interleaved rounds, medians; ratios within each round\n`);
-console.log(table());
-const folder = new URL('results/', import.meta.url);
-mkdirSync(folder, { recursive: true });
-writeFileSync(new URL('serialize.json', folder), `${JSON.stringify({ node: process.version, rows }, null, 2)}\n`);
+process.send(rows);
+process.disconnect();
 
 /** The text is read at one place, so that one that is still in pieces is put together within the time. */
 function timeUs(way, { values, repeats }) {
@@ -66,26 +62,4 @@ function timeUs(way, { values, repeats }) {
 
 function ratio(own, other) {
   return other && median(own.map((us, at) => us / other[at]));
-}
-
-function median(samples) {
-  const sorted = samples.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
-function table() {
-  const figure = (number, unit = '') => (number === undefined ? '–' : `${number.toFixed(2)}${unit}`);
-  const lines = rows.map(({ name, bytes, us, toNative, toSafe }) => [
-    name,
-    String(bytes),
-    ...names.map((way) => figure(us[way])),
-    figure(toNative, ' ×'),
-    figure(toSafe, ' ×'),
-  ]);
-  const head = ['', 'chars', ...names, 'of JSON.stringify', 'of safe-stable'];
-  const widths = head.map((title, at) => Math.max(title.length, ...lines.map((line) => line[at].length)));
-  return [head, ...lines]
-    .map((line) => line.map((cell, at) => (at === 0 ? cell.padEnd(widths[at]) : cell.padStart(widths[at]))).join('  '))
-    .join('\n');
 }
