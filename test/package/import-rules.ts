@@ -26,6 +26,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
   'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
+  'openai.ts': ['base', 'run', 'instrument', 'integrations', ROOT],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],
   'testing.ts': ['base', 'run', 'testing', ROOT],
 };

@@ -1,0 +1,179 @@
+import { types } from 'node:util';
+import { guard } from '../base/guard.ts';
+import type { Run } from '../run/run.ts';
+import { Abandonment } from './abandonment.ts';
+import { type AnswerReader, endWithAnswer, markEnding } from './answer.ts';
+import { followModelStream } from './model-stream.ts';
+
+type Method = (...args: unknown[]) => unknown;
+
+/** What an SDK knows of a request once its response has begun. */
+interface Responded {
+  readonly response?: { readonly status?: unknown; readonly headers?: { get?(name: string): string | null } };
+}
+
+/**
+ * The promise of the SDKs that Stainless generates. It reads the body of the response only when it is asked to, by
+ * `then`, `catch`, `finally` or `withResponse`; `asResponse` leaves the body to the caller.
+ */
+interface ApiPromise {
+  responsePromise: Promise<Responded>;
+  parseResponse: (...args: unknown[]) => unknown;
+  asResponse?: Method;
+  _thenUnwrap?: Method;
+}
+
+/** Headers in which services give the id of a request. */
+const REQUEST_ID_HEADERS = ['x-request-id', 'request-id'];
+
+/**
+ * Follows the promise that a call of such an SDK gives, which stays the same object, as lazy as it was: its two parts, the
+ * response and the reading of it, are observed where it keeps them, and none of its methods is called. False when it is no
+ * such promise.
+ *
+ * The run ends with the parsed answer, and with the last chunk of a streamed one. After `asResponse()` alone the body is
+ * the caller's, and the run ends with the status.
+ */
+export function followApiPromise(promise: object, run: Run, reader: AnswerReader): boolean {
+  // A run that was refused has nothing to be told.
+  if (!run.isOpen) return true;
+  return guard('following an API call', () => follow(promise as Partial<ApiPromise>, run, reader)) ?? false;
+}
+
+function follow(promise: Partial<ApiPromise>, run: Run, reader: AnswerReader): boolean {
+  const { responsePromise, parseResponse } = promise;
+  if (!types.isPromise(responsePromise) || typeof parseResponse !== 'function') return false;
+  const call = new FollowedCall(run, reader);
+  const parse = function (this: unknown, ...args: unknown[]): unknown {
+    return call.parse(Reflect.apply(parseResponse, this, args));
+  };
+  if (!Reflect.set(promise, 'parseResponse', parse)) return false;
+  const responded = responsePromise.then(
+    (props) => {
+      call.responded(promise, props);
+      return props;
+    },
+    (error) => {
+      call.failed(error);
+      throw error;
+    },
+  );
+  promise.responsePromise = responded;
+  watchRawAccess(promise, responded, call);
+  return true;
+}
+
+/**
+ * Promises that `_thenUnwrap` derives read through `parseResponse` of the first and share its response; only `asResponse`
+ * has to be looked at on each.
+ */
+function watchRawAccess(promise: Partial<ApiPromise>, responded: Promise<unknown>, call: FollowedCall): void {
+  const { asResponse, _thenUnwrap } = promise;
+  if (typeof asResponse === 'function') {
+    hide(promise, 'asResponse', function (this: unknown, ...args: unknown[]): unknown {
+      const response = Reflect.apply(asResponse, this, args);
+      // The caller's promise stands for the rejection. One step later than a reader of the body that was there before.
+      responded
+        .then(() => {})
+        .then(
+          () => call.tookResponse(),
+          () => {},
+        );
+      return response;
+    });
+  }
+  if (typeof _thenUnwrap === 'function') {
+    hide(promise, '_thenUnwrap', function (this: unknown, ...args: unknown[]): unknown {
+      const derived = Reflect.apply(_thenUnwrap, this, args);
+      guard('following an API call', () => watchRawAccess(derived as Partial<ApiPromise>, responded, call));
+      return derived;
+    });
+  }
+}
+
+function hide(promise: Partial<ApiPromise>, key: keyof ApiPromise, value: Method): void {
+  Reflect.defineProperty(promise, key, { configurable: true, writable: true, enumerable: false, value });
+}
+
+class FollowedCall {
+  readonly #run: Run;
+  readonly #reader: AnswerReader;
+  readonly #abandonment: Abandonment;
+  #status: unknown;
+  #isParsing = false;
+  #isParsed = false;
+
+  constructor(run: Run, reader: AnswerReader) {
+    this.#run = run;
+    this.#reader = reader;
+    this.#abandonment = new Abandonment(() => {
+      markEnding(run, 'interrupted');
+      run.end({ status: this.#status });
+    });
+  }
+
+  /** `promise` was held until now by the request itself; from now on only those who may still read its body hold it. */
+  responded(promise: object, { response }: Responded): void {
+    guard('following an API call', () => {
+      this.#status = response?.status;
+      this.#run.set({ metadata: { request_id: requestIdOf(response?.headers) } });
+      if (!this.#isParsing) this.#abandonment.watch(promise);
+    });
+  }
+
+  parse(parsed: unknown): unknown {
+    this.#isParsing = true;
+    this.#abandonment.stop();
+    if (!types.isPromise(parsed)) {
+      this.#parsed(parsed);
+      return parsed;
+    }
+    return parsed.then(
+      (value) => {
+        this.#parsed(value);
+        return value;
+      },
+      (error) => {
+        this.failed(error);
+        throw error;
+      },
+    );
+  }
+
+  tookResponse(): void {
+    if (this.#isParsing) return;
+    this.#abandonment.stop();
+    this.#run.end({ status: this.#status });
+  }
+
+  failed(error: unknown): void {
+    guard('following an API call', () => {
+      if (isAbort(error)) markEnding(this.#run, 'cancelled');
+      const requestId = (error as { requestID?: unknown } | null)?.requestID;
+      if (typeof requestId === 'string') this.#run.set({ metadata: { request_id: requestId } });
+    });
+    this.#run.fail(error);
+  }
+
+  /** Whoever reads the same response again gets an error, or what is recorded already. */
+  #parsed(value: unknown): void {
+    if (this.#isParsed) return;
+    this.#isParsed = true;
+    if (followModelStream(value, this.#run, this.#reader)) return;
+    endWithAnswer(this.#run, () => this.#reader.read(value));
+  }
+}
+
+function requestIdOf(headers: { get?(name: string): string | null } | undefined): string | undefined {
+  for (const name of REQUEST_ID_HEADERS) {
+    const id = headers?.get?.(name);
+    if (typeof id === 'string' && id !== '') return id;
+  }
+  return undefined;
+}
+
+/** The SDKs name their own error after the user who aborted; its `name` is that of any error. */
+function isAbort(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  return (error as Error).name === 'AbortError' || error.constructor.name === 'APIUserAbortError';
+}
