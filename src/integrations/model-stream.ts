@@ -42,7 +42,7 @@ function follow(stream: ModelStream, run: Run, fold: Fold): boolean {
     return opened;
   };
   if (!Reflect.set(stream, 'iterator', open)) return false;
-  followed.watch(stream);
+  followed.begin(stream);
   return true;
 }
 
@@ -66,35 +66,31 @@ class FollowedStream {
     this.#signal = signal;
     this.#abandonment = new Abandonment(() => this.#end('interrupted'));
     this.#charactersMax = run.sink?.capture.payload.bytes ?? 0;
-    signal.addEventListener('abort', this.#aborted, { once: true });
   }
 
-  watch(object: object): void {
-    this.#abandonment.watch(object);
+  begin(stream: object): void {
+    this.#signal.addEventListener('abort', this.#aborted, { once: true });
+    this.#abandonment.watch(stream);
   }
 
   /**
-   * Only the first iteration reads the stream; the SDK refuses a second one, which is nothing to the run. Nothing here may
-   * hold the iterator: it is collected when it is left.
+   * The iteration that takes the first step reads the stream; the SDK refuses any other, which is nothing to the run.
+   * Nothing here may hold the iterator: it is collected when it is left.
    */
   follow(iterator: object): void {
     if (this.#isTaken) return;
-    this.watch(iterator);
+    this.#abandonment.watch(iterator);
+    const followed = this;
     let isOurs = false;
-    const take = (): boolean => {
-      if (!this.#isTaken) {
-        this.#isTaken = true;
-        isOurs = true;
-        this.watch(iterator);
-      }
-      return isOurs;
-    };
     for (const name of ['next', 'return', 'throw'] as const) {
       const step: unknown = (iterator as Record<StepName, unknown>)[name];
       if (typeof step !== 'function') continue;
-      const followed = this;
       const value = function (this: unknown, ...args: unknown[]): unknown {
-        return take() ? followed.#step(name, step as Step, this, args) : Reflect.apply(step, this, args);
+        if (name === 'next' && !followed.#isTaken) {
+          isOurs = followed.#isTaken = true;
+          followed.#abandonment.watch(iterator);
+        }
+        return isOurs ? followed.#step(name, step as Step, this, args) : Reflect.apply(step, this, args);
       };
       Reflect.defineProperty(iterator, name, { configurable: true, writable: true, value });
     }

@@ -4,6 +4,7 @@ import { traceable } from '../../src/instrument/traceable.ts';
 import { unwrapOpenAI, wrapOpenAI } from '../../src/integrations/openai.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
+import { makeSink } from '../run/memory-sink.ts';
 import { told } from '../support/told.ts';
 import { bareClient, chunksOf, localModel, onlyRun, tea, tracedClient } from './local-openai.ts';
 
@@ -103,6 +104,46 @@ describe('wrapOpenAI', () => {
     await wrapOpenAI(client).chat.completions.create(ask);
     expect(recorder.runs).toEqual([]);
     expect(lines).toEqual(['warn: wrapOpenAI: there is no method `create` that can be traced.']);
+  });
+});
+
+describe('a wrapped client', () => {
+  test('gives what a bare one gives while tracing is off', async () => {
+    const model = await localModel();
+    const bare = bareClient(model);
+    const wrapped = wrapOpenAI(bareClient(model));
+    const [expected, promise] = [bare, wrapped].map((client) => client.chat.completions.create(ask));
+    expect(Reflect.ownKeys(promise ?? {})).toEqual(Reflect.ownKeys(expected ?? {}));
+    expect(await promise).toEqual(await expected);
+  });
+
+  test('records no text where inputs and outputs are hidden', async () => {
+    const sink = makeSink({ hideInputs: true, hideOutputs: true });
+    const client = wrapOpenAI(bareClient(await localModel()), { exporter: sink });
+    const instructed = { model: 'small', input: 'What is tea?', instructions: 'What is tea?' };
+    await client.chat.completions.create(ask);
+    await chunksOf(await client.chat.completions.create({ ...ask, stream: true }));
+    await client.responses.create(instructed);
+    await chunksOf(await client.responses.create({ ...instructed, stream: true }));
+    expect(sink.ended).toHaveLength(4);
+    expect(JSON.stringify(sink.records())).not.toMatch(/tea/);
+    expect(sink.records()[0]?.extra?.metadata).toMatchObject({ usage_metadata: { total_tokens: 8 } });
+  });
+
+  test('has the types of the client, whatever that is', () => {
+    class Compatible extends OpenAI {
+      readonly region = 'eu';
+    }
+    const wrapped = wrapOpenAI(new Compatible({ apiKey: 'none' }));
+    expectTypeOf(wrapped).toEqualTypeOf<Compatible>();
+    expectTypeOf(wrapped.chat.completions.create).toEqualTypeOf<OpenAI['chat']['completions']['create']>();
+    expectTypeOf(wrapOpenAI({ chat: { completions: { create: (_: { model: string }) => 1 } } })).toEqualTypeOf<{
+      chat: { completions: { create: (_: { model: string }) => number } };
+    }>();
+    // @ts-expect-error -- there is nothing to trace
+    () => wrapOpenAI({});
+    // @ts-expect-error -- unknown
+    () => wrapOpenAI(new OpenAI(), { name: 'x' });
   });
 });
 
