@@ -106,7 +106,9 @@ function toolCalls({ tools = [], tool_choice, messages }) {
 
 function chatUsage(body, choices) {
   const prompt = tokensOf(body.messages.map(({ content }) => content));
-  const completion = tokensOf(choices.map(({ message }) => message.content ?? message.refusal ?? message.tool_calls));
+  const completion = tokensOf(
+    choices.map(({ message }) => message.content ?? message.refusal ?? JSON.stringify(message.tool_calls)),
+  );
   const reasoning = body.reasoning_effort === undefined ? 0 : 3;
   return {
     prompt_tokens: prompt,
