@@ -2,19 +2,13 @@ const registry = new FinalizationRegistry<() => void>((abandoned) => abandoned()
 
 /**
  * Tells when the object is collected that would have brought the end of a run: a response that nobody read, a stream that
- * was left. What is called then must not lead to the object.
+ * was left.
  */
 export class Abandonment {
-  readonly #abandoned: () => void;
-
-  constructor(abandoned: () => void) {
-    this.#abandoned = abandoned;
-  }
-
-  /** From now on it is this object, and no other. */
-  watch(object: object): void {
+  /** From now on it is this object, and no other. What is called when it is gone must not lead to it. */
+  watch(object: object, abandoned: () => void): void {
     this.stop();
-    registry.register(object, this.#abandoned, this);
+    registry.register(object, abandoned, this);
   }
 
   stop(): void {

@@ -43,14 +43,12 @@ export function followApiPromise(promise: object, run: Run, reader: AnswerReader
 function follow(promise: Partial<ApiPromise>, run: Run, reader: AnswerReader): boolean {
   const { responsePromise, parseResponse } = promise;
   if (!types.isPromise(responsePromise) || typeof parseResponse !== 'function') return false;
+  // What takes one of its properties takes them all; the rejection of a derived promise has to have its place.
+  if (!Reflect.set(promise, 'parseResponse', parseResponse)) return false;
   const call = new FollowedCall(run, reader);
-  const parse = function (this: unknown, ...args: unknown[]): unknown {
-    return call.parse(Reflect.apply(parseResponse, this, args));
-  };
-  if (!Reflect.set(promise, 'parseResponse', parse)) return false;
   const responded = responsePromise.then(
     (props) => {
-      call.responded(promise, props);
+      call.responded(props);
       return props;
     },
     (error) => {
@@ -58,20 +56,21 @@ function follow(promise: Partial<ApiPromise>, run: Run, reader: AnswerReader): b
       throw error;
     },
   );
-  promise.responsePromise = responded;
-  watchRawAccess(promise, responded, call);
+  observe(promise, responded, call);
   return true;
 }
 
-/**
- * Promises that `_thenUnwrap` derives read through `parseResponse` of the first and share its response; only `asResponse`
- * has to be looked at on each.
- */
-function watchRawAccess(promise: Partial<ApiPromise>, responded: Promise<unknown>, call: FollowedCall): void {
-  const { asResponse, _thenUnwrap } = promise;
-  if (typeof asResponse === 'function') {
-    hide(promise, 'asResponse', function (this: unknown, ...args: unknown[]): unknown {
-      const response = Reflect.apply(asResponse, this, args);
+/** Has a promise read the observed response, and its parser observed; the same for all that `_thenUnwrap` derives from it. */
+function observe(promise: Partial<ApiPromise>, responded: Promise<Responded>, call: FollowedCall): void {
+  const { parseResponse, asResponse, _thenUnwrap } = promise;
+  if (!types.isPromise(promise.responsePromise) || typeof parseResponse !== 'function') return;
+  promise.responsePromise = responded;
+  promise.parseResponse = function (this: unknown, ...args: unknown[]): unknown {
+    return call.parse(Reflect.apply(parseResponse, this, args));
+  };
+  replace(promise, 'asResponse', asResponse, (original) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      const response = Reflect.apply(original, this, args);
       // The caller's promise stands for the rejection. One step later than a reader of the body that was there before.
       responded
         .then(() => {})
@@ -80,25 +79,33 @@ function watchRawAccess(promise: Partial<ApiPromise>, responded: Promise<unknown
           () => {},
         );
       return response;
-    });
-  }
-  if (typeof _thenUnwrap === 'function') {
-    hide(promise, '_thenUnwrap', function (this: unknown, ...args: unknown[]): unknown {
-      const derived = Reflect.apply(_thenUnwrap, this, args);
-      guard('following an API call', () => watchRawAccess(derived as Partial<ApiPromise>, responded, call));
+    };
+  });
+  replace(promise, '_thenUnwrap', _thenUnwrap, (original) => {
+    return function (this: unknown, transform: unknown, ...args: unknown[]): unknown {
+      const derived = Reflect.apply(original, this, [call.before(transform), ...args]);
+      guard('following an API call', () => observe(derived as Partial<ApiPromise>, responded, call));
       return derived;
-    });
-  }
+    };
+  });
 }
 
-function hide(promise: Partial<ApiPromise>, key: keyof ApiPromise, value: Method): void {
-  Reflect.defineProperty(promise, key, { configurable: true, writable: true, enumerable: false, value });
+/** Puts a method in the place of one that is the promise's own, or inherited: it then stays out of sight. */
+function replace(
+  promise: Partial<ApiPromise>,
+  key: keyof ApiPromise,
+  method: Method | undefined,
+  wrap: (original: Method) => Method,
+): void {
+  if (typeof method !== 'function') return;
+  const enumerable = Object.getOwnPropertyDescriptor(promise, key)?.enumerable ?? false;
+  Reflect.defineProperty(promise, key, { configurable: true, writable: true, enumerable, value: wrap(method) });
 }
 
 class FollowedCall {
   readonly #run: Run;
   readonly #reader: AnswerReader;
-  readonly #abandonment: Abandonment;
+  readonly #abandonment = new Abandonment();
   #status: unknown;
   #isParsing = false;
   #isParsed = false;
@@ -106,19 +113,26 @@ class FollowedCall {
   constructor(run: Run, reader: AnswerReader) {
     this.#run = run;
     this.#reader = reader;
-    this.#abandonment = new Abandonment(() => {
-      markEnding(run, 'interrupted');
-      run.end({ status: this.#status });
+  }
+
+  /** Each promise by which the body may still be read leads to this call, as the request did until now. */
+  responded(props: Responded): void {
+    guard('following an API call', () => {
+      const { response } = props;
+      this.#status = response?.status;
+      this.#run.set({ metadata: { request_id: requestIdOf(response?.headers) } });
+      if (!this.#isParsing) this.#abandonment.watch(this, interruptionOf(this.#run, this.#status));
     });
   }
 
-  /** `promise` was held until now by the request itself; from now on only those who may still read its body hold it. */
-  responded(promise: object, { response }: Responded): void {
-    guard('following an API call', () => {
-      this.#status = response?.status;
-      this.#run.set({ metadata: { request_id: requestIdOf(response?.headers) } });
-      if (!this.#isParsing) this.#abandonment.watch(promise);
-    });
+  /** Later versions of the SDK have derived promises parse by themselves: what is transformed is the answer. */
+  before(transform: unknown): unknown {
+    if (typeof transform !== 'function') return transform;
+    const call = this;
+    return function (this: unknown, ...args: unknown[]): unknown {
+      call.#parsed(args[0]);
+      return Reflect.apply(transform, this, args);
+    };
   }
 
   parse(parsed: unknown): unknown {
@@ -162,6 +176,14 @@ class FollowedCall {
     if (followModelStream(value, this.#run, this.#reader)) return;
     endWithAnswer(this.#run, () => this.#reader.read(value));
   }
+}
+
+/** Made apart from the call: a closure of its methods would lead to it. */
+function interruptionOf(run: Run, status: unknown): () => void {
+  return () => {
+    markEnding(run, 'interrupted');
+    run.end({ status });
+  };
 }
 
 function requestIdOf(headers: { get?(name: string): string | null } | undefined): string | undefined {

@@ -50,7 +50,8 @@ class FollowedStream {
   readonly #run: Run;
   readonly #fold: Fold;
   readonly #signal: AbortSignal;
-  readonly #abandonment: Abandonment;
+  readonly #abandonment = new Abandonment();
+  readonly #abandoned = (): void => this.#end('interrupted');
   readonly #charactersMax: number;
   readonly #aborted = (): void => {
     // A step that is under way tells how it came to this: by leaving the iteration, or by an error.
@@ -64,13 +65,12 @@ class FollowedStream {
     this.#run = run;
     this.#fold = fold;
     this.#signal = signal;
-    this.#abandonment = new Abandonment(() => this.#end('interrupted'));
     this.#charactersMax = run.sink?.capture.payload.bytes ?? 0;
   }
 
   begin(stream: object): void {
     this.#signal.addEventListener('abort', this.#aborted, { once: true });
-    this.#abandonment.watch(stream);
+    this.#abandonment.watch(stream, this.#abandoned);
   }
 
   /**
@@ -79,7 +79,7 @@ class FollowedStream {
    */
   follow(iterator: object): void {
     if (this.#isTaken) return;
-    this.#abandonment.watch(iterator);
+    this.#abandonment.watch(iterator, this.#abandoned);
     const followed = this;
     let isOurs = false;
     for (const name of ['next', 'return', 'throw'] as const) {
@@ -88,7 +88,7 @@ class FollowedStream {
       const value = function (this: unknown, ...args: unknown[]): unknown {
         if (name === 'next' && !followed.#isTaken) {
           isOurs = followed.#isTaken = true;
-          followed.#abandonment.watch(iterator);
+          followed.#abandonment.watch(iterator, followed.#abandoned);
         }
         return isOurs ? followed.#step(name, step as Step, this, args) : Reflect.apply(step, this, args);
       };

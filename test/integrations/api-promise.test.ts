@@ -1,8 +1,13 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import type { AnswerReader } from '../../src/integrations/answer.ts';
 import { followApiPromise } from '../../src/integrations/api-promise.ts';
 import { makeRun } from '../run/memory-sink.ts';
 import { told } from '../support/told.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const reader: AnswerReader = { read: (value) => ({ outputs: { value } }) };
 
@@ -65,6 +70,37 @@ describe('a followed promise', () => {
     expect(await promise.parse()).toBe(1);
     expect(record()).toMatchObject({ outputs: { error: 'the answer could not be read' }, end_time: expect.anything() });
     expect(lines).toEqual(['warn: reading the answer of a model failed, the application is not affected: unreadable']);
+  });
+});
+
+describe('a promise that is derived from a followed one, and parses by itself,', () => {
+  /** As the seventh version of `openai` derives them. */
+  const derivable = (parse: () => unknown) => ({
+    ...makePromise(parse),
+    _thenUnwrap: (transform: (value: unknown) => unknown) => makePromise(() => transform(parse())),
+  });
+
+  test('ends the run with what is transformed', async () => {
+    const { run, record } = makeRun();
+    const promise = derivable(() => 1);
+    followApiPromise(promise, run, reader);
+    expect(await promise._thenUnwrap((value) => `${value}!`).parse()).toBe('1!');
+    expect(record()).toMatchObject({ outputs: { value: 1 }, end_time: expect.anything() });
+  });
+
+  test('may be read when the first one is gone', async () => {
+    const { run, record } = makeRun();
+    let promise: ReturnType<typeof derivable> | undefined = derivable(() => 1);
+    followApiPromise(promise, run, reader);
+    const derived = promise._thenUnwrap((value) => value);
+    promise = undefined;
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise(setImmediate);
+      collectGarbage();
+    }
+    expect(record()).not.toHaveProperty('end_time');
+    await derived.parse();
+    expect(record()?.outputs).toEqual({ value: 1 });
   });
 });
 

@@ -1,8 +1,9 @@
 // Ways to leave a failed call alone, all in one process, with a client that is bare or wrapped: `node rejections.mjs
-// bare|traced`. It prints what was handled and what was not; each way fails with a status of its own, by which it is told.
-import OpenAI from 'openai';
+// bare|traced`, of the version at OPENAI_PACKAGE. It prints what was handled and what was not; each way fails with a status
+// of its own, by which it is told.
 import { startLocalModel } from '../../../examples/local-model/server.js';
 
+const { default: OpenAI } = await import(process.env.OPENAI_PACKAGE ?? 'openai');
 const { wrapOpenAI } = await import(`${process.env.RUNSPAN_BUILT}/openai.js`);
 const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
 
