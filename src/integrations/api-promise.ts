@@ -19,6 +19,8 @@ interface Responded {
 interface ApiPromise {
   responsePromise: Promise<Responded>;
   parseResponse: (...args: unknown[]) => unknown;
+  /** There as soon as somebody has asked for the answer. */
+  parsedPromise?: unknown;
   asResponse?: Method;
   _thenUnwrap?: Method;
 }
@@ -71,13 +73,11 @@ function observe(promise: Partial<ApiPromise>, responded: Promise<Responded>, ca
   replace(promise, 'asResponse', asResponse, (original) => {
     return function (this: unknown, ...args: unknown[]): unknown {
       const response = Reflect.apply(original, this, args);
-      // The caller's promise stands for the rejection. One step later than a reader of the body that was there before.
-      responded
-        .then(() => {})
-        .then(
-          () => call.tookResponse(),
-          () => {},
-        );
+      // The caller's promise stands for the rejection. Whoever asked for the answer too has it recorded.
+      responded.then(
+        () => promise.parsedPromise ?? call.tookResponse(),
+        () => {},
+      );
       return response;
     };
   });

@@ -59,6 +59,25 @@ describe('a followed stream', () => {
     expect(record?.events?.map(({ name }) => name)).toEqual(['new_token']);
   });
 
+  test('is cancelled by leaving it, whatever its controller does', async () => {
+    const { run, record } = makeRun();
+    const stream = makeStream(['a', 'b']);
+    followModelStream(stream, run, reader);
+    for await (const _ of stream) break;
+    expect(record()).toMatchObject({ outputs: { text: 'a' }, extra: { metadata: { cancelled: true } } });
+  });
+
+  test('goes on where an iteration was closed before its first step', async () => {
+    const { run, record } = makeRun();
+    const stream = makeStream(['a', 'b']);
+    followModelStream(stream, run, reader);
+    await stream.iterator().return(undefined);
+    expect(record()).not.toHaveProperty('end_time');
+    for await (const _ of stream);
+    expect(record()).toMatchObject({ outputs: { text: 'ab' } });
+    expect(record()?.extra?.metadata).not.toHaveProperty('cancelled');
+  });
+
   test('goes on where a chunk cannot be read', async () => {
     const lines = told();
     const record = await followed(['a', 'unreadable', 'b']);

@@ -1,5 +1,6 @@
 // What is recorded of chat completions. Answers are those of examples/local-model: it repeats the question, and a token is
 // a word of it.
+import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { chunksOf, lookUp, tea, tracedClient, weather } from './local-openai.ts';
 
@@ -185,6 +186,71 @@ describe('a streamed chat completion that does not come to its end', () => {
     expect(only().error?.split('\n')[0]).toMatch(headline);
     expect(only()).toMatchObject({ outputs: { choices: begun } });
     expect(only().extra?.metadata).not.toHaveProperty('cancelled');
+  });
+});
+
+describe('a run ends with', () => {
+  const ask = { model: 'small', messages: tea };
+  const answer = { choices: [{ message: answered }] };
+  const derived = (promise: ReturnType<typeof OpenAI.prototype.chat.completions.retrieve>) => {
+    const content = promise._thenUnwrap(({ choices }) => choices[0]?.message.content).then((text) => text);
+    return Promise.all([content, promise.asResponse()]);
+  };
+  const together = (promise: PromiseLike<unknown> & { asResponse(): Promise<Response> }) =>
+    Promise.all([promise.asResponse(), promise]);
+
+  test.each<[string, (client: OpenAI) => Promise<unknown>, object]>([
+    ['the answer, by `withResponse`', (client) => client.chat.completions.create(ask).withResponse(), answer],
+    [
+      'the answer, where it is read beside the response',
+      (client) => together(client.chat.completions.create(ask)),
+      answer,
+    ],
+    [
+      'the answer, where only what is derived reads it',
+      (client) => derived(client.chat.completions.create(ask)),
+      answer,
+    ],
+    [
+      'the status, where only the response is taken',
+      (client) => client.chat.completions.create(ask).asResponse(),
+      { status: 200 },
+    ],
+  ])('%s', async (_, take, outputs) => {
+    const { client, only } = await tracedClient();
+    await take(client);
+    expect(only()).toMatchObject({ outputs, extra: { metadata: { request_id: 'req_1' } } });
+    expect(only()).toHaveProperty('end_time');
+  });
+
+  test('the error, and is cancelled, where the call is aborted before its answer', async () => {
+    const { client, model, only } = await tracedClient();
+    const { signal, abort } = abortable();
+    const pending = client.chat.completions.create({ model: 'hang', messages: tea }, { signal });
+    while (model.requests.length === 0) await new Promise(setImmediate);
+    abort();
+    await expect(pending).rejects.toThrow('Request was aborted.');
+    expect(only()).toMatchObject({
+      error: expect.stringMatching(/^Error: Request was aborted\.\n/),
+      extra: { metadata: { cancelled: true } },
+    });
+  });
+
+  test('the error of the service, and the id of the request', async () => {
+    const { client, only } = await tracedClient();
+    await client.chat.completions.create({ model: 'fail-401', messages: tea }).catch(() => {});
+    expect(only()).toMatchObject({
+      error: expect.stringMatching(/^Error: 401 asked to fail with 401\n/),
+      extra: { metadata: { request_id: 'req_1' } },
+    });
+    expect(only().extra?.metadata).not.toHaveProperty('cancelled');
+  });
+
+  test('the answer to the last attempt, of several', async () => {
+    const { client, model, only } = await tracedClient();
+    await client.chat.completions.create({ model: 'fail-500-once', messages: tea });
+    expect(model.requests).toHaveLength(2);
+    expect(only()).toMatchObject({ outputs: answer, extra: { metadata: { request_id: 'req_2' } } });
   });
 });
 

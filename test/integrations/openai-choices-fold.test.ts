@@ -25,6 +25,11 @@ describe('chunks', () => {
     });
   });
 
+  test('that repeat why they end tell it once', () => {
+    const last = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop' }] };
+    expect(folded(last, last)).toMatchObject({ choices: [{ message: { content: 'aa' }, finish_reason: 'stop' }] });
+  });
+
   test('in which the choices come in another order are sorted', () => {
     const chunk = (index: number, content: string) => ({ choices: [{ index, delta: { content } }] });
     expect(folded(chunk(1, 'b'), chunk(0, 'a'), chunk(1, 'B'))).toMatchObject({

@@ -102,18 +102,31 @@ describe('a streamed response', () => {
     expect(streamed?.error).toEqual(atOnce?.error);
   });
 
-  test('that is left has what its deltas came to', async () => {
-    const { client, only } = await tracedClient();
-    const stream = await client.responses.create({ model: 'small', input: question, reasoning: {}, stream: true });
-    for await (const event of stream) if (event.type === 'response.output_text.delta' && event.delta === 'is ') break;
-    expect(only().outputs).toMatchObject({
-      status: 'in_progress',
-      output: [
+  test.each<[string, string, object[]]>([
+    ['reasoning', 'me ', [{ type: 'reasoning', summary: [{ text: 'Let me ' }] }]],
+    [
+      'text',
+      'is ',
+      [
         { type: 'reasoning', summary: [{ text: 'Let me think.' }] },
         { type: 'message', status: 'in_progress', content: [{ type: 'output_text', text: 'You said: What is ' }] },
       ],
-    });
+    ],
+  ])('that is left in its %s has what the deltas came to', async (_, delta, output) => {
+    const { client, only } = await tracedClient();
+    const stream = await client.responses.create({ model: 'small', input: question, reasoning: {}, stream: true });
+    for await (const event of stream) if ('delta' in event && event.delta === delta) break;
+    expect(only().outputs).toMatchObject({ status: 'in_progress', output });
     expect(only().extra?.metadata).toMatchObject({ cancelled: true, ls_model_name: 'small-2026-01-01' });
+  });
+
+  test('that is left in the arguments of a call has those that came', async () => {
+    const { client, only } = await tracedClient();
+    const stream = await client.responses.create({ model: 'small', input: question, tools: [lookUp], stream: true });
+    for await (const event of stream) if (event.type === 'response.function_call_arguments.delta') break;
+    expect(only().outputs).toMatchObject({
+      output: [{ type: 'function_call', name: 'look_up', arguments: '{"query"' }],
+    });
   });
 });
 
