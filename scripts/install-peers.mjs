@@ -1,18 +1,30 @@
 #!/usr/bin/env node
-// Installs what test/peers/versions/package-lock.json says, unless it is there already.
+// Installs what `npm run test:peers` needs beside the development dependencies: other majors of packages that are
+// there already. They have a package.json and a lockfile of their own, in a folder of their own so that programs beside
+// it still find runspan by its name, and are installed when the lockfile has changed.
 import { execFileSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const folder = fileURLToPath(new URL('../test/peers/versions', import.meta.url));
-const installed = join(folder, 'node_modules/.package-lock.json');
-const wanted = join(folder, 'package-lock.json');
+const folder = new URL('../test/peers/majors/', import.meta.url);
+const wanted = readFileSync(new URL('package-lock.json', folder), 'utf8');
+const installed = new URL('node_modules/.installed-lock.json', folder);
 
-if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(wanted).mtimeMs) {
-  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    cwd: folder,
+if (wanted !== textOf(installed)) {
+  // Some are for a later Node, and run on that one.
+  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: fileURLToPath(folder),
     stdio: ['ignore', 'inherit', 'inherit'],
     shell: process.platform === 'win32',
   });
+  writeFileSync(installed, wanted);
+}
+
+/** @param {URL} file */
+function textOf(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
 }

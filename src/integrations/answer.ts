@@ -49,5 +49,5 @@ export function recordAnswer(run: Run, read: () => Answer): string | undefined {
 export type Ending = 'cancelled' | 'interrupted';
 
 export function markEnding(run: Run, ending: Ending): void {
-  run.set({ metadata: { [ending]: true } });
+  run.set({ metadata: { end_reason: ending } });
 }

@@ -64,7 +64,7 @@ describe('a followed stream', () => {
     const stream = makeStream(['a', 'b']);
     followModelStream(stream, run, reader);
     for await (const _ of stream) break;
-    expect(record()).toMatchObject({ outputs: { text: 'a' }, extra: { metadata: { cancelled: true } } });
+    expect(record()).toMatchObject({ outputs: { text: 'a' }, extra: { metadata: { end_reason: 'cancelled' } } });
   });
 
   test('goes on where an iteration was closed before its first step', async () => {
@@ -75,7 +75,7 @@ describe('a followed stream', () => {
     expect(record()).not.toHaveProperty('end_time');
     for await (const _ of stream);
     expect(record()).toMatchObject({ outputs: { text: 'ab' } });
-    expect(record()?.extra?.metadata).not.toHaveProperty('cancelled');
+    expect(record()?.extra?.metadata).not.toHaveProperty('end_reason');
   });
 
   test('goes on where a chunk cannot be read', async () => {

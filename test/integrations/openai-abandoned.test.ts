@@ -36,7 +36,7 @@ describe('a run is interrupted when nobody can read any more', () => {
       await new Promise(setImmediate);
       collectGarbage();
     }
-    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { interrupted: true } } });
+    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'interrupted' } } });
     expect(only()).not.toHaveProperty('error');
   });
 

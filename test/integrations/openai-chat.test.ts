@@ -145,7 +145,7 @@ describe('a streamed chat completion that does not come to its end', () => {
     const { stream, model, only } = await begin('hang-mid-stream');
     let seen = 0;
     for await (const _ of stream) if (++seen === 3) break;
-    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { cancelled: true } } });
+    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { end_reason: 'cancelled' } } });
     expect(only()).toHaveProperty('end_time');
     expect(only()).not.toHaveProperty('error');
     expect(await model.requests[0]?.closed).toBe('aborted');
@@ -156,14 +156,14 @@ describe('a streamed chat completion that does not come to its end', () => {
     const iterator = stream[Symbol.asyncIterator]();
     await iterator.next();
     stream.controller.abort();
-    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { cancelled: true } } });
+    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } });
   });
 
   test('by its controller while the next chunk is waited for is cancelled', async () => {
     const { stream, only } = await begin('hang-mid-stream');
     let seen = 0;
     for await (const _ of stream) if (++seen === 3) setImmediate(() => stream.controller.abort());
-    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { cancelled: true } } });
+    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { end_reason: 'cancelled' } } });
   });
 
   test('by the signal of the call is cancelled', async () => {
@@ -172,7 +172,7 @@ describe('a streamed chat completion that does not come to its end', () => {
     const body = { model: 'hang-mid-stream', messages: tea, stream: true as const };
     let seen = 0;
     for await (const _ of await client.chat.completions.create(body, { signal })) if (++seen === 3) setImmediate(abort);
-    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { cancelled: true } } });
+    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { end_reason: 'cancelled' } } });
     expect(only()).not.toHaveProperty('error');
   });
 
@@ -185,7 +185,7 @@ describe('a streamed chat completion that does not come to its end', () => {
     await expect(chunksOf(stream)).rejects.toThrow();
     expect(only().error?.split('\n')[0]).toMatch(headline);
     expect(only()).toMatchObject({ outputs: { choices: begun } });
-    expect(only().extra?.metadata).not.toHaveProperty('cancelled');
+    expect(only().extra?.metadata).not.toHaveProperty('end_reason');
   });
 });
 
@@ -232,7 +232,7 @@ describe('a run ends with', () => {
     await expect(pending).rejects.toThrow('Request was aborted.');
     expect(only()).toMatchObject({
       error: expect.stringMatching(/^Error: Request was aborted\.\n/),
-      extra: { metadata: { cancelled: true } },
+      extra: { metadata: { end_reason: 'cancelled' } },
     });
   });
 
@@ -243,7 +243,7 @@ describe('a run ends with', () => {
       error: expect.stringMatching(/^Error: 401 asked to fail with 401\n/),
       extra: { metadata: { request_id: 'req_1' } },
     });
-    expect(only().extra?.metadata).not.toHaveProperty('cancelled');
+    expect(only().extra?.metadata).not.toHaveProperty('end_reason');
   });
 
   test('the answer to the last attempt, of several', async () => {
@@ -281,7 +281,7 @@ describe('the helpers of the SDK are traced through the call that they make:', (
     const stream = client.chat.completions.stream({ model: 'hang-mid-stream', messages: tea });
     stream.once('content', () => stream.abort());
     await expect(stream.finalChatCompletion()).rejects.toThrow('Request was aborted.');
-    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { cancelled: true } } });
+    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } });
   });
 
   test('runTools', async () => {

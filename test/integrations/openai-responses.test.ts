@@ -117,7 +117,7 @@ describe('a streamed response', () => {
     const stream = await client.responses.create({ model: 'small', input: question, reasoning: {}, stream: true });
     for await (const event of stream) if ('delta' in event && event.delta === delta) break;
     expect(only().outputs).toMatchObject({ status: 'in_progress', output });
-    expect(only().extra?.metadata).toMatchObject({ cancelled: true, ls_model_name: 'small-2026-01-01' });
+    expect(only().extra?.metadata).toMatchObject({ end_reason: 'cancelled', ls_model_name: 'small-2026-01-01' });
   });
 
   test('that is left in the arguments of a call has those that came', async () => {

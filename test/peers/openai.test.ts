@@ -10,7 +10,7 @@ import { record } from '../instrument/recorder.ts';
 import { chunksOf, localModel, lookUp, tea } from '../integrations/local-openai.ts';
 import { leftOpen, programs, seenBy } from '../integrations/openai-programs.ts';
 
-const versions = createRequire(new URL('./versions/package.json', import.meta.url));
+const packages = createRequire(new URL('./majors/package.json', import.meta.url));
 const rejections = fileURLToPath(new URL('../integrations/programs/rejections.mjs', import.meta.url));
 
 /** The seventh says that it needs Node 22. */
@@ -18,7 +18,7 @@ const majors = Number.parseInt(process.versions.node, 10) < 22 ? ['openai5'] : [
 
 describe.each(majors)('a wrapped client of %s', (name) => {
   const makeClient = async (): Promise<(model: LocalModel) => OpenAI> => {
-    const { default: Client } = (await import(pathToFileURL(versions.resolve(name)).href)) as {
+    const { default: Client } = (await import(pathToFileURL(packages.resolve(name)).href)) as {
       default: typeof OpenAI;
     };
     return ({ url }) => new Client({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off' });
@@ -59,7 +59,7 @@ describe.each(majors)('a failed call of %s', (name) => {
   const folder = built('test/instrument/programs/tsconfig.json');
 
   test('has as many unhandled rejections with a wrapped client as with a bare one', async () => {
-    const environment = { RUNSPAN_BUILT: folder(), OPENAI_PACKAGE: versions.resolve(name) };
+    const environment = { RUNSPAN_BUILT: folder(), OPENAI_PACKAGE: packages.resolve(name) };
     const both = ['bare', 'traced'].map((mode) => run(rejections, [mode], environment));
     const [bare, traced] = (await Promise.all(both)).map(({ stdout, ...ended }) => {
       const lines = stdout.trimEnd().split('\n').sort();
