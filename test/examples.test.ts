@@ -54,6 +54,28 @@ describe('hello', () => {
   });
 });
 
+describe('openai', () => {
+  it('runs without a key, and draws the calls with their tokens', async () => {
+    const { code, stdout, stderr } = await runRunspan([
+      'dev',
+      '--port',
+      '0',
+      '--',
+      process.execPath,
+      'examples/openai/openai.js',
+    ]);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^The tools say: A page about tea$/m);
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ openai.chat.completions · llm · _ · 2 tokens (1 in, 1 out)',
+      '├─ look_up · tool · _',
+      '└─ openai.chat.completions · llm · _ · 12 tokens (5 in, 7 out)',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('ask-docs', () => {
   it('answers from the installed documents, and is traced in all three ways', async () => {
     const { code, stdout, stderr } = await runRunspan([

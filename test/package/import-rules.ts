@@ -27,6 +27,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'langchain.ts': ['base', 'run', 'instrument', 'integrations', ROOT],
   'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
+  'openai.ts': ['base', 'run', 'instrument', 'integrations', ROOT],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],
   'testing.ts': ['base', 'run', 'testing', ROOT],
 };

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { AnswerReader } from '../../src/integrations/answer.ts';
+import { followModelStream } from '../../src/integrations/model-stream.ts';
+import { LIMITS, makeRun } from '../run/memory-sink.ts';
+import { told } from '../support/told.ts';
+
+/** Joins text. */
+const reader: AnswerReader = {
+  read: (value) => ({ outputs: { value } }),
+  fold: () => {
+    let text = '';
+    return {
+      get characters() {
+        return text.length;
+      },
+      add: (chunk) => {
+        if (chunk === 'unreadable') throw new Error('unreadable');
+        text += chunk;
+      },
+      answer: () => ({ outputs: { text }, model: String(text.length) }),
+    };
+  },
+};
+
+function makeStream(chunks: readonly unknown[]) {
+  return {
+    controller: new AbortController(),
+    async *iterator() {
+      yield* chunks;
+    },
+    [Symbol.asyncIterator]() {
+      return this.iterator();
+    },
+  };
+}
+
+async function followed(chunks: readonly unknown[], capture = {}) {
+  const { run, record } = makeRun({}, capture);
+  const stream = makeStream(chunks);
+  expect(followModelStream(stream, run, reader)).toBe(true);
+  const seen: unknown[] = [];
+  for await (const chunk of stream) seen.push(chunk);
+  expect(seen).toEqual(chunks);
+  return record();
+}
+
+describe('a followed stream', () => {
+  test.each([
+    [4, 4, 1],
+    [5, 5, undefined],
+    [6, 5, undefined],
+  ])('is kept up to the characters of a payload, here %i, and counted beyond', async (bytes, kept, dropped) => {
+    const record = await followed(['a', 'b', 'c', 'd', 'e'], { payload: { ...LIMITS, bytes } });
+    expect(record?.extra?.metadata).toEqual({ ls_model_name: String(kept), dropped_chunks: dropped });
+  });
+
+  test('has one event, at the first chunk with text', async () => {
+    const record = await followed(['', '', 'a', 'b']);
+    expect(record?.events?.map(({ name }) => name)).toEqual(['new_token']);
+  });
+
+  test('is cancelled by leaving it, whatever its controller does', async () => {
+    const { run, record } = makeRun();
+    const stream = makeStream(['a', 'b']);
+    followModelStream(stream, run, reader);
+    for await (const _ of stream) break;
+    expect(record()).toMatchObject({ outputs: { text: 'a' }, extra: { metadata: { end_reason: 'cancelled' } } });
+  });
+
+  test('goes on where an iteration was closed before its first step', async () => {
+    const { run, record } = makeRun();
+    const stream = makeStream(['a', 'b']);
+    followModelStream(stream, run, reader);
+    await stream.iterator().return(undefined);
+    expect(record()).not.toHaveProperty('end_time');
+    for await (const _ of stream);
+    expect(record()).toMatchObject({ outputs: { text: 'ab' } });
+    expect(record()?.extra?.metadata).not.toHaveProperty('end_reason');
+  });
+
+  test('goes on where a chunk cannot be read', async () => {
+    const lines = told();
+    const record = await followed(['a', 'unreadable', 'b']);
+    expect(record?.outputs).toEqual({ text: 'ab' });
+    expect(lines).toEqual(['warn: following a stream failed, the application is not affected: unreadable']);
+  });
+
+  test('lets go of the signal when it has ended', async () => {
+    const { run } = makeRun();
+    const stream = makeStream(['a']);
+    const { signal } = stream.controller;
+    let listeners = 0;
+    signal.addEventListener = () => void listeners++;
+    signal.removeEventListener = () => void listeners--;
+    followModelStream(stream, run, reader);
+    expect(listeners).toBe(1);
+    for await (const _ of stream);
+    expect(listeners).toBe(0);
+  });
+});
+
+test.each([
+  [undefined],
+  ['text'],
+  [{}],
+  [{ iterator: () => {} }],
+  [{ iterator: () => {}, controller: {} }],
+  [Object.freeze(makeStream([]))],
+])('what is no such stream is left to others: %o', (value) => {
+  const { run, record } = makeRun();
+  expect(followModelStream(value, run, reader)).toBe(false);
+  expect(record()).not.toHaveProperty('end_time');
+});
