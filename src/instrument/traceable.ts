@@ -112,7 +112,7 @@ function described(plan: Plan, { name = plan.name, metadata }: CallDescription):
 }
 
 /** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
-function disguised(wrapper: Callable, fn: Callable): Callable {
+export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));
