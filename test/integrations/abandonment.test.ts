@@ -36,7 +36,11 @@ test.each([
 
 test('a stream in use is not taken for dropped, though nobody holds its object', async () => {
   const program = `
-    for await (const event of await client.messages.create({ ...ask('small'), stream: true })) {
+    const iterator = await (async () => {
+      const stream = await client.messages.create({ ...ask('small'), stream: true });
+      return stream[Symbol.asyncIterator]();
+    })();
+    while (!(await iterator.next()).done) {
       for (let turn = 0; turn < 5; turn++) { gc(); await new Promise((resolve) => setImmediate(resolve)); }
     }
     const [{ extra, outputs }] = recorder.runs;

@@ -326,6 +326,14 @@ describe('a stream', () => {
     });
   });
 
+  test('that somebody else tries to read meanwhile is not ended by the error', async () => {
+    const recorder = record();
+    const stream = await makeWrapped().messages.create({ ...ask('a'), stream: true });
+    for await (const event of stream) if (event.type === 'message_start') await expect(allOf(stream)).rejects.toThrow();
+    expect(recorder.runs[0]).toMatchObject({ outputs: { content: [{ text: 'You said: a' }] } });
+    expect(recorder.runs[0]).not.toHaveProperty('error');
+  });
+
   test('that is read through both halves of tee() is one run', async () => {
     const recorder = record();
     const [left, right] = (await makeWrapped().messages.create({ ...ask('a'), stream: true })).tee();
