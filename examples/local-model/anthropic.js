@@ -2,6 +2,7 @@ import { once } from 'node:events';
 
 /**
  * Speaks `POST /v1/messages` of Anthropic's interface, plain and streamed: https://docs.claude.com/en/api/messages
+ * And `POST /v1/complete`, which came before it.
  *
  * Answers are made of the request alone, so that the same question always has the same answer: what was asked is said
  * again; with `tools` the first of them is used; with `thinking` there is a thought before; documents are cited. A token
@@ -14,12 +15,13 @@ import { once } from 'node:events';
  */
 export async function answerAnthropic(request, response, bodyText) {
   const { pathname } = new URL(request.url, 'http://localhost');
-  if (request.method !== 'POST' || pathname !== '/v1/messages') return false;
+  if (request.method !== 'POST' || !['/v1/messages', '/v1/complete'].includes(pathname)) return false;
   const body = JSON.parse(bodyText);
   response.setHeader('request-id', `req_${wordsIn(bodyText)}`);
   const status = failureOf(body.model, request.headers);
   if (status !== undefined) fail(response, status);
   else if (body.model === 'hang') await once(response, 'close');
+  else if (pathname === '/v1/complete') complete(response, body);
   else if (body.stream === true) await stream(response, messageFor(body));
   else sendJson(response, 200, messageFor(body));
   return true;
@@ -140,6 +142,18 @@ function outputDetails(content) {
     ...(thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } }),
     ...(searches > 0 && { server_tool_use: { web_search_requests: searches } }),
   };
+}
+
+function complete(response, { model, prompt, stream: isStreamed }) {
+  const answer = { type: 'completion', id: `compl_${wordsIn(prompt)}`, model, stop_reason: 'stop_sequence' };
+  const completion = ` You said:${prompt}`;
+  if (!isStreamed) return sendJson(response, 200, { ...answer, completion });
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const part of partsOf(completion)) {
+    send(response, 'completion', JSON.stringify({ ...answer, completion: part, stop_reason: null }));
+  }
+  send(response, 'completion', JSON.stringify({ ...answer, completion: '' }));
+  response.end();
 }
 
 async function stream(response, message) {

@@ -1,8 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { replaceMethod, restoreMethods } from '../instrument/method.ts';
-import type { Plan } from '../instrument/plan.ts';
+import type { CallDescription, Plan } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
+import { CompletionFold, describeCompletion, recordCompletion } from './anthropic-completions.ts';
 import { MessageFold } from './anthropic-message-fold.ts';
 import { describeMessages, recordMessage } from './anthropic-messages.ts';
 import { type AnswerShape, followApiPromise } from './api-promise.ts';
@@ -16,19 +17,38 @@ export interface AnthropicLike {
 
 const PLACE = 'wrapAnthropic';
 
-/** The resources whose `create` asks a model. What else asks one (`stream`, `parse`, tool runners) calls it. */
-const RESOURCES = [['messages'], ['beta', 'messages']] as const;
+/** A resource whose `create` asks a model. What else asks one (`stream`, `parse`, tool runners) calls it. */
+interface Resource {
+  readonly path: readonly string[];
+  readonly name: string;
+  readonly describe: (args: unknown[]) => CallDescription;
+  readonly shape: AnswerShape;
+}
 
-const messageShape: AnswerShape = {
-  requestIdHeader: 'request-id',
-  record: recordMessage,
-  fold: () => new MessageFold(),
+const requestIdHeader = 'request-id';
+
+const messages: Omit<Resource, 'path'> = {
+  name: 'anthropic.messages',
+  describe: describeMessages,
+  shape: { requestIdHeader, record: recordMessage, fold: () => new MessageFold() },
 };
+
+const RESOURCES: readonly Resource[] = [
+  { path: ['messages'], ...messages },
+  { path: ['beta', 'messages'], ...messages },
+  {
+    path: ['completions'],
+    name: 'anthropic.completions',
+    describe: describeCompletion,
+    shape: { requestIdHeader, record: recordCompletion, fold: () => new CompletionFold() },
+  },
+];
 
 /**
  * Traces a client of `@anthropic-ai/sdk`: each call of a model becomes an `llm` run below the run that is current, with
- * messages, parameters, the answer, whether streamed or not, and its tokens. It gives back the same client, with
- * `messages.create` and `beta.messages.create` replaced on it; promises, streams and errors stay the objects they are.
+ * messages, parameters, the answer, whether streamed or not, and its tokens. It gives back the same client, with the
+ * `create` of `messages`, of `beta.messages` and, in older versions, of `completions` replaced on it; promises, streams
+ * and errors stay the objects they are.
  * Clients made by its `withOptions` are traced too. To wrap a client again changes nothing.
  *
  * Anything but such a client is given back unchanged, with one line that says so.
@@ -36,19 +56,16 @@ const messageShape: AnswerShape = {
 export function wrapAnthropic<Client extends AnthropicLike>(client: Client, options?: WrapOptions): Client {
   const checked = wrapOptions(PLACE, options);
   if (checked.enabled === false) return client;
-  const plan: Plan = {
-    ...checked,
-    name: 'anthropic.messages',
-    runType: 'llm',
-    describe: describeMessages,
-    follow: (result, run) => followApiPromise(result, run, messageShape),
-  };
-  const resources = resourcesOf(client);
-  if (resources.length === 0) {
+  if (ownerOf(client, ['messages']) === undefined) {
     diagnostics.warnOnce(PLACE, `${PLACE}(client): expected a client of @anthropic-ai/sdk; it is not traced.`);
     return client;
   }
-  for (const resource of resources) replaceMethod(PLACE, resource, 'create', (create) => tracedBy(plan, create));
+  for (const { path, name, describe, shape } of RESOURCES) {
+    const owner = ownerOf(client, path);
+    const follow: Plan['follow'] = (result, run) => followApiPromise(result, run, shape);
+    const plan: Plan = { ...checked, name, runType: 'llm', describe, follow };
+    if (owner !== undefined) replaceMethod(PLACE, owner, 'create', (create) => tracedBy(plan, create));
+  }
   if (typeof fieldsOf(client).withOptions === 'function') {
     replaceMethod(PLACE, client, 'withOptions', (withOptions) =>
       disguised(function (this: unknown, ...args: unknown[]): unknown {
@@ -61,16 +78,15 @@ export function wrapAnthropic<Client extends AnthropicLike>(client: Client, opti
 
 /** Undoes `wrapAnthropic` on this client; those that its `withOptions` has made stay as they are. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
-  for (const resource of resourcesOf(client)) restoreMethods('unwrapAnthropic', resource);
-  if (resourcesOf(client).length > 0) restoreMethods('unwrapAnthropic', client);
+  const owners = RESOURCES.map(({ path }) => ownerOf(client, path)).filter((owner) => owner !== undefined);
+  if (owners.length > 0) for (const owner of [client, ...owners]) restoreMethods('unwrapAnthropic', owner);
   return client;
 }
 
-function resourcesOf(client: unknown): object[] {
-  const found = guard(PLACE, () =>
-    RESOURCES.map((path) => path.reduce<unknown>((at, key) => fieldsOf(at)[key], client)).filter(
-      (resource): resource is object => typeof fieldsOf(resource).create === 'function',
-    ),
-  );
-  return found ?? [];
+/** The object at a path that has a `create`; undefined where there is none. */
+function ownerOf(client: unknown, path: readonly string[]): object | undefined {
+  return guard(PLACE, () => {
+    const owner = path.reduce<unknown>((at, key) => fieldsOf(at)[key], client);
+    return typeof fieldsOf(owner).create === 'function' ? (owner as object) : undefined;
+  });
 }

@@ -431,6 +431,34 @@ describe('wrapAnthropic', () => {
     expect(recorder.runs[0]).toMatchObject({ inputs: { messages: [{ content: 'a' }] }, outputs: message });
   });
 
+  test('traces the completions of older versions', async () => {
+    const recorder = record();
+    const made = makeClient(model());
+    // As these versions have it.
+    const create = (body: { prompt: string; stream?: boolean; [parameter: string]: unknown }) =>
+      made.post('/v1/complete', { body, stream: body.stream ?? false });
+    const client = wrapAnthropic(Object.assign(made, { completions: { create } }));
+    const question = { model: 'small', prompt: ' one two', max_tokens_to_sample: 9, stop_sequences: ['H:'] };
+    const answer = await client.completions.create(question);
+    const events = await allOf(
+      (await client.completions.create({ ...question, stream: true })) as AsyncIterable<unknown>,
+    );
+    expect(events).toHaveLength(5);
+    expect(recorder.runs).toHaveLength(2);
+    for (const run of recorder.runs) {
+      expect(run).toMatchObject({
+        name: 'anthropic.completions',
+        run_type: 'llm',
+        inputs: { prompt: ' one two' },
+        extra: { metadata: { ls_model_type: 'llm', ls_model_name: 'small', ls_max_tokens: 9, ls_stop: ['H:'] } },
+      });
+      expect(run.outputs).toEqual(answer);
+    }
+    expect(answer).toMatchObject({ completion: ' You said: one two' });
+    unwrapAnthropic(client);
+    expect(client.completions.create).toBe(create);
+  });
+
   test('keeps its methods what they are with tracing off', async () => {
     const client = makeWrapped();
     expect((await client.messages.create(ask('a'))).content).toMatchObject([{ text: 'You said: a' }]);
