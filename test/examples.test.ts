@@ -54,6 +54,28 @@ describe('hello', () => {
   });
 });
 
+describe('anthropic', () => {
+  it('uses a tool and streams its answer, under runspan dev and without a key', async () => {
+    const { code, stdout, stderr } = await runRunspan([
+      'dev',
+      '--port',
+      '0',
+      '--',
+      process.execPath,
+      'examples/anthropic/weather.js',
+    ]);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('\nThe tool said: It rains in Paris\n');
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ anthropic.messages · llm · _ · 8 tokens (5 in, 3 out)',
+      '├─ weather · tool · _',
+      '└─ anthropic.messages · llm · _ · 15 tokens (8 in, 7 out)',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('ask-docs', () => {
   it('answers from the installed documents, and is traced in all three ways', async () => {
     const { code, stdout, stderr } = await runRunspan([
