@@ -1,4 +1,6 @@
-import type Anthropic from '@anthropic-ai/sdk';
+import { type Anthropic, BaseAnthropic } from '@anthropic-ai/sdk';
+import { Messages } from '@anthropic-ai/sdk/resources/messages';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { unwrapAnthropic, wrapAnthropic } from '../../src/integrations/anthropic.ts';
@@ -178,6 +180,19 @@ describe('a call of a model', () => {
     const [first, second] = model().requests.slice(-2);
     expect(second?.bodyText).toBe(first?.bodyText);
     expect(second?.headers).toEqual(first?.headers);
+  });
+
+  test('is one run beside the spans that the SDK makes itself', async () => {
+    const recorder = record();
+    const exporter = new InMemorySpanExporter();
+    const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+    const client = wrapAnthropic(makeClient(model(), { openTelemetry: { tracerProvider } }));
+    await client.messages.create(ask('a'));
+    await client.messages.stream(ask('a')).done();
+    await allOf(await client.messages.create({ ...ask('a'), stream: true }));
+    expect(exporter.getFinishedSpans()).toHaveLength(3);
+    expect(recorder.runs).toHaveLength(3);
+    for (const run of recorder.runs) expect(run.outputs).toMatchObject({ content: [{ text: 'You said: a' }] });
   });
 
   test('is made in the context of its run, what follows is not', async () => {
@@ -429,6 +444,18 @@ describe('wrapAnthropic', () => {
     const client = wrapAnthropic({ messages: { create: async (_params: object) => message } });
     expect(await client.messages.create(ask('a'))).toBe(message);
     expect(recorder.runs[0]).toMatchObject({ inputs: { messages: [{ content: 'a' }] }, outputs: message });
+  });
+
+  test('takes clients of other platforms, which are classes of their own', async () => {
+    const recorder = record();
+    class Platform extends BaseAnthropic {
+      readonly messages = new Messages(this);
+    }
+    const client = wrapAnthropic(new Platform({ apiKey: 'a', baseURL: model().url }));
+    await client.messages.create(ask('a'));
+    await client.withOptions({}).messages.stream(ask('a')).done();
+    expect(recorder.runs).toHaveLength(2);
+    expect(recorder.runs[1]?.outputs).toEqual(recorder.runs[0]?.outputs);
   });
 
   test('traces the completions of older versions', async () => {
