@@ -48,8 +48,8 @@ const RESOURCES: readonly Resource[] = [
  * Traces a client of `@anthropic-ai/sdk`: each call of a model becomes an `llm` run below the run that is current, with
  * messages, parameters, the answer, whether streamed or not, and its tokens. It gives back the same client, with the
  * `create` of `messages`, of `beta.messages` and, in older versions, of `completions` replaced on it; promises, streams
- * and errors stay the objects they are.
- * Clients made by its `withOptions` are traced too. To wrap a client again changes nothing.
+ * and errors stay the objects they are. Clients made by its `withOptions` are traced too. To wrap a client again changes
+ * nothing.
  *
  * Anything but such a client is given back unchanged, with one line that says so.
  */

@@ -76,11 +76,9 @@ class Call implements Abandonable {
       // Older versions pass the response alone, later ones the client before it.
       return parse(Reflect.apply(parseResponse, this, args), args.at(-1));
     };
-    observe(promise, 'asResponse', (response) => this.#answered(response));
-    observe(promise, '_responseProps', (props) => {
-      keep();
-      this.#handedOver(fieldsOf(props));
-    });
+    // Who has asked for the response may drop the promise that was asked.
+    observe(promise, 'asResponse', keep, (response) => this.#answered(response));
+    observe(promise, '_responseProps', keep, (props) => this.#handedOver(fieldsOf(props)));
   }
 
   abandoned(): void {
@@ -96,12 +94,14 @@ class Call implements Abandonable {
   }
 
   #parsed(value: unknown, response: unknown): unknown {
-    guard(PLACE, () => {
+    const isStream = guard(PLACE, () => {
       this.#takeRequestId(response);
-      if (followModelStream(value, this.#run, this.#shape.fold())) return;
-      this.#shape.record(this.#run, value);
-      this.#run.end();
+      return followModelStream(value, this.#run, this.#shape.fold());
     });
+    if (isStream !== true) {
+      guard(PLACE, () => this.#shape.record(this.#run, value));
+      this.#run.end();
+    }
     return value;
   }
 
@@ -134,14 +134,20 @@ class Call implements Abandonable {
   }
 }
 
-/** Puts a method on the promise itself whose answer, a promise, is seen by `see` before the caller gets it. */
-function observe(promise: ApiPromise, name: 'asResponse' | '_responseProps', see: (settled: unknown) => void): void {
+/** Puts a method on the promise itself that tells when it is called, and what its answer, a promise, comes to. */
+function observe(
+  promise: ApiPromise,
+  name: 'asResponse' | '_responseProps',
+  called: () => void,
+  settled: (value: unknown) => void,
+): void {
   const method = promise[name];
   if (typeof method !== 'function') return;
   const value = function (this: unknown, ...args: unknown[]): unknown {
-    return (Reflect.apply(method, this, args) as Promise<unknown>).then((settled) => {
-      guard(PLACE, () => see(settled));
-      return settled;
+    called();
+    return (Reflect.apply(method, this, args) as Promise<unknown>).then((result) => {
+      guard(PLACE, () => settled(result));
+      return result;
     });
   };
   Reflect.defineProperty(promise, name, { configurable: true, writable: true, value });

@@ -124,7 +124,7 @@ export class Reading implements Abandonable {
 
   #failed(error: unknown): void {
     this.#record();
-    if (fieldsOf(error).name === 'AbortError') endEarly(this.#run, 'cancelled');
+    if (guard(PLACE, () => fieldsOf(error).name) === 'AbortError') endEarly(this.#run, 'cancelled');
     else this.#run.fail(error);
   }
 

@@ -1,8 +1,8 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { followModelStream, type StreamFold } from '../../src/integrations/model-stream.ts';
 import { makeRun } from '../run/memory-sink.ts';
+import { told } from '../support/told.ts';
+import { collected } from './collected.ts';
 
 const count = (): StreamFold => {
   let events = 0;
@@ -25,22 +25,32 @@ test('takes an iterator that can only go on', async () => {
   expect(record()).toMatchObject({ outputs: { events: 2 }, events: [{ name: 'new_token' }] });
 });
 
-test('does not take a stream for dropped while its iterator is in use', async () => {
-  setFlagsFromString('--expose-gc');
-  const collect: () => void = runInNewContext('gc');
+test('hands on an error that cannot be read', async () => {
+  told();
   const { run, record } = makeRun();
-  let dropped: WeakRef<object> | undefined;
+  const error = Object.defineProperty({}, 'name', { get: () => expect.unreachable() });
+  const next = () => Promise.reject(error);
+  const stream = { ...makeStream([]), iterator: () => ({ next }) as AsyncIterator<unknown> };
+  followModelStream(stream, run, count());
+  expect(
+    await stream
+      .iterator()
+      .next()
+      .catch((caught: unknown) => caught === error),
+  ).toBe(true);
+  expect(record()).toHaveProperty('error');
+});
+
+test('does not take a stream for dropped while its iterator is in use', async () => {
+  const { run, record } = makeRun();
+  let dropped: WeakRef<object> = new WeakRef({});
   const iterator = (() => {
     const stream = makeStream(['a']);
     followModelStream(stream, run, count());
     dropped = new WeakRef(stream);
     return stream.iterator();
   })();
-  for (let turn = 0; turn < 5 || dropped?.deref() !== undefined; turn++) {
-    await new Promise((resolve) => setImmediate(resolve));
-    collect();
-  }
-  await new Promise((resolve) => setImmediate(resolve));
+  await collected(dropped);
   expect(run.isOpen).toBe(true);
   await iterator.next();
   await iterator.next();
