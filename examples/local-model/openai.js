@@ -1,59 +1,47 @@
-// OpenAI's routes. The name of the model asks for what does not go well:
+// OpenAI's routes. Beside the names of models that `service.js` lists:
 //
-//   fail-401 (or another status)   an error, each time
-//   fail-500-once                  an error, and an answer to the retry
-//   fail-mid-stream                an error event after a few chunks
-//   malformed                      JSON, or after a few chunks an event, that cannot be parsed
-//   drop-mid-stream, hang-mid-stream   the connection drops, or nothing more comes, after a few chunks
-//   hang                           no answer at all
-//   refuse                         a refusal
-//   fail-response                  a response that has failed
+//   refuse          a refusal
+//   fail-response   a response that has failed
 import { responseAnswer, responseEvents } from './openai-responses.js';
+import { served } from './service.js';
 import { answerTo, sampleOf, tokensOf, wordsOf } from './text.js';
 
 export const openaiRoutes = [
-  { method: 'POST', path: /\/chat\/completions$/, answer: (request) => served(request, chatAnswer, chatEvents) },
-  { method: 'POST', path: /\/responses$/, answer: (request) => served(request, responseAnswer, responseEvents) },
-  { method: 'POST', path: /\/completions$/, answer: (request) => served(request, textAnswer, textEvents) },
-  { method: 'POST', path: /\/embeddings$/, answer: (request) => served(request, embeddingsAnswer) },
+  {
+    method: 'POST',
+    path: /\/chat\/completions$/,
+    answer: (request) => served(request, openai, chatAnswer, chatEvents),
+  },
+  {
+    method: 'POST',
+    path: /\/responses$/,
+    answer: (request) => served(request, openai, responseAnswer, responseEvents),
+  },
+  { method: 'POST', path: /\/completions$/, answer: (request) => served(request, openai, textAnswer, textEvents) },
+  { method: 'POST', path: /\/embeddings$/, answer: (request) => served(request, openai, embeddingsAnswer) },
   {
     method: 'POST',
     path: /\/images\/(generations|edits)$/,
-    answer: (request) => served(request, imagesAnswer, imageEvents),
+    answer: (request) => served(request, openai, imagesAnswer, imageEvents),
   },
 ];
 
-const CHUNKS_BEFORE_FAILURE = 3;
 /** 2026-01-01, so that answers are the same each time. */
 const CREATED = 1_767_225_600;
 /** A PNG of one pixel. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-function served({ body, headers }, answer, events) {
-  const model = String(body.model);
-  const [, status, once] = /^fail-(\d{3})(-once)?$/.exec(model) ?? [];
-  if (status !== undefined && (once === undefined || headers['x-stainless-retry-count'] === '0')) {
-    const error = {
-      message: `asked to fail with ${status}`,
-      type: 'local_error',
-      param: null,
-      code: `local_${status}`,
-    };
-    return { status: Number(status), headers: { 'retry-after-ms': '1' }, json: { error } };
-  }
-  if (model === 'hang') return { ending: 'hang' };
-  if (String(body.stream) !== 'true') return model === 'malformed' ? { text: '{"choices": [' } : { json: answer(body) };
-  const all = events(body);
-  if (!/^(fail-mid-stream|malformed|drop-mid-stream|hang-mid-stream)$/.test(model)) return { events: all };
-  const first = all.slice(0, CHUNKS_BEFORE_FAILURE);
-  if (model === 'fail-mid-stream')
-    return { events: [...first, data({ error: { message: 'the model is overloaded' } })] };
-  if (model === 'malformed') return { events: [...first, 'data: {"choices": [\n\n'] };
-  return { events: first, ending: model.split('-')[0] };
-}
-
 const data = (value) => `data: ${JSON.stringify(value)}\n\n`;
 const DONE = 'data: [DONE]\n\n';
+
+const openai = {
+  errorOf: (status) => ({
+    error: { message: `asked to fail with ${status}`, type: 'local_error', param: null, code: `local_${status}` },
+  }),
+  errorEvent: data({ error: { message: 'the model is overloaded' } }),
+  malformedEvent: 'data: {"choices": [\n\n',
+  eventsBeforeFailure: 3,
+};
 
 function chatAnswer(body) {
   const choices = Array.from({ length: body.n ?? 1 }, (_, index) => chatChoice(body, index));

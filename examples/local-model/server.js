@@ -1,11 +1,12 @@
 // A model service on this machine, for examples and tests: it speaks the HTTP and the event streams of the services, needs
-// no key, and makes its answers of what it is asked. `openai.js` lists the routes and the model names that ask for failures.
+// no key, and makes its answers of what it is asked. `service.js` lists the model names that ask for failures.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { anthropicRoutes } from './anthropic.js';
 import { openaiRoutes } from './openai.js';
 
 /** Every service that it speaks. A route is `{ method, path, answer(request) }`. */
-const routes = [...openaiRoutes];
+const routes = [...anthropicRoutes, ...openaiRoutes];
 
 /** Starts it on 127.0.0.1, on a free port unless one is given. `requests` lists what has come, in order. */
 export async function startLocalModel({ port = 0 } = {}) {

@@ -158,7 +158,7 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
 }
 
 /** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
-function disguised(wrapper: Callable, fn: Callable): Callable {
+export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));

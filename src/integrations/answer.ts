@@ -29,6 +29,11 @@ export interface Fold {
 
 const UNREADABLE: Answer = { outputs: { error: 'the answer could not be read' } };
 
+/** Services that speak a protocol may answer with something else, a text for example. */
+export function otherAnswer(value: unknown): Answer {
+  return { outputs: { outputs: value } };
+}
+
 /** Ends a run with what `read` makes of the answer. */
 export function endWithAnswer(run: Run, read: () => Answer): void {
   const error = recordAnswer(run, read);
@@ -40,14 +45,7 @@ export function endWithAnswer(run: Run, read: () => Answer): void {
 export function recordAnswer(run: Run, read: () => Answer): string | undefined {
   if (!run.isOpen) return undefined;
   const { outputs, usage, model, error } = guard('reading the answer of a model', read) ?? UNREADABLE;
-  run.set({ metadata: { ls_model_name: model, usage_metadata: usage } });
+  run.set({ metadata: { response_model: model, usage_metadata: usage } });
   run.set({ outputs: usage === undefined ? outputs : { ...outputs, usage_metadata: usage } });
   return error;
-}
-
-/** How a run may come to its end before its work is done: the application stopped it, or let go of it. */
-export type Ending = 'cancelled' | 'interrupted';
-
-export function markEnding(run: Run, ending: Ending): void {
-  run.set({ metadata: { end_reason: ending } });
 }

@@ -1,15 +1,22 @@
 import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
+import { defaultLimits } from '../base/limits.ts';
+import { abandonment, type Watched } from '../instrument/abandonment.ts';
+import { type Method, replaceOwn } from '../instrument/own-method.ts';
 import type { Run } from '../run/run.ts';
-import { Abandonment } from './abandonment.ts';
-import { type AnswerReader, endWithAnswer, markEnding } from './answer.ts';
+import { type AnswerReader, endWithAnswer } from './answer.ts';
+import { followEventBody } from './event-body.ts';
 import { followModelStream } from './model-stream.ts';
-
-type Method = (...args: unknown[]) => unknown;
 
 /** What an SDK knows of a request once its response has begun. */
 interface Responded {
-  readonly response?: { readonly status?: unknown; readonly headers?: { get?(name: string): string | null } };
+  readonly response?: {
+    readonly status?: unknown;
+    readonly headers?: { get?(name: string): string | null };
+    readonly body?: object | null;
+  };
+  readonly options?: { readonly stream?: unknown };
+  readonly controller?: { readonly signal?: AbortSignal };
 }
 
 /**
@@ -18,15 +25,12 @@ interface Responded {
  */
 interface ApiPromise {
   responsePromise: Promise<Responded>;
-  parseResponse: (...args: unknown[]) => unknown;
+  parseResponse: Method;
   /** There as soon as somebody has asked for the answer. */
   parsedPromise?: unknown;
-  asResponse?: Method;
-  _thenUnwrap?: Method;
 }
 
-/** Headers in which services give the id of a request. */
-const REQUEST_ID_HEADERS = ['x-request-id', 'request-id'];
+const PLACE = 'following an API call';
 
 /**
  * Follows the promise that a call of such an SDK gives, which stays the same object, as lazy as it was: its two parts, the
@@ -34,20 +38,21 @@ const REQUEST_ID_HEADERS = ['x-request-id', 'request-id'];
  * such promise.
  *
  * The run ends with the parsed answer, and with the last chunk of a streamed one. After `asResponse()` alone the body is
- * the caller's, and the run ends with the status.
+ * the caller's, and the run ends with the status. `requestIdHeader` is the one in which the service gives the id of a
+ * request.
  */
-export function followApiPromise(promise: object, run: Run, reader: AnswerReader): boolean {
+export function followApiPromise(promise: object, run: Run, reader: AnswerReader, requestIdHeader: string): boolean {
   // A run that was refused has nothing to be told.
   if (!run.isOpen) return true;
-  return guard('following an API call', () => follow(promise as Partial<ApiPromise>, run, reader)) ?? false;
+  const call = new FollowedCall(run, reader, requestIdHeader);
+  return guard(PLACE, () => follow(promise as Partial<ApiPromise>, call)) ?? false;
 }
 
-function follow(promise: Partial<ApiPromise>, run: Run, reader: AnswerReader): boolean {
+function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
   const { responsePromise, parseResponse } = promise;
   if (!types.isPromise(responsePromise) || typeof parseResponse !== 'function') return false;
   // What takes one of its properties takes them all; the rejection of a derived promise has to have its place.
   if (!Reflect.set(promise, 'parseResponse', parseResponse)) return false;
-  const call = new FollowedCall(run, reader);
   const responded = responsePromise.then(
     (props) => {
       call.responded(props);
@@ -64,13 +69,14 @@ function follow(promise: Partial<ApiPromise>, run: Run, reader: AnswerReader): b
 
 /** Has a promise read the observed response, and its parser observed; the same for all that `_thenUnwrap` derives from it. */
 function observe(promise: Partial<ApiPromise>, responded: Promise<Responded>, call: FollowedCall): void {
-  const { parseResponse, asResponse, _thenUnwrap } = promise;
-  if (!types.isPromise(promise.responsePromise) || typeof parseResponse !== 'function') return;
+  if (!types.isPromise(promise.responsePromise)) return;
   promise.responsePromise = responded;
-  promise.parseResponse = function (this: unknown, ...args: unknown[]): unknown {
-    return call.parse(Reflect.apply(parseResponse, this, args));
-  };
-  replace(promise, 'asResponse', asResponse, (original) => {
+  replaceOwn(promise, 'parseResponse', (original) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      return call.parse(Reflect.apply(original, this, args));
+    };
+  });
+  replaceOwn(promise, 'asResponse', (original) => {
     return function (this: unknown, ...args: unknown[]): unknown {
       const response = Reflect.apply(original, this, args);
       // The caller's promise stands for the rejection. Whoever asked for the answer too has it recorded.
@@ -81,47 +87,48 @@ function observe(promise: Partial<ApiPromise>, responded: Promise<Responded>, ca
       return response;
     };
   });
-  replace(promise, '_thenUnwrap', _thenUnwrap, (original) => {
+  // Where a client goes on with a streamed response by itself.
+  replaceOwn(promise, '_responseProps', (original) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      const props = Reflect.apply(original, this, args) as Promise<Responded>;
+      return props.then((settled) => {
+        call.handedOver(settled);
+        return settled;
+      });
+    };
+  });
+  replaceOwn(promise, '_thenUnwrap', (original) => {
     return function (this: unknown, transform: unknown, ...args: unknown[]): unknown {
       const derived = Reflect.apply(original, this, [call.before(transform), ...args]);
-      guard('following an API call', () => observe(derived as Partial<ApiPromise>, responded, call));
+      guard(PLACE, () => observe(derived as Partial<ApiPromise>, responded, call));
       return derived;
     };
   });
 }
 
-/** Puts a method in the place of one that is the promise's own, or inherited: it then stays out of sight. */
-function replace(
-  promise: Partial<ApiPromise>,
-  key: keyof ApiPromise,
-  method: Method | undefined,
-  wrap: (original: Method) => Method,
-): void {
-  if (typeof method !== 'function') return;
-  const enumerable = Object.getOwnPropertyDescriptor(promise, key)?.enumerable ?? false;
-  Reflect.defineProperty(promise, key, { configurable: true, writable: true, enumerable, value: wrap(method) });
-}
-
 class FollowedCall {
   readonly #run: Run;
   readonly #reader: AnswerReader;
-  readonly #abandonment = new Abandonment();
+  readonly #requestIdHeader: string;
+  #unread: UnreadBody | undefined;
   #status: unknown;
   #isParsing = false;
   #isParsed = false;
 
-  constructor(run: Run, reader: AnswerReader) {
+  constructor(run: Run, reader: AnswerReader, requestIdHeader: string) {
     this.#run = run;
     this.#reader = reader;
+    this.#requestIdHeader = requestIdHeader;
   }
 
   /** Each promise by which the body may still be read leads to this call, as the request did until now. */
-  responded(props: Responded): void {
-    guard('following an API call', () => {
-      const { response } = props;
+  responded({ response }: Responded): void {
+    guard(PLACE, () => {
       this.#status = response?.status;
-      this.#run.set({ metadata: { request_id: requestIdOf(response?.headers) } });
-      if (!this.#isParsing) this.#abandonment.watch(this, interruptionOf(this.#run, this.#status));
+      this.#run.set({ metadata: { request_id: response?.headers?.get?.(this.#requestIdHeader) || undefined } });
+      if (this.#isParsing) return;
+      this.#unread = new UnreadBody(this.#run, this.#status);
+      abandonment.watch(this, this.#unread);
     });
   }
 
@@ -136,8 +143,7 @@ class FollowedCall {
   }
 
   parse(parsed: unknown): unknown {
-    this.#isParsing = true;
-    this.#abandonment.stop();
+    this.#isRead();
     if (!types.isPromise(parsed)) {
       this.#parsed(parsed);
       return parsed;
@@ -156,17 +162,30 @@ class FollowedCall {
 
   tookResponse(): void {
     if (this.#isParsing) return;
-    this.#abandonment.stop();
+    this.#isRead();
     this.#run.end({ status: this.#status });
   }
 
+  /** What is not streamed is parsed all the same. */
+  handedOver(props: Responded): void {
+    guard(PLACE, () => {
+      if (props.options?.stream !== true) return;
+      this.#isRead();
+      if (!followEventBody(props, this.#run, this.#reader)) this.#run.end({ status: this.#status });
+    });
+  }
+
   failed(error: unknown): void {
-    guard('following an API call', () => {
-      if (isAbort(error)) markEnding(this.#run, 'cancelled');
+    guard(PLACE, () => {
       const requestId = (error as { requestID?: unknown } | null)?.requestID;
       if (typeof requestId === 'string') this.#run.set({ metadata: { request_id: requestId } });
     });
     this.#run.fail(error);
+  }
+
+  #isRead(): void {
+    this.#isParsing = true;
+    if (this.#unread !== undefined) abandonment.unwatch(this.#unread);
   }
 
   /** Whoever reads the same response again gets an error, or what is recorded already. */
@@ -178,24 +197,23 @@ class FollowedCall {
   }
 }
 
-/** Made apart from the call: a closure of its methods would lead to it. */
-function interruptionOf(run: Run, status: unknown): () => void {
-  return () => {
-    markEnding(run, 'interrupted');
-    run.end({ status });
-  };
-}
+/** Stands for a response that nobody has read. It does not lead to the call, which is watched. */
+class UnreadBody implements Watched {
+  wasTouched = true;
+  readonly #run: Run;
+  readonly #status: unknown;
 
-function requestIdOf(headers: { get?(name: string): string | null } | undefined): string | undefined {
-  for (const name of REQUEST_ID_HEADERS) {
-    const id = headers?.get?.(name);
-    if (typeof id === 'string' && id !== '') return id;
+  constructor(run: Run, status: unknown) {
+    this.#run = run;
+    this.#status = status;
   }
-  return undefined;
-}
 
-/** The SDKs name their own error after the user who aborted; its `name` is that of any error. */
-function isAbort(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  return (error as Error).name === 'AbortError' || error.constructor.name === 'APIUserAbortError';
+  get idleMaxMs(): number {
+    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
+  }
+
+  abandon(reason: string): void {
+    this.#run.set({ outputs: { status: this.#status } });
+    this.#run.interrupt(reason);
+  }
 }

@@ -1,5 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
-import type { Answer, AnswerReader } from './answer.ts';
+import { type Answer, type AnswerReader, otherAnswer } from './answer.ts';
 import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
 import { base64Bytes, mediaMarker } from './media.ts';
 import { ChoicesFold } from './openai-choices-fold.ts';
@@ -8,34 +8,29 @@ import { ResponseFold } from './openai-response-fold.ts';
 
 /** Chat completions and text completions: the answer itself. */
 export const choicesReader: AnswerReader = {
-  read: (value) => (isFields(value) ? choicesAnswer(value) : other(value)),
+  read: (value) => (isFields(value) ? choicesAnswer(value) : otherAnswer(value)),
   fold: () => new ChoicesFold(choicesAnswer),
 };
 
 /** Responses: the answer itself, without what it repeats of the request. */
 export const responseReader: AnswerReader = {
-  read: (value) => (isFields(value) ? responseAnswer(value) : other(value)),
+  read: (value) => (isFields(value) ? responseAnswer(value) : otherAnswer(value)),
   fold: () => new ResponseFold(responseAnswer),
 };
 
 /** Embeddings: how many there are and of how many dimensions, without the vectors. */
 export const embeddingsReader: AnswerReader = {
-  read: (value) => (isFields(value) ? embeddingsAnswer(value) : other(value)),
+  read: (value) => (isFields(value) ? embeddingsAnswer(value) : otherAnswer(value)),
 };
 
 /** Images: the answer itself, with a marker in the place of the pixels. */
 export const imagesReader: AnswerReader = {
-  read: (value) => (isFields(value) ? imagesAnswer(value) : other(value)),
+  read: (value) => (isFields(value) ? imagesAnswer(value) : otherAnswer(value)),
   fold: () => new ImagesFold(imagesAnswer),
 };
 
 /** What the service echoes of the request, which is recorded as inputs and parameters; the SDK's own digest of the output. */
 const ECHOES = new Set(['instructions', 'tools', 'prompt', 'output_text']);
-
-/** Services that speak the protocol may answer with something else, a text for example. */
-function other(value: unknown): Answer {
-  return { outputs: { outputs: value } };
-}
 
 function choicesAnswer(answer: Fields): Answer {
   const choices = Array.isArray(answer.choices) ? answer.choices.map(withoutAudio) : answer.choices;

@@ -1,20 +1,14 @@
 import type { CallDescription } from '../instrument/plan.ts';
-import type { RunType } from '../run/record.ts';
-import type { AnswerReader } from './answer.ts';
 import { type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
 import { choicesReader, embeddingsReader, imagesReader, responseReader } from './openai-answers.ts';
+import type { TracedMethod } from './sdk-client.ts';
 
-/** One method of a client, and how its calls are recorded. */
-export interface TracedMethod {
-  /** Where it is on the client. */
-  readonly path: readonly [...resources: string[], method: string];
-  readonly name: string;
-  readonly runType: RunType;
+/** How the calls of one method are recorded. */
+interface Call extends Omit<TracedMethod, 'describe'> {
   readonly modelType: 'chat' | 'llm' | 'embedding';
   /** What of the body are inputs; the rest are parameters. */
   readonly inputKeys: ReadonlySet<string>;
   readonly inputs: (body: Fields) => Fields;
-  readonly reader: AnswerReader;
 }
 
 const chat = { runType: 'llm', modelType: 'chat' } as const;
@@ -28,7 +22,7 @@ const response = {
 const images = { runType: 'llm', modelType: 'llm', reader: imagesReader } as const;
 
 /** Helpers of the SDK (`parse`, `stream`, `runTools`) come through these. */
-export const tracedMethods: readonly TracedMethod[] = [
+const calls: readonly Call[] = [
   {
     ...chat,
     ...ofInputs('messages', 'prediction'),
@@ -64,12 +58,14 @@ export const tracedMethods: readonly TracedMethod[] = [
   },
 ];
 
-/**
- * What is recorded of a call before it is made. Undefined for a response that is made in the background: what comes back
- * is a receipt, and no answer.
- */
-export function describeOpenAICall(
-  { inputs, inputKeys, modelType }: TracedMethod,
+/** The methods that are traced of a client whose calls are answered by this provider. */
+export function openaiMethods(provider: string): readonly TracedMethod[] {
+  return calls.map((call) => ({ ...call, describe: (body) => description(call, provider, body) }));
+}
+
+/** Undefined for a response that is made in the background: what comes back is a receipt, and no answer. */
+function description(
+  { inputs, inputKeys, modelType }: Call,
   provider: string,
   body: unknown,
 ): CallDescription | undefined {
@@ -89,7 +85,7 @@ export function describeOpenAICall(
   };
 }
 
-function ofInputs(...keys: string[]): Pick<TracedMethod, 'inputKeys' | 'inputs'> {
+function ofInputs(...keys: string[]): Pick<Call, 'inputKeys' | 'inputs'> {
   return { inputKeys: new Set(keys), inputs: (body) => pick(body, keys) };
 }
 

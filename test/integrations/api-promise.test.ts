@@ -1,13 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import type { AnswerReader } from '../../src/integrations/answer.ts';
 import { followApiPromise } from '../../src/integrations/api-promise.ts';
 import { makeRun } from '../run/memory-sink.ts';
+import { collected, collectGarbage } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 const reader: AnswerReader = { read: (value) => ({ outputs: { value } }) };
 
@@ -29,7 +25,7 @@ describe('a followed promise', () => {
   ])('ends its run with what its parser gives %s', async (_, parse) => {
     const { run, record } = makeRun();
     const promise = makePromise(parse, { 'request-id': 'req_a' });
-    expect(followApiPromise(promise, run, reader)).toBe(true);
+    expect(followApiPromise(promise, run, reader, 'request-id')).toBe(true);
     expect(await promise.parse()).toBe(1);
     expect(record()).toMatchObject({ outputs: { value: 1 }, extra: { metadata: { request_id: 'req_a' } } });
     expect(record()).toHaveProperty('end_time');
@@ -39,7 +35,7 @@ describe('a followed promise', () => {
     const { run, record } = makeRun();
     let parsed = 0;
     const promise = makePromise(() => ++parsed);
-    followApiPromise(promise, run, reader);
+    followApiPromise(promise, run, reader, 'request-id');
     await promise.responsePromise;
     await new Promise(setImmediate);
     expect(parsed).toBe(0);
@@ -52,7 +48,7 @@ describe('a followed promise', () => {
     const { run, record } = makeRun();
     let parsed = 0;
     const promise = makePromise(() => ++parsed);
-    followApiPromise(promise, run, reader);
+    followApiPromise(promise, run, reader, 'request-id');
     await Promise.all([promise.parse(), promise.parse()]);
     expect(record()?.outputs).toEqual({ value: 1 });
   });
@@ -66,7 +62,7 @@ describe('a followed promise', () => {
         throw new Error('unreadable');
       },
     };
-    followApiPromise(promise, run, broken);
+    followApiPromise(promise, run, broken, 'request-id');
     expect(await promise.parse()).toBe(1);
     expect(record()).toMatchObject({ outputs: { error: 'the answer could not be read' }, end_time: expect.anything() });
     expect(lines).toEqual(['warn: reading the answer of a model failed, the application is not affected: unreadable']);
@@ -83,7 +79,7 @@ describe('a promise that is derived from a followed one, and parses by itself,',
   test('ends the run with what is transformed', async () => {
     const { run, record } = makeRun();
     const promise = derivable(() => 1);
-    followApiPromise(promise, run, reader);
+    followApiPromise(promise, run, reader, 'request-id');
     expect(await promise._thenUnwrap((value) => `${value}!`).parse()).toBe('1!');
     expect(record()).toMatchObject({ outputs: { value: 1 }, end_time: expect.anything() });
   });
@@ -91,7 +87,7 @@ describe('a promise that is derived from a followed one, and parses by itself,',
   test('may be read when the first one is gone', async () => {
     const { run, record } = makeRun();
     let promise: ReturnType<typeof derivable> | undefined = derivable(() => 1);
-    followApiPromise(promise, run, reader);
+    followApiPromise(promise, run, reader, 'request-id');
     const derived = promise._thenUnwrap((value) => value);
     promise = undefined;
     for (let turn = 0; turn < 20; turn++) {
@@ -104,6 +100,85 @@ describe('a promise that is derived from a followed one, and parses by itself,',
   });
 });
 
+describe('a request', () => {
+  /** As the first versions have it: nothing that waits for the response holds the promise. */
+  function makeRequest(response: Promise<Response>) {
+    const responsePromise = response.then((settled) => ({ response: settled }));
+    return {
+      responsePromise,
+      parseResponse: async (props: { response: Response }): Promise<unknown> => props.response.json(),
+      asResponse: () => responsePromise.then((props) => props.response),
+    };
+  }
+
+  test('that fails ends its run with the error, and the id that the error has', async () => {
+    const { run, record } = makeRun();
+    const boom = Object.assign(new Error('boom'), { requestID: 'r2' });
+    const promise = makeRequest(Promise.reject(boom));
+    followApiPromise(promise, run, reader, 'request-id');
+    await expect(promise.responsePromise).rejects.toBe(boom);
+    expect(record()).toMatchObject({
+      error: expect.stringMatching(/^Error: boom/),
+      extra: { metadata: { request_id: 'r2' } },
+    });
+  });
+
+  test('whose answer cannot be parsed ends its run with that error', async () => {
+    const { run, record } = makeRun();
+    const promise = makeRequest(Promise.resolve(new Response('{')));
+    followApiPromise(promise, run, reader, 'request-id');
+    await expect(promise.parseResponse(await promise.responsePromise)).rejects.toThrow(SyntaxError);
+    expect(record()?.error).toMatch(/^SyntaxError/);
+  });
+
+  test('is not taken for dropped while its response is waited for', async () => {
+    const { run, record } = makeRun();
+    let respond = (_: Response): void => {};
+    const request = new Promise<Response>((resolve) => {
+      respond = resolve;
+    });
+    const response = (() => {
+      const promise = makeRequest(request);
+      followApiPromise(promise, run, reader, 'request-id');
+      return promise.asResponse();
+    })();
+    for (let turn = 0; turn < 20; turn++) {
+      collectGarbage();
+      await new Promise(setImmediate);
+    }
+    expect(run.isOpen).toBe(true);
+    respond(new Response('', { headers: { 'request-id': 'r1' } }));
+    expect((await response).status).toBe(200);
+    expect(record()).toMatchObject({ outputs: { status: 200 }, end_time: expect.any(String) });
+    expect(record()?.extra?.metadata).toEqual({ request_id: 'r1' });
+  });
+
+  test('is interrupted where nobody can read its response', async () => {
+    const { run, record } = makeRun();
+    let respond = (_: Response): void => {};
+    const dropped = (() => {
+      const promise = makeRequest(
+        new Promise((resolve) => {
+          respond = resolve;
+        }),
+      );
+      followApiPromise(promise, run, reader, 'request-id');
+      return new WeakRef(promise);
+    })();
+    respond(new Response('', { status: 201 }));
+    await collected(dropped);
+    for (let turn = 0; turn < 500 && run.isOpen; turn++) {
+      collectGarbage();
+      await new Promise(setImmediate);
+    }
+    expect(record()).toMatchObject({
+      outputs: { status: 201 },
+      error: 'Interrupted: the result was collected before its end',
+      extra: { metadata: { end_reason: 'interrupted' } },
+    });
+  });
+});
+
 test.each([
   [Promise.resolve(1)],
   [{}],
@@ -112,6 +187,6 @@ test.each([
   [Object.freeze(makePromise(() => 1))],
 ])('what is no such promise is left to others: %o', (value) => {
   const { run, record } = makeRun();
-  expect(followApiPromise(value, run, reader)).toBe(false);
+  expect(followApiPromise(value, run, reader, 'request-id')).toBe(false);
   expect(record()).not.toHaveProperty('end_time');
 });

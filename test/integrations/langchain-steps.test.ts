@@ -1,6 +1,4 @@
 import '@langchain/core/context';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { BaseCallbackHandler } from '@langchain/core/callbacks/base';
 import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
 import { setContextVariable } from '@langchain/core/context';
@@ -14,9 +12,7 @@ import { RunspanCallbackHandler } from '../../src/integrations/langchain-handler
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+import { collectGarbage } from '../support/garbage.ts';
 
 const handler = new RunspanCallbackHandler();
 const callbacks = [handler];

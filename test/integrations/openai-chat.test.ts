@@ -38,7 +38,8 @@ describe('a chat completion', () => {
     expect(only().extra?.metadata).toMatchObject({
       ls_provider: 'openai',
       ls_model_type: 'chat',
-      ls_model_name: 'small-2026-01-01',
+      ls_model_name: 'small',
+      response_model: 'small-2026-01-01',
       ls_temperature: 0.5,
       ls_max_tokens: 9,
       ls_stop: ['.'],

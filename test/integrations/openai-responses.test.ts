@@ -29,7 +29,8 @@ describe('a response', () => {
     expect(extra?.metadata).toMatchObject({
       ls_provider: 'openai',
       ls_model_type: 'chat',
-      ls_model_name: 'small-2026-01-01',
+      ls_model_name: 'small',
+      response_model: 'small-2026-01-01',
       ls_max_tokens: 9,
       ls_invocation_params: { model: 'small', max_output_tokens: 9, tools: [lookUp], tool_choice: 'none' },
       request_id: 'req_1',
@@ -117,7 +118,7 @@ describe('a streamed response', () => {
     const stream = await client.responses.create({ model: 'small', input: question, reasoning: {}, stream: true });
     for await (const event of stream) if ('delta' in event && event.delta === delta) break;
     expect(only().outputs).toMatchObject({ status: 'in_progress', output });
-    expect(only().extra?.metadata).toMatchObject({ end_reason: 'cancelled', ls_model_name: 'small-2026-01-01' });
+    expect(only().extra?.metadata).toMatchObject({ end_reason: 'cancelled', response_model: 'small-2026-01-01' });
   });
 
   test('that is left in the arguments of a call has those that came', async () => {

@@ -24,10 +24,11 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   viewer: ['receiver'],
   cli: ['base', 'run', 'http', 'export', 'instrument', 'integrations', 'otel', 'clients', 'receiver', 'testing', ROOT],
   [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
-  'langchain.ts': ['base', 'run', 'instrument', 'integrations', ROOT],
   'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
+  'anthropic.ts': ['base', 'run', 'integrations', ROOT],
+  'langchain.ts': ['base', 'run', 'integrations', ROOT],
+  'openai.ts': ['base', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
-  'openai.ts': ['base', 'run', 'instrument', 'integrations', ROOT],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],
   'testing.ts': ['base', 'run', 'testing', ROOT],
 };
