@@ -100,7 +100,8 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
     const parent = plan.root === true ? undefined : currentContext();
     const sink = plan.exporter ?? sinkOf(parent);
     if (sink === undefined) return undefined;
-    const description = describeCall(plan, args);
+    const description = plan.describe && describeCall(plan.describe, args);
+    if (plan.describe !== undefined && description === undefined) return undefined;
     const inputs = parent?.refused === true ? undefined : inputsJson(plan, args, sink, description);
     const options = description === undefined ? plan : described(plan, description);
     return () => guard('traceable', () => new Run(options, parent, sink, inputs));
@@ -112,7 +113,7 @@ function described(plan: Plan, { name = plan.name, metadata }: CallDescription):
 }
 
 /** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
-function disguised(wrapper: Callable, fn: Callable): Callable {
+export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));

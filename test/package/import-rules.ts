@@ -25,6 +25,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cli: ['base', 'run', 'http', 'export', 'instrument', 'integrations', 'otel', 'clients', 'receiver', 'testing', ROOT],
   [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
   'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
+  'ai.ts': ['base', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],
   'testing.ts': ['base', 'run', 'testing', ROOT],
