@@ -99,8 +99,14 @@ export class Answer {
   }
 
   #end(run: Run): void {
-    if (this.#error === undefined) run.end();
-    else run.fail(this.#error.thrown);
+    if (this.#error === undefined) {
+      run.end();
+      return;
+    }
+    const { thrown } = this.#error;
+    // As 7 does it by cancelling the stream, 4 to 6 by an error, it is marked in both cases.
+    if (fields(thrown).name === 'AbortError') run.set({ metadata: { cancelled: true } });
+    run.fail(thrown);
   }
 
   #addMark(type: unknown, part: Readonly<Record<string, unknown>>): void {
@@ -181,21 +187,22 @@ export function charactersMax(run: Run): number {
   return run.sink?.capture.payload.bytes ?? 0;
 }
 
-/** The result of a call, when that is over at once. */
+/** The result of a call, when that is over at once; of several steps it is that of the last one. */
 export function outcomeOf(given: unknown): Record<string, unknown> | undefined {
   const result = fields(given);
+  const steps = list(result.steps);
+  const last = steps.length === 0 ? result : fields(steps.at(-1));
   const { embeddings, embedding, ranking, object } = result;
-  const reasoning = result.reasoningText ?? result.reasoning;
   return defined({
-    text: text(result.text),
-    reasoning: text(reasoning),
+    text: text(last.text),
+    reasoning: text(last.reasoningText ?? last.reasoning),
     object,
-    toolCalls: some(list(result.toolCalls).map(shortCall)),
-    files: some(list(result.files).map((file) => fileOf({ file }))),
+    toolCalls: some(list(last.toolCalls).map(shortCall)),
+    files: some(list(last.files).map((file) => fileOf({ file }))),
     ...vectorsOf(embeddings ?? (embedding === undefined ? undefined : [embedding])),
     ranking,
-    finishReason: result.finishReason,
-    steps: list(result.steps).length || undefined,
+    finishReason: last.finishReason,
+    steps: steps.length || undefined,
   });
 }
 

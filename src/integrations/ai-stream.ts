@@ -16,10 +16,16 @@ export interface StreamWatcher {
 export function watchedStream(stream: ReadableStream<unknown>, watcher: StreamWatcher): ReadableStream<unknown> {
   let reader: ReadableStreamDefaultReader<unknown> | undefined;
   let isOver = false;
-  const watched = new ReadableStream<unknown>(
-    {
-      async pull(controller) {
-        const { done, value } = await read();
+  const finish = (tell: () => void): void => {
+    if (isOver) return;
+    isOver = true;
+    unread.unregister(watcher);
+    guard(PLACE, tell);
+  };
+  const pull = (controller: ReadableStreamDefaultController<unknown>): Promise<void> => {
+    reader ??= stream.getReader();
+    return reader.read().then(
+      ({ done, value }) => {
         // It has been cancelled meanwhile.
         if (isOver) return;
         if (done) {
@@ -30,28 +36,17 @@ export function watchedStream(stream: ReadableStream<unknown>, watcher: StreamWa
           controller.enqueue(value);
         }
       },
-      cancel(reason) {
-        finish(() => watcher.leave('cancelled'));
-        return (reader ?? stream).cancel(reason);
+      (error) => {
+        finish(() => watcher.fail(error));
+        throw error;
       },
-    },
-    { highWaterMark: 0 },
-  );
-  async function read(): Promise<{ done: boolean; value?: unknown }> {
-    try {
-      reader ??= stream.getReader();
-      return await reader.read();
-    } catch (error) {
-      finish(() => watcher.fail(error));
-      throw error;
-    }
-  }
-  function finish(tell: () => void): void {
-    if (isOver) return;
-    isOver = true;
-    unread.unregister(watcher);
-    guard(PLACE, tell);
-  }
+    );
+  };
+  const cancel = (reason: unknown): Promise<void> => {
+    finish(() => watcher.leave('cancelled'));
+    return (reader ?? stream).cancel(reason);
+  };
+  const watched = new ReadableStream<unknown>({ pull, cancel }, { highWaterMark: 0 });
   unread.register(watched, watcher, watcher);
   return watched;
 }

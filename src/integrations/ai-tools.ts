@@ -8,22 +8,20 @@ import { type Fields, fields } from './ai-fields.ts';
  */
 export function tracedTools(tools: unknown): unknown {
   if (!isPlain(tools)) return tools;
-  const copies = copyOf(tools);
-  for (const name of Object.keys(tools)) {
-    const property = Object.getOwnPropertyDescriptor(tools, name) as PropertyDescriptor;
-    const copy = tracedTool(name, property.value);
-    if (copy !== undefined) Object.defineProperty(copies, name, { ...property, value: copy });
+  const changes: Fields = {};
+  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(tools))) {
+    const copy = tracedTool(name, value);
+    if (copy !== undefined) changes[name] = copy;
   }
-  return copies;
+  return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {
   if (!isPlain(tool) || known.has(tool)) return undefined;
-  const property = Object.getOwnPropertyDescriptor(tool, 'execute');
-  if (typeof property?.value !== 'function') return undefined;
+  const execute: unknown = Object.getOwnPropertyDescriptor(tool, 'execute')?.value;
+  if (typeof execute !== 'function') return undefined;
   const plan = { name, runType: 'tool', describe: describeExecution, aggregate: (chunks: unknown[]) => chunks.at(-1) };
-  const copy = copyOf(tool);
-  Object.defineProperty(copy, 'execute', { ...property, value: tracedBy(plan, property.value.bind(tool)) });
+  const copy = copyWith(tool, { execute: tracedBy(plan, execute.bind(tool)) });
   known.add(copy);
   return copy;
 }
@@ -35,8 +33,11 @@ function describeExecution([input, options]: unknown[]) {
   return { inputs: input as Fields, metadata: { tool_call_id: fields(options).toolCallId } };
 }
 
-function copyOf(object: Fields): Fields {
-  return Object.create(Object.getPrototypeOf(object), Object.getOwnPropertyDescriptors(object));
+/** A copy with other values in the place of some: a frozen object has properties that could not be changed later. */
+function copyWith(object: Fields, changes: Fields): Fields {
+  const properties = Object.getOwnPropertyDescriptors(object);
+  for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
+  return Object.create(Object.getPrototypeOf(object), properties);
 }
 
 function isPlain(value: unknown): value is Fields {
