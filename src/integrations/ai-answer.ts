@@ -207,9 +207,9 @@ export function outcomeOf(given: unknown): Record<string, unknown> | undefined {
 }
 
 /** Of vectors how many there are and how long: the numbers say nothing to a reader and are most of the payload. */
-export function vectorsOf(vectors: unknown): { embeddings?: number; dimensions?: number } {
+export function vectorsOf(vectors: unknown): { count?: number; dimensions?: number } {
   if (!Array.isArray(vectors)) return {};
-  return { embeddings: vectors.length, dimensions: list(vectors[0]).length };
+  return { count: vectors.length, dimensions: list(vectors[0]).length };
 }
 
 function shortCall(given: unknown): unknown {

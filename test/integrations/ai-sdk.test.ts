@@ -267,14 +267,14 @@ describe('other functions', () => {
     expect(recorder.runs.map(({ inputs, outputs }) => [inputs, outputs])).toEqual([
       [
         { model: 'emb', value: 'rain' },
-        { embeddings: 1, dimensions: 3 },
+        { count: 1, dimensions: 3 },
       ],
-      [{ values: ['rain'] }, { embeddings: 1, dimensions: 3, usage_metadata }],
+      [{ values: ['rain'] }, { count: 1, dimensions: 3, usage_metadata }],
       [
         { model: 'emb', values: ['rain', 'sun'] },
-        { embeddings: 2, dimensions: 3 },
+        { count: 2, dimensions: 3 },
       ],
-      [{ values: ['rain', 'sun'] }, { embeddings: 2, dimensions: 3, usage_metadata }],
+      [{ values: ['rain', 'sun'] }, { count: 2, dimensions: 3, usage_metadata }],
     ]);
   });
 
