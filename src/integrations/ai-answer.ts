@@ -188,12 +188,12 @@ export function charactersMax(run: Run): number {
 }
 
 /** The result of a call, when that is over at once; of several steps it is that of the last one. */
-export function outcomeOf(given: unknown): Record<string, unknown> | undefined {
+export function outcomeOf(given: unknown): Record<string, unknown> {
   const result = fields(given);
   const steps = list(result.steps);
   const last = steps.length === 0 ? result : fields(steps.at(-1));
   const { embeddings, embedding, ranking, object } = result;
-  return defined({
+  const outcome = {
     text: text(last.text),
     reasoning: text(last.reasoningText ?? last.reasoning),
     object,
@@ -203,7 +203,8 @@ export function outcomeOf(given: unknown): Record<string, unknown> | undefined {
     ranking,
     finishReason: last.finishReason,
     steps: steps.length || undefined,
-  });
+  };
+  return defined(outcome) ?? {};
 }
 
 /** Of vectors how many there are and how long: the numbers say nothing to a reader and are most of the payload. */

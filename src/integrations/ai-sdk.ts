@@ -6,7 +6,7 @@ import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun } from '../run/start-run.ts';
 import { AnswerWatcher, outcomeOf } from './ai-answer.ts';
-import { type Fields, fields } from './ai-fields.ts';
+import { type Fields, fields, text } from './ai-fields.ts';
 import { patch } from './ai-model.ts';
 import { describeOperation } from './ai-operation.ts';
 import { watchedStream } from './ai-stream.ts';
@@ -74,14 +74,12 @@ function operation(name: string): Plan {
 
 /** An agent calls the functions of its own package: what those need is prepared when it is made. */
 function tracedAgent(original: Callable, sdk: Fields): Callable {
-  function Agent(...[settings, ...rest]: unknown[]): unknown {
+  function Agent(...args: unknown[]): unknown {
+    if (new.target === undefined) return original(...args);
+    const [settings, ...rest] = args;
     const ready = guard('wrapAISDK', () => prepared(settings, sdk)) ?? settings;
-    const agent = Reflect.construct(
-      original,
-      [ready, ...rest],
-      new.target === Agent ? original : (new.target ?? original),
-    );
-    const name = typeof fields(settings).id === 'string' ? (fields(settings).id as string) : original.name;
+    const agent = Reflect.construct(original, [ready, ...rest], new.target);
+    const name = guard('wrapAISDK', () => text(fields(settings).id)) ?? original.name;
     for (const method of ['generate', 'stream']) {
       replaceMethod('wrapAISDK', agent, method, (call) => tracedBy(operation(`${name}.${method}`), call));
     }
@@ -140,12 +138,16 @@ function traceProvider(sdk: Fields): void {
  */
 function complete(run: Run, result: unknown): void {
   const { baseStream } = fields(result);
-  if (!(baseStream instanceof ReadableStream) || baseStream.locked) {
-    run.end(outcomeOf(result) ?? {});
-    return;
+  if (baseStream instanceof ReadableStream && !baseStream.locked) {
+    const watcher = new AnswerWatcher(run, partOf, (answer) => answer.endOperation(run));
+    if (Reflect.set(fields(result), 'baseStream', watchedStream(baseStream, watcher))) return;
   }
-  const watcher = new AnswerWatcher(run, partOf, (answer) => answer.endOperation(run));
-  if (!Reflect.set(fields(result), 'baseStream', watchedStream(baseStream, watcher))) run.end();
+  // To read a promise of a result that streams would begin to read the stream.
+  run.end(isStreaming(fields(result)) ? {} : outcomeOf(result));
+}
+
+function isStreaming(result: Fields): boolean {
+  return 'textStream' in result || 'fullStream' in result;
 }
 
 /** Streams of text carry their parts inside of another object, those of objects as they are. */

@@ -17,7 +17,6 @@ export function watchedStream(stream: ReadableStream<unknown>, watcher: StreamWa
   let reader: ReadableStreamDefaultReader<unknown> | undefined;
   let isOver = false;
   const finish = (tell: () => void): void => {
-    if (isOver) return;
     isOver = true;
     unread.unregister(watcher);
     guard(PLACE, tell);

@@ -298,6 +298,31 @@ describe('other functions', () => {
     expect(recorder.runs[4]?.outputs).toEqual({ text: 'It is raining.', finishReason: 'stop', steps: 2 });
   });
 
+  it('traces the tools of an agent once when they are passed on', async () => {
+    const { chat, recorder } = await start();
+    const { tools } = new sdk.ToolLoopAgent({ model: chat('gpt'), tools: { weather: makeWeather() } });
+    await sdk.generateText({ model: chat('gpt'), tools, stopWhen: ai.stepCountIs(3), prompt: 'Rain?' });
+
+    expect(drawn(recorder.runs)).toEqual(['generateText (chain)', ...TWO_STEPS]);
+  });
+
+  it('takes what a tool yields last for its answer, as the SDK does', async () => {
+    const { chat, recorder } = await start();
+    async function* execute() {
+      yield 'looking';
+      yield 'rain';
+    }
+    const weather = ai.tool({ inputSchema: z.object({ city: z.string() }), execute });
+    await sdk.generateText({ model: chat('gpt'), tools: { weather }, stopWhen: ai.stepCountIs(3), prompt: 'Rain?' });
+
+    expect(recorder.runs[2]).toMatchObject({ name: 'weather', run_type: 'tool', outputs: { outputs: 'rain' } });
+  });
+
+  it('refuses an agent without `new`, as the SDK does', () => {
+    const make = sdk.ToolLoopAgent as unknown as () => unknown;
+    expect(() => make()).toThrow(/^Class constructor ToolLoopAgent cannot be invoked without 'new'$/);
+  });
+
   it('lets an agent be extended', async () => {
     const { chat, recorder } = await start();
     class Loud extends sdk.ToolLoopAgent {

@@ -292,6 +292,29 @@ describe('what is returned', () => {
   });
 });
 
+describe('a result of a shape that is not known', () => {
+  it('is not read where that would begin its stream', () => {
+    const recorder = record();
+    const read: string[] = [];
+    const result = {
+      get text() {
+        read.push('text');
+        return Promise.resolve('');
+      },
+      get steps() {
+        read.push('steps');
+        return Promise.resolve([]);
+      },
+      textStream: new ReadableStream(),
+    };
+    const { streamText } = wrapAISDK({ streamText: (_: object) => result });
+
+    expect(streamText({})).toBe(result);
+    expect(read).toEqual([]);
+    expect(recorder.runs[0]).toMatchObject({ name: 'streamText', outputs: {}, end_time: expect.any(String) });
+  });
+});
+
 describe('a model', () => {
   it('is changed in place, once, and put back', () => {
     const model = singer([]);
@@ -333,6 +356,7 @@ describe('a model', () => {
     ['nothing', undefined],
     ['a name', 'gpt'],
     ['an object', { a: 1 }],
+    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }],
     ['a function', () => {}],
   ])('that is %s is given back with one line', (_, given) => {
     const lines = told();
