@@ -86,6 +86,25 @@ describe('anthropic', () => {
   });
 });
 
+describe('ai-sdk', () => {
+  it('runs without a key, and draws the models and the tool below their calls', async () => {
+    const program = 'examples/ai-sdk/ai-sdk.js';
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, program]);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^The tools say: A page about tea$/m);
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ embedMany · chain · _',
+      '│  └─ text-embedding-3-small · embedding · _ · 1 tokens (1 in)',
+      '└─ streamText · chain · _',
+      '   ├─ gpt-4.1-mini · llm · _ · 2 tokens (1 in, 1 out)',
+      '   ├─ look_up · tool · _',
+      '   └─ gpt-4.1-mini · llm · _ · 12 tokens (5 in, 7 out)',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('ask-docs', () => {
   it('answers from the installed documents, and is traced in all three ways', async () => {
     const { code, stdout, stderr } = await runRunspan([

@@ -25,6 +25,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cli: ['base', 'run', 'http', 'export', 'instrument', 'integrations', 'otel', 'clients', 'receiver', 'testing', ROOT],
   [ROOT]: ['base', 'run', 'http', 'export', 'instrument'],
   'index.ts': ['base', 'run', 'export', 'instrument', ROOT],
+  'ai.ts': ['base', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'run', 'integrations', ROOT],
   'openai.ts': ['base', 'run', 'integrations', ROOT],

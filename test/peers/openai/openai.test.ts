@@ -3,15 +3,15 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import type { LocalModel } from '../../examples/local-model/server.js';
-import { wrapOpenAI } from '../../src/integrations/openai.ts';
-import { built, run } from '../instrument/built.ts';
-import { record } from '../instrument/recorder.ts';
-import { chunksOf, localModel, lookUp, tea } from '../integrations/local-openai.ts';
-import { leftOpen, programs, seenBy } from '../integrations/openai-programs.ts';
+import type { LocalModel } from '../../../examples/local-model/server.js';
+import { wrapOpenAI } from '../../../src/integrations/openai.ts';
+import { built, run } from '../../instrument/built.ts';
+import { record } from '../../instrument/recorder.ts';
+import { chunksOf, localModel, lookUp, tea } from '../../integrations/local-openai.ts';
+import { leftOpen, programs, seenBy } from '../../integrations/openai-programs.ts';
 
-const packages = createRequire(new URL('./majors/package.json', import.meta.url));
-const rejections = fileURLToPath(new URL('../integrations/programs/rejections.mjs', import.meta.url));
+const packages = createRequire(new URL('./package.json', import.meta.url));
+const rejections = fileURLToPath(new URL('../../integrations/programs/rejections.mjs', import.meta.url));
 
 /** The seventh says that it needs Node 22. */
 const majors = Number.parseInt(process.versions.node, 10) < 22 ? ['openai5'] : ['openai5', 'openai7'];
