@@ -6,7 +6,7 @@ import type { RunRecord } from '../../../src/index.ts';
 import { startOpenAiServer } from '../../support/openai-server.ts';
 import { bareEnvironment } from '../../support/program.ts';
 
-const program = fileURLToPath(new URL('./program.mjs', import.meta.url));
+const program = fileURLToPath(new URL('../ai-program.mjs', import.meta.url));
 // A script without types; a name that the compiler can follow would have it ask for them.
 const script = new URL('../../../scripts/node-binary.mjs', import.meta.url).href;
 const { nodeBinary }: { nodeBinary(version: string): string } = await import(script);

@@ -1,8 +1,8 @@
-// What an application does with one major of the AI SDK, first bare and then traced: `program.mjs <major> <base URL>`.
+// What an application does with one major of the AI SDK, first bare and then traced: `ai-program.mjs <major> <base URL>`.
 // What both could see, and the runs, are printed as JSON.
 import { wrapAISDK } from 'runspan/ai';
 import { recordRuns } from 'runspan/testing';
-import { load } from './load.mjs';
+import { load } from './ai-sdk/load.mjs';
 
 const [major, baseURL] = process.argv.slice(2);
 const installed = major === '6' ? ['ai', '@ai-sdk/openai'] : [`ai${major}`, `ai${major}-openai`];
