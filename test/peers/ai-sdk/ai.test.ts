@@ -5,12 +5,9 @@ import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '../../../src/index.ts';
 import { startOpenAiServer } from '../../support/openai-server.ts';
 import { bareEnvironment } from '../../support/program.ts';
+import { laterNode } from '../later-node.ts';
 
 const program = fileURLToPath(new URL('../ai-program.mjs', import.meta.url));
-// A script without types; a name that the compiler can follow would have it ask for them.
-const script = new URL('../../../scripts/node-binary.mjs', import.meta.url).href;
-const { nodeBinary }: { nodeBinary(version: string): string } = await import(script);
-
 /** What a program of one major has seen, and what was recorded of it. */
 interface Told {
   readonly node: string;
@@ -27,12 +24,6 @@ async function run(major: string, binary: string): Promise<Told> {
   await server.close();
   expect(stderr).toBe('');
   return JSON.parse(stdout);
-}
-
-/** The Node that a major needs: this one, or where it is too old the one that `test:node` would fetch. */
-function nodeFor(major: string): string {
-  const isOldEnough = major !== '7' || Number(process.versions.node.split('.', 1)) >= 22;
-  return isOldEnough ? process.execPath : nodeBinary('22');
 }
 
 const drawn = (runs: readonly RunRecord[]): string[] =>
@@ -54,7 +45,7 @@ const USAGE = {
 
 describe.each(['4', '5', '6', '7'])('ai %s', (major) => {
   it('does the same with tracing, and is recorded as every other major', async () => {
-    const { bare, wrapped, runs } = await run(major, nodeFor(major));
+    const { bare, wrapped, runs } = await run(major, major === '7' ? laterNode() : process.execPath);
     const agent = major === '5' ? 'Agent' : 'ToolLoopAgent';
 
     expect(wrapped).toEqual(bare);

@@ -1,6 +1,9 @@
 // Other majors of the openai package than the one of the suite.
+import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import type { LocalModel } from '../../../examples/local-model/server.js';
@@ -9,12 +12,15 @@ import { built, run } from '../../instrument/built.ts';
 import { record } from '../../instrument/recorder.ts';
 import { chunksOf, localModel, lookUp, tea } from '../../integrations/local-openai.ts';
 import { leftOpen, programs, seenBy } from '../../integrations/openai-programs.ts';
+import { root } from '../../support/folders.ts';
+import { bareEnvironment } from '../../support/program.ts';
+import { isEarlierNode, laterNode } from '../later-node.ts';
 
 const packages = createRequire(new URL('./package.json', import.meta.url));
 const rejections = fileURLToPath(new URL('../../integrations/programs/rejections.mjs', import.meta.url));
 
-/** The seventh says that it needs Node 22. */
-const majors = Number.parseInt(process.versions.node, 10) < 22 ? ['openai5'] : ['openai5', 'openai7'];
+/** The seventh says that it needs a later Node. */
+const majors = isEarlierNode ? ['openai5'] : ['openai5', 'openai7'];
 
 describe.each(majors)('a wrapped client of %s', (name) => {
   const makeClient = async (): Promise<(model: LocalModel) => OpenAI> => {
@@ -69,4 +75,17 @@ describe.each(majors)('a failed call of %s', (name) => {
     expect(bare?.lines.filter((line) => line.startsWith('unhandled 4'))).toHaveLength(10);
     expect(traced).toEqual(bare);
   });
+});
+
+test.runIf(isEarlierNode)('openai7 passes these tests on a later Node', async () => {
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  const args = ['run', '--config', 'vitest.peers.config.ts', 'openai.test', '-t', 'openai7', '--reporter=json'];
+  const { stdout } = await promisify(execFile)(laterNode(), [vitest, ...args], {
+    cwd: root,
+    env: bareEnvironment(),
+    maxBuffer: 2 ** 24,
+  });
+  const { success, numPassedTests } = JSON.parse(stdout);
+  expect(success).toBe(true);
+  expect(numPassedTests).toBe(Object.keys(programs).length + 2);
 });
