@@ -1,6 +1,6 @@
 import type { CallDescription } from '../instrument/plan.ts';
-import { defined, type Fields, fields, text } from './ai-fields.ts';
 import { messagesOf } from './ai-prompt.ts';
+import { defined, type Fields, fieldsOf, textOf } from './fields.ts';
 
 /** What a call of a language model is asked with, without its headers: they carry keys. */
 export function describeGeneration(model: Fields, options: Fields): CallDescription {
@@ -25,7 +25,7 @@ export function describeRanking(model: Fields, options: Fields): CallDescription
 function modelFields(model: Fields, type: string, parameters: Fields): Omit<CallDescription, 'inputs'> {
   const { provider, modelId } = model;
   const metadata = {
-    ls_provider: text(provider)?.split('.', 1)[0],
+    ls_provider: textOf(provider)?.split('.', 1)[0],
     ls_model_name: modelId,
     ls_model_type: type,
     ls_temperature: parameters.temperature,
@@ -33,13 +33,13 @@ function modelFields(model: Fields, type: string, parameters: Fields): Omit<Call
     ls_stop: parameters.stop,
     ls_invocation_params: defined({ model: modelId, ...parameters }),
   };
-  return { name: text(modelId) ?? 'model', metadata };
+  return { name: textOf(modelId) ?? 'model', metadata };
 }
 
 /** Under the names that `otel/` gives them too. */
 function parametersOf(options: Fields): Fields {
   // 4 says in `mode` what it asks for, and passes the provider's options as `providerMetadata`.
-  const mode = fields(options.mode);
+  const mode = fieldsOf(options.mode);
   const isObject = typeof mode.type === 'string' && mode.type.startsWith('object');
   return {
     temperature: options.temperature,

@@ -5,11 +5,13 @@ import type { CallDescription, Plan } from '../instrument/plan.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun } from '../run/start-run.ts';
-import { Answer, AnswerWatcher, charactersMax, vectorsOf } from './ai-answer.ts';
-import { defined, type Fields, fields } from './ai-fields.ts';
+import { modelAnswer, PartsFold, vectorsOf } from './ai-answer.ts';
 import { describeEmbedding, describeGeneration, describeRanking } from './ai-model-call.ts';
 import { watchedStream } from './ai-stream.ts';
 import { usageOf } from './ai-usage.ts';
+import { endWithAnswer } from './answer.ts';
+import { AnswerReading } from './answer-reading.ts';
+import { type Fields, fieldsOf } from './fields.ts';
 
 /** How one method of a model is traced. */
 interface ModelMethod {
@@ -54,7 +56,7 @@ export function patch(model: unknown): boolean {
   if (typeof model !== 'object' || model === null || 'maxImagesPerCall' in model) return false;
   let isModel = false;
   for (const [key, method] of Object.entries(METHODS)) {
-    if (typeof fields(model)[key] !== 'function') continue;
+    if (typeof fieldsOf(model)[key] !== 'function') continue;
     replaceMethod('wrapModel', model, key, (original) => tracedBy(planOf(model as Fields, method), original));
     isModel = true;
   }
@@ -67,7 +69,7 @@ function planOf(model: Fields, { runType, describe, complete }: ModelMethod): Pl
     runType,
     // A model made of another by middleware calls that one, which may be traced as well: it is one call, and its tokens
     // count once.
-    describe: ([options]) => (isWithin(model, runType) ? undefined : describe(model, fields(options))),
+    describe: ([options]) => (isWithin(model, runType) ? undefined : describe(model, fieldsOf(options))),
     complete,
   };
 }
@@ -78,33 +80,31 @@ function isWithin({ modelId }: Fields, runType: string): boolean {
 }
 
 function completeGeneration(run: Run, result: unknown): void {
-  const answer = new Answer(charactersMax(run));
-  answer.addResult(result);
-  answer.endModelCall(run);
+  const fold = new PartsFold(modelAnswer);
+  endWithAnswer(run, () => {
+    fold.addResult(result);
+    return fold.answer();
+  });
 }
 
 /** The result is handed on with the same stream, watched; the run ends when that does. */
 function followGeneration(run: Run, result: unknown): void {
-  const { stream } = fields(result);
+  const { stream } = fieldsOf(result);
   if (!(stream instanceof ReadableStream) || stream.locked) {
     run.end();
     return;
   }
-  const watcher = new AnswerWatcher(
-    run,
-    (chunk) => chunk,
-    (answer) => answer.endModelCall(run),
-  );
-  if (!Reflect.set(fields(result), 'stream', watchedStream(stream, watcher))) run.end();
+  const reading = new AnswerReading(run, new PartsFold(modelAnswer));
+  if (!Reflect.set(fieldsOf(result), 'stream', watchedStream(stream, reading))) run.end();
 }
 
 function completeEmbedding(run: Run, result: unknown): void {
-  const { embeddings, usage: told, providerMetadata } = fields(result);
-  const usage = usageOf(told, providerMetadata);
-  run.set({ metadata: { usage_metadata: usage } });
-  run.end(defined({ ...vectorsOf(embeddings), usage_metadata: usage }));
+  endWithAnswer(run, () => {
+    const { embeddings, usage, providerMetadata } = fieldsOf(result);
+    return { outputs: vectorsOf(embeddings), usage: usageOf(usage, providerMetadata) };
+  });
 }
 
 function rankingOf(result: unknown): unknown {
-  return { ranking: fields(result).ranking };
+  return { ranking: fieldsOf(result).ranking };
 }

@@ -1,6 +1,6 @@
 import type { CallDescription } from '../instrument/plan.ts';
-import { type Fields, fields } from './ai-fields.ts';
 import { messagesOf, toolNames } from './ai-prompt.ts';
+import { type Fields, fieldsOf } from './fields.ts';
 
 /** The options that say what is asked, and with which settings. Headers, callbacks, schemas and contexts are left out. */
 const OPTIONS = [
@@ -36,7 +36,7 @@ const OPTIONS = [
 export function describeOperation(options: Fields): CallDescription {
   const { model, messages, tools } = options;
   const inputs: Fields = {};
-  if (model !== undefined) inputs.model = typeof model === 'string' ? model : fields(model).modelId;
+  if (model !== undefined) inputs.model = typeof model === 'string' ? model : fieldsOf(model).modelId;
   if (messages !== undefined) inputs.messages = Array.isArray(messages) ? messagesOf(messages) : messages;
   for (const key of OPTIONS) {
     const value = options[key];

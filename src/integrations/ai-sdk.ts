@@ -5,12 +5,13 @@ import type { Plan } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun } from '../run/start-run.ts';
-import { AnswerWatcher, outcomeOf } from './ai-answer.ts';
-import { type Fields, fields, text } from './ai-fields.ts';
+import { operationAnswer, outcomeOf, PartsFold } from './ai-answer.ts';
 import { patch } from './ai-model.ts';
 import { describeOperation } from './ai-operation.ts';
 import { watchedStream } from './ai-stream.ts';
 import { tracedTools } from './ai-tools.ts';
+import { AnswerReading } from './answer-reading.ts';
+import { type Fields, fieldsOf, textOf } from './fields.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -26,7 +27,7 @@ const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
  * majors 4 to 7 of `ai`.
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk {
-  const wrapped = guard('wrapAISDK', () => wrappedMembers(fields(sdk)));
+  const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
   if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
   diagnostics.warnOnce('wrapAISDK', "wrapAISDK(ai): expected what `import * as ai from 'ai'` gives; it is not traced.");
   return sdk;
@@ -69,7 +70,7 @@ function isTracing(): boolean {
 }
 
 function operation(name: string): Plan {
-  return { name, runType: 'chain', describe: ([options]) => describeOperation(fields(options)), complete };
+  return { name, runType: 'chain', describe: ([options]) => describeOperation(fieldsOf(options)), complete };
 }
 
 /** An agent calls the functions of its own package: what those need is prepared when it is made. */
@@ -79,7 +80,7 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
     const [settings, ...rest] = args;
     const ready = guard('wrapAISDK', () => prepared(settings, sdk)) ?? settings;
     const agent = Reflect.construct(original, [ready, ...rest], new.target);
-    const name = guard('wrapAISDK', () => text(fields(settings).id)) ?? original.name;
+    const name = guard('wrapAISDK', () => textOf(fieldsOf(settings).id)) ?? original.name;
     for (const method of ['generate', 'stream']) {
       replaceMethod('wrapAISDK', agent, method, (call) => tracedBy(operation(`${name}.${method}`), call));
     }
@@ -90,14 +91,14 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
 
 /** The options of a call as they are handed on: the same, unless they have something in them that is to be traced. */
 function prepared(options: unknown, sdk: Fields): unknown {
-  const { model, tools, prepareStep, prepareCall } = fields(options);
+  const { model, tools, prepareStep, prepareCall } = fieldsOf(options);
   trace(model, sdk);
   const changes: Fields = {};
   const ready = tracedTools(tools);
   if (ready !== tools) changes.tools = ready;
   if (typeof prepareStep === 'function') changes.prepareStep = tracingModels(prepareStep as Callable, sdk);
   if (typeof prepareCall === 'function') changes.prepareCall = tracingModels(prepareCall as Callable, sdk);
-  return Object.keys(changes).length === 0 ? options : { ...fields(options), ...changes };
+  return Object.keys(changes).length === 0 ? options : { ...fieldsOf(options), ...changes };
 }
 
 /** A callback that may choose another model: it is traced before the SDK gets it. */
@@ -105,7 +106,7 @@ function tracingModels(choose: Callable, sdk: Fields): Callable {
   return function (this: unknown, ...args: unknown[]): unknown {
     const choice = Reflect.apply(choose, this, args);
     const look = (chosen: unknown): unknown => {
-      trace(fields(chosen).model, sdk);
+      trace(fieldsOf(chosen).model, sdk);
       return chosen;
     };
     return choice instanceof Promise ? choice.then(look) : look(choice);
@@ -118,7 +119,7 @@ function trace(model: unknown, sdk: Fields): void {
 }
 
 function traceProvider(sdk: Fields): void {
-  const provider = fields((globalThis as Fields).AI_SDK_DEFAULT_PROVIDER ?? sdk.gateway);
+  const provider = fieldsOf((globalThis as Fields).AI_SDK_DEFAULT_PROVIDER ?? sdk.gateway);
   for (const key of ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel']) {
     if (typeof provider[key] !== 'function') continue;
     replaceMethod('wrapAISDK', provider, key, (make) => {
@@ -137,20 +138,15 @@ function traceProvider(sdk: Fields): void {
  * read that the application does not read, and its callbacks stay its own.
  */
 function complete(run: Run, result: unknown): void {
-  const { baseStream } = fields(result);
+  const { baseStream } = fieldsOf(result);
   if (baseStream instanceof ReadableStream && !baseStream.locked) {
-    const watcher = new AnswerWatcher(run, partOf, (answer) => answer.endOperation(run));
-    if (Reflect.set(fields(result), 'baseStream', watchedStream(baseStream, watcher))) return;
+    const reading = new AnswerReading(run, new PartsFold(operationAnswer));
+    if (Reflect.set(fieldsOf(result), 'baseStream', watchedStream(baseStream, reading))) return;
   }
   // To read a promise of a result that streams would begin to read the stream.
-  run.end(isStreaming(fields(result)) ? {} : outcomeOf(result));
+  run.end(isStreaming(fieldsOf(result)) ? {} : outcomeOf(result));
 }
 
 function isStreaming(result: Fields): boolean {
   return 'textStream' in result || 'fullStream' in result;
-}
-
-/** Streams of text carry their parts inside of another object, those of objects as they are. */
-function partOf(chunk: unknown): unknown {
-  return fields(chunk).part ?? chunk;
 }

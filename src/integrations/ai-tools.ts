@@ -1,5 +1,5 @@
 import { tracedBy } from '../instrument/traceable.ts';
-import { type Fields, fields } from './ai-fields.ts';
+import { type Fields, fieldsOf } from './fields.ts';
 
 /**
  * The tools of a call with every `execute` traced. Those given are not touched: what is handed on are copies, in which
@@ -30,7 +30,7 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
 const known = new WeakSet<object>();
 
 function describeExecution([input, options]: unknown[]) {
-  return { inputs: input as Fields, metadata: { tool_call_id: fields(options).toolCallId } };
+  return { inputs: input as Fields, metadata: { tool_call_id: fieldsOf(options).toolCallId } };
 }
 
 /** A copy with other values in the place of some: a frozen object has properties that could not be changed later. */

@@ -1,5 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { defined, type Fields, fields, number } from './ai-fields.ts';
+import { defined, type Fields, fieldsOf, numberOf } from './fields.ts';
 
 /**
  * The token counts of one model call. Three shapes are in use: `promptTokens` (4), `inputTokens` with
@@ -7,9 +7,9 @@ import { defined, type Fields, fields, number } from './ai-fields.ts';
  * written to a cache, and the first what was read from one, in the provider's own metadata alone.
  */
 export function usageOf(given: unknown, providerMetadata: unknown): UsageMetadata | undefined {
-  const usage = fields(given);
-  const input = fields(usage.inputTokens);
-  const output = fields(usage.outputTokens);
+  const usage = fieldsOf(given);
+  const input = fieldsOf(usage.inputTokens);
+  const output = fieldsOf(usage.outputTokens);
   const { openai, anthropic } = providersOf(providerMetadata);
   const read = first(
     input.cacheRead,
@@ -31,18 +31,18 @@ export function usageOf(given: unknown, providerMetadata: unknown): UsageMetadat
   return defined({
     input_tokens: inputTokens,
     output_tokens: outputTokens,
-    total_tokens: isApart ? sum : (number(usage.totalTokens) ?? sum),
+    total_tokens: isApart ? sum : (numberOf(usage.totalTokens) ?? sum),
     input_token_details: inputDetails,
     output_token_details: outputDetails,
   }) as UsageMetadata;
 }
 
 function providersOf(providerMetadata: unknown): { openai: Fields; anthropic: Fields } {
-  const { openai, anthropic } = fields(providerMetadata);
-  return { openai: fields(openai), anthropic: fields(anthropic) };
+  const { openai, anthropic } = fieldsOf(providerMetadata);
+  return { openai: fieldsOf(openai), anthropic: fieldsOf(anthropic) };
 }
 
 function first(...values: readonly unknown[]): number | undefined {
-  for (const value of values) if (number(value) !== undefined) return number(value);
+  for (const value of values) if (numberOf(value) !== undefined) return numberOf(value);
   return undefined;
 }

@@ -14,7 +14,6 @@ const PLACE = 'following a stream';
  * interrupted when nobody can read any more. What came until then is recorded in each case.
  */
 export class AnswerReading implements Reading, Watched {
-  wasTouched = true;
   readonly isStepping = false;
   readonly #run: Run;
   readonly #fold: Fold;
@@ -26,16 +25,26 @@ export class AnswerReading implements Reading, Watched {
     if (this.#stepsUnderWay === 0) this.#cancel();
   };
   #isTaken = false;
+  #wasTouched = true;
   #stepsUnderWay = 0;
   #dropped = 0;
 
-  /** The signal aborts the request that the chunks come from. */
-  constructor(run: Run, fold: Fold, signal: AbortSignal | undefined) {
+  /** The signal, if there is one, aborts the request that the chunks come from. */
+  constructor(run: Run, fold: Fold, signal?: AbortSignal) {
     this.#run = run;
     this.#fold = fold;
     this.#signal = signal && new WeakRef(signal);
     this.#charactersMax = run.sink?.capture.payload.bytes ?? 0;
     signal?.addEventListener('abort', this.#aborted, { once: true });
+  }
+
+  /** A step that takes long is waited for. */
+  get wasTouched(): boolean {
+    return this.#wasTouched || this.#stepsUnderWay > 0;
+  }
+
+  set wasTouched(was: boolean) {
+    this.#wasTouched = was;
   }
 
   get idleMaxMs(): number {
@@ -113,12 +122,11 @@ export class AnswerReading implements Reading, Watched {
   #add(chunk: unknown): void {
     if (!this.#run.isOpen) return;
     const before = this.#fold.characters;
-    if (before >= this.#charactersMax) {
-      this.#dropped++;
-      return;
-    }
-    this.#fold.add(chunk);
-    if (before === 0 && this.#fold.characters > 0) this.#run.event('new_token');
+    const isFull = before >= this.#charactersMax;
+    this.#fold.add(chunk, isFull);
+    if (this.#fold.characters === before) return;
+    if (before === 0) this.#run.event('new_token');
+    if (isFull) this.#dropped++;
   }
 
   #cancel(): void {
@@ -131,7 +139,7 @@ export class AnswerReading implements Reading, Watched {
     else this.#run.fail(error);
   }
 
-  #record(): string | undefined {
+  #record(): unknown {
     abandonment.unwatch(this);
     this.#signal?.deref()?.removeEventListener('abort', this.#aborted);
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });

@@ -9,7 +9,7 @@ export interface Answer {
   /** The model that answered, which may be a version of the one that was asked for. */
   readonly model?: string | undefined;
   /** What went wrong, where the service tells it in an answer that is no error to its SDK. */
-  readonly error?: string | undefined;
+  readonly error?: unknown;
 }
 
 /** How the answers to one kind of call are read. Answers belong to the application: reading leaves them as they are. */
@@ -21,9 +21,10 @@ export interface AnswerReader {
 
 /** Puts an answer together from its chunks. It keeps copies, never parts of a chunk. */
 export interface Fold {
-  /** Characters of text taken so far. */
+  /** Characters of text that have come so far, kept or not. */
   readonly characters: number;
-  add(chunk: unknown): void;
+  /** Once it is full no more text is kept; what else a chunk says is. */
+  add(chunk: unknown, isFull: boolean): void;
   answer(): Answer;
 }
 
@@ -42,7 +43,7 @@ export function endWithAnswer(run: Run, read: () => Answer): void {
 }
 
 /** Records an answer without ending the run; tells what the service says went wrong. */
-export function recordAnswer(run: Run, read: () => Answer): string | undefined {
+export function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
   const { outputs, usage, model, error } = guard('reading the answer of a model', read) ?? UNREADABLE;
   run.set({ metadata: { response_model: model, usage_metadata: usage } });

@@ -37,18 +37,17 @@ function completionAnswer(completion: Fields): Answer {
 
 /** Each event is a completion with the next part of the text. */
 class CompletionFold implements Fold {
+  characters = 0;
   #last: Fields = {};
   #text = '';
 
-  get characters(): number {
-    return this.#text.length;
-  }
-
-  add(event: unknown): void {
+  add(event: unknown, isFull: boolean): void {
     const { type, completion } = fieldsOf(event);
     if (type !== 'completion') return;
     this.#last = { ...fieldsOf(event) };
-    this.#text += textOf(completion) ?? '';
+    const text = textOf(completion) ?? '';
+    this.characters += text.length;
+    if (!isFull) this.#text += text;
   }
 
   answer(): Answer {

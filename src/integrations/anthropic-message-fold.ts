@@ -14,11 +14,14 @@ export class MessageFold implements Fold {
   /** The input of a tool comes as pieces of JSON text; those of blocks that have not ended. */
   readonly #inputs = new Map<unknown, string>();
 
+  #isFull = false;
+
   constructor(read: (message: Fields) => Answer) {
     this.#read = read;
   }
 
-  add(event: unknown): void {
+  add(event: unknown, isFull: boolean): void {
+    this.#isFull = isFull;
     const { type, index, message, content_block, delta } = fieldsOf(event);
     switch (type) {
       case 'message_start':
@@ -66,7 +69,7 @@ export class MessageFold implements Fold {
         this.#inputs.set(index, this.#joined(this.#inputs.get(index), delta.partial_json));
         break;
       case 'citations_delta':
-        this.characters += addDelta(block, { citations: [delta.citation] });
+        this.characters += addDelta(this.#isFull ? {} : block, { citations: [delta.citation] });
         break;
       default: {
         // Of a signature, or a kind that is not known here: whole values.
@@ -79,7 +82,7 @@ export class MessageFold implements Fold {
   #joined(text: unknown, more: unknown): string {
     const added = textOf(more) ?? '';
     this.characters += added.length;
-    return (textOf(text) ?? '') + added;
+    return (textOf(text) ?? '') + (this.#isFull ? '' : added);
   }
 
   #endInput(index: unknown): void {

@@ -25,7 +25,7 @@ class EventFold implements Fold {
   readonly #fold: Fold;
   readonly #decoder = new TextDecoder();
   #rest = '';
-  #error: string | undefined;
+  #error: unknown;
 
   constructor(fold: Fold) {
     this.#fold = fold;
@@ -35,10 +35,10 @@ class EventFold implements Fold {
     return this.#fold.characters;
   }
 
-  add(chunk: unknown): void {
+  add(chunk: unknown, isFull: boolean): void {
     const lines = (this.#rest + this.#decoder.decode(chunk as Uint8Array, { stream: true })).split(/\r\n|\n|\r/);
     this.#rest = lines.pop() ?? '';
-    for (const line of lines) if (line.startsWith('data:')) this.#take(line.slice('data:'.length));
+    for (const line of lines) if (line.startsWith('data:')) this.#take(line.slice('data:'.length), isFull);
   }
 
   answer(): Answer {
@@ -46,15 +46,15 @@ class EventFold implements Fold {
     return this.#error === undefined ? answer : { ...answer, error: this.#error };
   }
 
-  #take(data: string): void {
+  #take(data: string, isFull: boolean): void {
     try {
       const event: unknown = JSON.parse(data);
       const { type, error } = fieldsOf(event);
       if (type === 'error') this.#error ??= headlineOf(error);
-      this.#fold.add(event);
+      this.#fold.add(event, isFull);
     } catch (thrown) {
       // The client fails on it as well.
-      this.#error ??= String(thrown);
+      this.#error ??= thrown;
     }
   }
 }

@@ -1,8 +1,9 @@
-/** An object of which nothing is known but that it has fields. */
+/** An object, or a function, of which nothing is known but that it has fields. */
 export type Fields = Record<string, unknown>;
 
 export function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return isObject && !Array.isArray(value);
 }
 
 /** Without a prototype, so that a key named `__proto__` is data like any other. */
@@ -10,6 +11,7 @@ export function emptyFields(): Fields {
   return Object.create(null) as Fields;
 }
 
+/** Its fields; none of anything else. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
@@ -18,8 +20,13 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
+/** A finite number: some say NaN for what they do not know. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 /** The object without these fields. */
@@ -28,7 +35,7 @@ export function without(object: Fields, keys: ReadonlySet<string>): Fields {
 }
 
 /** The fields of an object that have a value; undefined when there is none. */
-export function defined(object: Fields): Fields | undefined {
+export function defined<Value extends object>(object: Value): Value | undefined {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined);
-  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+  return entries.length === 0 ? undefined : (Object.fromEntries(entries) as Value);
 }

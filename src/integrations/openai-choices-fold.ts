@@ -16,9 +16,9 @@ export class ChoicesFold implements Fold {
     this.#read = read;
   }
 
-  add(chunk: unknown): void {
+  add(chunk: unknown, isFull: boolean): void {
     for (const [key, value] of Object.entries(fieldsOf(chunk))) {
-      if (key === 'choices') this.#addChoices(value);
+      if (key === 'choices') this.#addChoices(value, isFull);
       else if (value !== null || this.#answer[key] === undefined) this.#answer[key] = copyOf(value);
     }
   }
@@ -33,16 +33,17 @@ export class ChoicesFold implements Fold {
     });
   }
 
-  #addChoices(choices: unknown): void {
+  #addChoices(choices: unknown, isFull: boolean): void {
     if (!Array.isArray(choices)) return;
     for (const choice of choices) {
       const { delta, index = 0, ...rest } = fieldsOf(choice);
       const known = this.#choices.get(index) ?? Object.assign(emptyFields(), { index });
       this.#choices.set(index, known);
-      this.characters += addDelta(known, rest);
+      this.characters += addDelta(isFull ? emptyFields() : known, rest);
+      if (isFull) known.finish_reason = rest.finish_reason ?? known.finish_reason;
       if (!isFields(delta)) continue;
       if (!isFields(known.message)) known.message = emptyFields();
-      this.characters += addDelta(known.message as Fields, delta);
+      this.characters += addDelta(isFull ? emptyFields() : (known.message as Fields), delta);
     }
   }
 }

@@ -31,13 +31,13 @@ export class ResponseFold implements Fold {
     this.#read = read;
   }
 
-  add(event: unknown): void {
+  add(event: unknown, isFull: boolean): void {
     const fields = fieldsOf(event);
     if (isFields(fields.response)) this.#response = copyOf(fields.response) as Fields;
     else if (fields.type === 'error') this.#error = copyOf(event);
     else if (isFields(fields.item)) put(this.#output, fields.output_index, fields.item);
     else if (isFields(fields.part)) this.#addPart(fields);
-    else this.#addDelta(fields);
+    else this.#addDelta(fields, isFull);
   }
 
   answer(): Answer {
@@ -50,16 +50,17 @@ export class ResponseFold implements Fold {
     else put(listIn(item, 'summary'), summary_index, part);
   }
 
-  #addDelta({ type, delta, output_index, content_index, summary_index }: Fields): void {
+  #addDelta({ type, delta, output_index, content_index, summary_index }: Fields, isFull: boolean): void {
     const field = DELTAS.get(type);
     const text = textOf(delta);
     if (field === undefined || text === undefined) return;
+    this.characters += text.length;
+    if (isFull) return;
     const item = fieldsOf(this.#output[numberOf(output_index) ?? -1]);
     const parts = content_index !== undefined ? item.content : summary_index !== undefined ? item.summary : undefined;
     const at = numberOf(content_index ?? summary_index) ?? -1;
     const target = fieldsOf(Array.isArray(parts) ? parts[at] : item);
     target[field] = (textOf(target[field]) ?? '') + text;
-    this.characters += text.length;
   }
 
   get #output(): unknown[] {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Answer } from '../../src/integrations/ai-answer.ts';
+import { modelAnswer, operationAnswer, PartsFold } from '../../src/integrations/ai-answer.ts';
+import { endWithAnswer } from '../../src/integrations/answer.ts';
 import { makeRun } from '../run/memory-sink.ts';
 
 const usage = { promptTokens: 3, completionTokens: 5 };
@@ -7,17 +8,17 @@ const call = { toolCallId: '1', toolName: 'weather' };
 const calls = [{ id: '1', type: 'function', function: { name: 'weather', arguments: '{}' } }];
 
 /** What a model call is recorded with once this has been added to its answer. */
-function recorded(add: (answer: Answer) => void, charactersMax = 1_000) {
+function recorded(add: (fold: PartsFold) => void) {
   const { run, record } = makeRun();
-  const answer = new Answer(charactersMax);
-  add(answer);
-  answer.endModelCall(run);
+  const fold = new PartsFold(modelAnswer);
+  add(fold);
+  endWithAnswer(run, () => fold.answer());
   return record();
 }
 
 function parts(...all: readonly object[]) {
-  return (answer: Answer): void => {
-    for (const part of all) answer.add(part);
+  return (fold: PartsFold): void => {
+    for (const part of all) fold.add(part, false);
   };
 }
 
@@ -37,11 +38,11 @@ describe('the answer of a model', () => {
   };
   const file = { data: 'AA==', mimeType: 'image/png' };
 
-  it.each<[string, (answer: Answer) => void]>([
+  it.each<[string, (fold: PartsFold) => void]>([
     [
       'the result of 4',
-      (answer) =>
-        answer.addResult({
+      (fold) =>
+        fold.addResult({
           text: 'It rains.',
           reasoning: [
             { type: 'text', text: 'Hm, ' },
@@ -55,8 +56,8 @@ describe('the answer of a model', () => {
     ],
     [
       'the result of 5 and later',
-      (answer) =>
-        answer.addResult({
+      (fold) =>
+        fold.addResult({
           content: [
             { type: 'reasoning', text: 'Hm, so.' },
             { type: 'text', text: 'It ' },
@@ -100,15 +101,19 @@ describe('the answer of a model', () => {
     expect(recorded(add)?.outputs).toEqual(expected);
   });
 
-  it.each([
-    [9, 'It rains.'],
-    [8, 'It rains[Truncated: 1 characters]'],
-    [3, 'It [Truncated: 6 characters]'],
-    [0, '[Truncated: 9 characters]'],
-  ])('has at most %d characters of text when that is the limit', (max, content) => {
-    const record = recorded(parts({ type: 'text-delta', delta: 'It ' }, { type: 'text-delta', delta: 'rains.' }), max);
+  it('keeps no more text once it is full, and everything else', () => {
+    const record = recorded((fold) => {
+      fold.add({ type: 'text-delta', delta: 'It ' }, false);
+      fold.add({ type: 'text-delta', delta: 'rains.' }, true);
+      fold.add({ type: 'tool-call', ...call, input: '{}' }, true);
+      fold.add({ type: 'finish', finishReason: 'stop', usage }, true);
+      expect(fold.characters).toBe(10);
+    });
 
-    expect(record?.outputs).toEqual({ messages: [{ role: 'assistant', content }] });
+    expect(record?.outputs).toMatchObject({
+      messages: [{ content: 'It ', tool_calls: calls, finish_reason: 'stop' }],
+      usage_metadata: { total_tokens: 8 },
+    });
   });
 
   it('fails with the first error of the stream, and keeps what came', () => {
@@ -127,9 +132,10 @@ describe('the answer of a model', () => {
   it.each([[undefined], [null], [7], ['text'], [[]], [{ type: 'text-delta' }], [{ type: 'text-delta', delta: 1 }]])(
     'takes nothing from %j',
     (part) => {
-      const record = recorded((answer) => {
-        expect(answer.add(part)).toBe(false);
-        answer.addResult(part);
+      const record = recorded((fold) => {
+        fold.add(part, false);
+        fold.addResult(part);
+        expect(fold.characters).toBe(0);
       });
 
       expect(record?.outputs).toEqual({ messages: [{ role: 'assistant', content: '' }] });
@@ -140,12 +146,12 @@ describe('the answer of a model', () => {
 describe('the answer of several steps', () => {
   it('is that of the last one', () => {
     const { run, record } = makeRun();
-    const answer = new Answer(1_000);
+    const fold = new PartsFold(operationAnswer);
     for (const text of ['I look.', 'It rains.']) {
-      parts({ type: 'start-step' }, { type: 'text-delta', text }, { type: 'finish-step' })(answer);
+      parts({ type: 'start-step' }, { type: 'text-delta', text }, { type: 'finish-step' })(fold);
     }
-    answer.add({ type: 'finish', finishReason: 'stop', totalUsage: usage });
-    answer.endOperation(run);
+    fold.add({ type: 'finish', finishReason: 'stop', totalUsage: usage }, false);
+    endWithAnswer(run, () => fold.answer());
 
     expect(record()?.outputs).toEqual({ text: 'It rains.', finishReason: 'stop', steps: 2 });
   });

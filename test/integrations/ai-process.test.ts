@@ -30,8 +30,8 @@ describe('a program that', () => {
 
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toEqual([
-      ['streamText', true, true],
-      ['mock-model-id', true, true],
+      ['streamText', true, 'interrupted'],
+      ['mock-model-id', true, 'interrupted'],
     ]);
     expect(code).toBe(0);
   });

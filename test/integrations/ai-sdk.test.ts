@@ -211,7 +211,7 @@ describe('an end that is none of an answer', () => {
       ['streamText', 'AbortError: This operation was aborted'],
       ['endless', 'AbortError: This operation was aborted'],
     ]);
-    expect(recorder.runs.map(({ extra }) => extra?.metadata?.cancelled)).toEqual([true, true]);
+    expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(['cancelled', 'cancelled']);
     expect(recorder.runs.every((run) => run.end_time !== undefined)).toBe(true);
   });
 

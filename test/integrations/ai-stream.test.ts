@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { modelAnswer, PartsFold } from '../../src/integrations/ai-answer.ts';
 import { watchedStream } from '../../src/integrations/ai-stream.ts';
-import { told } from '../support/told.ts';
+import { AnswerReading } from '../../src/integrations/answer-reading.ts';
+import { makeRun } from '../run/memory-sink.ts';
+import { collected } from '../support/garbage.ts';
 
 interface Source {
   pull?(controller: ReadableStreamDefaultController<number>): void | Promise<void>;
   cancel?(reason: unknown): void | Promise<void>;
 }
 
-/** A watched stream of numbers, the list of what its watcher was told, and how often its source was asked. */
+/** A watched stream of numbers, the list of what its reading was told, and how often its source was asked. */
 function watch(source: Source = {}) {
   const heard: string[] = [];
   let asked = 0;
@@ -16,10 +19,14 @@ function watch(source: Source = {}) {
     controller.enqueue(asked);
   };
   const stream = watchedStream(new ReadableStream({ pull, ...source }, { highWaterMark: 0 }), {
-    chunk: (value) => void heard.push(`chunk ${value}`),
+    isStepping: false,
+    step: (method, self, args) => Reflect.apply(method, self, args),
+    took: (value) => void heard.push(`took ${value}`),
     end: () => void heard.push('end'),
     fail: (error) => void heard.push(`fail ${error}`),
-    leave: (how) => void heard.push(`leave ${how}`),
+    cancel: () => void heard.push('cancel'),
+    watch: () => {},
+    leaveUnseen: () => {},
   });
   return { stream, heard, asked: () => asked };
 }
@@ -35,7 +42,7 @@ describe('a watched stream', () => {
     expect(await reader.read()).toEqual({ done: false, value: 2 });
     await new Promise((resolve) => setImmediate(resolve));
     expect(asked()).toBe(2);
-    expect(heard).toEqual(['chunk 1', 'chunk 2']);
+    expect(heard).toEqual(['took 1', 'took 2']);
   });
 
   it('ends as its source does', async () => {
@@ -69,7 +76,7 @@ describe('a watched stream', () => {
 
     await expect(reader.cancel('enough')).rejects.toBe(refused);
     expect(reasons).toEqual(['enough']);
-    expect(heard.at(-1)).toBe('leave cancelled');
+    expect(heard.at(-1)).toBe('cancel');
   });
 
   it('tells of one end alone when it is cancelled while a chunk is on its way', async () => {
@@ -81,25 +88,20 @@ describe('a watched stream', () => {
 
     expect(await read).toEqual({ done: true, value: undefined });
     await new Promise((resolve) => setImmediate(resolve));
-    expect(heard).toEqual(['leave cancelled']);
+    expect(heard).toEqual(['cancel']);
   });
 
-  it('gives its chunks although its watcher throws', async () => {
-    const lines = told();
-    const explode = (): never => {
-      throw new Error('boom');
-    };
-    const source = new ReadableStream({
-      start(controller) {
-        controller.enqueue(1);
-        controller.close();
-      },
-    });
-    const stream = watchedStream(source, { chunk: explode, end: explode, fail: explode, leave: explode });
-    const all: unknown[] = [];
-    for await (const chunk of stream) all.push(chunk);
+  it('has its run interrupted when nobody can read it any more', async () => {
+    const { run, record } = makeRun();
+    const dropped = (() => {
+      const reading = new AnswerReading(run, new PartsFold(modelAnswer));
+      return new WeakRef(watchedStream(new ReadableStream(), reading));
+    })();
+    await collected(dropped);
 
-    expect(all).toEqual([1]);
-    expect(lines).toEqual(['warn: reading a stream failed, the application is not affected: boom']);
+    expect(record()).toMatchObject({
+      error: 'Interrupted: the result was collected before its end',
+      extra: { metadata: { end_reason: 'interrupted' } },
+    });
   });
 });

@@ -10,7 +10,7 @@ const START = { type: 'message_start', message: { id: 'msg_1', model: 'a', conte
 function outputsOf(...events: unknown[]) {
   const { run, record } = makeRun();
   const fold = messagesMethod.reader.fold?.() as Fold;
-  for (const event of events) fold.add(event);
+  for (const event of events) fold.add(event, false);
   endWithAnswer(run, () => fold.answer());
   return record()?.outputs;
 }
@@ -106,11 +106,31 @@ test('counts the characters of what the model says', () => {
   const text = (value: string) => delta({ type: 'text_delta', text: value });
   const characters = [START, start({ type: 'text' }), { type: 'ping' }, text(''), text('ab'), text('c'), stop()].map(
     (event) => {
-      fold.add(event);
+      fold.add(event, false);
       return fold.characters;
     },
   );
   expect(characters).toEqual([0, 0, 0, 0, 2, 3, 3]);
+});
+
+test('keeps no more text once it is full, and everything else', () => {
+  const fold = messagesMethod.reader.fold?.() as Fold;
+  const before = [
+    START,
+    start({ type: 'text', text: '' }),
+    delta({ type: 'text_delta', text: 'ab' }),
+    start({ type: 'tool_use', name: 'weather', input: {} }, 1),
+  ];
+  for (const event of before) fold.add(event, false);
+  fold.add(delta({ type: 'text_delta', text: 'cd' }), true);
+  fold.add(delta({ type: 'citations_delta', citation: { cited_text: 'x' } }), true);
+  fold.add(delta({ type: 'input_json_delta', partial_json: '{"a":1}' }, 1), true);
+  fold.add({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 15 } }, true);
+  expect(fold.characters).toBe(12);
+  expect(fold.answer()).toMatchObject({
+    outputs: { content: [{ type: 'text', text: 'ab' }, { input: {} }], stop_reason: 'end_turn' },
+    usage: { output_tokens: 15 },
+  });
 });
 
 test.each([

@@ -58,7 +58,7 @@ test.each([
 ])('ends the run with %s, and what came before it', async (_, event) => {
   const record = await recordOf([bytes(events), bytes(event)]);
   expect(record).toMatchObject({ outputs: { text: 'grüner Tee' }, end_time: expect.any(String) });
-  expect(record?.error).toMatch(/^(overloaded_error: too much|error|SyntaxError: .*)$/);
+  expect(record?.error).toMatch(/^(overloaded_error: too much$|error$|SyntaxError: )/);
 });
 
 test('is cancelled by leaving it', async () => {

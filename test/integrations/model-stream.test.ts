@@ -10,13 +10,15 @@ const reader: AnswerReader = {
   read: (value) => ({ outputs: { value } }),
   fold: () => {
     let text = '';
+    let characters = 0;
     return {
       get characters() {
-        return text.length;
+        return characters;
       },
-      add: (chunk) => {
+      add: (chunk, isFull) => {
         if (chunk === 'unreadable') throw new Error('unreadable');
-        text += chunk;
+        characters += String(chunk).length;
+        if (!isFull) text += chunk;
       },
       answer: () => ({ outputs: { text }, model: String(text.length) }),
     };

@@ -5,7 +5,7 @@ import { ChoicesFold } from '../../src/integrations/openai-choices-fold.ts';
 
 const folded = (...chunks: unknown[]): unknown => {
   const fold = new ChoicesFold((answer: Fields) => ({ outputs: answer }));
-  for (const chunk of chunks) fold.add(chunk);
+  for (const chunk of chunks) fold.add(chunk, false);
   return fold.answer().outputs;
 };
 
@@ -43,6 +43,19 @@ describe('chunks', () => {
   test('with usage in each of them keep the last', () => {
     expect(folded({ usage: { prompt_tokens: 1 } }, { usage: { prompt_tokens: 2 } }, { usage: null })).toMatchObject({
       usage: { prompt_tokens: 2 },
+    });
+  });
+
+  test('keep no more text once it is full, and everything else', () => {
+    const fold = new ChoicesFold((answer: Fields) => ({ outputs: answer }));
+    fold.add({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] }, false);
+    fold.add({ choices: [{ index: 0, delta: { content: 'bc' }, finish_reason: 'stop' }] }, true);
+    fold.add({ choices: [{ index: 1, delta: { content: 'd' } }] }, true);
+    fold.add({ choices: [], usage: { prompt_tokens: 1 } }, true);
+    expect(fold.characters).toBe(4);
+    expect(fold.answer().outputs).toMatchObject({
+      choices: [{ message: { content: 'a' }, finish_reason: 'stop' }, { message: {} }],
+      usage: { prompt_tokens: 1 },
     });
   });
 

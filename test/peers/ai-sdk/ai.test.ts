@@ -29,7 +29,7 @@ async function run(major: string, binary: string): Promise<Told> {
 const drawn = (runs: readonly RunRecord[]): string[] =>
   runs.map((one) => {
     const hasEnded = one.end_time !== undefined;
-    const how = one.extra?.metadata?.cancelled === true ? 'cancelled' : (one.error?.split(':')[0] ?? '');
+    const how = one.extra?.metadata?.end_reason ?? one.error?.split(':')[0] ?? '';
     const end = hasEnded ? how : 'OPEN';
     return `${'  '.repeat(one.dotted_order.split('.').length - 1)}${one.name} (${one.run_type}) ${end}`.trimEnd();
   });
