@@ -39,6 +39,17 @@ describe('wrapOpenAI', () => {
     expect(treeOf(recorder.runs)).toEqual({ answer: { 'openai.chat.completions': {} } });
   });
 
+  test('tells facts of the call to the run of the call alone, and what the options say to all below', async () => {
+    const recorder = record();
+    const fetch = traceable(globalThis.fetch, { name: 'fetch', inputs: () => ({}), outputs: () => ({}) });
+    const client = wrapOpenAI(bareClient(await localModel(), { fetch }), { metadata: { team: 'a' } });
+    await client.chat.completions.create(ask);
+    expect(treeOf(recorder.runs)).toEqual({ 'openai.chat.completions': { fetch: {} } });
+    const [call, below] = recorder.runs.map(({ extra }) => extra?.metadata);
+    expect(call).toMatchObject({ team: 'a', ls_model_name: 'small' });
+    expect(below).toEqual({ team: 'a' });
+  });
+
   test('takes tags, metadata, a project and an exporter for every call', async () => {
     const elsewhere = recordRuns();
     elsewhere.stop();
@@ -164,12 +175,15 @@ describe('unwrapOpenAI', () => {
   });
 
   test('leaves what somebody else has replaced since', async () => {
-    const { client } = await tracedClient();
+    const { client, only } = await tracedClient();
     const { create } = client.chat.completions;
     const theirs = (...args: Parameters<typeof create>) => create.apply(client.chat.completions, args);
     client.chat.completions.create = theirs as typeof create;
     unwrapOpenAI(client);
     expect(client.chat.completions.create).toBe(theirs);
+    // Theirs calls ours, which is why it is not traced again.
+    await wrapOpenAI(client).chat.completions.create(ask);
+    expect(only()).toHaveProperty('end_time');
   });
 });
 
