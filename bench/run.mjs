@@ -11,10 +11,11 @@ import { isTraced, runDriver, startSink } from './processes.mjs';
 import { tables, writeResults } from './report.mjs';
 import { callPath } from './sections/call-path.mjs';
 import { retained } from './sections/retained.mjs';
+import { serialize } from './sections/serialize.mjs';
 import { summarize } from './summary.mjs';
 import { RUNS_PER_TURN } from './workload.mjs';
 
-const SECTION = { 'call-path': callPath, retained };
+const SECTION = { 'call-path': callPath, serialize, retained };
 
 /** Until the compiler has been over nearly everything: what it costs once is not the price of a run. */
 const WARMUP_TURNS = 5_000;

@@ -4,13 +4,23 @@
 // title or file has them. Works on a copy, so that the checkout stays as it is.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const aside = join(root, 'node_modules', '.cache', `defects-${process.pid}`);
+const aside = mkdtempSync(join(tmpdir(), 'runspan-defects-'));
 /** What the tests look at. The build is that of the checkout, unless a defect says `isBuilt`: its test runs what is built. */
 const COPIED = [
   'src',
@@ -60,7 +70,11 @@ async function allDefects() {
 async function work(folder) {
   mkdirSync(folder, { recursive: true });
   for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  // A folder of its own, so that what tests and builds keep in node_modules/.cache stays apart.
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  }
   while (next < defects.length) {
     const defect = defects[next++];
     const complaint = await complaintOf(folder, defect);

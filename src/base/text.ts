@@ -1,10 +1,12 @@
 /**
  * The text of anything, for messages: what `String` gives, or a stand-in where the value's own code throws
- * (`Object.create(null)`, a revoked proxy, a `toString` that throws).
+ * (`Object.create(null)`, a revoked proxy, a `toString` that throws). A list is told by its length: its text would be that
+ * of all that it holds, which has no bound where one list stands in another twice, and that in a third.
  */
 export function safeText(value: unknown): string {
   try {
-    return typeof value === 'string' ? value : String(value);
+    if (typeof value === 'string') return value;
+    return Array.isArray(value) ? `[object Array(${value.length})]` : String(value);
   } catch {
     return `[unprintable ${typeof value}]`;
   }

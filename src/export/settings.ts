@@ -3,8 +3,10 @@ import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostic
 import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { safeText } from '../base/text.ts';
+import { redactionOf } from '../run/default-redaction.ts';
+import { payloadRules } from '../run/payload-rules.ts';
+import type { Redaction } from '../run/redaction.ts';
 import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sampling.ts';
-import { payloadLimits } from '../run/serialize.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, serviceOf } from './service-settings.ts';
@@ -35,6 +37,12 @@ export interface ConfigureOptions {
   hideInputs?: boolean;
   /** Records no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
   hideOutputs?: boolean;
+  /**
+   * What is hidden of every run, before it is queued: what `redact` gives. Anything else hides every payload.
+   *
+   * @default values under names such as `authorization` and `password`
+   */
+  redact?: Redaction;
   /** Sends the API key over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
   allowInsecure?: boolean;
   /** What is bounded and by how much; `docs/configuration.md` lists them. */
@@ -69,6 +77,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'sampler',
   'hideInputs',
   'hideOutputs',
+  'redact',
   'allowInsecure',
   'limits',
   'headers',
@@ -125,7 +134,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
       false,
       true,
     ),
-    payload: payloadLimits(limits),
+    payload: payloadRules(limits, redactionOf('configure', options.redact)),
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
     streamIdleMs: limits.streamIdleMs,

@@ -1,4 +1,5 @@
-import { type PayloadLimits, serialize } from '../run/serialize.ts';
+import { eventJson } from '../run/payload.ts';
+import type { PayloadRules } from '../run/payload-rules.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { hrTimeUs } from './hr-time.ts';
 import type { IsCarrier } from './payload-carriers.ts';
@@ -9,14 +10,14 @@ import { type Attributes, isEmpty } from './values.ts';
 export function spanEventsJson(
   events: readonly SpanEventLike[],
   startUs: number,
-  limits: PayloadLimits,
+  rules: PayloadRules,
   isHidden: IsCarrier | undefined,
 ): string | undefined {
   if (events.length === 0) return undefined;
   const parts = events.map(({ name, time, attributes = {} }) => {
     const shown = isHidden === undefined ? attributes : shownOf(name, attributes, isHidden);
-    const kwargs = isEmpty(shown) ? '' : `,"kwargs":${serialize(shown, limits)}`;
-    return `{"name":${JSON.stringify(String(name))},"time":"${isoTimestamp(hrTimeUs(time) ?? startUs)}"${kwargs}}`;
+    const data = isEmpty(shown) ? undefined : shown;
+    return eventJson(String(name), isoTimestamp(hrTimeUs(time) ?? startUs), data, rules);
   });
   return `[${parts.join(',')}]`;
 }

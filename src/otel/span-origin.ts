@@ -1,4 +1,6 @@
-import { type PayloadLimits, serialize } from '../run/serialize.ts';
+import { metadataJson } from '../run/payload.ts';
+import type { PayloadRules } from '../run/payload-rules.ts';
+import { serialize } from '../run/serialize.ts';
 import type { ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
 import type { Fields } from './values.ts';
 
@@ -19,16 +21,17 @@ export function originJson(ids: SpanContextLike, parent: SpanContextLike | undef
 }
 
 /** The same once the span has ended: with all that no field of a run has a place for. */
-export function endedOriginJson(origin: string, span: SpanLike, runName: string, limits: PayloadLimits): string {
+export function endedOriginJson(origin: string, span: SpanLike, runName: string, rules: PayloadRules): string {
   let json = `${origin.slice(0, -1)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
-  if (span.name !== runName) json += `,"name":${serialize(span.name, limits)}`;
+  if (span.name !== runName) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
   if (span.status.code === 1) json += ',"status":"OK"';
   const scope = span.instrumentationScope ?? span.instrumentationLibrary;
   if (scope !== undefined) json += `,"scope":${scopeJson(scope)}`;
   if (span.droppedAttributesCount) json += `,"dropped_attributes_count":${Number(span.droppedAttributesCount)}`;
   if (span.droppedEventsCount) json += `,"dropped_events_count":${Number(span.droppedEventsCount)}`;
   if (span.droppedLinksCount) json += `,"dropped_links_count":${Number(span.droppedLinksCount)}`;
-  if (span.links.length > 0) json += `,"links":${serialize(span.links.map(linkOf), limits)}`;
+  if (span.links.length > 0)
+    json += `,"links":${serialize(span.links.map(linkOf), rules, ['metadata', 'otel', 'links'])}`;
   return `${json}}`;
 }
 
@@ -48,18 +51,19 @@ function scopeJson(scope: ScopeLike): string {
   return json;
 }
 
-const resources = new WeakMap<ResourceLike, ReadonlyMap<string, string>>();
+/** What was made of a resource, and by which rules: two exporters may hide different things. */
+const resources = new WeakMap<ResourceLike, { rules: PayloadRules; metadata: ReadonlyMap<string, string> }>();
 
 /** Metadata of a run that its resource tells, as JSON text; none as long as the resource is still finding out. */
-export function resourceMetadata(resource: ResourceLike, limits: PayloadLimits): ReadonlyMap<string, string> {
+export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): ReadonlyMap<string, string> {
   const known = resources.get(resource);
-  if (known !== undefined) return known;
+  if (known?.rules === rules) return known.metadata;
   const metadata = new Map<string, string>();
   if (resource.asyncAttributesPending === true) return metadata;
   const { attributes } = resource;
   for (const key of RESOURCE_KEYS) {
-    if (attributes[key] !== undefined) metadata.set(key, serialize(attributes[key], limits));
+    if (attributes[key] !== undefined) metadata.set(key, metadataJson(key, attributes[key], rules));
   }
-  resources.set(resource, metadata);
+  resources.set(resource, { rules, metadata });
   return metadata;
 }

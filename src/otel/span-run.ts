@@ -1,13 +1,16 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { contextOf, type Inherited, type RunContext, SpanHandle } from '../run/context.ts';
+import { contextOf, type RunContext, SpanHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
+import { shownError } from '../run/error-text.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
+import { metadataJson, shownText } from '../run/payload.ts';
 import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
+import { inheritedFrom } from '../run/run.ts';
 import { RunAttachments } from '../run/run-attachments.ts';
-import { serialize } from '../run/serialize.ts';
+import { serializeParsed } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 
@@ -34,7 +37,9 @@ export interface SpanStart {
 
 const PLACE = 'reading a span';
 
-const NOTHING: Inherited = { tags: undefined, metadata: undefined };
+/** Where a span's texts belong, for the paths of a redaction. */
+const NAME = ['name'] as const;
+const TAG = ['tags', undefined] as const;
 
 /** The run that a span is, from the span's start to its end. The span itself is not held on to. */
 export class SpanRun extends SpanHandle implements SpanEntry {
@@ -53,6 +58,7 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     const refused = parent?.refused ?? false;
     const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, sink.capture));
     const origin = originJson(ids, parentIds);
+    const inherited = inheritedFrom(parent, sink);
     const record = newRecord({
       id,
       traceId: parent?.traceId ?? id,
@@ -61,10 +67,10 @@ export class SpanRun extends SpanHandle implements SpanEntry {
       startTime: isoTimestamp(startUs),
       project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
       refused,
-      name: mapped?.name ?? safeText(span.name),
+      name: shownText(mapped?.name ?? safeText(span.name), sink.capture.payload, NAME),
       runType: mapped?.runType ?? 'chain',
-      tags: parent?.tags,
-      metadata: parent?.metadata,
+      tags: inherited.tags,
+      metadata: inherited.metadata,
     });
     this.#startUs = startUs;
     this.#origin = origin;
@@ -73,11 +79,11 @@ export class SpanRun extends SpanHandle implements SpanEntry {
       this.#knownInputs = { sources, used };
       record.inputs = this.#encode(record, 'inputs', payload);
     }
-    record.metadata = new Map(parent?.metadata).set('otel', origin);
+    record.metadata = new Map(inherited.metadata).set('otel', origin);
     const isAccepted = sink.start(record);
     if (isAccepted) this.#record = record;
     // Runs below take over what this one has from above, and not what is told of the span itself.
-    this.context = contextOf(record, parent ?? NOTHING, isAccepted ? 'kept' : 'refused', undefined, this);
+    this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
   /** Records the end of the span. Only the first end counts. */
@@ -88,15 +94,17 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     const { capture } = this.sink;
     const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs));
     this.#knownInputs = undefined;
-    record.name = mapped?.name ?? safeText(span.name);
+    const name = mapped?.name ?? safeText(span.name);
+    record.name = shownText(name, capture.payload, NAME);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
     guard(PLACE, () => {
       const metadata = new Map(record.metadata);
       for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
-      record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, record.name, capture.payload));
+      record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
     });
     guard(PLACE, () => {
-      record.error = spanError(span);
+      const error = spanError(span);
+      record.error = error && shownError(error, capture.payload.redaction);
       record.events = spanEventsJson(span.events, this.#startUs, capture.payload, hiddenCarriers(capture));
     });
     record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));
@@ -106,13 +114,16 @@ export class SpanRun extends SpanHandle implements SpanEntry {
   #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
     const { payload } = this.sink.capture;
     record.runType = runType;
-    if (tags !== undefined) record.tags = [...new Set([...(this.context.tags ?? []), ...tags])];
+    if (tags !== undefined) {
+      const shown = tags.map((tag) => shownText(tag, payload, TAG));
+      record.tags = [...new Set([...(this.context.tags ?? []), ...shown])];
+    }
     // The sink lets go of inputs that it has delivered; they are told again only when they have changed.
     const changed = inputs?.payload;
     if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
     if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
     const encoded = new Map(this.context.metadata);
-    for (const [key, value] of metadata) encoded.set(key, serialize(value, payload));
+    for (const [key, value] of metadata) encoded.set(key, metadataJson(key, value, payload));
     record.metadata = encoded;
   }
 
@@ -121,9 +132,9 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     const { payload, attachmentBytes } = this.sink.capture;
     this.#attachments?.forget(field);
     const attachments = new PayloadAttachments(field, attachmentBytes, this.#attachments);
-    const json = serialize(fields, payload, text, attachments);
+    const json = serializeParsed(fields, text, payload, [field], attachments);
     if (attachments.taken !== undefined) {
-      this.#attachments ??= new RunAttachments(record, attachmentBytes);
+      this.#attachments ??= new RunAttachments(record, this.sink.capture);
       this.#attachments.keep(field, attachments.taken);
     }
     return json;

@@ -1,14 +1,18 @@
 import { types } from 'node:util';
 import { safeText } from '../base/text.ts';
 import { setSoon } from '../base/timers.ts';
-import { serialize } from './serialize.ts';
+import { failureText, MASK, type Redaction } from './redaction.ts';
+import { placeOf, serialize } from './serialize.ts';
+import { redactAndTruncate, truncate } from './truncate.ts';
 
 /** Causes told of an error, so that a chain that leads back to itself ends. */
 const CAUSES_MAX = 8;
 
 /** Characters that are kept of a longer text, of its head and its tail; a marker stands for the rest. */
-const HEAD_MAX = 49_152;
-const TAIL_MAX = 16_384;
+const CHARACTERS_MAX = 65_536;
+
+/** The field, for the paths of a redaction. */
+const WAY = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
@@ -21,7 +25,7 @@ const FRAMES_CHARACTERS = 1_000;
 /** Texts that may hold on to their errors at once; beyond it the stacks are read. */
 const UNREAD_MAX = 100;
 
-/** One line of the text: an error or one of its causes, and where its stack is read from. */
+/** An error or one of its causes: what is said of it, and where its stack is read from; without one, that is all. */
 interface Told {
   readonly headline: string;
   readonly error: Error | undefined;
@@ -36,16 +40,18 @@ interface Told {
  * event loop: once a stack has been read, Node no longer knows the place in the source that it shows above an uncaught error.
  */
 export class ErrorText {
+  readonly #redaction: Redaction | undefined;
   #told: readonly Told[] | undefined;
   #text = '';
   #length = 0;
 
-  constructor(thrown: unknown) {
-    const told = [toldOf(thrown)];
+  constructor(thrown: unknown, redaction?: Redaction) {
+    this.#redaction = redaction;
+    const told = [toldOf(thrown, redaction)];
     const causes = causesOf(thrown);
     while (causes.length > 0 && told.length <= CAUSES_MAX) {
       const cause = causes.shift();
-      told.push(toldOf(cause));
+      told.push(toldOf(cause, redaction));
       causes.unshift(...causesOf(cause));
     }
     for (const { headline } of told) this.#length += headline.length + FRAMES_CHARACTERS;
@@ -66,12 +72,22 @@ export class ErrorText {
 
   toString(): string {
     if (this.#told === undefined) return this.#text;
-    const text = this.#told.map(({ headline, error }) => headline + framesOf(error)).join('\nCaused by: ');
+    this.#text = this.#redaction?.hidesAll === true ? MASK : textOf(this.#told, this.#redaction);
     this.#told = undefined;
-    const cut = text.length - HEAD_MAX - TAIL_MAX;
-    this.#text = cut <= 0 ? text : `${text.slice(0, HEAD_MAX)}[Truncated: ${cut} characters]${text.slice(-TAIL_MAX)}`;
     this.#length = this.#text.length;
     return this.#text;
+  }
+}
+
+/** A text of an error as it is recorded: without what is to be hidden, and cut where it is too long. */
+export function shownError(text: string, redaction: Redaction | undefined): string {
+  if (redaction === undefined) return text.length <= CHARACTERS_MAX ? text : truncate(text, CHARACTERS_MAX);
+  if (redaction.hidesAll) return MASK;
+  try {
+    if (placeOf(redaction.root, WAY)?.isEnd === true) return redaction.mask(text, WAY);
+    return redactAndTruncate(text, CHARACTERS_MAX, redaction, WAY);
+  } catch (problem) {
+    return failureText(problem) ?? MASK;
   }
 }
 
@@ -84,9 +100,21 @@ function readAll(): void {
   for (const text of texts) text.toString();
 }
 
-function toldOf(thrown: unknown): Told {
+function textOf(told: readonly Told[], redaction: Redaction | undefined): string {
+  const [first, ...causes] = told.map(({ headline, error }) =>
+    error === undefined ? headline : shownError(headline + framesOf(error), redaction),
+  );
+  let text = first ?? '';
+  for (const cause of causes) {
+    text += `\nCaused by: ${cause}`;
+    if (text.length > CHARACTERS_MAX) return truncate(text, CHARACTERS_MAX);
+  }
+  return text;
+}
+
+function toldOf(thrown: unknown, redaction: Redaction | undefined): Told {
   try {
-    if (!isError(thrown)) return { headline: plainText(thrown), error: undefined };
+    if (!isError(thrown)) return { headline: plainText(thrown, redaction), error: undefined };
     const name = safeText(thrown.name);
     const message = safeText(thrown.message);
     const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
@@ -96,9 +124,9 @@ function toldOf(thrown: unknown): Told {
   }
 }
 
-function framesOf(error: Error | undefined): string {
+function framesOf(error: Error): string {
   try {
-    return error === undefined ? '' : stackFrames(safeText(error.stack ?? ''));
+    return stackFrames(safeText(error.stack ?? ''));
   } catch {
     return '';
   }
@@ -144,8 +172,8 @@ function isError(thrown: unknown): thrown is Error {
 }
 
 /** An object that says nothing of itself is told by what it holds. */
-function plainText(thrown: unknown): string {
+function plainText(thrown: unknown, redaction: Redaction | undefined): string {
   const text = safeText(thrown);
   const isMute = typeof thrown === 'object' && thrown !== null && /^\[(object|unprintable) /.test(text);
-  return isMute ? serialize(thrown, OBJECT_LIMITS) : text;
+  return isMute ? serialize(thrown, { ...OBJECT_LIMITS, redaction }, WAY) : shownError(text, redaction);
 }

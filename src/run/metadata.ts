@@ -1,5 +1,6 @@
 import { guard } from '../base/guard.ts';
-import { type PayloadLimits, serialize } from './serialize.ts';
+import { metadataJson } from './payload.ts';
+import type { PayloadRules } from './payload-rules.ts';
 
 /**
  * Metadata with more added, key by key, as it is at this moment. The map that was there is left as it is: the run above
@@ -8,12 +9,12 @@ import { type PayloadLimits, serialize } from './serialize.ts';
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
   added: Readonly<Record<string, unknown>>,
-  limits: PayloadLimits,
+  rules: PayloadRules,
 ): ReadonlyMap<string, string> {
   const metadata = new Map(present);
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
     const value = guard('metadata', () => added[key]);
-    if (value !== undefined) metadata.set(key, serialize(value, limits));
+    if (value !== undefined) metadata.set(key, metadataJson(key, value, rules));
   }
   return metadata;
 }

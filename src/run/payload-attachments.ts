@@ -1,6 +1,18 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { ATTACHMENTS_MAX, type HeldAttachment, isBlob, sizeOf, typeOf, UNKNOWN_TYPE, viewOf } from './attachment.ts';
+import {
+  ATTACHMENTS_MAX,
+  type HeldAttachment,
+  isBinary,
+  isBlob,
+  sizeOf,
+  typeOf,
+  UNKNOWN_TYPE,
+  viewOf,
+} from './attachment.ts';
 import { decoded, parseDataUri } from './data-uri.ts';
+
+/** Bytes of a binary value that stay in their payload, as base64. */
+export const BINARY_BYTES_KEPT = 1_024;
 
 /** A payload whose attachments travel beside it. */
 export type AttachingField = 'inputs' | 'outputs';
@@ -38,6 +50,14 @@ export class PayloadAttachments {
     return this.#taken;
   }
 
+  /** What stands for a binary value or a Blob that travels beside the payload; undefined for any other, and for a small one. */
+  summaryOf(value: object): Readonly<Record<string, unknown>> | undefined {
+    const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
+    if (!isLarge && !isBlob(value)) return undefined;
+    const byteLength = isBlob(value) ? sizeOf(value) : value.byteLength;
+    return { type: value.constructor.name, byteLength, attachment: this.attach(value) };
+  }
+
   /** The name under which an object travels, or a marker that says how much was left out. Bytes are copied. */
   attach(value: ArrayBufferView | ArrayBufferLike | Blob): string {
     const known = this.#markers?.get(value);
@@ -63,6 +83,11 @@ export class PayloadAttachments {
       name = this.#add(bytes, uri.mimeType);
     }
     return this.#remember(text, `[Attachment ${name}: ${uri.mimeType}, ${uri.byteLength} bytes]`);
+  }
+
+  /** Lets go of what was taken, where the payload itself could not be made. */
+  clear(): void {
+    this.#taken = undefined;
   }
 
   #remember(source: unknown, marker: string): string {

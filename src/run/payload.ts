@@ -1,6 +1,10 @@
+import { types } from 'node:util';
 import type { HeldAttachment } from './attachment.ts';
+import { jsonText } from './json-text.ts';
 import { type AttachingField, type AttachmentRoom, PayloadAttachments } from './payload-attachments.ts';
-import { serialize } from './serialize.ts';
+import type { PayloadRules } from './payload-rules.ts';
+import { failureText, MASK } from './redaction.ts';
+import { placeOf, serialize, trailOf, type Way } from './serialize.ts';
 import type { CapturePolicy } from './sink.ts';
 
 /** A payload as JSON text, and what travels beside it. */
@@ -23,23 +27,62 @@ export function encodePayload(
   room?: AttachmentRoom,
 ): EncodedPayload {
   const key = KEYS[field];
+  const rules = capture.payload;
   const attachments = new PayloadAttachments(field, capture.attachmentBytes, room);
-  const json = serialize(payloadOf(key, value), capture.payload, undefined, attachments);
-  return { json: json.startsWith('{') ? json : `{"${key}":${json}}`, attachments: attachments.taken };
+  const json = serialize(payloadOf(key, value), rules, [field], attachments);
+  if (json.startsWith('{')) return { json, attachments: attachments.taken };
+  const isHidden = placeOf(rules.redaction?.root, [field, key])?.isEnd === true;
+  return { json: `{"${key}":${isHidden ? jsonText(MASK) : json}}`, attachments: attachments.taken };
+}
+
+/** JSON text of one value of the metadata. */
+export function metadataJson(key: string, value: unknown, rules: PayloadRules): string {
+  return serialize(value, rules, ['metadata', key]);
+}
+
+/** The pieces of text with which models answer are called tokens, and are no secrets. */
+const TOKEN_EVENT = 'new_token';
+
+/** JSON text of one event. */
+export function eventJson(name: string, time: string, data: unknown, rules: PayloadRules): string {
+  const redaction = name === TOKEN_EVENT ? rules.redaction?.besideText : rules.redaction;
+  const shown = redaction === rules.redaction ? rules : { ...rules, redaction };
+  const kwargs = data === undefined ? '' : `,"kwargs":${serialize(data, shown, ['events', undefined, 'kwargs'])}`;
+  return `{"name":${jsonText(shownText(name, rules, ['events', undefined, 'name']))},"time":"${time}"${kwargs}}`;
+}
+
+/** A text that stands beside the payloads (a name, a tag), without what is to be hidden. */
+export function shownText(text: string, { redaction }: PayloadRules, way: Way): string {
+  if (redaction === undefined) return text;
+  // A trace of which not even the names are told would be none.
+  if (redaction.hidesAll) return way[0] === 'name' ? text : MASK;
+  try {
+    const isHidden = placeOf(redaction.root, way)?.isEnd === true;
+    return isHidden ? redaction.mask(text, trailOf(way)) : redaction.maskFound(text, trailOf(way));
+  } catch (thrown) {
+    return failureText(thrown) ?? MASK;
+  }
 }
 
 /** A payload has to be an object: a plain one stands for itself, `undefined` for none, anything else gets a key. */
-function payloadOf(key: string, value: unknown): Readonly<Record<string, unknown>> {
+function payloadOf(key: string, value: unknown): unknown {
   if (value === undefined) return {};
-  return isPlainObject(value) ? value : { [key]: value };
+  return isLikeObject(value) ? value : { [key]: value };
 }
 
-function isPlainObject(value: unknown): value is Record<string, unknown> {
+/** What a proxy stands for is not asked of it here; as a rule it is an object. */
+function isLikeObject(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (types.isProxy(value)) return !isList(value);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** A revoked proxy throws even here. */
+function isList(value: object): boolean {
   try {
-    if (typeof value !== 'object' || value === null) return false;
-    const prototype: unknown = Object.getPrototypeOf(value);
-    return prototype === Object.prototype || prototype === null;
+    return Array.isArray(value);
   } catch {
-    return false;
+    return true;
   }
 }

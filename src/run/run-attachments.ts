@@ -17,7 +17,10 @@ import {
 } from './attachment.ts';
 import { closeStream, isByteStream, readStream } from './byte-stream.ts';
 import type { EncodedRun } from './encoded-run.ts';
+import { shownText } from './payload.ts';
 import type { AttachingField, AttachmentRoom } from './payload-attachments.ts';
+import type { PayloadRules } from './payload-rules.ts';
+import type { CapturePolicy } from './sink.ts';
 
 /** What holds attachments beside the application: payloads, and the chunks of a stream, which make up outputs at its end. */
 export type AttachingPayload = AttachingField | 'chunks';
@@ -25,10 +28,16 @@ export type AttachingPayload = AttachingField | 'chunks';
 /** How long a run that has ended waits for its streams. */
 export const STREAMS_WAIT_MS = 30_000;
 
+type AttachmentPolicy = Pick<CapturePolicy, 'attachmentBytes' | 'payload'>;
+
+/** Where a name belongs, for the paths of a redaction. */
+const ATTACHMENT = ['attachments', undefined] as const;
+
 /** The attachments of one run: names used once, bytes and number within limits, streams read to their end. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: EncodedRun;
   readonly #bytesMax: number;
+  readonly #rules: PayloadRules;
   readonly #streamsWaitMs: number;
   readonly #names = new Set<string>();
   readonly #ofPayloads = new Map<AttachingPayload, readonly HeldAttachment[]>();
@@ -36,9 +45,14 @@ export class RunAttachments implements AttachmentRoom {
   readonly #abort = new AbortController();
   #bytes = 0;
 
-  constructor(record: EncodedRun, bytesMax: number, streamsWaitMs: number = STREAMS_WAIT_MS) {
+  constructor(
+    record: EncodedRun,
+    { attachmentBytes, payload }: AttachmentPolicy,
+    streamsWaitMs: number = STREAMS_WAIT_MS,
+  ) {
     this.#record = record;
-    this.#bytesMax = bytesMax;
+    this.#bytesMax = attachmentBytes;
+    this.#rules = payload;
     this.#streamsWaitMs = streamsWaitMs;
     // Each stream under way listens to it.
     setMaxListeners(0, this.#abort.signal);
@@ -57,7 +71,8 @@ export class RunAttachments implements AttachmentRoom {
   }
 
   /** Attaches what the application gives, or says in one line why not; a stream that is left out is closed. */
-  attach(name: unknown, content: unknown, mimeType: unknown): void {
+  attach(given: unknown, content: unknown, mimeType: unknown): void {
+    const name = typeof given === 'string' ? this.#shown(given) : given;
     const size = sizeOfContent(content);
     const complaint = this.#complaint(name, size, mimeType);
     if (complaint !== undefined) {
@@ -104,6 +119,12 @@ export class RunAttachments implements AttachmentRoom {
       this.#streamsWaitMs,
     ).unref();
     return Promise.all(this.#reading).then(() => clearTimer(timer));
+  }
+
+  /** A mask may hold a dot, which the name may not. */
+  #shown(name: string): string {
+    const shown = shownText(name, this.#rules, ATTACHMENT);
+    return shown === name ? name : shown.replaceAll('.', '_');
   }
 
   #complaint(name: unknown, size: number | 'unknown' | undefined, mimeType: unknown): string | undefined {

@@ -3,13 +3,13 @@ import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import type { AttachmentContent } from './attachment.ts';
 import { closeStream } from './byte-stream.ts';
-import { activeSpan, contextOf, type RunContext, SpanHandle } from './context.ts';
+import { activeSpan, contextOf, type Inherited, type RunContext, SpanHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { withMetadata } from './metadata.ts';
-import { type EncodedPayload, encodePayload } from './payload.ts';
+import { type EncodedPayload, encodePayload, eventJson, shownText } from './payload.ts';
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
@@ -39,6 +39,11 @@ const changeChecks: Readonly<Record<keyof RunChanges, OptionCheck>> = {
   outputs: ['anything', () => true],
   usage: runOptionChecks.metadata,
 };
+
+/** Where texts and chunks belong, for the paths of a redaction. */
+const NAME = ['name'] as const;
+const TAG = ['tags', undefined] as const;
+const CHUNK = ['outputs', 'outputs', undefined] as const;
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
 const EVENTS_MAX = 10_000;
@@ -86,6 +91,7 @@ export class Run {
     this.parentRunId = parent?.id;
     this.runType = options.runType ?? 'chain';
     this.sink = sink;
+    const inherited = inheritedFrom(parent, sink);
     const project = options.project ?? parent?.project ?? sink?.capture.project ?? 'default';
     this.#record = newRecord({
       id: this.id,
@@ -95,10 +101,10 @@ export class Run {
       startTime: isoTimestamp(this.#startUs),
       project,
       refused: parent?.refused ?? false,
-      name: options.name,
+      name: sink === undefined ? options.name : shownText(options.name, sink.capture.payload, NAME),
       runType: this.runType,
-      tags: withTags(parent?.tags, options.tags),
-      metadata: parent?.metadata,
+      tags: withTags(inherited.tags, options.tags, sink),
+      metadata: inherited.metadata,
     });
     if (inputs !== undefined) this.#record.inputs = this.#taken('inputs', inputs);
     if (options.metadata !== undefined && sink !== undefined) this.#addMetadata(options.metadata);
@@ -133,9 +139,7 @@ export class Run {
       this.#droppedEvents++;
       return;
     }
-    const time = isoTimestamp(this.#nowUs());
-    const kwargs = data === undefined ? '' : `,"kwargs":${this.#serialize(data)}`;
-    const event = `{"name":${JSON.stringify(safeText(name))},"time":"${time}"${kwargs}}`;
+    const event = eventJson(safeText(name), isoTimestamp(this.#nowUs()), data, this.#capture.payload);
     this.#eventCharacters += event.length;
     this.#events.push(event);
   }
@@ -176,7 +180,7 @@ export class Run {
   fail(error: unknown): void {
     if (!this.isOpen) return;
     if (isAbort(error)) this.#noteEnd('cancelled');
-    this.#record.error = new ErrorText(error);
+    this.#record.error = new ErrorText(error, this.#capture.payload.redaction);
     this.#finish();
   }
 
@@ -205,7 +209,7 @@ export class Run {
     if (this.#capture.hideOutputs) return 'null';
     const { payload, attachmentBytes } = this.#capture;
     const attachments = new PayloadAttachments('outputs', attachmentBytes, this.#attachments);
-    const json = serialize(value, payload, undefined, attachments);
+    const json = serialize(value, payload, CHUNK, attachments);
     return this.#taken('chunks', { json, attachments: attachments.taken });
   }
 
@@ -218,8 +222,8 @@ export class Run {
 
   #change(changes: Partial<RunChanges>): void {
     const record = this.#record;
-    record.name = changes.name ?? record.name;
-    record.tags = withTags(record.tags, changes.tags);
+    if (changes.name !== undefined) record.name = shownText(changes.name, this.#capture.payload, NAME);
+    record.tags = withTags(record.tags, changes.tags, this.sink);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: changes.usage });
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
@@ -269,16 +273,12 @@ export class Run {
   }
 
   get #ownAttachments(): RunAttachments {
-    this.#attachments ??= new RunAttachments(this.#record, this.#capture.attachmentBytes);
+    this.#attachments ??= new RunAttachments(this.#record, this.#capture);
     return this.#attachments;
   }
 
   #addMetadata(added: Readonly<Record<string, unknown>>): void {
     this.#record.metadata = withMetadata(this.#record.metadata, added, this.#capture.payload);
-  }
-
-  #serialize(value: unknown): string {
-    return serialize(value, this.#capture.payload);
   }
 
   get #capture(): RunSink['capture'] {
@@ -305,6 +305,16 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   const { exporter, handle } = parent;
   if (exporter !== undefined) return exporter;
   return handle instanceof Run || handle instanceof SpanHandle ? handle.sink : currentSink();
+}
+
+const NOTHING: Inherited = { tags: undefined, metadata: undefined };
+
+/** What a run takes over from the one above: nothing where that goes elsewhere, to people who may be shown other things. */
+export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | undefined): Inherited {
+  if (parent === undefined) return NOTHING;
+  const { handle } = parent;
+  const isElsewhere = (handle instanceof Run || handle instanceof SpanHandle) && handle.sink !== sink;
+  return isElsewhere ? NOTHING : parent;
 }
 
 /** What sampling says of a run that is about to start. */
@@ -335,7 +345,9 @@ export function verdictOn(
 function withTags(
   tags: readonly string[] | undefined,
   added: readonly string[] | undefined,
+  sink: RunSink | undefined,
 ): readonly string[] | undefined {
-  if (added === undefined) return tags;
-  return guard('tags', () => [...new Set([...(tags ?? []), ...added].map(String))]) ?? tags;
+  if (added === undefined || sink === undefined) return tags;
+  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), sink.capture.payload, TAG)));
+  return shown === undefined ? tags : [...new Set([...(tags ?? []), ...shown])];
 }

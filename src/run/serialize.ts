@@ -1,99 +1,78 @@
-import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
-import { mayBeDataUri } from './data-uri.ts';
-import { jsonTree } from './json-tree.ts';
+import { jsonText } from './json-text.ts';
+import { JsonWriter } from './json-writer.ts';
+import { isKeptWhole } from './parsed-json.ts';
 import type { PayloadAttachments } from './payload-attachments.ts';
+import type { PayloadRules } from './payload-rules.ts';
+import { failureText, MASK } from './redaction.ts';
+import type { PathPlace, Step } from './redaction-paths.ts';
 
-/** Bounds of one payload (one of `inputs`, `outputs`, one event); what lies beyond is cut, and a marker says so. */
-export interface PayloadLimits {
-  /** Levels of nesting. */
-  readonly depth: number;
-  /** Items of one array, keys of one object. */
-  readonly width: number;
-  /** Values in all. */
-  readonly nodes: number;
-  /** Characters of text in all. */
-  readonly bytes: number;
-}
-
-/** The limits of payloads, out of all there are. */
-export function payloadLimits(limits: Limits): PayloadLimits {
-  const { payloadDepth: depth, payloadWidth: width, payloadNodes: nodes, payloadBytes: bytes } = limits;
-  return { depth, width, nodes, bytes };
-}
+/** Where a value belongs: its field, and the way down from there; a place in a list may be unknown. */
+export type Way = readonly (Step | undefined)[];
 
 /**
- * The JSON text of any value, as it is at this moment. Never throws: what JSON cannot hold is told in its place
- * (`json-tree.ts` says how), and the rest of the payload is kept.
+ * The JSON text of any value, as it is at this moment. Never throws: what JSON cannot hold is told in its place, and the rest
+ * of the payload is kept:
  *
- * Plain JSON within the limits, which is nearly every payload, is left to `JSON.stringify` after one look over it. Where
- * `JSON.parse` has just made the value of `text`, that stands for it unless something has to be cut or taken out of it.
- * `attachments` takes binary data; without it the first kilobyte is kept in its place.
+ * - cycles `[Circular]`, functions `[Function name]`, promises `[Promise]`, streams and iterators by their kind, symbols by
+ *   their description, a proxy that cannot be read `[Proxy]`;
+ * - BigInt `123n`; NaN and the infinities by name; dates in ISO 8601; URLs without user and password;
+ * - Map, Headers and the like an object, a Map with other keys a list of pairs; Set a list;
+ * - Error an object of name, message, stack, cause and its own properties;
+ * - Request, Response, Blob and File an object that begins with their `type`; binary `{ type, byteLength, base64 }` with at
+ *   most 1 KiB of it; with `attachments` a larger one and a Blob `{ type, byteLength, attachment }`, and a long data URI
+ *   `[Attachment name: type, bytes]`;
+ * - a getter or `toJSON` that throws `[Threw: message]`, with the rest of its object kept;
+ * - beyond the limits a marker that says how much was cut; a mask for what the redaction hides.
  */
 export function serialize(
   value: unknown,
-  limits: PayloadLimits,
-  text?: string,
+  rules: PayloadRules,
+  way: Way = [],
   attachments?: PayloadAttachments,
 ): string {
+  const { redaction } = rules;
   try {
-    const budget = { nodes: limits.nodes, bytes: limits.bytes, attaches: attachments !== undefined };
-    if (isPlain(value, limits.depth, limits, budget)) return text ?? JSON.stringify(value) ?? 'null';
-  } catch {
-    // Reading the value ran code of the application that threw; the tree is built with each read guarded.
-  }
-  try {
-    return JSON.stringify(jsonTree(value, limits, attachments)) ?? 'null';
+    if (redaction === undefined) return new JsonWriter(rules, undefined, [], attachments).write(value);
+    if (redaction.hidesAll) return jsonText(MASK);
+    const last = way.at(-1);
+    const place = placeOf(redaction.root, way);
+    const isHidden =
+      place?.isEnd === true ||
+      (typeof last === 'string' && redaction.keys.of(last).isSpecial && redaction.isHidden(last, value, {}));
+    const trail = trailOf(way);
+    if (isHidden) return jsonText(redaction.mask(value, trail));
+    return new JsonWriter(rules, place, trail, attachments).write(value);
   } catch (thrown) {
-    // Limits can be set beyond what the stack or a string holds.
-    return JSON.stringify(`[Threw: ${messageOf(thrown)}]`);
+    attachments?.clear();
+    // Otherwise limits are set beyond what the stack or a string holds.
+    return jsonText(failureText(thrown) ?? `[Threw: ${messageOf(thrown)}]`);
   }
 }
 
-interface Budget {
-  nodes: number;
-  bytes: number;
-  readonly attaches: boolean;
+/** The same for a value that `JSON.parse` has just made of `text`, which stands for it unless something is cut, hidden or attached. */
+export function serializeParsed(
+  value: unknown,
+  text: string | undefined,
+  rules: PayloadRules,
+  way: Way,
+  attachments?: PayloadAttachments,
+): string {
+  const isWhole = text !== undefined && isKeptWhole(value, rules, attachments !== undefined);
+  return isWhole ? text : serialize(value, rules, way, attachments);
 }
 
-/** Whether JSON.stringify would give the value as it is: plain objects, arrays and primitives within the limits. */
-function isPlain(value: unknown, depth: number, limits: PayloadLimits, left: Budget): boolean {
-  if (--left.nodes < 0) return false;
-  switch (typeof value) {
-    case 'string':
-      left.bytes -= value.length;
-      return left.bytes >= 0 && !(left.attaches && mayBeDataUri(value));
-    case 'number':
-      return Number.isFinite(value);
-    case 'boolean':
-    case 'undefined':
-      return true;
-    case 'object':
-      if (value === null) return true;
-      if (depth === 0 || typeof (value as { toJSON?: unknown }).toJSON === 'function') return false;
-      return Array.isArray(value)
-        ? isPlainArray(value, depth - 1, limits, left)
-        : isPlainObject(value as Record<string, unknown>, depth - 1, limits, left);
-    default:
-      return false;
-  }
+/** A way as it is shown to a replacement. */
+export function trailOf(way: Way): Step[] {
+  return way.map((step) => step ?? '*');
 }
 
-function isPlainArray(items: readonly unknown[], depth: number, limits: PayloadLimits, left: Budget): boolean {
-  if (items.length > limits.width) return false;
-  for (let at = 0; at < items.length; at++) {
-    if (!isPlain(items[at], depth, limits, left)) return false;
+/** How far the paths of a redaction go along with a way. */
+export function placeOf(root: PathPlace | undefined, way: Way): PathPlace | undefined {
+  let place = root;
+  for (const step of way) {
+    place = place?.step(step);
+    if (place?.isEnd === true) return place;
   }
-  return true;
-}
-
-function isPlainObject(object: Record<string, unknown>, depth: number, limits: PayloadLimits, left: Budget): boolean {
-  const prototype: unknown = Object.getPrototypeOf(object);
-  if (prototype !== Object.prototype && prototype !== null) return false;
-  let keys = 0;
-  for (const key in object) {
-    left.bytes -= key.length;
-    if (left.bytes < 0 || ++keys > limits.width || !isPlain(object[key], depth, limits, left)) return false;
-  }
-  return true;
+  return place;
 }

@@ -1,13 +1,13 @@
 import type { EncodedRun } from './encoded-run.ts';
+import type { PayloadRules } from './payload-rules.ts';
 import type { SamplingDecision } from './sampling.ts';
-import type { PayloadLimits } from './serialize.ts';
 
 /** What a sink wants captured of each run. */
 export interface CapturePolicy {
   readonly project: string;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
-  readonly payload: PayloadLimits;
+  readonly payload: PayloadRules;
   /** Bytes of all attachments of a run. */
   readonly attachmentBytes: number;
   /** Asked once per trace, when its first run starts; undefined when every trace is recorded. */

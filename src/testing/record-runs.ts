@@ -2,9 +2,11 @@ import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/c
 import { RunspanError } from '../base/errors.ts';
 import { defaultLimits, type Limits } from '../base/limits.ts';
 import type { HeldAttachment } from '../run/attachment.ts';
+import { defaultRedaction } from '../run/default-redaction.ts';
 import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
+import { payloadRules } from '../run/payload-rules.ts';
 import type { RunRecord } from '../run/record.ts';
-import { payloadLimits } from '../run/serialize.ts';
+import { Redaction } from '../run/redaction.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, type RunSink, standIn } from '../run/sink.ts';
 import { recordedText } from './outline.ts';
 
@@ -16,6 +18,8 @@ export interface RecordOptions {
   hideInputs?: boolean;
   /** Records no outputs. @default false */
   hideOutputs?: boolean;
+  /** What is hidden of the runs: what `redact` gives. @default values under names such as `authorization` */
+  redact?: Redaction;
   /** The limits of what is recorded of a run; the others are about delivery. @default those of `configure` */
   limits?: Partial<CaptureLimits>;
 }
@@ -53,6 +57,7 @@ const CHECKS: Checks<RecordOptions> = {
   project: ['text', (value) => typeof value === 'string' && value !== ''],
   hideInputs: FLAG,
   hideOutputs: FLAG,
+  redact: ['what redact() gives', (value) => value instanceof Redaction],
   limits: ['an object', (value) => typeof value === 'object' && value !== null],
 };
 
@@ -90,7 +95,7 @@ function capturePolicy(given: RecordOptions): CapturePolicy {
     project: options.project ?? 'default',
     hideInputs: options.hideInputs ?? false,
     hideOutputs: options.hideOutputs ?? false,
-    payload: payloadLimits(limits),
+    payload: payloadRules(limits, options.redact ?? defaultRedaction),
     attachmentBytes: limits.attachmentBytes,
     sampling: undefined,
     streamIdleMs: limits.streamIdleMs,

@@ -11,7 +11,7 @@ describe('safeText', () => {
     ['null', null, 'null'],
     ['a bigint', 12n, '12'],
     ['a symbol', Symbol('mark'), 'Symbol(mark)'],
-    ['an array', [1, [2]], '1,2'],
+    ['an array', [1, [2]], '[object Array(2)]'],
     ['an object', {}, '[object Object]'],
     ['an error', new TypeError('no'), 'TypeError: no'],
     ['an object without a prototype', Object.create(null), '[unprintable object]'],
@@ -86,4 +86,11 @@ describe('a value in a message', () => {
   ])('%s is cut at 5 to %s', (text, expected) => {
     expect(cut(text, 5)).toBe(expected);
   });
+});
+
+test('the text of a list is its length, however much is in it', () => {
+  let shared: unknown = ['x', 'y'];
+  for (let level = 0; level < 60; level++) shared = [shared, shared];
+  expect(safeText([1, 2, 3])).toBe('[object Array(3)]');
+  expect(safeText(shared)).toBe('[object Array(2)]');
 });

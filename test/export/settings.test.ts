@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { defaultLimits } from '../../src/base/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '../../src/export/settings.ts';
+import { defaultRedaction } from '../../src/run/default-redaction.ts';
+import { hideAll, redact } from '../../src/run/redact.ts';
 import { environmentOf } from '../support/environment.ts';
 
 const ENDPOINT = 'http://127.0.0.1:4777';
@@ -179,5 +181,20 @@ describe('the log', () => {
     [{ log: 'silent' as const }, { RUNSPAN_LOG: 'debug' }, 0],
   ])('with %j and %j prints %i lines for a mistake', (options, environment, count) => {
     expect(logged(options, environment)).toBe(count);
+  });
+});
+
+describe('what is hidden', () => {
+  it('is what names say where nothing is said, and what a redaction says', () => {
+    const redaction = redact({ keys: false });
+    expect(resolve({ endpoint: ENDPOINT })?.capture.payload.redaction).toBe(defaultRedaction);
+    expect(resolve({ endpoint: ENDPOINT, redact: redaction })?.capture.payload.redaction).toBe(redaction);
+    expect(lines).toEqual([]);
+  });
+
+  it('is everything where the option is no redaction', () => {
+    const options = { endpoint: ENDPOINT, redact: { paths: ['inputs.a'] } as never };
+    expect(resolve(options)?.capture.payload.redaction).toBe(hideAll);
+    expect(lines).toEqual(['configure: expected `redact` to be what redact() gives; every payload is hidden']);
   });
 });

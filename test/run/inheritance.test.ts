@@ -49,6 +49,22 @@ describe('runs take over from those above', () => {
   });
 });
 
+describe('runs that go to another exporter', () => {
+  test('take over nothing, as that may be shown to others', () => {
+    const [here, there] = [makeSink(), makeSink()];
+    const root = startRun({ name: 'root', exporter: here, tags: ['internal'], metadata: { tenant: 'a' } });
+    const child = withRun(root, () => startRun({ name: 'child', exporter: there, tags: ['own'] }));
+    child.child({ name: 'grandchild' });
+    withRun(root, () => withExporter(there, () => startRun({ name: 'inside' })));
+    expect(there.records().map(({ name, tags }) => [name, tags])).toEqual([
+      ['child', ['own']],
+      ['grandchild', ['own']],
+      ['inside', undefined],
+    ]);
+    expect(JSON.stringify(there.records())).not.toContain('tenant');
+  });
+});
+
 describe('withExporter', () => {
   test('sends what starts in it elsewhere, at any depth, and leaves the run around it where it is', async () => {
     const [here, there] = [makeSink(), makeSink()];

@@ -1,7 +1,7 @@
 import { type EncodedRun, wholeJson } from '../../src/run/encoded-run.ts';
+import type { PayloadLimits } from '../../src/run/payload-rules.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import type { RunOptions } from '../../src/run/run-options.ts';
-import type { PayloadLimits } from '../../src/run/serialize.ts';
 import type { CapturePolicy, RunSink } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
 

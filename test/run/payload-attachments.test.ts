@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { encodePayload } from '../../src/run/payload.ts';
+import { redact } from '../../src/run/redact.ts';
 import { told } from '../support/told.ts';
-import { makeRun, makeSink, watched } from './memory-sink.ts';
+import { LIMITS, makeRun, makeSink, watched } from './memory-sink.ts';
 
 const png = (length: number, fill = 7) => `data:image/png;base64,${Buffer.alloc(length, fill).toString('base64')}`;
 const encoded = (value: unknown, capture = {}) => {
@@ -241,3 +242,19 @@ function hostileBlob(): Blob {
     },
   });
 }
+
+test('a payload that cannot be hidden takes its attachments with it', () => {
+  told();
+  const redaction = redact({
+    patterns: [/secret/],
+    replace: () => {
+      throw new Error('no');
+    },
+  });
+  const { sink, record } = makeRun(
+    { inputs: { bytes: new Uint8Array(2_000), text: 'a secret' } },
+    { payload: { ...LIMITS, redaction } },
+  );
+  expect(record()?.inputs).toEqual({ input: '[Redaction failed]' });
+  expect(sink.started[0]?.attachments).toBeUndefined();
+});

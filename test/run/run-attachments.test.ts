@@ -6,7 +6,7 @@ import type { Run } from '../../src/run/run.ts';
 import { RunAttachments } from '../../src/run/run-attachments.ts';
 import { makeRun as makeRecord } from '../support/encoded-run.ts';
 import { told } from '../support/told.ts';
-import { makeRun, makeSink } from './memory-sink.ts';
+import { LIMITS, makeRun, makeSink } from './memory-sink.ts';
 
 const ONE = new Uint8Array(1);
 const names = (record: { attachments: { name: string }[] | undefined } | undefined) =>
@@ -243,7 +243,7 @@ describe('a stream that is attached', () => {
   test('that does not end is waited for no longer than the limit, and cancelled', async () => {
     const lines = told();
     const record = makeRecord();
-    const attachments = new RunAttachments(record, 1_000, 1);
+    const attachments = new RunAttachments(record, { attachmentBytes: 1_000, payload: LIMITS }, 1);
     const { stream, seen } = fedStream();
     attachments.attach('log', stream, undefined);
     await attachments.streamsRead();

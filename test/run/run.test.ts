@@ -154,7 +154,7 @@ describe('a run that ends', () => {
           },
         },
       ),
-      { outputs: '[Threw: no]' },
+      { outputs: '[Proxy]' },
     ],
   ])('has an object as outputs when it ends with %s', (_, outputs, expected) => {
     const { run, record } = makeRun();

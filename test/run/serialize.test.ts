@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type PayloadLimits, serialize } from '../../src/run/serialize.ts';
+import type { PayloadLimits } from '../../src/run/payload-rules.ts';
+import { serialize, serializeParsed } from '../../src/run/serialize.ts';
 import { anything } from '../base/hostile.ts';
 import { LIMITS } from './memory-sink.ts';
 
@@ -42,8 +43,10 @@ describe('plain JSON', () => {
 
   test('that was read from text just now is that text, unless something has to be cut', () => {
     const text = '{ "a": [1, 2] }';
-    expect(serialize(JSON.parse(text), LIMITS, text)).toBe(text);
-    expect(serialize(JSON.parse(text), { ...LIMITS, width: 1 }, text)).toBe('{"a":[1,"[Truncated: 1 more items]"]}');
+    expect(serializeParsed(JSON.parse(text), text, LIMITS, [])).toBe(text);
+    expect(serializeParsed(JSON.parse(text), text, { ...LIMITS, width: 1 }, [])).toBe(
+      '{"a":[1,"[Truncated: 1 more items]"]}',
+    );
   });
 
   test('with keys that JavaScript gives a meaning is data', () => {

@@ -7,7 +7,7 @@ import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { HttpClient } from '../../src/http/client.ts';
-import { payloadLimits } from '../../src/run/serialize.ts';
+import { payloadRules } from '../../src/run/payload-rules.ts';
 
 /** One batch that has been handed to the transport and waits for its outcome. */
 export interface Sending {
@@ -97,7 +97,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
       project: 'default',
       hideInputs: false,
       hideOutputs: false,
-      payload: payloadLimits(all),
+      payload: payloadRules(all, undefined),
       attachmentBytes,
       sampling: undefined,
       streamIdleMs,

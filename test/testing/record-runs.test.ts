@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import { sizeOf } from '../../src/run/attachment.ts';
 import type { RunRecord } from '../../src/run/record.ts';
+import { redact } from '../../src/run/redact.ts';
 import { currentSink, standIn } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { type RecordedRun, type RunRecorder, recordRuns } from '../../src/testing.ts';
@@ -201,4 +202,15 @@ test('records have the type of the wire', () => {
   expectTypeOf(recordRuns).returns.toEqualTypeOf<RunRecorder>();
   expectTypeOf<RunRecorder['runs']>().toEqualTypeOf<RecordedRun[]>();
   expectTypeOf<RunRecorder>().toExtend<Disposable>();
+});
+
+describe('what is hidden', () => {
+  test('is what names say, or what a redaction says', () => {
+    const recorded = recorder();
+    startRun({ name: 'a', inputs: { password: 'x', pin: '1234' } });
+    expect(recorded.runs[0]?.inputs).toEqual({ password: '[Redacted]', pin: '1234' });
+    using other = recordRuns({ redact: redact({ keys: false, paths: ['inputs.pin'] }) });
+    startRun({ name: 'b', inputs: { password: 'x', pin: '1234' } });
+    expect(other.runs[0]?.inputs).toEqual({ password: 'x', pin: '[Redacted]' });
+  });
 });

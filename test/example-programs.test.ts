@@ -1,4 +1,5 @@
-// The examples of web frameworks: requests at the same time never mix, and one whose client has gone ends as cancelled.
+// The examples of web frameworks, streams and several processes. Requests at the same time never mix, and one whose client
+// has gone ends as cancelled.
 import { describe, expect, it } from 'vitest';
 import { createReceiver } from '../src/receiver.ts';
 import type { RunRecord } from '../src/run/record.ts';
@@ -54,5 +55,46 @@ describe('the example distributed', () => {
     expect([answer?.name, search?.name, runs.length]).toEqual(['answer', 'search', 2]);
     expect(search).toMatchObject({ parent_run_id: answer?.id, trace_id: answer?.id, tags: ['shop'] });
     expect(search?.extra?.metadata).toEqual({ user: 'ada' });
+  });
+});
+
+describe('the example streaming', () => {
+  it('records each stream with what was read of it, its first word as an event, and how it ended', async () => {
+    const { code, stderr, runs } = await runExample('streaming/main.js');
+    expect([code, stderr]).toEqual([0, '']);
+    const whole = { text: 'A span is opened when work begins.' };
+    expect(runs.map(({ name, outputs }) => [name, outputs])).toEqual([
+      ['generated', whole],
+      ['web stream', whole],
+      ['Node stream', whole],
+      ['promised', whole],
+      ['inner', whole],
+      ['left early', { text: 'A' }],
+    ]);
+    expect(runs.map(({ extra }) => extra?.metadata?.end_reason ?? 'ended')).toEqual([
+      ...new Array(5).fill('ended'),
+      'cancelled',
+    ]);
+    for (const { events } of runs) expect(events?.map(({ name }) => name)).toEqual(['new_token']);
+  });
+});
+
+describe('the example redaction', () => {
+  it('hides by name, by place and by pattern, in payloads and errors, and nothing from the program', async () => {
+    const { code, stdout, stderr, runs } = await runExample('redaction/main.js');
+    expect([code, stderr, stdout]).toEqual([0, '', 'The program sees: No number for Bob; the\n']);
+    const [paid, failed] = runs;
+    expect(paid?.inputs).toEqual({
+      user: {
+        name: 'Ada',
+        email: '[inputs.user.email: 15 characters]',
+        ssn: '[inputs.user.ssn: 11 characters]',
+        password: '[inputs.user.password: 8 characters]',
+      },
+      headers: { authorization: '[inputs.headers.authorization: 10 characters]', accept: '*/*' },
+    });
+    expect(paid?.outputs).toEqual({ account: { owner: 'Ada', iban: '[outputs.account.iban: 22 characters]' } });
+    expect(failed?.error?.split('\n')[0]).toBe('Error: No number for Bob; the key was [error: 40 characters]');
+    expect(JSON.stringify(runs)).not.toMatch(/ghp_|lovelace|ada@|123-45|DE89/);
   });
 });

@@ -1,0 +1,76 @@
+import { SpanStatusCode } from '@opentelemetry/api';
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { expect, onTestFinished, test } from 'vitest';
+import { redact } from '../../src/index.ts';
+import { RunSpanProcessor } from '../../src/otel.ts';
+import { recordRuns } from '../../src/testing.ts';
+
+const SECRET = 'SSSSSSSS';
+
+/** A tracer of some library, whose spans are recorded with this redaction. */
+function tracerWith(redaction = redact({ patterns: [/S{8}/], paths: ['**.email'] })) {
+  const recorder = recordRuns({ redact: redaction });
+  const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+  onTestFinished(async () => {
+    await provider.shutdown();
+    recorder.stop();
+  });
+  return { recorder, tracer: provider.getTracer('third-party', '1.0.0') };
+}
+
+test('spans of others are recorded without what is hidden, in all of their fields', () => {
+  const { recorder, tracer } = tracerWith();
+  const span = tracer.startSpan(`call ${SECRET}`, {
+    attributes: {
+      'openinference.span.kind': 'LLM',
+      'input.value': JSON.stringify({ text: SECRET, email: 'a', password: 'b' }),
+      'input.mime_type': 'application/json',
+      'http.request.header.authorization': 'Bearer x',
+      'app.note': `note ${SECRET}`,
+      'tag.tags': [`tag ${SECRET}`],
+    },
+  });
+  span.setAttribute('output.value', `answer ${SECRET}`);
+  span.addEvent(`event ${SECRET}`, { note: SECRET, api_key: 'k' });
+  span.recordException(new Error(`no ${SECRET}`));
+  span.setStatus({ code: SpanStatusCode.ERROR, message: `failed ${SECRET}` });
+  span.end();
+  const [run] = recorder.runs;
+  expect(JSON.stringify(run)).not.toMatch(/SSSS|Bearer x/);
+  expect(run).toMatchObject({
+    name: 'call [Redacted]',
+    inputs: { text: '[Redacted]', email: '[Redacted]', password: '[Redacted]' },
+    outputs: { output: 'answer [Redacted]' },
+    tags: ['tag [Redacted]'],
+    error: expect.stringMatching(/^failed \[Redacted\]\nCaused by: Error: no \[Redacted\]\n/),
+    extra: { metadata: { 'app.note': 'note [Redacted]', 'http.request.header.authorization': '[Redacted]' } },
+  });
+  expect(run?.events?.[0]).toMatchObject({
+    name: 'event [Redacted]',
+    kwargs: { note: '[Redacted]', api_key: '[Redacted]' },
+  });
+});
+
+test('text of JSON that holds nothing to hide is recorded as it was', () => {
+  const { recorder, tracer } = tracerWith(redact());
+  tracer
+    .startSpan('call', {
+      attributes: {
+        'openinference.span.kind': 'LLM',
+        'input.value': '{"max_tokens": 5}',
+        'input.mime_type': 'application/json',
+      },
+    })
+    .end();
+  expect(recorder.runs[0]?.inputs).toEqual({ max_tokens: 5 });
+});
+
+test('what one exporter hides of a resource another may show', () => {
+  const recorded = [redact({ patterns: [/unknown_service/] }), redact()].map((redaction) => {
+    const { recorder, tracer } = tracerWith(redaction);
+    tracer.startSpan('call').end();
+    return JSON.stringify(recorder.runs[0]?.extra?.metadata);
+  });
+  expect(recorded[0]).not.toContain('unknown_service');
+  expect(recorded[1]).toContain('unknown_service');
+});

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { serialize } from '../../src/run/serialize.ts';
+import { LIMITS } from './memory-sink.ts';
+
+const read = (value: unknown, limits: Partial<typeof LIMITS> = {}): unknown =>
+  JSON.parse(serialize(value, { ...LIMITS, ...limits }));
+
+describe('code of the application that a value brings runs once', () => {
+  test('getters, of plain objects, lists and instances', () => {
+    let calls = 0;
+    const counted = { enumerable: true, get: () => ++calls };
+    const values = [
+      Object.defineProperty({ a: 1 }, 'n', counted),
+      Object.defineProperty([0], 0, counted),
+      Object.defineProperty(new (class Own {})(), 'n', counted),
+      Object.defineProperty(new Error('no'), 'n', counted),
+      Object.defineProperty({ big: 1n }, 'n', counted),
+    ];
+    for (const value of values) {
+      calls = 0;
+      serialize({ value }, LIMITS);
+      expect(calls).toBe(1);
+    }
+  });
+
+  test('a getter that throws, too', () => {
+    let calls = 0;
+    const value = {
+      get bad() {
+        calls++;
+        throw new Error('no');
+      },
+    };
+    expect(read(value)).toEqual({ bad: '[Threw: no]' });
+    expect(calls).toBe(1);
+  });
+
+  test('toJSON', () => {
+    let calls = 0;
+    const value = { toJSON: () => ({ toJSON: 'kept', calls: ++calls }) };
+    expect(read([value, Object.assign([1], { toJSON: () => ++calls })])).toEqual([{ toJSON: 'kept', calls: 1 }, 2]);
+  });
+
+  test('the traps of a proxy, each as often as there is something to ask', () => {
+    const asked: string[] = [];
+    const note =
+      (name: string, real: (...args: never[]) => unknown) =>
+      (...args: unknown[]) => {
+        asked.push(typeof args[1] === 'string' ? `${name} ${args[1]}` : name);
+        return real(...(args as never[]));
+      };
+    const handler = Object.fromEntries(
+      Object.getOwnPropertyNames(Reflect).map((name) => [name, note(name, Reflect[name as 'get'])]),
+    );
+    serialize(new Proxy({ a: 1, b: { c: 2 } }, handler), LIMITS);
+    expect(asked).toEqual([
+      'get toJSON',
+      'ownKeys',
+      'getOwnPropertyDescriptor a',
+      'getOwnPropertyDescriptor b',
+      'get a',
+      'get b',
+    ]);
+  });
+});
+
+describe('what the host has done to all objects', () => {
+  /** Puts these on a prototype while `work` runs. */
+  function polluted(prototype: object, properties: Record<string, unknown>, work: () => void): void {
+    const descriptors = Object.entries(properties).map(
+      ([key, value]) =>
+        [key, Object.assign(Object.create(null), { value, enumerable: true, configurable: true })] as const,
+    );
+    try {
+      for (const [key, descriptor] of descriptors) Object.defineProperty(prototype, key, descriptor);
+      work();
+    } finally {
+      for (const key of Object.keys(properties)) Reflect.deleteProperty(prototype, key);
+    }
+  }
+
+  test('changes nothing of what is told', () => {
+    const value = { a: [1, { b: 'c' }], map: new Map([['k', 1]]), date: new Date(0), url: new URL('http://a/'), n: 1n };
+    const expected = serialize(value, LIMITS);
+    let text = '';
+    const names = ['then', 'get', 'set', 'value', 'apiKey', 'logprob', 'enumerable', 'toJSON'];
+    const properties = Object.fromEntries(names.map((name) => [name, () => name]));
+    polluted(Object.prototype, properties, () => {
+      text = serialize(value, LIMITS);
+    });
+    expect(text).toBe(expected);
+    polluted(Array.prototype, { toJSON: () => 'all the same', extra: 1 }, () => {
+      text = serialize(value, LIMITS);
+    });
+    expect(text).toBe(expected);
+  });
+});
+
+describe('text that is not well formed', () => {
+  test('is mended: in values of any length, in keys, and where it is cut', () => {
+    const long = 'x'.repeat(100);
+    const text = serialize({ a: '\ud800', b: `${long}\udc00${long}`, '\ud800k': 1, c: 'ok 😀' }, LIMITS);
+    expect(text).not.toMatch(/\\u[dD]/);
+    expect(JSON.parse(text)).toEqual({ a: '\ufffd', b: `${long}\ufffd${long}`, '\ufffdk': 1, c: 'ok 😀' });
+  });
+});
+
+describe('text of any length', () => {
+  test('comes out as JSON.stringify would write it, however many pieces there are', () => {
+    const texts = ['', 'a', '"', '\\', '\\"', 'x'.repeat(63), 'x'.repeat(64), 'x'.repeat(65)];
+    for (const length of [64, 100, 1_000]) {
+      for (const end of ['"', '\\', '\\\\', '"\\', '\\"', '\n', '",', '\\",', '😀', '\u0001']) {
+        texts.push('y'.repeat(length) + end, end + 'y'.repeat(length), `${'y\n'.repeat(length)}${end}`);
+      }
+    }
+    const value = { texts, again: texts.map((text, at) => ({ at, text })) };
+    expect(serialize(value, LIMITS)).toBe(JSON.stringify(value));
+  });
+});
+
+describe('what is large', () => {
+  test('a text of 100 million characters is cut before it is written', () => {
+    const text = read('x'.repeat(100_000_000), { bytes: 1_000 }) as string;
+    expect(text).toBe(`${'x'.repeat(750)}[Truncated: 99999000 characters]${'x'.repeat(250)}`);
+  });
+
+  test('of a map or a set no more is taken than is kept', () => {
+    const map = new Map(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, at]));
+    expect(read(map, { width: 2 })).toEqual({ k0: 0, k1: 1, '[Truncated]': '99998 more keys' });
+    expect(read(new Set(map.values()), { width: 2 })).toEqual([0, 1, '[Truncated: 99998 more items]']);
+  });
+
+  test('a list whose proxy says it is endless is as wide as the limit', () => {
+    const endless = new Proxy<number[]>([], {
+      get: (_, key) => (key === 'length' ? 2 ** 53 - 1 : key === 'toJSON' ? undefined : 1),
+    });
+    expect(read(endless, { width: 3 })).toEqual([1, 1, 1, '[Truncated: 9007199254740988 more items]']);
+  });
+
+  test('what throws long messages is bounded with the other text', () => {
+    const value = Array.from({ length: 100 }, () => ({
+      get bad() {
+        throw new Error('m'.repeat(300));
+      },
+    }));
+    expect(serialize(value, { ...LIMITS, bytes: 500 }).length).toBeLessThan(8_000);
+  });
+});
