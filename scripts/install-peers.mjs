@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 // Installs what `npm run test:peers` needs beside the development dependencies: every folder of test/peers/ that has a
-// lockfile, when that has changed. They are folders of their own so that programs beside them still find runspan by its
-// name.
+// lockfile, when that has changed, and the Node that some of them ask for. They are folders of their own so that programs
+// beside them still find runspan by its name.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { nodeBinary } from './node-binary.mjs';
 
 const peers = new URL('../test/peers/', import.meta.url);
 
@@ -12,6 +13,8 @@ for (const entry of readdirSync(peers, { withFileTypes: true })) {
   const folder = new URL(`${entry.name}/`, peers);
   if (entry.isDirectory() && existsSync(new URL('package-lock.json', folder))) install(folder);
 }
+
+if (Number.parseInt(process.versions.node, 10) < 22) nodeBinary('22');
 
 /** @param {URL} folder */
 function install(folder) {

@@ -54,6 +54,57 @@ describe('hello', () => {
   });
 });
 
+describe('openai', () => {
+  it('runs without a key, and draws the calls with their tokens', async () => {
+    const program = 'examples/openai/openai.js';
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, program]);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^The tools say: A page about tea$/m);
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ openai.chat.completions · llm · _ · 2 tokens (1 in, 1 out)',
+      '├─ look_up · tool · _',
+      '└─ openai.chat.completions · llm · _ · 12 tokens (5 in, 7 out)',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
+describe('anthropic', () => {
+  it('uses a tool and streams its answer, without a key', async () => {
+    const program = 'examples/anthropic/weather.js';
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, program]);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('\nThe tool said: It rains in Paris\n');
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ anthropic.messages · llm · _ · 8 tokens (5 in, 3 out)',
+      '├─ weather · tool · _',
+      '└─ anthropic.messages · llm · _ · 15 tokens (8 in, 7 out)',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
+describe('ai-sdk', () => {
+  it('runs without a key, and draws the models and the tool below their calls', async () => {
+    const program = 'examples/ai-sdk/ai-sdk.js';
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, program]);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^The tools say: A page about tea$/m);
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '├─ embedMany · chain · _',
+      '│  └─ text-embedding-3-small · embedding · _ · 1 tokens (1 in)',
+      '└─ streamText · chain · _',
+      '   ├─ gpt-4.1-mini · llm · _ · 2 tokens (1 in, 1 out)',
+      '   ├─ look_up · tool · _',
+      '   └─ gpt-4.1-mini · llm · _ · 12 tokens (5 in, 7 out)',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('ask-docs', () => {
   it('answers from the installed documents, and is traced in all three ways', async () => {
     const { code, stdout, stderr } = await runRunspan([

@@ -45,8 +45,10 @@ export interface Plan extends Omit<RunOptions, 'inputs'> {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
-  /** For `integrations/`, in the place of `inputs`: what is recorded of one call. It may throw. */
-  describe?: (args: unknown[]) => CallDescription;
+  /** For `integrations/`, in the place of `inputs`: what is recorded of one call, undefined to leave it untraced. It may throw. */
+  describe?: (args: unknown[]) => CallDescription | undefined;
+  /** For `integrations/`, in the place of `outputs`: takes over the run of a call that came to `value`. It may throw. */
+  complete?: (run: Run, value: unknown) => void;
   /**
    * For `integrations/`: takes over a result that the general ways do not follow as it has to be. True when it will end
    * the run itself; the caller gets the same object in any case.
@@ -119,15 +121,24 @@ export function encodedInputs(
   return encodePayload('inputs', args.length > 1 ? { args } : args[0], sink.capture);
 }
 
-/** What the plan's integration says of a call. Where it fails, that is recorded, and nothing of the arguments. */
-export function describeCall(plan: Plan, args: unknown[]): CallDescription | undefined {
-  if (plan.describe === undefined) return undefined;
-  return guard('describing a call', () => plan.describe?.(args)) ?? { inputs: { error: 'the call could not be read' } };
+/**
+ * What an integration says of a call; undefined where it leaves it untraced. Where it fails, that is recorded, and nothing
+ * of the arguments.
+ */
+export function describeCall(describe: NonNullable<Plan['describe']>, args: unknown[]): CallDescription | undefined {
+  let description: CallDescription | undefined = { inputs: { error: 'the call could not be read' } };
+  guard('describing a call', () => {
+    description = describe(args);
+  });
+  return description;
 }
 
 /** Ends a run with the value that its function came to. */
 export function endWith(run: Run, plan: Plan, value: unknown): void {
-  if (run.isOpen) run.end(plan.outputs === undefined ? value : chosen('outputs', plan, plan.outputs, value));
+  const { complete, outputs } = plan;
+  if (!run.isOpen) return;
+  if (complete === undefined) run.end(outputs === undefined ? value : chosen('outputs', plan, outputs, value));
+  else if (guard('reading a result', () => complete(run, value) ?? true) === undefined) run.end();
 }
 
 /** What a callback of the application makes of a payload; a marker where it fails, never the raw payload. */

@@ -8,7 +8,6 @@ import { followLazyGenerator } from './iterator.ts';
 import { followResult } from './outcome.ts';
 import {
   type ArgumentsOf,
-  type CallDescription,
   type CallOptions,
   describeCall,
   encodedInputs,
@@ -144,19 +143,22 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
       sink.skip();
       return undefined;
     }
-    const description = describeCall(plan, args);
+    const description = plan.describe && describeCall(plan.describe, args);
+    if (plan.describe !== undefined && description === undefined) return undefined;
     const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
-    const options = description === undefined ? plan : described(plan, description);
-    return () => guard('traceable', () => new Run(options, parent, sink, inputs, verdict));
+    return () =>
+      guard('traceable', () => {
+        const named = description?.name === undefined ? plan : { ...plan, name: description.name };
+        const run = new Run(named, parent, sink, inputs, verdict);
+        // Set on the run itself, and not an option: what runs below take over is what the application gave.
+        if (description?.metadata !== undefined) run.set({ metadata: description.metadata });
+        return run;
+      });
   });
 }
 
-function described(plan: Plan, { name = plan.name, metadata }: CallDescription): Plan {
-  return { ...plan, name, metadata: { ...plan.metadata, ...metadata } };
-}
-
 /** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
-function disguised(wrapper: Callable, fn: Callable): Callable {
+export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));

@@ -1,5 +1,4 @@
-/** A record whose fields have been asked for and may be of any type. */
-export type Fields = Record<string, unknown>;
+import type { Fields } from './fields.ts';
 
 /** The roles that models know, by LangChain's types of messages; any other type stands for itself. */
 const ROLES: ReadonlyMap<unknown, string> = new Map([

@@ -1,5 +1,6 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { type Fields, isMessage, plainMessage } from './langchain-messages.ts';
+import { type Fields, fieldsOf, listOf } from './fields.ts';
+import { isMessage, plainMessage } from './langchain-messages.ts';
 
 /** What a call of a model came to. */
 export interface ModelResult {
@@ -105,14 +106,6 @@ function isNumber(value: unknown): value is number {
 
 function responseOf({ message }: Fields): Fields {
   return fieldsOf(fieldsOf(message).response_metadata);
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function hasItems(value: unknown): boolean {

@@ -25,7 +25,7 @@ const steps = new Map<string, Step[]>();
  * began with, and not after one has ended with another.
  */
 const abandoned = new FinalizationRegistry<{ readonly id: string; readonly run: Run }>(({ id, run }) => {
-  if (areTagsKept === true) guard('langchain', () => abandon(id, run));
+  if (areTagsKept === true) guard('langchain', () => abandon(id, run, 'the result was collected before its end'));
 });
 let areTagsKept: boolean | undefined;
 
@@ -80,15 +80,14 @@ function forget(id: string, run: Run): void {
 
 function abandonFirst(): void {
   for (const [id, known] of steps) {
-    for (const { run } of known) abandon(id, run);
+    for (const { run } of known) abandon(id, run, `${STEPS_MAX} other steps are open`);
     return;
   }
 }
 
-function abandon(id: string, run: Run): void {
+function abandon(id: string, run: Run, reason: string): void {
   forget(id, run);
-  run.set({ metadata: { interrupted: true } });
-  run.end();
+  run.interrupt(reason);
 }
 
 /** LangChain's own AsyncLocalStorage, and where it keeps the configuration of what a step calls. */

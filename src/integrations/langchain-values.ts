@@ -1,4 +1,5 @@
-import { type Fields, isMessage, plainMessage } from './langchain-messages.ts';
+import type { Fields } from './fields.ts';
+import { isMessage, plainMessage } from './langchain-messages.ts';
 
 /** How deep, and at how many values, messages and documents are looked for in a payload; LangGraph nests its state. */
 const DEPTH_MAX = 16;

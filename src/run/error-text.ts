@@ -158,7 +158,9 @@ export function isAbort(thrown: unknown): boolean {
   try {
     if (typeof thrown !== 'object' || thrown === null) return false;
     const { name, code } = thrown as { name?: unknown; code?: unknown };
-    return name === 'AbortError' || code === 'ABORT_ERR';
+    if (name === 'AbortError' || code === 'ABORT_ERR') return true;
+    // The clients of OpenAI and Anthropic have a class of their own for it, whose `name` is that of any error.
+    return thrown.constructor?.name === 'APIUserAbortError';
   } catch {
     return false;
   }

@@ -1,13 +1,10 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { Abandonment, type Watched } from '../../src/instrument/abandonment.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { record } from './recorder.ts';
 
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 const turn = () => new Promise(setImmediate);
 
 /** Collects until something holds: finalizers are called by the engine when it has time for them. */

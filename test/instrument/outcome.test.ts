@@ -1,16 +1,12 @@
 import { AsyncLocalStorage, createHook, executionAsyncId, executionAsyncResource } from 'node:async_hooks';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import type { Run } from '../../src/run/run.ts';
 import { currentRun } from '../../src/run/start-run.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
 import { built, type Program, runProgram } from './built.ts';
 import { record } from './recorder.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 /** A thenable that starts nothing before its `then` is called, as a query builder is one. */
 class Query {

@@ -77,6 +77,30 @@ describe('traceMethods', () => {
     expect(recorder.runs).toHaveLength(1);
   });
 
+  test('traces no method twice that somebody else has replaced since', () => {
+    const recorder = record();
+    const retriever = new (makeClass())();
+    traceMethods(retriever, ['rank']);
+    const traced = retriever.rank;
+    const theirs = (pages: string[]): string[] => traced.call(retriever, pages);
+    retriever.rank = theirs;
+    traceMethods(retriever, ['rank']);
+    expect(retriever.rank).toBe(theirs);
+    retriever.rank([]);
+    expect(recorder.runs).toHaveLength(1);
+  });
+
+  test('traces a method anew that has been put back', () => {
+    const recorder = record();
+    const retriever = new (makeClass())();
+    const { rank } = retriever;
+    traceMethods(retriever, ['rank']);
+    retriever.rank = rank;
+    traceMethods(retriever, ['rank']);
+    retriever.rank([]);
+    expect(recorder.runs).toHaveLength(1);
+  });
+
   test('tells of what is no method, of a frozen object and of wrong arguments, and throws nothing', () => {
     const lines = told();
     const loose = traceMethods as unknown as (target: unknown, methods?: unknown) => unknown;

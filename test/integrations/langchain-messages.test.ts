@@ -8,7 +8,8 @@ import {
   ToolMessage,
 } from '@langchain/core/messages';
 import { describe, expect, it } from 'vitest';
-import { type Fields, isMessage, plainMessage } from '../../src/integrations/langchain-messages.ts';
+import type { Fields } from '../../src/integrations/fields.ts';
+import { isMessage, plainMessage } from '../../src/integrations/langchain-messages.ts';
 
 const plain = (message: object): Fields => {
   if (!isMessage(message)) throw new Error('not taken for a message');

@@ -1,6 +1,4 @@
 import '@langchain/core/context';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { BaseCallbackHandler } from '@langchain/core/callbacks/base';
 import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
 import { setContextVariable } from '@langchain/core/context';
@@ -14,9 +12,7 @@ import { RunspanCallbackHandler } from '../../src/integrations/langchain-handler
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+import { collectGarbage } from '../support/garbage.ts';
 
 const handler = new RunspanCallbackHandler();
 const callbacks = [handler];
@@ -183,15 +179,15 @@ describe('a stream that is left before its end', () => {
     await (async () => {
       for await (const _ of await chain.stream('x', { callbacks, runName: 'left' })) break;
     })();
-    const left = () => recorder.runs.filter(({ extra }) => extra?.metadata?.interrupted === true);
+    const left = () => recorder.runs.filter(({ extra }) => extra?.metadata?.end_reason === 'interrupted');
     await vi.waitFor(() => {
       collectGarbage();
       expect(left()).toHaveLength(2);
     });
 
     expect(left().map(({ name, error }) => [name, error])).toEqual([
-      ['left', undefined],
-      ['FakeListChatModel', undefined],
+      ['left', 'Interrupted: the result was collected before its end'],
+      ['FakeListChatModel', 'Interrupted: the result was collected before its end'],
     ]);
     expect(left().every(({ end_time }) => end_time !== undefined)).toBe(true);
     expect(recorder.runs.filter(({ end_time }) => end_time === undefined).map(({ name }) => name)).toEqual(['open']);
@@ -213,7 +209,7 @@ describe('a stream that is left before its end', () => {
       collectGarbage();
       expect(recorder.runs[1]).toMatchObject({
         end_time: expect.any(String),
-        extra: { metadata: { interrupted: true } },
+        extra: { metadata: { end_reason: 'interrupted' } },
       });
     });
   });
@@ -278,7 +274,7 @@ describe('open steps', () => {
     starts(own, 10_000, 1);
     expect(sink.ended).toHaveLength(1);
     expect(sink.ended[0]).toBe(sink.started[0]);
-    expect(sink.records()[0]?.extra?.metadata).toEqual({ interrupted: true });
+    expect(sink.records()[0]?.extra?.metadata).toEqual({ end_reason: 'interrupted' });
     for (let n = 0; n <= 10_000; n++) own.handleChainEnd({}, `step-${n}`);
     expect(sink.ended).toHaveLength(10_001);
   });

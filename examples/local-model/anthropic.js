@@ -1,0 +1,208 @@
+// Anthropic's routes: messages (https://docs.claude.com/en/api/messages), and the completions that came before them. Answers are
+// made of the request alone: what was asked is said again; with `tools` the first of them is used; with `thinking` there is a
+// thought before; documents are cited. A token is a word.
+import { served } from './service.js';
+
+export const anthropicRoutes = [
+  { method: 'POST', path: /\/v1\/messages$/, answer: (request) => named(request, messageFor, messageEvents) },
+  { method: 'POST', path: /\/v1\/complete$/, answer: (request) => named(request, completionFor, completionEvents) },
+];
+
+const eventOf = (name, value) => `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`;
+const errorOf = (type) => ({ type: 'error', error: { type, message: 'The model was asked to fail.' } });
+const ERRORS = { 400: 'invalid_request_error', 401: 'authentication_error', 429: 'rate_limit_error' };
+
+const anthropic = {
+  errorOf: (status) => errorOf(ERRORS[status] ?? 'api_error'),
+  errorEvent: eventOf('error', errorOf('overloaded_error')),
+  malformedEvent: 'event: content_block_delta\ndata: {"type":"content_block_delta",\n\n',
+  // The answer has begun: message, block, ping, and the first words.
+  eventsBeforeFailure: 4,
+};
+
+/** The same request always has the same id. */
+function named(request, answer, events) {
+  const own = served(request, anthropic, answer, events);
+  return { ...own, headers: { ...own.headers, 'request-id': `req_${wordsIn(request.text)}` } };
+}
+
+function messageFor(body) {
+  const content = [...thoughtFor(body), ...answerFor(body)];
+  const text = JSON.stringify(content);
+  return {
+    id: `msg_${wordsIn(JSON.stringify(body.messages))}`,
+    type: 'message',
+    role: 'assistant',
+    model: body.model,
+    content,
+    stop_reason: content.at(-1).type === 'tool_use' ? 'tool_use' : 'end_turn',
+    stop_sequence: null,
+    usage: { ...inputUsage(body), output_tokens: wordsIn(text), ...outputDetails(content) },
+  };
+}
+
+function thoughtFor({ thinking, messages }) {
+  if (thinking?.type !== 'enabled') return [];
+  const thought = `The question has ${wordsIn(questionIn(messages))} words.`;
+  return [{ type: 'thinking', thinking: thought, signature: Buffer.from(thought).toString('base64') }];
+}
+
+function answerFor({ messages, tools = [] }) {
+  const question = questionIn(messages);
+  const blocks = blocksOf(messages.at(-1));
+  const result = blocks.find(({ type }) => type === 'tool_result');
+  if (result !== undefined) return [{ type: 'text', text: `The tool said: ${textOf(result.content)}` }];
+  const document = blocks.find(({ type, citations }) => type === 'document' && citations?.enabled);
+  if (document !== undefined) return [{ type: 'text', text: question, citations: [citationOf(document)] }];
+  const [tool] = tools;
+  if (tool === undefined) return [{ type: 'text', text: `You said: ${question}` }];
+  if (tool.type?.startsWith('web_search')) return searchFor(question);
+  return [
+    { type: 'text', text: `I use ${tool.name}.` },
+    { type: 'tool_use', id: `toolu_${tool.name}`, name: tool.name, input: inputFor(tool.input_schema, question) },
+  ];
+}
+
+function citationOf({ source, title = null }) {
+  const cited_text = source.data ?? textOf(source.content);
+  const end_char_index = cited_text.length;
+  return {
+    type: 'char_location',
+    cited_text,
+    document_index: 0,
+    document_title: title,
+    start_char_index: 0,
+    end_char_index,
+  };
+}
+
+/** A tool that the service itself uses. */
+function searchFor(query) {
+  const id = 'srvtoolu_search';
+  const page = {
+    type: 'web_search_result',
+    url: 'http://localhost/page',
+    title: query,
+    encrypted_content: '',
+    page_age: null,
+  };
+  return [
+    { type: 'server_tool_use', id, name: 'web_search', input: { query } },
+    { type: 'web_search_tool_result', tool_use_id: id, content: [page] },
+    { type: 'text', text: `There is a page about: ${query}` },
+  ];
+}
+
+/** Text properties are the question, numbers its words. */
+function inputFor({ properties = {} }, question) {
+  const values = { string: question, number: wordsIn(question), integer: wordsIn(question), boolean: true };
+  return Object.fromEntries(Object.entries(properties).map(([key, { type }]) => [key, values[type] ?? null]));
+}
+
+/** Cached parts of the system prompt are taken for read from the cache, those of messages for written to it. */
+function inputUsage({ system = '', messages }) {
+  const read = wordsInCached(blocksOf({ content: system }));
+  const created = wordsInCached(messages.flatMap(blocksOf));
+  const all =
+    wordsIn(textOf(system)) + messages.reduce((total, message) => total + wordsIn(textOf(message.content)), 0);
+  return {
+    input_tokens: all - read - created,
+    cache_creation_input_tokens: created,
+    cache_read_input_tokens: read,
+  };
+}
+
+function outputDetails(content) {
+  const thought = content.find(({ type }) => type === 'thinking');
+  const searches = content.filter(({ type }) => type === 'server_tool_use').length;
+  return {
+    ...(thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } }),
+    ...(searches > 0 && { server_tool_use: { web_search_requests: searches } }),
+  };
+}
+
+function completionFor({ model, prompt }) {
+  const completion = ` You said:${prompt}`;
+  return { type: 'completion', id: `compl_${wordsIn(prompt)}`, model, completion, stop_reason: 'stop_sequence' };
+}
+
+function completionEvents(body) {
+  const answer = completionFor(body);
+  const parts = partsOf(answer.completion).map((completion) => ({ ...answer, completion, stop_reason: null }));
+  return [...parts, { ...answer, completion: '' }].map((event) => eventOf('completion', event));
+}
+
+function messageEvents(body) {
+  return [...eventsOf(messageFor(body))].map((event) => eventOf(event.type, event));
+}
+
+function* eventsOf({ content, stop_reason, stop_sequence, usage, ...message }) {
+  const { output_tokens, output_tokens_details, server_tool_use, ...input } = usage;
+  const begun = { content: [], stop_reason: null, stop_sequence: null, usage: { ...input, output_tokens: 1 } };
+  yield { type: 'message_start', message: { ...message, ...begun } };
+  for (const [index, block] of content.entries()) {
+    yield { type: 'content_block_start', index, content_block: emptied(block) };
+    if (index === 0) yield { type: 'ping' };
+    for (const delta of deltasOf(block)) yield { type: 'content_block_delta', index, delta };
+    yield { type: 'content_block_stop', index };
+  }
+  yield { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage };
+  yield { type: 'message_stop' };
+}
+
+function emptied(block) {
+  switch (block.type) {
+    case 'text':
+      return { ...block, text: '', ...(block.citations && { citations: [] }) };
+    case 'thinking':
+      return { ...block, thinking: '', signature: '' };
+    case 'tool_use':
+    case 'server_tool_use':
+      return { ...block, input: {} };
+    default:
+      return block;
+  }
+}
+
+function* deltasOf({ type, text, citations = [], thinking, signature, input }) {
+  if (type === 'text') {
+    for (const part of partsOf(text)) yield { type: 'text_delta', text: part };
+    for (const citation of citations) yield { type: 'citations_delta', citation };
+  }
+  if (type === 'thinking') {
+    for (const part of partsOf(thinking)) yield { type: 'thinking_delta', thinking: part };
+    yield { type: 'signature_delta', signature };
+  }
+  if (input !== undefined) {
+    yield { type: 'input_json_delta', partial_json: '' };
+    for (const part of partsOf(JSON.stringify(input))) yield { type: 'input_json_delta', partial_json: part };
+  }
+}
+
+function partsOf(text) {
+  return text.match(/\s*\S+|\s+/g) ?? [];
+}
+
+function questionIn(messages) {
+  return textOf(messages.findLast(({ role }) => role === 'user')?.content ?? '');
+}
+
+function blocksOf({ content }) {
+  return typeof content === 'string' ? [] : content;
+}
+
+function textOf(content = '') {
+  if (typeof content === 'string') return content;
+  return content
+    .filter(({ type }) => type === 'text')
+    .map(({ text }) => text)
+    .join(' ');
+}
+
+function wordsInCached(blocks) {
+  return wordsIn(textOf(blocks.filter(({ cache_control }) => cache_control)));
+}
+
+function wordsIn(text) {
+  return text.match(/\S+/g)?.length ?? 0;
+}

@@ -1,0 +1,149 @@
+// OpenAI's responses, at once and as events.
+import { answerTo, sampleOf, textOf, tokensOf } from './text.js';
+
+export function responseAnswer(body) {
+  if (body.background === true) return { ...responseHead(body), status: 'queued', output: [], usage: null };
+  if (body.model === 'fail-response') return { ...responseHead(body), ...failed, output: [], usage: null };
+  const output = outputOf(body);
+  return { ...responseHead(body), status: 'completed', output, usage: usageOf(body, output) };
+}
+
+const failed = { status: 'failed', error: { code: 'server_error', message: 'the model gave up' } };
+
+/** As the service does, it repeats what it was asked with. */
+function responseHead({ model, instructions = null, tools = [], metadata = {}, background = false }) {
+  return {
+    id: 'resp_local',
+    object: 'response',
+    created_at: 1_767_225_600,
+    background,
+    error: null,
+    incomplete_details: null,
+    instructions,
+    metadata,
+    model: `${model}-2026-01-01`,
+    parallel_tool_calls: true,
+    tool_choice: 'auto',
+    tools,
+  };
+}
+
+function itemsOf(input) {
+  return typeof input === 'string' ? [{ role: 'user', content: input }] : input;
+}
+
+function outputOf(body) {
+  const items = itemsOf(body.input);
+  const reasoning =
+    body.reasoning === undefined
+      ? []
+      : [{ id: 'rs_1', type: 'reasoning', summary: [{ type: 'summary_text', text: 'Let me think.' }] }];
+  const question = textOf(items.findLast(({ role }) => role === 'user')?.content);
+  const tools = (body.tools ?? []).filter(({ type }) => type === 'function');
+  if (tools.length > 0 && items.at(-1).role === 'user') {
+    const [{ name, parameters }] = tools;
+    const call = {
+      id: 'fc_1',
+      type: 'function_call',
+      call_id: 'call_1',
+      name,
+      arguments: JSON.stringify(sampleOf(parameters, question)),
+      status: 'completed',
+    };
+    return [...reasoning, call];
+  }
+  const messages = items.map((item) =>
+    item.type === 'function_call_output' ? { role: 'tool', content: item.output } : item,
+  );
+  const text = answerTo(messages, body.text?.format?.schema);
+  const refused = body.model === 'refuse';
+  const part = refused
+    ? { type: 'refusal', refusal: 'I cannot help with that.' }
+    : { type: 'output_text', text, annotations: [] };
+  return [...reasoning, { id: 'msg_1', type: 'message', role: 'assistant', status: 'completed', content: [part] }];
+}
+
+function usageOf(body, output) {
+  const items = itemsOf(body.input);
+  const input_tokens = tokensOf([
+    body.instructions ?? '',
+    ...items.map(({ content, output: result }) => content ?? result ?? ''),
+  ]);
+  const reasoning_tokens = body.reasoning === undefined ? 0 : 3;
+  const texts = output.map(
+    ({ content, arguments: given }) => content?.map(({ text, refusal }) => text ?? refusal).join(' ') ?? given ?? '',
+  );
+  const output_tokens = tokensOf(texts) + reasoning_tokens;
+  return {
+    input_tokens,
+    input_tokens_details: { cached_tokens: tokensOf([body.instructions ?? '']) },
+    output_tokens,
+    output_tokens_details: { reasoning_tokens },
+    total_tokens: input_tokens + output_tokens,
+  };
+}
+
+export function responseEvents(body) {
+  const whole = responseAnswer(body);
+  const begun = { ...whole, status: 'in_progress', error: null, output: [], usage: null };
+  const events = [
+    { type: 'response.created', response: begun },
+    { type: 'response.in_progress', response: begun },
+    ...whole.output.flatMap((item, output_index) => itemEvents(item, output_index)),
+    { type: `response.${whole.status}`, response: whole },
+  ];
+  return events.map((event, sequence_number) => {
+    return `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number })}\n\n`;
+  });
+}
+
+function itemEvents(item, output_index) {
+  const at = { output_index, item_id: item.id };
+  const done = { type: 'response.output_item.done', output_index, item };
+  if (item.type === 'function_call') {
+    const pieces = item.arguments.match(/.{1,8}/g) ?? [];
+    return [
+      { type: 'response.output_item.added', output_index, item: { ...item, arguments: '', status: 'in_progress' } },
+      ...pieces.map((delta) => ({ type: 'response.function_call_arguments.delta', ...at, delta })),
+      { type: 'response.function_call_arguments.done', ...at, name: item.name, arguments: item.arguments },
+      done,
+    ];
+  }
+  if (item.type === 'reasoning') {
+    const [part] = item.summary;
+    return [
+      { type: 'response.output_item.added', output_index, item: { ...item, summary: [] } },
+      { type: 'response.reasoning_summary_part.added', ...at, summary_index: 0, part: { ...part, text: '' } },
+      ...deltasOf(part.text).map((delta) => ({
+        type: 'response.reasoning_summary_text.delta',
+        ...at,
+        summary_index: 0,
+        delta,
+      })),
+      { type: 'response.reasoning_summary_text.done', ...at, summary_index: 0, text: part.text },
+      { type: 'response.reasoning_summary_part.done', ...at, summary_index: 0, part },
+      done,
+    ];
+  }
+  const [part] = item.content;
+  const kind = part.type === 'refusal' ? 'refusal' : 'text';
+  const name = kind === 'refusal' ? 'refusal' : 'output_text';
+  return [
+    { type: 'response.output_item.added', output_index, item: { ...item, content: [], status: 'in_progress' } },
+    { type: 'response.content_part.added', ...at, content_index: 0, part: { ...part, [kind]: '' } },
+    ...deltasOf(part[kind]).map((delta) => ({
+      type: `response.${name}.delta`,
+      ...at,
+      content_index: 0,
+      delta,
+      logprobs: [],
+    })),
+    { type: `response.${name}.done`, ...at, content_index: 0, [kind]: part[kind], logprobs: [] },
+    { type: 'response.content_part.done', ...at, content_index: 0, part },
+    done,
+  ];
+}
+
+function deltasOf(text) {
+  return text.match(/\S+\s*/g) ?? [];
+}

@@ -1,0 +1,41 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { checkedOptions, commonChecks, type OptionCheck } from '../run/run-options.ts';
+import type { RunSink } from '../run/sink.ts';
+
+/** How the calls of a wrapped SDK client are traced. Everything is optional. */
+export interface TracedClientOptions {
+  /** Tags of every call. */
+  tags?: readonly string[];
+  /** Metadata of every call, beside what is recorded of it. */
+  metadata?: Readonly<Record<string, unknown>>;
+  /** The project to trace into. @default that of the current run, else that of the exporter */
+  project?: string;
+  /** Where the runs go. @default where the current run goes, else the configured exporter */
+  exporter?: RunSink;
+  /** False leaves the client as it is. @default true */
+  enabled?: boolean;
+}
+
+const { tags, metadata, project, exporter } = commonChecks;
+
+const checks: Readonly<Record<keyof TracedClientOptions, OptionCheck>> = {
+  tags,
+  metadata,
+  project,
+  exporter,
+  enabled: ['true or false', (value) => typeof value === 'boolean'],
+};
+
+/** The options that hold; the others are told, once per place. */
+export function clientOptionsOf(place: string, options: unknown): Partial<TracedClientOptions> {
+  return checkedOptions<TracedClientOptions>(place, options, checks);
+}
+
+/** Says that what was to be wrapped is no client of the SDK. */
+export function tellNoClient(place: string, sdk: string, given: unknown): void {
+  const what = given === null ? 'null' : typeof given;
+  diagnostics.warnOnce(
+    `${place} ${what}`,
+    `${place}(client): expected ${sdk}, got ${what === 'object' ? 'an object without its methods' : what}; it is not traced.`,
+  );
+}

@@ -1,0 +1,112 @@
+import type { UsageMetadata } from '../run/record.ts';
+import { type Answer, type AnswerReader, otherAnswer } from './answer.ts';
+import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
+import { base64Bytes, mediaMarker } from './media.ts';
+import { ChoicesFold } from './openai-choices-fold.ts';
+import { ImagesFold } from './openai-images-fold.ts';
+import { ResponseFold } from './openai-response-fold.ts';
+
+/** Chat completions and text completions: the answer itself. */
+export const choicesReader: AnswerReader = {
+  read: (value) => (isFields(value) ? choicesAnswer(value) : otherAnswer(value)),
+  fold: () => new ChoicesFold(choicesAnswer),
+};
+
+/** Responses: the answer itself, without what it repeats of the request. */
+export const responseReader: AnswerReader = {
+  read: (value) => (isFields(value) ? responseAnswer(value) : otherAnswer(value)),
+  fold: () => new ResponseFold(responseAnswer),
+};
+
+/** Embeddings: how many there are and of how many dimensions, without the vectors. */
+export const embeddingsReader: AnswerReader = {
+  read: (value) => (isFields(value) ? embeddingsAnswer(value) : otherAnswer(value)),
+};
+
+/** Images: the answer itself, with a marker in the place of the pixels. */
+export const imagesReader: AnswerReader = {
+  read: (value) => (isFields(value) ? imagesAnswer(value) : otherAnswer(value)),
+  fold: () => new ImagesFold(imagesAnswer),
+};
+
+/** What the service echoes of the request, which is recorded as inputs and parameters; the SDK's own digest of the output. */
+const ECHOES = new Set(['instructions', 'tools', 'prompt', 'output_text']);
+
+function choicesAnswer(answer: Fields): Answer {
+  const choices = Array.isArray(answer.choices) ? answer.choices.map(withoutAudio) : answer.choices;
+  return { outputs: { ...answer, choices }, ...modelAndUsage(answer) };
+}
+
+function responseAnswer(answer: Fields): Answer {
+  const output = Array.isArray(answer.output) ? answer.output.map(withoutPixels) : answer.output;
+  const error = fieldsOf(answer.error);
+  const code = textOf(error.code);
+  const message = textOf(error.message);
+  const headline = message === undefined ? code : code === undefined ? message : `${code}: ${message}`;
+  return { outputs: { ...without(answer, ECHOES), output }, ...modelAndUsage(answer), error: headline };
+}
+
+function embeddingsAnswer(answer: Fields): Answer {
+  const data = Array.isArray(answer.data) ? answer.data : [];
+  const { object, model } = answer;
+  const outputs = { object, model, count: data.length, dimensions: dimensionsOf(fieldsOf(data[0]).embedding) };
+  return { outputs: { ...outputs, usage: answer.usage }, ...modelAndUsage(answer) };
+}
+
+/** A vector comes as a list, or as base64 of floats of four bytes. */
+function dimensionsOf(vector: unknown): number | undefined {
+  if (typeof vector === 'string') return base64Bytes(vector) / 4;
+  return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
+}
+
+function imagesAnswer(answer: Fields): Answer {
+  const data = Array.isArray(answer.data)
+    ? answer.data.map((image) => marked(image, 'b64_json', 'Image'))
+    : answer.data;
+  return { outputs: { ...answer, data }, ...modelAndUsage(answer) };
+}
+
+function withoutPixels(item: unknown): unknown {
+  return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
+}
+
+function withoutAudio(choice: unknown): unknown {
+  const message = fieldsOf(choice).message;
+  if (!isFields(choice) || !isFields(message) || !isFields(message.audio)) return choice;
+  return { ...choice, message: { ...message, audio: marked(message.audio, 'data', 'Audio') } };
+}
+
+function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown {
+  if (!isFields(object)) return object;
+  const base64 = textOf(object[key]);
+  return base64 === undefined ? object : { ...object, [key]: mediaMarker(kind, base64) };
+}
+
+function modelAndUsage(answer: Fields): Pick<Answer, 'model' | 'usage'> {
+  return { model: textOf(answer.model), usage: isFields(answer.usage) ? usageOf(answer.usage) : undefined };
+}
+
+/** Chat completions, completions and embeddings count prompt and completion; responses and images input and output. */
+function usageOf(usage: Fields): UsageMetadata | undefined {
+  const input = numberOf(usage.input_tokens ?? usage.prompt_tokens);
+  const output = numberOf(usage.output_tokens ?? usage.completion_tokens);
+  const ofInput = fieldsOf(usage.input_tokens_details ?? usage.prompt_tokens_details);
+  const ofOutput = fieldsOf(usage.output_tokens_details ?? usage.completion_tokens_details);
+  return defined({
+    input_tokens: input,
+    output_tokens: output ?? (input === undefined ? undefined : 0),
+    total_tokens: numberOf(usage.total_tokens) ?? (input === undefined ? undefined : input + (output ?? 0)),
+    input_token_details: defined({
+      cache_read: numberOf(ofInput.cached_tokens),
+      audio: numberOf(ofInput.audio_tokens),
+      image: numberOf(ofInput.image_tokens),
+      text: numberOf(ofInput.text_tokens),
+    }),
+    output_token_details: defined({
+      reasoning: numberOf(ofOutput.reasoning_tokens),
+      audio: numberOf(ofOutput.audio_tokens),
+      image: numberOf(ofOutput.image_tokens),
+      text: numberOf(ofOutput.text_tokens),
+    }),
+  }) as UsageMetadata | undefined;
+}

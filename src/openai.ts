@@ -1,0 +1,4 @@
+import './runspan.ts';
+
+export type { TracedClientOptions } from './integrations/client-options.ts';
+export { type OpenAILike, unwrapOpenAI, wrapOpenAI } from './integrations/openai.ts';

@@ -1,0 +1,368 @@
+// The same program with the bare `ai` and with the wrapped one: whatever it can see is the same.
+import * as ai from 'ai';
+import { MockLanguageModelV3 } from 'ai/test';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { unwrapModel, wrapModel } from '../../src/integrations/ai-model.ts';
+import { wrapAISDK } from '../../src/integrations/ai-sdk.ts';
+import { installSink } from '../../src/run/sink.ts';
+import { record } from '../instrument/recorder.ts';
+import { told } from '../support/told.ts';
+
+type Sdk = typeof ai;
+type StreamResult = Awaited<ReturnType<MockLanguageModelV3['doStream']>>;
+type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;
+type Generated = Awaited<ReturnType<MockLanguageModelV3['doGenerate']>>;
+
+const usage: Generated['usage'] = {
+  inputTokens: { total: 3, noCache: 3, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: 5, text: 5, reasoning: undefined },
+};
+const stop = { unified: 'stop', raw: 'stop' } as const;
+const toolCall = { type: 'tool-call', toolCallId: '1', toolName: 'weather', input: '{"city":"Cork"}' } as const;
+
+const WORDS: StreamPart[] = [
+  { type: 'stream-start', warnings: [] },
+  { type: 'text-start', id: '1' },
+  ...['It ', 'is ', 'raining', '.'].map((delta) => ({ type: 'text-delta', id: '1', delta }) as const),
+  { type: 'text-end', id: '1' },
+  { type: 'finish', finishReason: stop, usage },
+];
+const CALLS: StreamPart[] = [
+  { type: 'stream-start', warnings: [] },
+  toolCall,
+  { type: 'finish', finishReason: { unified: 'tool-calls', raw: undefined }, usage },
+];
+
+/** A model that first calls the tool, and then says its words; what it is asked for goes into the log. */
+function singer(log: string[], answers: StreamPart[][] = [CALLS, WORDS]) {
+  let steps = 0;
+  return new MockLanguageModelV3({
+    doStream: async () => {
+      log.push('asked');
+      const parts = answers[steps++] ?? WORDS;
+      let at = 0;
+      const stream = new ReadableStream<StreamPart>({
+        async pull(controller) {
+          await nextTurn();
+          const part = parts[at++];
+          log.push(`gives ${part?.type ?? 'the end'}`);
+          if (part === undefined) controller.close();
+          else controller.enqueue(part);
+        },
+        cancel: (reason) => void log.push(`cancelled ${reason}`),
+      });
+      return { stream };
+    },
+    doGenerate: async () => ({ content: [{ type: 'text', text: 'La.' }], finishReason: stop, usage, warnings: [] }),
+  });
+}
+
+const makeWeather = (log: string[]) =>
+  ai.tool({
+    inputSchema: z.object({ city: z.string() }),
+    execute: async ({ city }, { toolCallId }) => {
+      log.push(`executes ${toolCallId}`);
+      return { city };
+    },
+  });
+
+/** As chunks from a network do, those of a model come in turns of the event loop of their own. */
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Until nothing moves any more: each of the few stages of a stream holds one chunk at most. */
+async function still(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await nextTurn();
+}
+
+const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unknown>>> = {
+  'never reads the stream': async (sdk, log) => {
+    sdk.streamText({ model: singer(log), prompt: 'Sing.' });
+  },
+  'reads the stream chunk by chunk': async (sdk, log) => {
+    const result = sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.' });
+    const reader = result.textStream.getReader();
+    for (;;) {
+      await still();
+      const { done, value } = await reader.read();
+      log.push(`reads ${value}`);
+      if (done) return;
+    }
+  },
+  'leaves the stream half way': async (sdk, log) => {
+    for await (const word of sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.' }).textStream) {
+      log.push(word);
+      if (word === 'is ') break;
+    }
+  },
+  'cancels the stream of an object': async (sdk, log) => {
+    const result = sdk.streamObject({ model: singer(log, [WORDS]), output: 'no-schema', prompt: 'Sing.' });
+    await result.fullStream.cancel('enough');
+  },
+  'reads two streams of one result, and its promises': async (sdk, log) => {
+    const options = { tools: { weather: makeWeather(log) }, stopWhen: ai.stepCountIs(3), prompt: 'Sing.' };
+    const result = sdk.streamText({ model: singer(log), ...options });
+    const texts = await Promise.all([text(result.textStream), text(result.textStream)]);
+    return [texts, await result.text, await result.usage, await result.toolCalls, (await result.steps).length];
+  },
+  'answers a request': async (sdk, log) => {
+    const result = sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.' });
+    const response = result.toUIMessageStreamResponse({ generateMessageId: () => 'id', sendSources: true });
+    return [response.status, [...response.headers], await response.text()];
+  },
+  'has callbacks for everything': async (sdk, log) => {
+    await sdk
+      .streamText({
+        model: singer(log),
+        tools: { weather: makeWeather(log) },
+        stopWhen: ai.stepCountIs(3),
+        prompt: 'Sing.',
+        onChunk: ({ chunk }) => void log.push(`chunk ${chunk.type}`),
+        onStepFinish: ({ finishReason }) => void log.push(`step ${finishReason}`),
+        onFinish: ({ text: said, totalUsage }) => void log.push(`finish ${said} ${totalUsage.totalTokens}`),
+        experimental_onToolCallStart: ({ toolCall: { toolName } }) => void log.push(`calls ${toolName}`),
+      })
+      .consumeStream();
+  },
+  aborts: async (sdk, log) => {
+    const controller = new AbortController();
+    const onAbort = ({ steps }: { steps: unknown[] }): void => void log.push(`aborts after ${steps.length}`);
+    const options = { model: singer(log, [WORDS]), prompt: 'Sing.', abortSignal: controller.signal, onAbort };
+    const parts: string[] = [];
+    for await (const part of sdk.streamText(options).fullStream) {
+      parts.push(part.type);
+      if (part.type === 'text-delta') controller.abort();
+    }
+    return parts;
+  },
+  'has a stream that breaks': async (sdk, log) => {
+    const stream = new ReadableStream<StreamPart>({ pull: (controller) => controller.error(new RangeError('hoarse')) });
+    const model = new MockLanguageModelV3({ doStream: { stream } });
+    const onError = ({ error }: { error: unknown }): void => void log.push(String(error));
+    return await text(sdk.streamText({ model, prompt: 'Sing.', onError }).textStream);
+  },
+  'has a callback that throws': async (sdk, log) => {
+    const onFinish = (): void => {
+      throw new RangeError('no end');
+    };
+    return await text(sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.', onFinish }).textStream);
+  },
+  'asks wrongly': async (sdk) => await sdk.generateText({ model: singer([]), prompt: 'Sing.', messages: [] } as never),
+  'asks for nothing': async (sdk) => await sdk.generateText(undefined as never),
+  'gives no options to a stream': async (sdk) => sdk.streamText(undefined as never),
+  'gives a model of an unknown kind': async (sdk) =>
+    await sdk.generateText({ model: { a: 1 } as never, prompt: 'Sing.' }),
+  'transforms its stream': async (sdk, log) => {
+    const experimental_transform = ai.smoothStream({ delayInMs: null, chunking: 'line' });
+    return await text(
+      sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.', experimental_transform }).textStream,
+    );
+  },
+  'streams what a tool yields': async (sdk, log) => {
+    const count = ai.tool({
+      inputSchema: z.object({ city: z.string() }),
+      async *execute() {
+        yield 1;
+        log.push('between');
+        yield 2;
+      },
+    });
+    const options = { tools: { weather: count }, stopWhen: ai.stepCountIs(2), prompt: 'Sing.' };
+    const outputs: unknown[] = [];
+    for await (const part of sdk.streamText({ model: singer(log), ...options }).fullStream) {
+      if (part.type === 'tool-result') outputs.push([part.output, part.preliminary]);
+    }
+    return outputs;
+  },
+};
+
+async function text(stream: AsyncIterable<string>): Promise<string> {
+  let all = '';
+  for await (const piece of stream) all += piece;
+  return all;
+}
+
+/** All that a program can see: its log, and what it came to. */
+async function observed(program: (sdk: Sdk, log: string[]) => Promise<unknown>, sdk: Sdk) {
+  const log: string[] = [];
+  const outcome = await program(sdk, log).then(
+    (value) => ({ value }),
+    (error: Error) => ({ error: error.constructor.name, message: error.message }),
+  );
+  await still();
+  return { log, outcome };
+}
+
+describe('a program that', () => {
+  it.each(Object.entries(programs))('%s sees the same with tracing', async (_, program) => {
+    const bare = await observed(program, ai);
+    const recorder = record();
+    const wrapped = await observed(program, wrapAISDK(ai));
+
+    expect(wrapped).toEqual(bare);
+    expect(recorder.runs.length).toBeGreaterThan(0);
+  });
+});
+
+const sdk = wrapAISDK(ai);
+
+describe('what is passed', () => {
+  it('is not changed, and may be frozen', async () => {
+    const recorder = record();
+    const log: string[] = [];
+    const weather = Object.freeze(makeWeather(log));
+    const options = Object.freeze({
+      model: singer(log),
+      tools: Object.freeze({ weather }),
+      stopWhen: ai.stepCountIs(3),
+      prompt: 'Sing.',
+    });
+    await sdk.streamText(options).consumeStream();
+
+    expect(log.filter((line) => line.startsWith('executes'))).toEqual(['executes 1']);
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['streamText', 'mock-model-id', 'weather', 'mock-model-id']);
+  });
+
+  it('has the tool of the application as `this`', async () => {
+    record();
+    const weather = {
+      inputSchema: z.object({ city: z.string() }),
+      seen: undefined as unknown,
+      async execute(): Promise<string> {
+        this.seen = this;
+        return 'rain';
+      },
+    };
+    await sdk
+      .streamText({ model: singer([]), tools: { weather }, stopWhen: ai.stepCountIs(2), prompt: 'x' })
+      .consumeStream();
+
+    expect(weather.seen).toBe(weather);
+  });
+
+  it('is handed on untouched while tracing is off', async () => {
+    installSink(undefined);
+    onTestFinished(() => installSink(undefined));
+    const given: unknown[] = [];
+    const off = wrapAISDK({ generateText: async (...args: unknown[]) => void given.push(...args) });
+    const model = singer([]);
+    const options = { model, tools: { weather: makeWeather([]) } };
+    await off.generateText(options, 2);
+
+    expect(given[0]).toBe(options);
+    expect(given[1]).toBe(2);
+    expect(Object.hasOwn(model, 'doStream')).toBe(true);
+    expect(model.doStream).toBe(options.model.doStream);
+  });
+});
+
+describe('what is returned', () => {
+  it('is a plain promise, and the result of the SDK', async () => {
+    record();
+    const promise = sdk.generateText({ model: singer([]), prompt: 'Sing.' });
+    const bare = await ai.generateText({ model: singer([]), prompt: 'Sing.' });
+
+    expect(Object.getPrototypeOf(promise)).toBe(Promise.prototype);
+    expect(Object.getPrototypeOf(await promise)).toBe(Object.getPrototypeOf(bare));
+    expect(Reflect.ownKeys(await promise)).toEqual(Reflect.ownKeys(bare));
+  });
+
+  it('is the error that the model threw, the same object', async () => {
+    record();
+    const error = new RangeError('out of tune');
+    const fail = async (): Promise<never> => {
+      throw error;
+    };
+    const model = new MockLanguageModelV3({ doGenerate: fail, doStream: fail });
+    const errors: unknown[] = [];
+    await sdk.streamText({ model, prompt: 'x', onError: (event) => void errors.push(event.error) }).consumeStream();
+
+    await expect(sdk.generateText({ model, prompt: 'Sing.' })).rejects.toBe(error);
+    expect(errors).toEqual([error]);
+    expect(errors[0]).toBe(error);
+  });
+
+  it('is a stream with the members that it has without tracing', async () => {
+    record();
+    const wrapped = sdk.streamText({ model: singer([]), prompt: 'Sing.' });
+    const bare = ai.streamText({ model: singer([]), prompt: 'Sing.' });
+
+    expect(Object.getPrototypeOf(wrapped)).toBe(Object.getPrototypeOf(bare));
+    expect(Reflect.ownKeys(wrapped)).toEqual(Reflect.ownKeys(bare));
+  });
+});
+
+describe('a result of a shape that is not known', () => {
+  it('is not read where that would begin its stream', () => {
+    const recorder = record();
+    const read: string[] = [];
+    const result = {
+      get text() {
+        read.push('text');
+        return Promise.resolve('');
+      },
+      get steps() {
+        read.push('steps');
+        return Promise.resolve([]);
+      },
+      textStream: new ReadableStream(),
+    };
+    const { streamText } = wrapAISDK({ streamText: (_: object) => result });
+
+    expect(streamText({})).toBe(result);
+    expect(read).toEqual([]);
+    expect(recorder.runs[0]).toMatchObject({ name: 'streamText', outputs: {}, end_time: expect.any(String) });
+  });
+});
+
+describe('a model', () => {
+  it('is changed in place, once, and put back', () => {
+    const model = singer([]);
+    const before = { own: Object.getOwnPropertyDescriptors(model), doStream: model.doStream };
+
+    expect(wrapModel(model)).toBe(model);
+    const { doStream } = model;
+    expect(doStream).not.toBe(before.doStream);
+    expect(wrapModel(model).doStream).toBe(doStream);
+    expect(unwrapModel(model)).toBe(model);
+    expect(Object.getOwnPropertyDescriptors(model)).toEqual(before.own);
+    expect(model.doStream).toBe(before.doStream);
+  });
+
+  it('is traced alone, whoever calls it', async () => {
+    const recorder = record();
+    await ai.generateText({ model: wrapModel(singer([])), prompt: 'Sing.' });
+
+    expect(recorder.runs.map(({ name, run_type }) => [name, run_type])).toEqual([['mock-model-id', 'llm']]);
+    expect(recorder.runs[0]?.outputs).toEqual({
+      messages: [{ role: 'assistant', content: 'La.', finish_reason: 'stop' }],
+      usage_metadata: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
+    });
+  });
+
+  it('that cannot be changed is called as it is, with one line that says so', async () => {
+    const lines = told();
+    const recorder = record();
+    const { text: said } = await sdk.generateText({ model: Object.freeze(singer([])), prompt: 'Sing.' });
+
+    expect(said).toBe('La.');
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['generateText']);
+    expect(lines).toEqual(
+      ['doGenerate', 'doStream'].map((name) => `warn: wrapModel: there is no method \`${name}\` that can be traced.`),
+    );
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['a name', 'gpt'],
+    ['an object', { a: 1 }],
+    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }],
+    ['a function', () => {}],
+  ])('that is %s is given back with one line', (_, given) => {
+    const lines = told();
+
+    expect(wrapModel(given)).toBe(given);
+    expect(unwrapModel(given)).toBe(given);
+    expect(lines).toEqual([expect.stringMatching(/^warn: wrapModel\(model\): expected a language, /)]);
+  });
+});

@@ -1,0 +1,56 @@
+import OpenAI, { type ClientOptions } from 'openai';
+import { onTestFinished } from 'vitest';
+import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { wrapOpenAI } from '../../src/integrations/openai.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { record } from '../instrument/recorder.ts';
+
+/** The local model server, for one test. */
+export async function localModel(): Promise<LocalModel> {
+  const model = await startLocalModel();
+  onTestFinished(() => model.close());
+  return model;
+}
+
+/** A client of it that is not wrapped. */
+export function bareClient({ url }: LocalModel, options: ClientOptions = {}): OpenAI {
+  // What is logged of a malformed event goes to nobody.
+  return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...options });
+}
+
+/** A wrapped client, and the runs that its calls become. */
+export async function tracedClient(options?: ClientOptions) {
+  const recorder = record();
+  const model = await localModel();
+  const client = wrapOpenAI(bareClient(model, options));
+  return { client, model, recorder, only: () => onlyRun(recorder.runs) };
+}
+
+/** The one run that there is. */
+export function onlyRun(runs: readonly RunRecord[]): RunRecord {
+  const [run] = runs;
+  if (run === undefined || runs.length > 1) throw new Error(`expected one run, got ${runs.length}`);
+  return run;
+}
+
+export const tea = [{ role: 'user' as const, content: 'What is tea?' }];
+
+export const lookUp = {
+  type: 'function' as const,
+  function: {
+    name: 'look_up',
+    parameters: { type: 'object', properties: { query: { type: 'string' }, limit: { type: 'integer' } } },
+  },
+};
+
+export const weather = {
+  type: 'function' as const,
+  function: { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+};
+
+/** Reads a stream to its end. */
+export async function chunksOf<Chunk>(stream: AsyncIterable<Chunk>): Promise<Chunk[]> {
+  const chunks: Chunk[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return chunks;
+}

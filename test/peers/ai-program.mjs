@@ -1,0 +1,103 @@
+// What an application does with one major of the AI SDK, first bare and then traced: `ai-program.mjs <major> <base URL>`.
+// What both could see, and the runs, are printed as JSON.
+import { wrapAISDK } from 'runspan/ai';
+import { recordRuns } from 'runspan/testing';
+import { load } from './ai-sdk/load.mjs';
+
+const [major, baseURL] = process.argv.slice(2);
+const installed = major === '6' ? ['ai', '@ai-sdk/openai'] : [`ai${major}`, `ai${major}-openai`];
+const [ai, { createOpenAI }] = await Promise.all(installed.map(load));
+const { z } = await load('zod');
+// 4 asks for the tokens of a stream only of OpenAI itself.
+const openai = createOpenAI({ baseURL, apiKey: 'key', compatibility: 'strict' });
+const recorder = recordRuns();
+
+const report = z.object({ city: z.string(), rain: z.boolean() });
+
+function weather(log) {
+  const schema = z.object({ city: z.string() });
+  const execute = async ({ city }, { toolCallId }) => {
+    log.push(`executes ${toolCallId} for ${city}`);
+    return { city, rain: true };
+  };
+  return {
+    description: 'The weather.',
+    ...(major === '4' ? { parameters: schema } : { inputSchema: schema }),
+    execute,
+  };
+}
+
+const steps = major === '4' ? { maxSteps: 3 } : { stopWhen: ai.stepCountIs(3) };
+
+async function deeds(sdk) {
+  const log = [];
+  const asked = () => ({ model: openai.chat('gpt'), prompt: 'Rain?', maxRetries: 0 });
+  const withTools = () => ({ ...asked(), tools: { weather: weather(log) }, ...steps });
+  const said = ({ text, steps, finishReason }) => log.push([text, steps.length, finishReason]);
+  said(await sdk.generateText(withTools()));
+  const result = sdk.streamText(withTools());
+  for await (const word of result.textStream) log.push(word);
+  log.push(await result.text, await result.finishReason, (await result.steps).length);
+  // 4 would ask for the object by a tool.
+  const forObject = { ...asked(), schema: report, mode: 'json' };
+  log.push((await sdk.generateObject(forObject)).object);
+  const objects = sdk.streamObject(forObject);
+  for await (const part of objects.partialObjectStream) log.push(part);
+  log.push(await objects.object);
+  const { embeddings } = await sdk.embedMany({ model: openai.embedding('emb'), values: ['a', 'b'] });
+  log.push(embeddings);
+  await sdk
+    .generateText({ ...asked(), model: openai.chat('broken') })
+    .catch(({ name, message }) => log.push([name, message]));
+  const onError = ({ error }) => log.push(`heard ${error.name}`);
+  const failing = sdk.streamText({ ...asked(), model: openai.chat('broken'), onError });
+  await drain(failing, log);
+  await abort(sdk, log);
+  if (sdk.Experimental_Agent !== undefined) {
+    const { model, tools } = withTools();
+    said(await new sdk.Experimental_Agent({ model, tools, ...steps }).generate({ prompt: 'Rain?' }));
+  }
+  return log;
+}
+
+async function abort(sdk, log) {
+  const controller = new AbortController();
+  const model = openai.chat('endless');
+  const result = sdk.streamText({ model, prompt: 'Rain?', abortSignal: controller.signal, onError: () => {} });
+  let text = '';
+  try {
+    for await (const word of result.textStream) {
+      text += word;
+      if (text === 'It is raining.') controller.abort();
+    }
+    log.push(`${text} and no more`);
+  } catch (error) {
+    log.push(`${text} and ${error.name}`);
+  }
+}
+
+async function drain(result, log) {
+  try {
+    for await (const _ of result.textStream);
+    log.push('drained');
+  } catch (error) {
+    log.push(`threw ${error.name}`);
+  }
+}
+
+process.on('unhandledRejection', (error) => unhandled.push(error.name));
+const unhandled = [];
+const bare = await deeds(ai);
+await new Promise((resolve) => setImmediate(resolve));
+const unhandledBare = unhandled.splice(0);
+recorder.clear();
+const wrapped = await deeds(wrapAISDK(ai));
+await new Promise((resolve) => setImmediate(resolve));
+process.stdout.write(
+  JSON.stringify({
+    node: process.version,
+    bare: [...bare, unhandledBare],
+    wrapped: [...wrapped, unhandled],
+    runs: recorder.runs,
+  }),
+);

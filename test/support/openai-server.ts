@@ -1,0 +1,126 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request that the server was sent. */
+export interface ModelRequest {
+  readonly path: string;
+  readonly body: { readonly model: string; readonly stream?: boolean; readonly [key: string]: unknown };
+}
+
+export interface OpenAiServer {
+  /** What a client takes as its base URL. */
+  readonly url: string;
+  readonly requests: ModelRequest[];
+  /** Resolves when a client has gone away in the middle of an answer. */
+  readonly left: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The words that a streamed answer comes in. */
+const WORDS = ['It ', 'is ', 'raining', '.'];
+
+const USAGE = {
+  prompt_tokens: 20,
+  completion_tokens: 9,
+  total_tokens: 29,
+  prompt_tokens_details: { cached_tokens: 8 },
+  completion_tokens_details: { reasoning_tokens: 3 },
+};
+
+/**
+ * A model that speaks OpenAI's chat completions and embeddings, and needs no key. What it says depends on the name of
+ * the model that it is asked for: `broken` is answered with 400, `breaking` breaks off in the middle, `endless` never
+ * ends. With tools it calls the first one, once, and with a response format it answers JSON.
+ */
+export async function startOpenAiServer(): Promise<OpenAiServer> {
+  const requests: ModelRequest[] = [];
+  let leave = (): void => {};
+  const left = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  const server = createServer(async (request, response) => {
+    response.on('close', () => response.writableEnded || leave());
+    const body: ModelRequest['body'] = JSON.parse(await textOf(request));
+    requests.push({ path: request.url ?? '', body });
+    answer(request.url ?? '', body, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests, left, close };
+}
+
+function answer(path: string, body: ModelRequest['body'], response: ServerResponse): void {
+  if (body.model === 'broken') {
+    send(response, 400, { error: { message: 'no such tune', type: 'invalid_request_error', param: null, code: null } });
+  } else if (path.endsWith('/embeddings')) {
+    const { input } = body as unknown as { input: string[] };
+    const data = input.map((_, index) => ({ object: 'embedding', index, embedding: [0.5, 0.25, index] }));
+    send(response, 200, { object: 'list', data, model: body.model, usage: { prompt_tokens: 4, total_tokens: 4 } });
+  } else if (body.stream === true) {
+    void stream(body, response);
+  } else {
+    const message = messageFor(body);
+    const choice = { index: 0, message: { role: 'assistant', ...message }, finish_reason: reasonOf(message) };
+    send(response, 200, { ...head(body), object: 'chat.completion', choices: [choice], usage: USAGE });
+  }
+}
+
+async function stream(body: ModelRequest['body'], response: ServerResponse): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const chunk = (choices: unknown[], rest: object = {}): void => {
+    const event = { ...head(body), object: 'chat.completion.chunk', choices, ...rest };
+    response.write(`data: ${JSON.stringify(event)}\n\n`);
+  };
+  const delta = (fields: object, reason: string | null = null): void =>
+    chunk([{ index: 0, delta: fields, finish_reason: reason }]);
+  const message = messageFor(body);
+  delta({ role: 'assistant' });
+  for (const [index, call] of (message.tool_calls ?? []).entries()) delta({ tool_calls: [{ index, ...call }] });
+  const words = message.content === WORDS.join('') ? WORDS : [message.content ?? ''];
+  for (const content of words) {
+    if (content !== '') delta({ content });
+    if (body.model === 'breaking' && content === WORDS[1]) return void response.socket?.end();
+  }
+  if (body.model === 'endless') return;
+  delta({}, reasonOf(message));
+  chunk([], { usage: USAGE });
+  response.end('data: [DONE]\n\n');
+}
+
+interface Message {
+  readonly content: string | null;
+  readonly tool_calls?: readonly object[];
+}
+
+function messageFor({ messages, tools, response_format: format }: ModelRequest['body']): Message {
+  const [tool] = (tools ?? []) as { function: { name: string } }[];
+  const isAnswered = (messages as { role: string }[]).some(({ role }) => role === 'tool');
+  if (tool !== undefined && !isAnswered) {
+    const call = { name: tool.function.name, arguments: '{"city":"Cork"}' };
+    return { content: null, tool_calls: [{ id: 'call_1', type: 'function', function: call }] };
+  }
+  const isJson = ((format ?? {}) as { type?: string }).type?.startsWith('json') === true;
+  return { content: isJson ? '{"city":"Cork","rain":true}' : WORDS.join('') };
+}
+
+function reasonOf({ tool_calls: calls }: Message): string {
+  return calls === undefined ? 'stop' : 'tool_calls';
+}
+
+function head({ model }: ModelRequest['body']): object {
+  return { id: 'chatcmpl-1', created: 1_700_000_000, model: `${model}-2026` };
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  return text;
+}
