@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
@@ -112,6 +113,14 @@ describe('a run is interrupted when its result is collected:', () => {
       extra: { metadata: { end_reason: 'interrupted' } },
     });
     expect(recorder.runs[0]).not.toHaveProperty('outputs');
+  });
+
+  test('an emitter promised no end, so its run just ends', async () => {
+    const recorder = record();
+    traceable(() => new EventEmitter(), { name: 'ask', outputs: () => ({}) })();
+    await collectUntil(() => 'end_time' in (recorder.runs[0] ?? {}));
+    expect(recorder.runs[0]).toMatchObject({ end_time: expect.any(String) });
+    expect(recorder.runs[0]).not.toHaveProperty('error');
   });
 
   test('a generator that is left half-way, with what came', async () => {
