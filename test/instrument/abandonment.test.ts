@@ -1,23 +1,12 @@
 import { EventEmitter } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { Abandonment, type Watched } from '../../src/instrument/abandonment.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { record } from './recorder.ts';
 
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 const turn = () => new Promise(setImmediate);
-
-/** Collects until something holds: finalizers are called by the engine when it has time for them. */
-async function collectUntil(holds: () => boolean, rounds = 200): Promise<void> {
-  for (let round = 0; round < rounds && !holds(); round++) {
-    await turn();
-    collectGarbage();
-  }
-}
 
 /** What is watched, and why it was given up. */
 function makeWatched(idleMaxMs = 100): Watched & { readonly reasons: string[] } {
