@@ -178,8 +178,11 @@ export class Run {
   /** Ends the run with an error: whatever was thrown. Outputs given by `set` are kept. */
   fail(error: unknown): void {
     if (!this.isOpen) return;
-    if (isAbort(error)) this.#noteEnd('cancelled');
-    this.#record.error = new ErrorText(error, this.#capture.payload.redaction);
+    const isCancelled = isAbort(error);
+    const text = new ErrorText(error, this.#capture.payload.redaction);
+    if (!this.isOpen) return;
+    if (isCancelled) this.#noteEnd('cancelled');
+    this.#record.error = text;
     this.#finish();
   }
 
@@ -236,6 +239,8 @@ export class Run {
   }
 
   #finish(): void {
+    // What the payload brings along, a getter or toJSON, may have ended the run meanwhile.
+    if (!this.isOpen) return;
     const record = this.#record;
     if (this.#events !== undefined) record.events = `[${this.#events.join(',')}]`;
     this.#events = undefined;
@@ -259,7 +264,8 @@ export class Run {
 
   #setOutputs(outputs: unknown): void {
     if (this.#capture.hideOutputs) return;
-    this.#record.outputs = this.#encode('outputs', outputs);
+    const json = this.#encode('outputs', outputs);
+    if (this.isOpen) this.#record.outputs = json;
   }
 
   /** JSON text of a payload that takes the place of the one before, attachments and all. */
