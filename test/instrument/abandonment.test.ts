@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Abandonment, type Watched } from '../../src/instrument/abandonment.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
-import { collectGarbage, collectUntil } from '../support/garbage.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { record } from './recorder.ts';
 
 const turn = () => new Promise(setImmediate);
