@@ -38,10 +38,15 @@ export const readDocuments = traceable(
   },
 );
 
-function markdownFilesIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((path) => path.replaceAll('\\', '/'))
-    .filter((path) => /\.(md|markdown)$/i.test(path) && !path.split('/').some((part) => part.startsWith('.')))
+/** Folders and files whose names begin with a dot are nobody's documents, and may come and go meanwhile. */
+function markdownFilesIn(folder: string, path = ''): string[] {
+  return readdirSync(join(folder, path), { withFileTypes: true })
+    .filter(({ name }) => !name.startsWith('.'))
+    .flatMap((entry) => {
+      const inner = path === '' ? entry.name : `${path}/${entry.name}`;
+      if (entry.isDirectory()) return markdownFilesIn(folder, inner);
+      return /\.(md|markdown)$/i.test(entry.name) ? [inner] : [];
+    })
     .sort();
 }
 

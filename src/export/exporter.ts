@@ -64,6 +64,8 @@ export class Exporter implements RunSink {
   #backlogRuns = 0;
   #backlogBytes = 0;
   #closing: Promise<FlushResult> | undefined;
+  /** Runs that had ended and were not waited for any longer; their end comes once more, and they may still be on their way. */
+  readonly #sentEarly = new WeakSet<EncodedRun>();
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -123,9 +125,9 @@ export class Exporter implements RunSink {
 
   end(run: EncodedRun): void {
     const delivery = this.#open.get(run);
-    // Given up before its end, or sent as incomplete: counted already.
+    // Given up before its end, or sent without waiting for what is attached to it: counted already.
     if (delivery === undefined) {
-      releaseRun(run);
+      if (!this.#sentEarly.has(run)) releaseRun(run);
       return;
     }
     if (this.#state === 'closed') {
@@ -310,10 +312,12 @@ export class Exporter implements RunSink {
       'incomplete',
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
-    // One whose streams are still read has ended.
     if (run.endTime === undefined) {
       run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
       run.endTime = isoTimestamp(clock.nowUs());
+    } else {
+      // What is attached to it is still read.
+      this.#sentEarly.add(run);
     }
     this.end(run);
   }

@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
 import type { TraceableOptions } from './plan.ts';
 import { traceable } from './traceable.ts';
 
@@ -82,8 +83,8 @@ function decorateLegacy(options: unknown, key: string | symbol, descriptor: unkn
 /** What is no object is left to `traceable`, which says so. */
 function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
-  const name = typeof key === 'symbol' ? key.description : key;
-  return { name: name || 'anonymous', ...options };
+  const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
+  return guard('@traced', () => ({ name, ...options })) ?? { name };
 }
 
 function refuse(what: string): void {

@@ -37,26 +37,63 @@ function isLeft(error: unknown): boolean {
 /** What an emitter that is no readable stream says when its work is done. */
 const ENDS: readonly unknown[] = ['end', 'finish', 'close', 'exit'];
 
+/** Calls that wait for one emitter at once. What more of them hand out together is a value of theirs, a connection. */
+const CALLS_MAX = 16;
+
+/** Those who wait for an emitter, which is changed for the first of them alone. */
+const waiting = new WeakMap<object, Set<EmitterCall>>();
+
 /**
  * Follows any other emitter, a child process for example, to the first of its events that tells of an end or an error.
- * False when the value is none. One that never tells of its end has its run ended when it is collected, or has
- * nothing more to say for long: it did not promise one.
+ * False when the value is none, is waited for by a call of the same function, or by too many. One that never tells of its
+ * end has its run ended when it is collected, or has nothing more to say for long: it did not promise one.
  */
 export function followEmitter(emitter: object, run: Run, plan: Plan): boolean {
   if (!isEmitter(emitter) || guard('traceable', () => isOver(emitter)) !== false) return false;
-  const silence: Watched = {
-    wasTouched: true,
-    idleMaxMs: run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs,
-    abandon: () => run.end(),
-  };
-  const isFollowed = followEvents(emitter, (event, value, self) => {
-    silence.wasTouched = true;
-    if (event === 'error') run.fail(value);
-    else if (ENDS.includes(event)) endWith(run, plan, self);
-    if (!run.isOpen) abandonment.unwatch(silence);
-  });
-  if (isFollowed && run.isOpen) abandonment.watch(emitter, silence);
-  return isFollowed;
+  const calls = waiting.get(emitter) ?? new Set();
+  if (calls.size >= CALLS_MAX) return false;
+  for (const call of calls) if (call.plan === plan) return false;
+  if (!waiting.has(emitter)) {
+    const tellAll = (event: unknown, value: unknown, self: object): void => {
+      for (const call of calls) call.see(event, value, self);
+    };
+    if (!followEvents(emitter, tellAll)) return false;
+    waiting.set(emitter, calls);
+  }
+  const call = new EmitterCall(run, plan, calls);
+  calls.add(call);
+  abandonment.watch(emitter, call);
+  return true;
+}
+
+/** A call that has handed out an emitter. It does not hold on to that. */
+class EmitterCall implements Watched {
+  wasTouched = true;
+  readonly idleMaxMs: number;
+  readonly plan: Plan;
+  readonly #run: Run;
+  readonly #others: Set<EmitterCall>;
+
+  constructor(run: Run, plan: Plan, others: Set<EmitterCall>) {
+    this.idleMaxMs = run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
+    this.plan = plan;
+    this.#run = run;
+    this.#others = others;
+  }
+
+  see(event: unknown, value: unknown, self: object): void {
+    this.wasTouched = true;
+    if (event === 'error') this.#run.fail(value);
+    else if (ENDS.includes(event)) endWith(this.#run, this.plan, self);
+    else if (this.#run.isOpen) return;
+    this.#others.delete(this);
+    abandonment.unwatch(this);
+  }
+
+  abandon(): void {
+    this.#others.delete(this);
+    this.#run.end();
+  }
 }
 
 function isEmitter(value: object): value is EventEmitter {

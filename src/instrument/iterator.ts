@@ -63,8 +63,9 @@ class Walk {
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    if (this.#isGenerator)
-      return result instanceof Promise ? this.#afterwards(reading, result) : this.#took(reading, result);
+    if (this.#isGenerator) {
+      return types.isPromise(result) ? this.#afterwards(reading, result) : this.#took(reading, result);
+    }
     const then = typeof result === 'object' && result !== null ? thenOf(result) : undefined;
     if (then === undefined) return this.#took(reading, result);
     return followWaiting(result as object, then, this.#settlement(reading)) ?? result;

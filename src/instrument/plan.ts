@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { type EncodedPayload, encodePayload } from '../run/payload.ts';
@@ -150,7 +151,8 @@ export function chosen<Value>(
 ): unknown {
   try {
     const result = callback(value);
-    if (!(result instanceof Promise)) return result;
+    // Also one of another realm, as tests run their programs in.
+    if (!types.isPromise(result)) return result;
     ignoreRejection(result);
     return { error: `\`${option}\` of "${plan.name}" answered with a promise; it has to answer at once` };
   } catch (thrown) {

@@ -8,8 +8,9 @@ import { replaceOwn } from './own-method.ts';
 import type { Plan } from './plan.ts';
 import { followReadableStream, isReadableStream } from './readable-stream.ts';
 import type { Reading } from './reading.ts';
+import { SharedReading } from './shared-reading.ts';
 
-type Follow = (value: object, reading: Reading) => boolean;
+type Follow = (value: object, reading: SharedReading) => boolean;
 
 /**
  * Follows a result that comes in pieces: a generator, another iterator, an async iterable, a web or a Node stream. It
@@ -19,7 +20,7 @@ export function followSequence(value: object, run: Run, plan: Plan): boolean {
   const follow = wayOf(value);
   if (follow === undefined) return false;
   const reading = new Consumption(run, plan);
-  if (guard('traceable', () => isNew(value, plan) && follow(value, reading)) === true) reading.watch(value);
+  if (guard('traceable', () => isFollowed(value, follow, plan, reading)) === true) reading.watch(value);
   else run.end();
   return true;
 }
@@ -41,34 +42,36 @@ function wayOf(value: object): Follow | undefined {
   }
 }
 
-/** The functions by which a result was handed out: one that comes again from the same is followed already. */
-const followers = new WeakMap<object, WeakSet<Plan>>();
+const shared = new WeakMap<object, SharedReading>();
 
-function isNew(value: object, plan: Plan): boolean {
-  const plans = followers.get(value) ?? new WeakSet();
-  if (plans.has(plan) || !Object.isExtensible(value)) return false;
-  followers.set(value, plans.add(plan));
+function isFollowed(value: object, follow: Follow, plan: Plan, reading: Reading): boolean {
+  const known = shared.get(value);
+  if (known !== undefined) return known.add(plan, reading);
+  const first = new SharedReading();
+  first.add(plan, reading);
+  if (!Object.isExtensible(value) || !follow(value, first)) return false;
+  shared.set(value, first);
   return true;
 }
 
-/** The first iteration is followed, by whichever of its ways it begins; a second one is as without us. */
-function followAsyncIterable(iterable: object, reading: Reading): boolean {
+/** An iteration is followed by whichever of its ways it begins; a second one for the same calls is as without us. */
+function followAsyncIterable(iterable: object, reading: SharedReading): boolean {
   const isIterator = followIterator(iterable, reading);
-  let isTaken = false;
   const isReplaced = replaceOwn(iterable, Symbol.asyncIterator, (iterate) => {
     return function (this: unknown, ...args: unknown[]): unknown {
-      if (isTaken || reading.isStepping) return Reflect.apply(iterate, this, args);
-      isTaken = true;
+      if (reading.isStepping) return Reflect.apply(iterate, this, args);
       let iterator: unknown;
       try {
         iterator = reading.step(iterate, this, args);
       } catch (thrown) {
-        reading.fail(thrown);
+        for (const each of reading.takeAll().values()) each.fail(thrown);
         throw thrown;
       }
       if (typeof iterator !== 'object' || iterator === null || (isIterator && iterator === this)) return iterator;
-      if (followIterator(iterator, reading)) reading.watch(iterator);
-      else reading.end();
+      for (const [plan, each] of reading.takeAll()) {
+        if (isFollowed(iterator, followIterator, plan, each)) each.watch(iterator);
+        else each.end();
+      }
       return iterator;
     };
   });

@@ -1,19 +1,19 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { contextOf, type RunContext, SpanHandle } from '../run/context.ts';
+import { contextOf, type RunContext, SinkHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
 import { shownError } from '../run/error-text.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
-import { metadataJson, shownText } from '../run/payload.ts';
+import { metadataJson, metadataKey, shownName } from '../run/payload.ts';
 import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
 import { inheritedFrom } from '../run/run.ts';
 import { RunAttachments } from '../run/run-attachments.ts';
 import { serializeParsed } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
+import { withTags } from '../run/tags.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
-
 import { hrTimeUs } from './hr-time.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
 import { spanError } from './span-error.ts';
@@ -37,12 +37,8 @@ export interface SpanStart {
 
 const PLACE = 'reading a span';
 
-/** Where a span's texts belong, for the paths of a redaction. */
-const NAME = ['name'] as const;
-const TAG = ['tags', undefined] as const;
-
 /** The run that a span is, from the span's start to its end. The span itself is not held on to. */
-export class SpanRun extends SpanHandle implements SpanEntry {
+export class SpanRun extends SinkHandle implements SpanEntry {
   readonly context: RunContext;
   readonly #startUs: number;
   readonly #origin: string;
@@ -67,7 +63,7 @@ export class SpanRun extends SpanHandle implements SpanEntry {
       startTime: isoTimestamp(startUs),
       project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
       refused,
-      name: shownText(mapped?.name ?? safeText(span.name), sink.capture.payload, NAME),
+      name: shownName(mapped?.name ?? safeText(span.name), sink.capture.payload),
       runType: mapped?.runType ?? 'chain',
       tags: inherited.tags,
       metadata: inherited.metadata,
@@ -95,7 +91,7 @@ export class SpanRun extends SpanHandle implements SpanEntry {
     const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs));
     this.#knownInputs = undefined;
     const name = mapped?.name ?? safeText(span.name);
-    record.name = shownText(name, capture.payload, NAME);
+    record.name = shownName(name, capture.payload);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
     guard(PLACE, () => {
       const metadata = new Map(record.metadata);
@@ -108,22 +104,20 @@ export class SpanRun extends SpanHandle implements SpanEntry {
       record.events = spanEventsJson(span.events, this.#startUs, capture.payload, hiddenCarriers(capture));
     });
     record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));
+    this.#attachments = undefined;
     this.sink.end(record);
   }
 
   #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
     const { payload } = this.sink.capture;
     record.runType = runType;
-    if (tags !== undefined) {
-      const shown = tags.map((tag) => shownText(tag, payload, TAG));
-      record.tags = [...new Set([...(this.context.tags ?? []), ...shown])];
-    }
+    record.tags = withTags(this.context.tags, tags, payload);
     // The sink lets go of inputs that it has delivered; they are told again only when they have changed.
     const changed = inputs?.payload;
     if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
     if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
     const encoded = new Map(this.context.metadata);
-    for (const [key, value] of metadata) encoded.set(key, metadataJson(key, value, payload));
+    for (const [key, value] of metadata) encoded.set(metadataKey(key, payload), metadataJson(key, value, payload));
     record.metadata = encoded;
   }
 

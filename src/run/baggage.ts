@@ -14,7 +14,9 @@ export interface BaggageMember {
  */
 export function parseBaggage(header: string): BaggageMember[] {
   const members: BaggageMember[] = [];
-  for (const part of header.slice(0, BAGGAGE_BYTES_MAX).split(',', MEMBERS_MAX)) {
+  // A part of a member would be another member.
+  const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
+  for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
     const text = part.trim();
     const equals = text.indexOf('=');
     if (equals > 0) members.push({ key: text.slice(0, equals).trimEnd(), text });

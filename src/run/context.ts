@@ -30,8 +30,8 @@ export interface RunContext {
   readonly handle: object | undefined;
 }
 
-/** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span. */
-export class SpanHandle {
+/** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span, or one of another process. */
+export class SinkHandle {
   readonly sink: RunSink;
 
   constructor(sink: RunSink) {
@@ -71,12 +71,14 @@ export function contextOf(
   });
 }
 
-/** The context of a run of another process. */
+/** The context of a run of another process, for runs that go to `sink`. */
 export function remoteContext(
   { id, traceId, dottedOrder }: { id: string; traceId: string; dottedOrder: string },
   told: Pick<RunContext, 'project' | 'tags' | 'metadata' | 'sampled'>,
+  sink: RunSink,
 ): RunContext {
-  return Object.freeze({ ...nowhere, id, traceId, dottedOrder, ...told, span: activeSpan() });
+  const handle = new SinkHandle(sink);
+  return Object.freeze({ ...nowhere, id, traceId, dottedOrder, ...told, span: activeSpan(), handle });
 }
 
 /** The same place in the tree, from which runs go to another exporter. */

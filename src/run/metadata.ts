@@ -1,5 +1,5 @@
 import { guard } from '../base/guard.ts';
-import { metadataJson } from './payload.ts';
+import { metadataJson, metadataKey } from './payload.ts';
 import type { PayloadRules } from './payload-rules.ts';
 
 /**
@@ -14,7 +14,7 @@ export function withMetadata(
   const metadata = new Map(present);
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
     const value = guard('metadata', () => added[key]);
-    if (value !== undefined) metadata.set(key, metadataJson(key, value, rules));
+    if (value !== undefined) metadata.set(metadataKey(key, rules), metadataJson(key, value, rules));
   }
   return metadata;
 }

@@ -32,7 +32,14 @@ export function encodePayload(
   const json = serialize(payloadOf(key, value), rules, [field], attachments);
   if (json.startsWith('{')) return { json, attachments: attachments.taken };
   const isHidden = placeOf(rules.redaction?.root, [field, key])?.isEnd === true;
-  return { json: `{"${key}":${isHidden ? jsonText(MASK) : json}}`, attachments: attachments.taken };
+  return isHidden
+    ? { json: `{"${key}":${jsonText(MASK)}}`, attachments: undefined }
+    : { json: `{"${key}":${json}}`, attachments: attachments.taken };
+}
+
+/** A key of the metadata, without what patterns find in it. */
+export function metadataKey(key: string, rules: PayloadRules): string {
+  return rules.redaction?.hasPatterns === true ? shownText(key, rules, []) : key;
 }
 
 /** JSON text of one value of the metadata. */
@@ -50,6 +57,13 @@ export function eventJson(name: string, time: string, data: unknown, rules: Payl
   const kwargs = data === undefined ? '' : `,"kwargs":${serialize(data, shown, ['events', undefined, 'kwargs'])}`;
   return `{"name":${jsonText(shownText(name, rules, ['events', undefined, 'name']))},"time":"${time}"${kwargs}}`;
 }
+
+/** The name of a run, without what is to be hidden. */
+export function shownName(name: string, rules: PayloadRules): string {
+  return shownText(name, rules, NAME);
+}
+
+const NAME = ['name'] as const;
 
 /** A text that stands beside the payloads (a name, a tag), without what is to be hidden. */
 export function shownText(text: string, { redaction }: PayloadRules, way: Way): string {

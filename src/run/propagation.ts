@@ -6,6 +6,7 @@ import { parseDottedOrder } from './dotted-order.ts';
 import { withMetadata } from './metadata.ts';
 import { Run } from './run.ts';
 import type { RunSink } from './sink.ts';
+import { withTags } from './tags.ts';
 
 /** Characters of a dotted order that travel: some 138 runs below each other. */
 const ORDER_MAX = 8_192;
@@ -45,15 +46,16 @@ export class RemoteRun {
     this.#sampled = baggageValue(baggage, `${prefix}-sampled`) !== 'false';
   }
 
-  /** @internal What runs below it are told, when they go to this sink. */
+  /** @internal What runs below it are told, which go to this sink unless they name another. */
   contextFor(sink: RunSink): RunContext {
-    const metadata = this.#metadata && withMetadata(undefined, this.#metadata, sink.capture.payload);
-    return remoteContext(this, {
+    const { payload } = sink.capture;
+    const told = {
       project: this.#project,
-      tags: this.#tags,
-      metadata,
+      tags: withTags(undefined, this.#tags, payload),
+      metadata: this.#metadata && withMetadata(undefined, this.#metadata, payload),
       sampled: this.#sampled,
-    });
+    };
+    return remoteContext(this, told, sink);
   }
 }
 

@@ -40,7 +40,8 @@ export class RunAttachments implements AttachmentRoom {
   readonly #rules: PayloadRules;
   readonly #streamsWaitMs: number;
   readonly #names = new Set<string>();
-  readonly #ofPayloads = new Map<AttachingPayload, readonly HeldAttachment[]>();
+  /** By their names: the bytes are held by the record alone, which lets go of them when they are delivered. */
+  readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   readonly #reading = new Set<Promise<void>>();
   readonly #abort = new AbortController();
   #bytes = 0;
@@ -89,9 +90,10 @@ export class RunAttachments implements AttachmentRoom {
 
   /** Attaches what was taken out of a payload that now stands in the record. */
   keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
-    for (const { name } of attachments) this.#names.add(nameOnWire(name));
+    const names = attachments.map(({ name }) => name);
+    for (const name of names) this.#names.add(nameOnWire(name));
     this.#hold(attachments);
-    this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...attachments]);
+    this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...names]);
   }
 
   /** Lets go of what belongs to a payload that is about to be replaced, unless it has been sent. */
@@ -101,7 +103,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#ofPayloads.delete(payload);
     const kept: HeldAttachment[] = [];
     for (const attachment of this.#record.attachments ?? []) {
-      if (!replaced.includes(attachment)) {
+      if (!replaced.includes(attachment.name)) {
         kept.push(attachment);
         continue;
       }
@@ -128,6 +130,7 @@ export class RunAttachments implements AttachmentRoom {
   }
 
   #complaint(name: unknown, size: number | 'unknown' | undefined, mimeType: unknown): string | undefined {
+    if (this.#rules.redaction?.hidesAll === true) return 'every payload is hidden';
     if (!isAttachmentName(name)) return 'expected `name` to be text of at most 256 characters, without a dot';
     if (size === undefined) return 'expected `content` to be bytes, a Blob or a stream';
     if (mimeType !== undefined && !isMimeType(mimeType)) return 'expected `mimeType` to be text such as "image/png"';
@@ -154,12 +157,12 @@ export class RunAttachments implements AttachmentRoom {
     const reading = readStream(stream, reserve, this.#abort.signal)
       .finally(() => {
         this.#bytes -= reserved;
-        this.#reading.delete(reading);
       })
       .then(
         (bytes) => this.#hold([{ ...attachment, bytes }]),
         (thrown) => leaveOut(`a stream could not be read: ${messageOf(thrown)}`),
-      );
+      )
+      .finally(() => this.#reading.delete(reading));
     this.#reading.add(reading);
   }
 }

@@ -3,19 +3,20 @@ import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import type { AttachmentContent } from './attachment.ts';
 import { closeStream } from './byte-stream.ts';
-import { activeSpan, contextOf, type Inherited, type RunContext, SpanHandle } from './context.ts';
+import { activeSpan, contextOf, type Inherited, type RunContext, SinkHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { withMetadata } from './metadata.ts';
-import { type EncodedPayload, encodePayload, eventJson, shownText } from './payload.ts';
+import { type EncodedPayload, encodePayload, eventJson, shownName } from './payload.ts';
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
 import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
 import { serialize } from './serialize.ts';
 import { currentSink, type RunSink } from './sink.ts';
+import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
 
 /** What `Run.set` may change while the run is open. */
@@ -40,9 +41,7 @@ const changeChecks: Readonly<Record<keyof RunChanges, OptionCheck>> = {
   usage: runOptionChecks.metadata,
 };
 
-/** Where texts and chunks belong, for the paths of a redaction. */
-const NAME = ['name'] as const;
-const TAG = ['tags', undefined] as const;
+/** Where chunks belong, for the paths of a redaction. */
 const CHUNK = ['outputs', 'outputs', undefined] as const;
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
@@ -101,9 +100,9 @@ export class Run {
       startTime: isoTimestamp(this.#startUs),
       project,
       refused: parent?.refused ?? false,
-      name: sink === undefined ? options.name : shownText(options.name, sink.capture.payload, NAME),
+      name: sink === undefined ? options.name : shownName(options.name, sink.capture.payload),
       runType: this.runType,
-      tags: withTags(inherited.tags, options.tags, sink),
+      tags: sink === undefined ? undefined : withTags(inherited.tags, options.tags, sink.capture.payload),
       metadata: inherited.metadata,
     });
     if (inputs !== undefined) this.#record.inputs = this.#taken('inputs', inputs);
@@ -179,8 +178,11 @@ export class Run {
   /** Ends the run with an error: whatever was thrown. Outputs given by `set` are kept. */
   fail(error: unknown): void {
     if (!this.isOpen) return;
-    if (isAbort(error)) this.#noteEnd('cancelled');
-    this.#record.error = new ErrorText(error, this.#capture.payload.redaction);
+    const isCancelled = isAbort(error);
+    const text = new ErrorText(error, this.#capture.payload.redaction);
+    if (!this.isOpen) return;
+    if (isCancelled) this.#noteEnd('cancelled');
+    this.#record.error = text;
     this.#finish();
   }
 
@@ -222,8 +224,8 @@ export class Run {
 
   #change(changes: Partial<RunChanges>): void {
     const record = this.#record;
-    if (changes.name !== undefined) record.name = shownText(changes.name, this.#capture.payload, NAME);
-    record.tags = withTags(record.tags, changes.tags, this.sink);
+    if (changes.name !== undefined) record.name = shownName(changes.name, this.#capture.payload);
+    record.tags = withTags(record.tags, changes.tags, this.#capture.payload);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: changes.usage });
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
@@ -237,12 +239,16 @@ export class Run {
   }
 
   #finish(): void {
+    // What the payload brings along, a getter or toJSON, may have ended the run meanwhile.
+    if (!this.isOpen) return;
     const record = this.#record;
     if (this.#events !== undefined) record.events = `[${this.#events.join(',')}]`;
     this.#events = undefined;
     if (this.#droppedEvents > 0) this.#addMetadata({ dropped_events: this.#droppedEvents });
     record.endTime = isoTimestamp(this.#nowUs());
     const streamsRead = this.#attachments?.streamsRead();
+    // The application may hold on to the run for long.
+    this.#attachments = undefined;
     if (streamsRead === undefined) {
       this.sink?.end(record);
     } else {
@@ -258,7 +264,8 @@ export class Run {
 
   #setOutputs(outputs: unknown): void {
     if (this.#capture.hideOutputs) return;
-    this.#record.outputs = this.#encode('outputs', outputs);
+    const json = this.#encode('outputs', outputs);
+    if (this.isOpen) this.#record.outputs = json;
   }
 
   /** JSON text of a payload that takes the place of the one before, attachments and all. */
@@ -304,7 +311,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   if (parent === undefined) return currentSink();
   const { exporter, handle } = parent;
   if (exporter !== undefined) return exporter;
-  return handle instanceof Run || handle instanceof SpanHandle ? handle.sink : currentSink();
+  return handle instanceof Run || handle instanceof SinkHandle ? handle.sink : currentSink();
 }
 
 const NOTHING: Inherited = { tags: undefined, metadata: undefined };
@@ -313,7 +320,7 @@ const NOTHING: Inherited = { tags: undefined, metadata: undefined };
 export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | undefined): Inherited {
   if (parent === undefined) return NOTHING;
   const { handle } = parent;
-  const isElsewhere = (handle instanceof Run || handle instanceof SpanHandle) && handle.sink !== sink;
+  const isElsewhere = (handle instanceof Run || handle instanceof SinkHandle) && handle.sink !== sink;
   return isElsewhere ? NOTHING : parent;
 }
 
@@ -339,15 +346,4 @@ export function verdictOn(
   const id = options.id?.toLowerCase() ?? newRunId(clock.nowUs());
   const { name, runType = 'chain', project = sink.capture.project } = options;
   return { isKept: isKept({ traceId: id, name, runType, project }), id };
-}
-
-/** Each tag once: a function that calls itself would repeat its own. */
-function withTags(
-  tags: readonly string[] | undefined,
-  added: readonly string[] | undefined,
-  sink: RunSink | undefined,
-): readonly string[] | undefined {
-  if (added === undefined || sink === undefined) return tags;
-  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), sink.capture.payload, TAG)));
-  return shown === undefined ? tags : [...new Set([...(tags ?? []), ...shown])];
 }

@@ -22,7 +22,7 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
   if (is(run, Run)) return run.sink === undefined ? fn() : enterContext(run.context, fn);
   if (is(run, RemoteRun)) {
     const sink = sinkOf(currentContext());
-    return sink === undefined ? fn() : enterContext(contextTo(sink, run.contextFor(sink)), fn);
+    return sink === undefined ? fn() : enterContext(run.contextFor(sink), fn);
   }
   diagnostics.warnOnce('withRun', 'withRun(run, fn): expected `run` to be a Run; the function was called without it.');
   return fn();

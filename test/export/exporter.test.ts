@@ -105,6 +105,34 @@ describe('Exporter: a run that has ended and is not handed over yet', () => {
   });
 });
 
+describe('Exporter: a run that it has not waited for', () => {
+  it.each(['whole', 'patch'])(
+    'is sent with all it has when its end comes once more before that: as %s',
+    async (way) => {
+      const { exporter, transport } = makeExporter({ openRuns: 1 });
+      const run = begin(exporter, { inputs: '{"q":1}' });
+      if (way === 'patch') {
+        void exporter.flush();
+        await transport.finish(0);
+      }
+      run.outputs = '{"a":1}';
+      exporter.ending(ended(run));
+      begin(exporter);
+      exporter.end(run);
+      void exporter.flush();
+      const items = await transport.finish(way === 'patch' ? 1 : 0);
+
+      expect(items.find(({ delivery }) => delivery.run === run)).toMatchObject({
+        isEnded: true,
+        inputs: way === 'patch' ? undefined : '{"q":1}',
+        outputs: '{"a":1}',
+      });
+      expect(exporter.stats()).toMatchObject({ created: 2, sent: 1, open: 1 });
+      expect(addsUp(exporter.stats())).toBe(true);
+    },
+  );
+});
+
 describe('Exporter: what travels', () => {
   it('sends a run that ended before its start was sent as one post', async () => {
     const { exporter, transport } = makeExporter();

@@ -1,19 +1,12 @@
+import { EventEmitter } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Abandonment, type Watched } from '../../src/instrument/abandonment.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
-import { collectGarbage } from '../support/garbage.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { record } from './recorder.ts';
 
 const turn = () => new Promise(setImmediate);
-
-/** Collects until something holds: finalizers are called by the engine when it has time for them. */
-async function collectUntil(holds: () => boolean, rounds = 200): Promise<void> {
-  for (let round = 0; round < rounds && !holds(); round++) {
-    await turn();
-    collectGarbage();
-  }
-}
 
 /** What is watched, and why it was given up. */
 function makeWatched(idleMaxMs = 100): Watched & { readonly reasons: string[] } {
@@ -109,6 +102,14 @@ describe('a run is interrupted when its result is collected:', () => {
       extra: { metadata: { end_reason: 'interrupted' } },
     });
     expect(recorder.runs[0]).not.toHaveProperty('outputs');
+  });
+
+  test('an emitter promised no end, so its run just ends', async () => {
+    const recorder = record();
+    traceable(() => new EventEmitter(), { name: 'ask', outputs: () => ({}) })();
+    await collectUntil(() => 'end_time' in (recorder.runs[0] ?? {}));
+    expect(recorder.runs[0]).toMatchObject({ end_time: expect.any(String) });
+    expect(recorder.runs[0]).not.toHaveProperty('error');
   });
 
   test('a generator that is left half-way, with what came', async () => {

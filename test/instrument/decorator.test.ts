@@ -233,6 +233,23 @@ describe('options of @traced', () => {
     expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
   });
 
+  test('that throw when they are read are one line, and the member is traced', () => {
+    const recorder = record();
+    const lines = told();
+    const options = {
+      get name(): string {
+        throw new Error('unread');
+      },
+    };
+    class Service {
+      @traced(options)
+      greet = () => 'hi';
+    }
+    expect(new Service().greet()).toBe('hi');
+    expect(namesOf(recorder.runs)).toEqual(['greet']);
+    expect(lines).toEqual(['warn: @traced failed, the application is not affected: unread']);
+  });
+
   test('that are unknown are one line', () => {
     record();
     const lines = told();

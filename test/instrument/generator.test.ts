@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { currentRun } from '../../src/run/start-run.ts';
@@ -477,6 +478,15 @@ describe('a plain function that returns a generator', () => {
     expect([...generator]).toEqual([1, 2]);
     expect(recorder.runs[0]).toHaveProperty('end_time');
     expect(recorder.runs[0]).toHaveProperty('outputs', {});
+  });
+
+  test('of another realm is followed as any other', async () => {
+    const recorder = record();
+    const numbersThere = runInNewContext('(async function* numbers() { yield 1; yield 2; })');
+    const chunks: unknown[] = [];
+    for await (const chunk of traceable(numbersThere as () => AsyncGenerator<number>)()) chunks.push(chunk);
+    expect(chunks).toEqual([1, 2]);
+    expect(recorder.runs).toMatchObject([{ outputs: { outputs: [1, 2] }, end_time: expect.any(String) }]);
   });
 
   test('may hand out the same generator again and again', () => {

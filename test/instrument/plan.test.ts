@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import type { TraceableOptions } from '../../src/instrument/plan.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
@@ -242,6 +243,16 @@ describe('a callback that fails', () => {
     expect(recorder.runs[0]?.outputs).toEqual({ error: marker('outputs') });
     // An unhandled rejection would fail this test file.
     await new Promise(setImmediate);
+  });
+
+  test('that answers with a promise of another realm is no different', async () => {
+    const recorder = record();
+    const outputs: () => object = runInNewContext('(async () => { throw new Error("late") })');
+    traceable(() => 1, { outputs: outputs as () => Record<string, unknown> })();
+    await new Promise(setImmediate);
+    expect(recorder.runs[0]?.outputs).toEqual({
+      error: '`outputs` of "anonymous" answered with a promise; it has to answer at once',
+    });
   });
 
   test('that throws what cannot be printed leaves a marker too', () => {

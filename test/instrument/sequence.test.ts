@@ -102,6 +102,52 @@ describe('an async iterable', () => {
     expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true]);
   });
 
+  /** As many calls, each by a function of its own to tracing, as no stack would hold wrappers. */
+  const CALLS = 12_000;
+
+  test.each<[string, () => AsyncIterable<unknown>]>([
+    ['an iterable', () => ({ [Symbol.asyncIterator]: async function* () {} })],
+    ['an iterator', () => Object.assign((async function* () {})(), {})],
+    ['a web stream', () => web() as unknown as AsyncIterable<unknown>],
+    ['a Node stream', () => Readable.from([])],
+  ])('that is handed out by any number of calls can be read all the same: %s', async (_, make) => {
+    const recorder = record();
+    const source = make();
+    const shared = traceable(() => source);
+    for (let call = 0; call < CALLS; call++) shared.with({ tags: ['a'] })();
+    expect(await all(source)).toEqual([]);
+    expect(recorder.runs.every((run) => 'end_time' in run)).toBe(true);
+  });
+
+  test('that can be read again is followed each time', async () => {
+    const recorder = record();
+    const pages = {
+      async *[Symbol.asyncIterator]() {
+        yield inner();
+      },
+    };
+    const shared = traceable(() => pages, { name: 'pages', outputs: (chunks) => ({ count: chunks.length }) });
+    await all(shared());
+    await all(shared());
+    await all(pages);
+    const recorded = recorder.runs.filter((run) => run.name === 'pages');
+    expect(recorded.map((run) => run.outputs)).toEqual([{ count: 1 }, { count: 1 }]);
+    expect(recorder.runs.filter((run) => run.name === 'inner')).toHaveLength(3);
+  });
+
+  test('whose iterator is shared is followed by every call that iterates it', async () => {
+    const recorder = record();
+    const iterator = async function* () {
+      yield 'a';
+    };
+    const one = iterator();
+    const source = { [Symbol.asyncIterator]: () => one };
+    const outside = traceable(() => source, { name: 'outside' });
+    traceable(() => source, { name: 'inside' })();
+    expect(await all(outside())).toEqual(['a']);
+    expect(recorder.runs.map((run) => run.outputs)).toEqual([{ outputs: ['a'] }, { outputs: ['a'] }]);
+  });
+
   test('goes through two traced functions and ends both runs', async () => {
     const recorder = record();
     const inside = traceable(() => web('a', 'b'), { name: 'inside' });
@@ -211,6 +257,28 @@ describe('an emitter', () => {
     ]);
     const error = new Error('unheard');
     expect(() => emitter.emit('error', error)).toThrow(error);
+  });
+
+  test('is changed once, however many calls hand it out; the seventeenth at once has it for a value', () => {
+    const recorder = record();
+    const bus = new EventEmitter();
+    const shared = traceable(() => bus, { outputs: () => ({}) });
+    for (let call = 0; call < 12_000; call++) shared.with({ tags: ['a'] })();
+    expect(recorder.runs.filter((run) => !('end_time' in run))).toHaveLength(16);
+    expect(bus.emit('close')).toBe(false);
+    expect(recorder.runs.every((run) => 'end_time' in run)).toBe(true);
+  });
+
+  test('that is handed out again by the same function is a value the second time', () => {
+    const recorder = record();
+    const bus = new EventEmitter();
+    const shared = traceable(() => bus, { outputs: () => ({}) });
+    shared();
+    shared();
+    expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([false, true]);
+    bus.emit('end');
+    shared();
+    expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true, false]);
   });
 
   test('that is a stream for writing ends its run when it has finished', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { encodePayload } from '../../src/run/payload.ts';
-import { makeSink } from './memory-sink.ts';
+import { redact } from '../../src/run/redact.ts';
+import { LIMITS, makeSink } from './memory-sink.ts';
 
 const { capture } = makeSink();
 
@@ -30,5 +31,17 @@ describe('encodePayload', () => {
     revoke();
 
     expect(Object.keys(JSON.parse(encodePayload('inputs', proxy, capture).json))).toEqual(['input']);
+  });
+
+  it('lets nothing of a hidden value travel beside it', () => {
+    const payload = { ...LIMITS, redaction: redact({ paths: ['inputs.input'] }) };
+    const uri = `data:image/png;base64,${Buffer.alloc(3_000).toString('base64')}`;
+    const value = { toJSON: () => uri };
+
+    expect(encodePayload('inputs', value, { ...capture, payload })).toEqual({
+      json: '{"input":"[Redacted]"}',
+      attachments: undefined,
+    });
+    expect(encodePayload('outputs', value, { ...capture, payload }).attachments).toHaveLength(1);
   });
 });

@@ -5,9 +5,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { enterContext, type RunContext } from '../../src/run/context.ts';
 import { fromHeaders, toHeaders } from '../../src/run/propagation.ts';
+import { redact } from '../../src/run/redact.ts';
+import { secretPatterns } from '../../src/run/secret-patterns.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
 import { told } from '../support/told.ts';
-import { makeSink } from './memory-sink.ts';
+import { LIMITS, makeSink } from './memory-sink.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
 const LAST = '0195c0de-0000-7000-8000-000000000002';
@@ -112,6 +114,38 @@ describe('headers', () => {
     expect(below(headers, { payload }).record?.extra?.metadata?.long).toMatch(
       /^x{15}\[Truncated: 80 characters\]x{5}$/,
     );
+  });
+});
+
+describe('what headers tell of', () => {
+  const SECRET = `glpat-${'x'.repeat(20)}`;
+  const headers = {
+    'runspan-trace': ORDER,
+    baggage: baggageOf({
+      'runspan-tags': JSON.stringify(['a', SECRET]),
+      'runspan-metadata': JSON.stringify({ a: SECRET, [SECRET]: 1 }),
+    }),
+  };
+  const payload = { ...LIMITS, redaction: redact({ patterns: secretPatterns }) };
+
+  test('is shown without what the redaction hides, tags and keys too', () => {
+    const { record } = below(headers, { payload });
+    expect(record?.tags).toEqual(['a', '[Redacted]']);
+    expect(record?.extra?.metadata).toEqual({ a: '[Redacted]', '[Redacted]': 1 });
+  });
+
+  test('is told to the exporter alone that the runs go to, as another may hide other things', () => {
+    const [shown, other] = [makeSink(), makeSink({ payload })];
+    withExporter(shown, () =>
+      withRun(fromHeaders(headers), () => {
+        startRun({ name: 'named', exporter: other });
+        withExporter(other, () => startRun({ name: 'inside' }));
+        startRun({ name: 'here' });
+      }),
+    );
+    expect(JSON.stringify(other.records())).not.toContain(SECRET);
+    expect(other.records().map((run) => run.parent_run_id)).toEqual([LAST, LAST]);
+    expect(shown.records()[0]).toMatchObject({ name: 'here', tags: ['a', SECRET] });
   });
 });
 

@@ -2,9 +2,11 @@ import { openAsBlob } from 'node:fs';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { ATTACHMENTS_MAX } from '../../src/run/attachment.ts';
+import { redact } from '../../src/run/redact.ts';
 import type { Run } from '../../src/run/run.ts';
 import { RunAttachments } from '../../src/run/run-attachments.ts';
 import { makeRun as makeRecord } from '../support/encoded-run.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
 import { LIMITS, makeRun, makeSink } from './memory-sink.ts';
 
@@ -150,6 +152,27 @@ describe('Run.attach', () => {
     run.attach('first', new Uint8Array(10), 'image/png');
     run.attach('second', new Blob([new Uint8Array(size)]), 'image/png');
     expect(sink.started[0]?.attachments).toHaveLength(kept);
+  });
+
+  test('leaves everything out where the redaction could not be understood', () => {
+    const lines = told();
+    const { run, record } = makeRun({}, { payload: { ...LIMITS, redaction: redact({ paths: ['nowhere'] }) } });
+    run.attach('photo', ONE);
+    run.end();
+    expect(record()).not.toHaveProperty('attachments');
+    expect(lines.at(-1)).toMatch(/every payload is hidden; the attachment was left out/);
+  });
+
+  test('holds no bytes that its record has let go of, though the application holds the run', async () => {
+    const { run, sink } = makeRun({ inputs: { photo: new Uint8Array(2_000) } });
+    run.attach('voice', ONE);
+    const [record] = sink.started;
+    expect(record?.attachments).toHaveLength(2);
+    const held = record?.attachments?.map(({ bytes }) => new WeakRef(bytes)) ?? [];
+    if (record !== undefined) record.attachments = undefined;
+    await collectUntil(() => held.every((bytes) => bytes.deref() === undefined));
+    expect(held.map((bytes) => bytes.deref())).toEqual([undefined, undefined]);
+    expect(run.name).toBe('work');
   });
 
   test('does not trust the size that is put on a Blob', () => {

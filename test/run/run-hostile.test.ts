@@ -4,7 +4,7 @@ import type { Run } from '../../src/run/run.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { anything } from '../base/hostile.ts';
 import { told } from '../support/told.ts';
-import { makeSink } from './memory-sink.ts';
+import { makeRun, makeSink } from './memory-sink.ts';
 
 /** Options of which each is anything at all, but for the sink, which is a real one. */
 const keys = ['name', 'runType', 'tags', 'metadata', 'project', 'id', 'inputs', 'root', 'unknown'];
@@ -76,4 +76,27 @@ test('a run that is refused takes anything too', () => {
     }),
     { numRuns: 200 },
   );
+});
+
+test('a run that is ended by what it is ended with has ended once, with what came first', () => {
+  const { run, sink } = makeRun();
+  run.end({
+    get late() {
+      run.end({ first: true });
+      return 1;
+    },
+  });
+  expect(sink.ended).toHaveLength(1);
+  expect(sink.records()[0]?.outputs).toEqual({ first: true });
+
+  const failing = makeRun();
+  failing.run.fail({
+    get name() {
+      failing.run.end({ first: true });
+      return 'AbortError';
+    },
+  });
+  expect(failing.sink.ended).toHaveLength(1);
+  expect(failing.sink.records()[0]).toMatchObject({ outputs: { first: true } });
+  expect(failing.sink.records()[0]).not.toHaveProperty('error');
 });

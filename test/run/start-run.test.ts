@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { enteredContext, SpanHandle, setSpanSource } from '../../src/run/context.ts';
+import { enteredContext, SinkHandle, setSpanSource } from '../../src/run/context.ts';
 import type { Run } from '../../src/run/run.ts';
 import { standIn } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
@@ -61,7 +61,7 @@ describe('startRun', () => {
 
   test('goes where the run of the active span goes', () => {
     const [installed, sink] = [installedSink(), makeSink()];
-    const above = { ...startRun({ name: 'span', exporter: sink }).context, handle: new SpanHandle(sink) };
+    const above = { ...startRun({ name: 'span', exporter: sink }).context, handle: new SinkHandle(sink) };
     setSpanSource({ activeSpan: () => above, contextOf: () => above });
     onTestFinished(() => setSpanSource(undefined));
     startRun({ name: 'below' });
