@@ -90,9 +90,10 @@ function observe(promise: Partial<ApiPromise>, responded: Promise<Responded>, ca
   // Where a client goes on with a streamed response by itself.
   replaceOwn(promise, '_responseProps', (original) => {
     return function (this: unknown, ...args: unknown[]): unknown {
-      const props = Reflect.apply(original, this, args) as Promise<Responded>;
+      const props = Reflect.apply(original, this, args);
+      if (!types.isPromise(props)) return props;
       return props.then((settled) => {
-        call.handedOver(settled);
+        call.handedOver(settled as Responded);
         return settled;
       });
     };

@@ -154,7 +154,9 @@ describe('a call of a model', () => {
       ...ask('a'),
       mcp_servers: [{ type: 'url', name: 'files', url: 'http://localhost', authorization_token: 'a-secret' }],
     });
-    expect(recorder.runs[0]?.extra?.metadata?.ls_invocation_params).toMatchObject({
+    expect(recorder.runs[0]?.extra?.metadata?.ls_invocation_params).toEqual({
+      model: 'small',
+      max_tokens: 100,
       mcp_servers: [{ type: 'url', name: 'files', url: 'http://localhost' }],
     });
     expect(JSON.stringify(recorder.runs)).not.toContain('a-secret');
