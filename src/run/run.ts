@@ -205,6 +205,12 @@ export class Run {
     if (Run.#isOwner(this, 'end')) this.end();
   }
 
+  /** @internal What a payload tells of a run that is in it: how to find it, and nothing of where it goes. */
+  toJSON(): { id: string; traceId: string; name: string } {
+    const { id, traceId, name } = this;
+    return { id, traceId, name };
+  }
+
   /** @internal JSON text of a value within this run's limits, or of nothing when outputs are hidden. */
   encode(value: unknown): string {
     if (this.#capture.hideOutputs) return 'null';
