@@ -130,12 +130,13 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
 }
 
 /** Takes inputs and parent as they are now; the answer starts the run. Undefined while tracing is off. */
-function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefined {
-  if (plan.enabled === false) return undefined;
+function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefined {
+  if (given.enabled === false) return undefined;
   return guard('traceable', () => {
-    const parent = plan.root === true ? undefined : currentContext();
-    const sink = plan.exporter ?? sinkOf(parent);
+    const parent = given.root === true ? undefined : currentContext();
+    const sink = given.exporter ?? sinkOf(parent);
     if (sink === undefined) return undefined;
+    const plan = given.id === undefined ? given : planOfOneId(given);
     const verdict = verdictOn(plan, parent, sink);
     if (!verdict.isKept) {
       if (parent?.sampled !== false)
@@ -155,6 +156,23 @@ function prepare(plan: Plan, args: unknown[]): (() => Run | undefined) | undefin
         return run;
       });
   });
+}
+
+/** Plans whose id a run has. */
+const used = new WeakSet<Plan>();
+
+/** An id names one run: a later one of it would take the place of the first at the service, or be refused there. */
+function planOfOneId(plan: Plan): Plan {
+  if (!used.has(plan)) {
+    used.add(plan);
+    return plan;
+  }
+  diagnostics.warnOnce(
+    'traceable id again',
+    `traceable: expected a function with an \`id\` to be called once, got another call of "${plan.name}"; its run gets a new id. Give each call its own: fn.with({ id })(…).`,
+  );
+  const { id: _taken, ...others } = plan;
+  return others;
 }
 
 /** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */

@@ -1,6 +1,8 @@
 import { createHash, randomFillSync } from 'node:crypto';
 import { V7Generator } from 'uuidv7';
-import { safeText } from '../base/text.ts';
+import { clock } from '../base/clock.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { safeText, shown } from '../base/text.ts';
 
 // The package's own source asks the system for 32 bytes at a time, which costs more than all the rest of an id.
 const randomWords = new Uint32Array(2_048);
@@ -41,13 +43,26 @@ const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex')
 /**
  * The run id that always belongs to an id of yours, an order's or a message's for example, so that the run can be found
  * again without keeping its own id: pass it as `id` when the run starts, and again when feedback comes in. A UUIDv5
- * (RFC 9562, 5.5); the same text gives the same id in every process.
+ * (RFC 9562, 5.5); the same text gives the same id in every process. What is no text, an id that is missing for example,
+ * gives a new id each time, since runs of one id would take each other's place, and one line says so.
  */
 export function runIdFrom(key: string): string {
+  if (!isText(key)) {
+    diagnostics.warnOnce(
+      'runIdFrom',
+      `runIdFrom(key): expected \`key\` to be text, got ${shown(key)}; the run gets a new id, which nobody can find by a key.`,
+    );
+    return newRunId(clock.nowUs());
+  }
   const hash = createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
   hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
   hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
   return hyphenated(hash);
+}
+
+/** A number is taken for its text: that of an order, say, is one in a database and the other in an address. */
+function isText(key: unknown): boolean {
+  return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

@@ -14,7 +14,10 @@ export interface RunOptions {
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
   project?: string;
-  /** A UUID to use instead of a new one, so that you can find the run again; `runIdFrom` makes one of an id of yours. */
+  /**
+   * A UUID to use instead of a new one, so that you can find the run again; `runIdFrom` makes one of an id of yours. It names
+   * one run: another one of the same id takes the place of the first at the service, or is taken there for its repetition.
+   */
   id?: string;
   inputs?: Readonly<Record<string, unknown>>;
   /** Start a trace of its own, whatever run is the current one. @default false */

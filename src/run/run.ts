@@ -1,9 +1,10 @@
 import { clock } from '../base/clock.ts';
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import type { AttachmentContent } from './attachment.ts';
 import { closeStream } from './byte-stream.ts';
-import { activeSpan, contextOf, type Inherited, type RunContext, SinkHandle } from './context.ts';
+import { activeSpan, contextOf, currentContext, type Inherited, type RunContext, SinkHandle } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
@@ -117,7 +118,7 @@ export class Run {
   }
 
   get name(): string {
-    return this.#record.name;
+    return #record in this ? this.#record.name : '';
   }
 
   /** @internal Whether anything that is told to the run will be sent. */
@@ -127,12 +128,12 @@ export class Run {
 
   /** Starts a run below this one. It does not become the current run; `withRun` does that. */
   child(options: RunOptions): Run {
-    return beginRun('Run.child', options, this.context);
+    return beginRun('Run.child', options, Run.#isOwner(this, 'child') ? this.context : currentContext());
   }
 
   /** Records that something happened now. `data` is copied. A run keeps 10 000 events, or one payload's worth of text, and counts the rest. */
   event(name: string, data?: Readonly<Record<string, unknown>>): void {
-    if (!this.isOpen) return;
+    if (!Run.#isOwner(this, 'event') || !this.isOpen) return;
     this.#events ??= [];
     if (this.#events.length >= EVENTS_MAX || this.#eventCharacters >= this.#capture.payload.bytes) {
       this.#droppedEvents++;
@@ -145,7 +146,7 @@ export class Run {
 
   /** Changes or adds to what is recorded of the run; values are copied at once. */
   set(changes: RunChanges): void {
-    if (this.isOpen) this.#change(checkedOptions('Run.set', changes, changeChecks));
+    if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(checkedOptions('Run.set', changes, changeChecks));
   }
 
   /**
@@ -160,7 +161,7 @@ export class Run {
    */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
-      if (this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
+      if (Run.#isOwner(this, 'attach') && this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
       else closeStream(content);
     });
   }
@@ -170,14 +171,14 @@ export class Run {
    * `{ outputs: value }`. Only the first end counts.
    */
   end(outputs?: unknown): void {
-    if (!this.isOpen) return;
+    if (!Run.#isOwner(this, 'end') || !this.isOpen) return;
     if (outputs !== undefined) this.#setOutputs(outputs);
     this.#finish();
   }
 
   /** Ends the run with an error: whatever was thrown. Outputs given by `set` are kept. */
   fail(error: unknown): void {
-    if (!this.isOpen) return;
+    if (!Run.#isOwner(this, 'fail') || !this.isOpen) return;
     const isCancelled = isAbort(error);
     const text = new ErrorText(error, this.#capture.payload.redaction);
     if (!this.isOpen) return;
@@ -203,7 +204,13 @@ export class Run {
 
   /** Ends the run when a `using` block is left, unless it has ended already. */
   [Symbol.dispose](): void {
-    this.end();
+    if (Run.#isOwner(this, 'end')) this.end();
+  }
+
+  /** @internal What a payload tells of a run that is in it: how to find it, and nothing of where it goes. */
+  toJSON(): { id: string; traceId: string; name: string } {
+    const { id, traceId, name } = this;
+    return { id, traceId, name };
   }
 
   /** @internal JSON text of a value within this run's limits, or of nothing when outputs are hidden. */
@@ -220,6 +227,16 @@ export class Run {
     if (!this.isOpen || this.#capture.hideOutputs) return;
     this.#attachments?.forget('outputs');
     this.#record.outputs = outputs;
+  }
+
+  /** Whether a method has its run. One that was taken off it, as in `promise.catch(run.fail)`, has not, nor has a proxy. */
+  static #isOwner(self: unknown, method: string): boolean {
+    if (typeof self === 'object' && self !== null && #record in self) return true;
+    diagnostics.warnOnce(
+      `Run.${method} alone`,
+      `Run.${method}: expected to be called on its run, got it alone, or on a proxy; nothing is recorded. Instead of \`run.${method}\` pass on \`(value) => run.${method}(value)\`.`,
+    );
+    return false;
   }
 
   #change(changes: Partial<RunChanges>): void {

@@ -1,4 +1,8 @@
+import { types } from 'node:util';
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { ignoreRejection } from '../base/rejection.ts';
+import { shown } from '../base/text.ts';
 
 /** What is known of a trace when its first run is about to start. */
 export interface TraceStart {
@@ -11,7 +15,8 @@ export interface TraceStart {
 
 /**
  * Decides, when the first run of a trace starts, whether the trace is recorded: true or false, or the share of such
- * traces to record, from 0 to 1. `undefined` leaves it to `sampleRate`, as does whatever it throws.
+ * traces to record, from 0 to 1. It has to answer at once. `undefined` leaves it to `sampleRate`, as does whatever it throws,
+ * and, with one line that says so, any other answer.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
@@ -24,8 +29,19 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
   return (start) => {
     const answer: unknown = guard('sampler', () => sampler(start));
     if (typeof answer === 'boolean') return answer;
-    return isWithin(start.traceId, typeof answer === 'number' && answer >= 0 ? answer : rate);
+    if (typeof answer === 'number' && answer >= 0) return isWithin(start.traceId, answer);
+    if (answer !== undefined) refuse(answer);
+    return isWithin(start.traceId, rate);
   };
+}
+
+function refuse(answer: unknown): void {
+  ignoreRejection(answer);
+  const what = types.isPromise(answer) ? 'a promise' : shown(answer);
+  diagnostics.warnOnce(
+    'sampler answer',
+    `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${what}; \`sampleRate\` decides.`,
+  );
 }
 
 function isWithin(traceId: string, rate: number): boolean {

@@ -1,4 +1,5 @@
 import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { RunspanError } from '../base/errors.ts';
 import { type AsymmetricMatcher, type Comparison, isAsymmetric } from './comparison.ts';
 import type { RunFacts } from './run-facts.ts';
 
@@ -50,8 +51,18 @@ export function checkedExpectation<Expected extends ExpectedFields>(
   checks: Checks<Expected>,
 ): Partial<Expected> {
   const object = typeof expected === 'string' ? { name: expected } : expected;
+  refuseWithoutKeys(what, object);
   checkedOptions(what, object, checks);
   return object as Partial<Expected>;
+}
+
+/** What tells by other means than its keys, a pattern or a map, would expect nothing, and any run would do. */
+function refuseWithoutKeys(what: string, object: unknown): void {
+  if (typeof object !== 'object' || object === null) return;
+  const kind = Object.prototype.toString.call(object).slice(8, -1);
+  if (kind === 'Object' || Array.isArray(object)) return;
+  const advice = kind === 'RegExp' ? `; write { name: ${object} }` : '';
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${what} to be a plain object, got a ${kind}${advice}`);
 }
 
 /** Where the facts depart from what is expected, a line for each place: `outputs.hits: expected 2, got 3`. */

@@ -23,6 +23,27 @@ describe('`with` of a wrapped function', () => {
     expect(recorder.runs[1]?.extra?.metadata).toEqual({ team: 'a', region: 'eu' });
   });
 
+  test('gives its id to one call: those after it, and those inside of it, get new ones, and a line says so', () => {
+    const recorder = record();
+    const lines = told();
+    const id = runIdFrom('order-18');
+    const count: (n: number) => number = traceable((n: number) => (n === 0 ? 0 : count(n - 1) + 1), {
+      name: 'count',
+      id,
+    });
+    expect(count(2)).toBe(2);
+    const again = traceable(() => 1, { name: 'again' }).with({ id: runIdFrom('order-19') });
+    expect([again(), again()]).toEqual([1, 1]);
+
+    const ids = recorder.runs.map((run) => run.id);
+    expect([ids[0], ids[3]]).toEqual([id, runIdFrom('order-19')]);
+    expect(new Set(ids).size).toBe(5);
+    expect(treeOf(recorder.runs)).toEqual({ count: { count: { count: {} } }, again: {} });
+    expect(lines).toEqual([
+      'warn: traceable: expected a function with an `id` to be called once, got another call of "count"; its run gets a new id. Give each call its own: fn.with({ id })(…).',
+    ]);
+  });
+
   test('keeps `this`, the kind of function and its own properties', () => {
     record();
     const method = Object.assign(

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
 import { isRunId, newRunId, runIdFrom, spanRunId } from '../../src/run/ids.ts';
+import { told } from '../support/told.ts';
 
 /** RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10. */
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -96,8 +97,25 @@ describe('the run id of an id of yours', () => {
     expect(isRunId(runIdFrom(key))).toBe(true);
   });
 
-  test('is made of anything without throwing', () => {
-    for (const key of [undefined, 7, Symbol('s'), Object.create(null)])
-      expect(isRunId(runIdFrom(key as never))).toBe(true);
+  test('is that of the text of a number', () => {
+    const lines = told();
+    expect([runIdFrom(17 as never), runIdFrom(17n as never)]).toEqual([runIdFrom('17'), runIdFrom('17')]);
+    expect(lines).toEqual([]);
+  });
+
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['no number', Number.NaN],
+    ['an object', {}],
+    ['a symbol', Symbol('s')],
+    ['an object without text', Object.create(null)],
+  ])('is a new one each time for %s, so that runs do not take each other’s place', (_, key) => {
+    const lines = told();
+    const ids = [runIdFrom(key as never), runIdFrom(key as never)];
+    expect(ids.map(isRunId)).toEqual([true, true]);
+    expect(ids[0]).not.toBe(ids[1]);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/^warn: runIdFrom\(key\): expected `key` to be text, got .+; the run gets a new id/);
   });
 });

@@ -100,3 +100,41 @@ test('a run that is ended by what it is ended with has ended once, with what cam
   expect(failing.sink.records()[0]).toMatchObject({ outputs: { first: true } });
   expect(failing.sink.records()[0]).not.toHaveProperty('error');
 });
+
+test('a method of a run that is called without it records nothing, says so, and does not throw', async () => {
+  const lines = told();
+  const exporter = makeSink();
+  const run = startRun({ name: 'x', exporter });
+  const mine = new Error('mine');
+  await Promise.reject(mine).catch(run.fail);
+  await Promise.resolve('value').then(run.end);
+  const { child, event, set, attach, [Symbol.dispose]: dispose } = run;
+  const closed: string[] = [];
+  event('e');
+  set({ name: 'y' });
+  attach('a', new ReadableStream({ cancel: () => void closed.push('a') }));
+  dispose();
+  expect(withRun(run, () => child({ name: 'z' })).parentRunId).toBe(run.id);
+  expect(run.isOpen).toBe(true);
+  expect(exporter.records()[0]).toMatchObject({ name: 'x' });
+  expect(closed).toEqual(['a']);
+  expect(lines).toHaveLength(6);
+  expect(lines[0]).toBe(
+    'warn: Run.fail: expected to be called on its run, got it alone, or on a proxy; nothing is recorded. Instead of `run.fail` pass on `(value) => run.fail(value)`.',
+  );
+});
+
+test('a run behind a proxy, or below one as its prototype, does not throw', () => {
+  told();
+  const run = startRun({ name: 'x', exporter: makeSink() });
+  for (const other of [new Proxy(run, {}), Object.create(run) as Run]) {
+    other.event('e');
+    other.set({ name: 'y' });
+    other.attach('a', Buffer.from('b'));
+    other.end();
+    expect(other.name).toBe('');
+    other.fail(new Error('no'));
+    other[Symbol.dispose]();
+  }
+  expect([run.isOpen, run.name]).toEqual([true, 'x']);
+});

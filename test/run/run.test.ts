@@ -36,6 +36,14 @@ describe('a run that starts', () => {
     expect(record()?.extra?.runtime).toMatchObject({ sdk: 'runspan', runtime: 'node' });
   });
 
+  test('is told of in payloads by its ids and name, and nothing of where it goes', () => {
+    const { run } = makeRun();
+    const told = { id: run.id, traceId: run.id, name: 'work' };
+    const { record } = makeRun({ inputs: { run } });
+    expect(record()?.inputs).toEqual({ run: told });
+    expect(JSON.parse(JSON.stringify(run))).toEqual(told);
+  });
+
   test('takes an id in upper case for the same id', () => {
     expect(makeRun({ id: UUID.toUpperCase() }).run.id).toBe(UUID);
   });

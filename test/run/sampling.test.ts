@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { samplingDecision, shareOf, type TraceStart } from '../../src/run/sampling.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
 
@@ -78,11 +79,25 @@ describe('a sampling decision', () => {
     const throwing = () => {
       throw new Error('sampler broke');
     };
-    const nonsense = ['yes', Number.NaN, -1, null, Promise.resolve(false)];
+    const nonsense = ['yes', Number.NaN, -1, null, {}];
     expect(samplingDecision(1, throwing)?.(start())).toBe(true);
     expect(samplingDecision(0, throwing)?.(start())).toBe(false);
     for (const answer of nonsense) expect(samplingDecision(1, () => answer as never)?.(start())).toBe(true);
-    expect(lines).toEqual(['warn: sampler failed, the application is not affected: sampler broke']);
+    expect(lines).toEqual([
+      'warn: sampler failed, the application is not affected: sampler broke',
+      'warn: sampler: expected true, false, a number from 0 to 1 or undefined, at once, got "yes"; `sampleRate` decides.',
+    ]);
+  });
+
+  test('is that of the rate where the sampler answers with a promise, whose rejection is nobody else’s', async () => {
+    const lines = told();
+    const unhandled = unhandledRejections();
+    const decide = samplingDecision(0, (async () => {
+      throw new Error('too late');
+    }) as never);
+    expect(decide?.(start())).toBe(false);
+    expect(await unhandled()).toEqual([]);
+    expect(lines.join('\n')).toContain('at once, got a promise;');
   });
 });
 

@@ -394,6 +394,14 @@ describe('matchers refuse', () => {
       { error: new Error('no') },
       /^Expected `error` to be text, a RegExp or a matcher, got an object$/,
     ],
+    [
+      'a pattern by itself',
+      /nope/,
+      /^Expected what toHaveRun takes to be a plain object, got a RegExp; write { name: \/nope\/ }$/,
+    ],
+    ['a map', new Map([['name', 'nope']]), /^Expected what toHaveRun takes to be a plain object, got a Map$/],
+    ['a promise', Promise.resolve('nope'), /^Expected what toHaveRun takes to be a plain object, got a Promise$/],
+    ['a parent without keys', { parent: new Set(['nope']) }, /^Expected `parent` to be a plain object, got a Set$/],
     ['half a time', { times: 0.5 }, /^Expected `times` to be a whole number from 0, got the number 0.5$/],
     ['less than no times', { times: -1 }, /^Expected `times` to be a whole number from 0, got the number -1$/],
     [
