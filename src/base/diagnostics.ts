@@ -67,8 +67,10 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   if (telling) return;
   telling = true;
   try {
-    if (typeof log === 'function') ignoreRejection(log(level, message));
-    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${message}`);
+    // A name that comes from elsewhere must not make lines of its own, nor reach the terminal as a command.
+    const line = message.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+    if (typeof log === 'function') ignoreRejection(log(level, line));
+    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${line}`);
   } catch {
     // There is nobody left to tell.
   } finally {

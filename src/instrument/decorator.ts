@@ -34,9 +34,9 @@ export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDe
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
-  if (isDecorating) return decorate({}, args);
+  if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
-  if (typeof options !== 'function') return (...member: unknown[]) => decorate(options, member);
+  if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
   // What the legacy dialect calls on a class, and what takes it for `traceable`, both put the answer in its place.
   refuse('a class or function by itself');
   return options;

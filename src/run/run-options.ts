@@ -62,11 +62,8 @@ export function checkedOptions<Options extends object>(
   const checked: Partial<Options> = {};
   guard(place, () => {
     if (given === undefined) return;
-    if (typeof given !== 'object' || given === null) {
-      diagnostics.warnOnce(
-        place,
-        `${place}: expected the options to be an object, got ${given === null ? 'null' : typeof given}; left out.`,
-      );
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+      diagnostics.warnOnce(place, `${place}: expected the options to be an object, got ${kindOf(given)}; left out.`);
       return;
     }
     for (const key of Object.keys(given)) {
@@ -77,6 +74,11 @@ export function checkedOptions<Options extends object>(
     }
   });
   return checked;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'a list' : typeof value;
 }
 
 /** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */

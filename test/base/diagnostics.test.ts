@@ -43,6 +43,12 @@ describe('a level', () => {
     expect(lines).toEqual(['runspan: a warning']);
   });
 
+  test('tells a message with line breaks and commands to a terminal in it on one line', () => {
+    const lines = printed('warn');
+    diagnostics.warn('there is no method `a\r\nrunspan: b\u2028c\u001b[31m\u0007`');
+    expect(lines).toEqual(['runspan: there is no method `a runspan: b c [31m `']);
+  });
+
   test('is one of four, quietest first', () => {
     expect(LEVELS).toEqual(['silent', 'error', 'warn', 'debug']);
   });

@@ -7,8 +7,8 @@ export const defects = [
   {
     title: 'children do not take over tags',
     file: run,
-    find: 'tags: withTags(parent?.tags, options.tags),',
-    replace: 'tags: withTags(undefined, options.tags),',
+    find: 'tags: withTags(inherited.tags, options.tags, sink),',
+    replace: 'tags: withTags(undefined, options.tags, sink),',
     tests: ['test/run/inheritance.test.ts'],
   },
   {

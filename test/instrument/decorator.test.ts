@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '../../src/instrument/decorator.ts';
 import type { RunRecord } from '../../src/run/record.ts';
+import { revokedProxy } from '../base/hostile.ts';
 import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
 import { record } from './recorder.ts';
@@ -303,6 +304,16 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     expect(misuse(fn)).toBe(fn);
     expect(lines).toEqual([line('a class or function by itself')]);
   });
+});
+
+test('@traced does not throw over what cannot be read, and leaves it as it is', () => {
+  told();
+  for (const traces of [misuse, misuse({ name: 'x' }) as typeof misuse]) {
+    expect(traces(() => 1, revokedProxy())).toBeUndefined();
+    expect(traces({}, 'key', revokedProxy())).toBeUndefined();
+    expect(traces({}, 'key', Object.freeze({ value: () => 1 }))).toBeUndefined();
+    expect(traces(revokedProxy(), { kind: 'accessor', name: 'key' })).toBeUndefined();
+  }
 });
 
 describe('@traced of the legacy dialect, compiled by tsc', () => {

@@ -108,6 +108,7 @@ test.each([
 
 describe('options that are no object', () => {
   test.each([
+    [['a', 'b'], 'a list'],
     ['work', 'string'],
     [5, 'number'],
     [null, 'null'],
