@@ -1,3 +1,4 @@
+// A Fastify server whose answers stream. It asks itself four questions at once, and gives one up after the first word.
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import fastify from 'fastify';

@@ -9,7 +9,7 @@ const BINARY_BYTES_MAX = 65_536;
 
 /**
  * What a result in pieces has given so far. Chunks are made into text as they come, so that later changes to them are not
- * seen; only a callback that wants the values themselves has them kept. Together they take no more than one payload.
+ * seen; only a callback that wants the values themselves has them kept. Texts and bytes together take no more than one payload.
  */
 export class Chunks {
   readonly #plan: Plan;

@@ -104,18 +104,17 @@ const followed = new WeakMap<object, Waiting>();
  */
 function followThenable(value: object, then: Method, settlement: Settlement, idleMaxMs: number | undefined): boolean {
   const known = followed.get(value);
-  if (known !== undefined) {
-    known.add(value, settlement);
-    return true;
-  }
+  if (known !== undefined) return known.add(value, settlement);
   const waiting = new Waiting(idleMaxMs);
   if (!putOwn(value, 'then', followingThen(then, waiting))) return false;
   replaceOwn(value, 'catch', (method) => (method === catchOfPromise ? method : followingCatch(method, waiting)));
   replaceOwn(value, 'finally', (method) => (method === finallyOfPromise ? method : followingFinally(method, waiting)));
   followed.set(value, waiting);
-  waiting.add(value, settlement);
-  return true;
+  return waiting.add(value, settlement);
 }
+
+/** As many as there are open runs by default. What more calls hand out, with nobody asking it, is a value of theirs. */
+const SETTLEMENTS_MAX = 10_000;
 
 /** Those who wait for one thenable. */
 class Waiting implements Settlement, Watched {
@@ -127,10 +126,12 @@ class Waiting implements Settlement, Watched {
     this.idleMaxMs = idleMaxMs;
   }
 
-  add(thenable: object, settlement: Settlement): void {
+  add(thenable: object, settlement: Settlement): boolean {
+    if (this.#settlements.length >= SETTLEMENTS_MAX) return false;
     this.#settlements.push(settlement);
     this.wasTouched = true;
     if (this.#settlements.length === 1) abandonment.watch(thenable, this);
+    return true;
   }
 
   /** Somebody has asked for the outcome: the answer may come when the thenable itself is long forgotten. */

@@ -47,7 +47,7 @@ type Follow = (method: Method, stream: ReadableStream, args: unknown[], reading:
 
 function followGetReader(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {
   const reader = Reflect.apply(method, stream, args);
-  if (typeof reader === 'object' && reader !== null) followReader(reader as ReadableStreamDefaultReader, reading);
+  guard('traceable', () => followReader(reader as ReadableStreamDefaultReader, reading));
   return reader;
 }
 
@@ -89,8 +89,10 @@ function followReader(reader: ReadableStreamDefaultReader, reading: Reading): vo
 /** Both branches together are one consumption: what the faster one has read is what came. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
-  const shared = { taken: 0, open: branches.length };
-  for (const branch of branches) followReadableStream(branch, new Branch(reading, shared));
+  guard('traceable', () => {
+    const shared = { taken: 0, open: branches.length };
+    for (const branch of branches) followReadableStream(branch, new Branch(reading, shared));
+  });
   return branches;
 }
 
@@ -121,10 +123,10 @@ class Branch extends PartialReading {
 }
 
 function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {
-  const wasLocked = stream.locked;
+  const wasLocked = isLocked(stream);
   const piped: unknown = Reflect.apply(method, stream, args);
   // Otherwise it was refused, and nothing of the stream has been consumed.
-  if (wasLocked || !stream.locked) return piped;
+  if (wasLocked || !isLocked(stream)) return piped;
   reading.leaveUnseen();
   const settlement = {
     fulfilled: () => reading.end(),
@@ -137,17 +139,24 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], r
 /** What comes out at the other end is what the consumer reads; ends, errors and cancellation pass through. */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {
   const readable = Reflect.apply(method, stream, args) as object;
-  if (readable === stream || !isReadableStream(readable)) return readable;
-  if (followReadableStream(readable, reading)) reading.watch(readable);
-  else reading.end();
+  guard('traceable', () => {
+    if (readable === stream || !isReadableStream(readable)) return;
+    if (followReadableStream(readable, reading)) reading.watch(readable);
+    else reading.end();
+  });
   return readable;
 }
 
 function followCancel(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {
-  const isRefused = stream.locked;
+  const isRefused = isLocked(stream);
   const result = Reflect.apply(method, stream, args);
   if (!isRefused) reading.cancel();
   return result;
+}
+
+/** A method may have been called on anything, and answers to that itself. */
+function isLocked(stream: ReadableStream | undefined): boolean {
+  return guard('traceable', () => stream?.locked) === true;
 }
 
 function followValues(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {

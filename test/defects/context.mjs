@@ -7,8 +7,8 @@ export const defects = [
   {
     title: 'children do not take over tags',
     file: run,
-    find: 'tags: withTags(inherited.tags, options.tags, sink),',
-    replace: 'tags: withTags(undefined, options.tags, sink),',
+    find: 'withTags(inherited.tags, options.tags,',
+    replace: 'withTags(undefined, options.tags,',
     tests: ['test/run/inheritance.test.ts'],
   },
   {
@@ -124,5 +124,26 @@ export const defects = [
       '    this.sink = sink;\n    const above = parent?.handle as { held?: object[] } | undefined;\n    if (above !== undefined) (above.held ??= []).push(this);\n',
     tests: ['test/heap.test.ts'],
     isBuilt: true,
+  },
+  {
+    title: 'tags that come with headers are not searched',
+    file: 'src/run/propagation.ts',
+    find: 'tags: withTags(undefined, this.#tags, payload),',
+    replace: 'tags: this.#tags,',
+    tests: ['test/run/propagation.test.ts'],
+  },
+  {
+    title: 'what headers tell goes to every exporter',
+    file: 'src/run/context.ts',
+    find: 'const handle = new SinkHandle(sink);',
+    replace: 'const handle = sink === undefined ? new SinkHandle(sink) : undefined;',
+    tests: ['test/run/propagation.test.ts'],
+  },
+  {
+    title: 'a second end empties a run that waits in the queue',
+    file: 'src/export/exporter.ts',
+    find: 'if (!this.#sentEarly.has(run)) releaseRun(run);',
+    replace: 'releaseRun(run);',
+    tests: ['test/export/exporter.test.ts'],
   },
 ];

@@ -70,8 +70,8 @@ export const defects = [
   },
   {
     title: 'tags are not searched',
-    file: 'src/run/run.ts',
-    find: 'shownText(String(tag), sink.capture.payload, TAG)',
+    file: 'src/run/tags.ts',
+    find: 'shownText(String(tag), rules, TAG)',
     replace: 'String(tag)',
     tests: ['test/run/redact.test.ts', 'test/run/run.test.ts'],
   },

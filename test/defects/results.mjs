@@ -114,4 +114,18 @@ export const defects = [
     replace: '{ configurable: true, writable: true, enumerable: true, value: method }',
     tests: ['test/instrument/sequence.test.ts', 'test/instrument/readable-stream.test.ts'],
   },
+  {
+    title: 'an emitter is changed by every call that hands it out',
+    file: emitter,
+    find: '  if (!waiting.has(emitter)) {',
+    replace: '  if (emitter !== undefined) {',
+    tests: ['test/instrument/sequence.test.ts'],
+  },
+  {
+    title: 'a stream is changed by every call that hands it out',
+    file: 'src/instrument/sequence.ts',
+    find: 'if (known !== undefined) return known.add(plan, reading);',
+    replace: 'if (known === null) return false;',
+    tests: ['test/instrument/sequence.test.ts'],
+  },
 ];

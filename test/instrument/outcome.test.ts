@@ -242,6 +242,18 @@ describe('another thenable', () => {
     expect(recorder.runs.every((run) => run.outputs?.outputs === 'rows')).toBe(true);
   });
 
+  test('that nobody asks is waited for by 10 000 calls at once, and is a value for the others', async () => {
+    const recorder = record();
+    const query = new Query();
+    const cached = traceable(() => query, { inputs: () => ({}), outputs: () => ({}) });
+    for (let call = 0; call < 10_001; call++) cached();
+    expect(recorder.runs.filter((run) => 'end_time' in run)).toHaveLength(1);
+    await query;
+    expect(recorder.runs.every((run) => 'end_time' in run)).toBe(true);
+    cached();
+    expect(recorder.runs.at(-1)).not.toHaveProperty('end_time');
+  });
+
   test.each([
     ['resolves', () => 'rows'],
     ['rejects', () => Promise.reject(new Error('no table'))],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { currentRun } from '../../src/run/start-run.ts';
+import { told } from '../support/told.ts';
 import { record } from './recorder.ts';
 
 const letters = (...chunks: string[]) =>
@@ -150,4 +151,62 @@ describe('a stream with ways of its own', () => {
     expect(traceable(() => stream)()).toBe(stream);
     expect(recorder.runs[0]).toHaveProperty('end_time');
   });
+});
+
+describe('a stream of a library that does not keep to the standard', () => {
+  const answers: readonly unknown[] = [
+    undefined,
+    null,
+    1,
+    {},
+    { read: () => {}, closed: true },
+    {
+      read: () => {},
+      get closed() {
+        throw new Error('closed');
+      },
+    },
+  ];
+
+  test.each(answers.map((answer, at) => [at, answer] as const))('answers as it does: %i', (_, answer) => {
+    record();
+    told();
+    const give = () => answer;
+    const make = () => ({
+      getReader: give,
+      tee: give,
+      pipeTo: give,
+      pipeThrough: give,
+      cancel: give,
+      values: give,
+      [Symbol.asyncIterator]: give,
+    });
+    const stream = traceable(make)();
+    expect([
+      stream.getReader(),
+      stream.tee(),
+      stream.pipeTo(),
+      stream.pipeThrough(),
+      stream.values(),
+      stream.cancel(),
+    ]).toEqual(Array(6).fill(answer));
+  });
+});
+
+test('a method that is called on nothing answers as it does without tracing', async () => {
+  record();
+  const outcomeOf = async (stream: ReadableStream, method: 'pipeTo' | 'cancel' | 'tee' | 'getReader') => {
+    const { [method]: detached } = stream as unknown as Record<string, (...args: unknown[]) => unknown>;
+    try {
+      const answer = Promise.resolve(detached?.(new WritableStream()));
+      return await answer.then(String, (error) => `rejects: ${error}`);
+    } catch (thrown) {
+      return `throws: ${thrown}`;
+    }
+  };
+  for (const method of ['pipeTo', 'cancel', 'tee', 'getReader'] as const) {
+    const bare = await outcomeOf(letters(), method);
+    expect(await outcomeOf(traceable(() => letters())(), method)).toBe(bare);
+    expect(bare).toMatch(/TypeError/);
+  }
 });

@@ -274,11 +274,13 @@ describe('an emitter', () => {
     const bus = new EventEmitter();
     const shared = traceable(() => bus, { outputs: () => ({}) });
     shared();
+    const { emit } = bus;
     shared();
     expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([false, true]);
     bus.emit('end');
     shared();
     expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true, false]);
+    expect(bus.emit).toBe(emit);
   });
 
   test('that is a stream for writing ends its run when it has finished', async () => {
