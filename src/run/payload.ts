@@ -54,8 +54,7 @@ const TOKEN_EVENT = 'new_token';
 
 /** JSON text of one event. */
 export function eventJson(name: string, time: string, data: unknown, rules: PayloadRules): string {
-  const redaction = name === TOKEN_EVENT ? rules.redaction?.besideText : rules.redaction;
-  const shown = redaction === rules.redaction ? rules : { ...rules, redaction };
+  const shown = name === TOKEN_EVENT ? rulesForPieces(rules) : rules;
   const kwargs = data === undefined ? '' : `,"kwargs":${serialize(data, shown, ['events', undefined, 'kwargs'])}`;
   return `{"name":${jsonText(shownText(name, rules, ['events', undefined, 'name']))},"time":"${time}"${kwargs}}`;
 }
@@ -66,6 +65,22 @@ export function shownName(name: string, rules: PayloadRules): string {
 }
 
 const NAME = ['name'] as const;
+
+/** JSON text of one piece of a result that comes in pieces, within the outputs. */
+export function chunkJson(value: unknown, rules: PayloadRules, attachments: PayloadAttachments): string {
+  return serialize(value, rulesForPieces(rules), ['outputs', 'outputs', undefined], attachments);
+}
+
+const ofPieces = new WeakMap<PayloadRules, PayloadRules>();
+
+/** The rules where a model's text comes in pieces. */
+function rulesForPieces(rules: PayloadRules): PayloadRules {
+  const { redaction } = rules;
+  if (redaction === undefined || redaction.besideText === redaction) return rules;
+  const known = ofPieces.get(rules) ?? { ...rules, redaction: redaction.besideText };
+  ofPieces.set(rules, known);
+  return known;
+}
 
 /** A text that stands beside the payloads (a name, a tag), without what is to be hidden. */
 export function shownText(text: string, { redaction }: PayloadRules, way: Way): string {

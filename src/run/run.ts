@@ -10,12 +10,11 @@ import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { withMetadata } from './metadata.ts';
-import { type EncodedPayload, encodePayload, eventJson, shownName } from './payload.ts';
+import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } from './payload.ts';
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
 import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
-import { serialize } from './serialize.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -43,7 +42,6 @@ const changeChecks: Readonly<Record<keyof RunChanges, OptionCheck>> = {
 };
 
 /** Where chunks belong, for the paths of a redaction. */
-const CHUNK = ['outputs', 'outputs', undefined] as const;
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
 const EVENTS_MAX = 10_000;
@@ -218,7 +216,7 @@ export class Run {
     if (this.#capture.hideOutputs) return 'null';
     const { payload, attachmentBytes } = this.#capture;
     const attachments = new PayloadAttachments('outputs', attachmentBytes, this.#attachments);
-    const json = serialize(value, payload, CHUNK, attachments);
+    const json = chunkJson(value, payload, attachments);
     return this.#taken('chunks', { json, attachments: attachments.taken });
   }
 

@@ -22,8 +22,8 @@ export const defects = [
   {
     title: 'lists have no bound on their items',
     file: writer,
-    find: 'const kept = Math.min(items.length, size, this.#rules.width);',
-    replace: 'const kept = Math.min(items.length, size);',
+    find: 'const kept = Math.min(listed, this.#rules.width);',
+    replace: 'const kept = listed;',
     tests: ['test/run/json-writer.test.ts', 'test/run/serialize.test.ts'],
   },
   {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
 import { defaultRedaction, redactionOf } from '../../src/run/default-redaction.ts';
 import { ErrorText } from '../../src/run/error-text.ts';
 import { encodePayload } from '../../src/run/payload.ts';
@@ -439,4 +440,18 @@ describe('options that do not hold', () => {
     );
     expect(redactionOf('configure', undefined)).toBe(defaultRedaction);
   });
+});
+
+test('pieces of a text that are called tokens are shown, and secrets beside them are not', () => {
+  const exporter = makeSink(rulesOf());
+  const stream = function* () {
+    yield { token: 'Hel', password: 'x' };
+    yield { token: 'lo' };
+  };
+  expect([...traceable(stream, { exporter })()]).toHaveLength(2);
+  traceable(() => ({ token: 'abc' }), { exporter })();
+  expect(exporter.records().map(({ outputs }) => outputs)).toEqual([
+    { outputs: [{ token: 'Hel', password: '[Redacted]' }, { token: 'lo' }] },
+    { token: '[Redacted]' },
+  ]);
 });
