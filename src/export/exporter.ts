@@ -89,6 +89,10 @@ export class Exporter implements RunSink {
       monotonicMs: parts.monotonicMs,
       overdue: (delivery) => this.#sendIncomplete(delivery),
     });
+    // Applications hand them on by themselves, as in `process.once('SIGTERM', exporter.close)`.
+    this.flush = this.flush.bind(this);
+    this.close = this.close.bind(this);
+    this.stats = this.stats.bind(this);
   }
 
   start(run: EncodedRun): boolean {

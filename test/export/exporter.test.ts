@@ -426,6 +426,19 @@ describe('Exporter: flush and close', () => {
     ]);
   });
 
+  it('works by itself, as do close and stats', async () => {
+    const { exporter, transport } = makeExporter();
+    const { flush, close, stats } = exporter;
+    whole(exporter);
+    const flushed = flush();
+    await transport.finish(0);
+    expect([await flushed, await close()]).toEqual([
+      { ok: true, pending: 0 },
+      { ok: true, pending: 0 },
+    ]);
+    expect(stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
   it('does not reject over a limit that cannot be read', async () => {
     const { exporter } = makeExporter();
     expect(await exporter.close(revokedProxy() as never)).toEqual({ ok: true, pending: 0 });
