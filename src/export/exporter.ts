@@ -1,6 +1,8 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
+import { shown } from '../base/text.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
@@ -89,6 +91,10 @@ export class Exporter implements RunSink {
       monotonicMs: parts.monotonicMs,
       overdue: (delivery) => this.#sendIncomplete(delivery),
     });
+    // Applications hand them on by themselves, as in `process.once('SIGTERM', exporter.close)`.
+    this.flush = this.flush.bind(this);
+    this.close = this.close.bind(this);
+    this.stats = this.stats.bind(this);
   }
 
   start(run: EncodedRun): boolean {
@@ -156,10 +162,9 @@ export class Exporter implements RunSink {
    * a pause that outlasts the limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
+    const limitMs = Math.min(timeoutOf(limit) ?? FLUSH_TIMEOUT_MS, DELAY_MAX_MS);
     if (this.#backlogRuns === 0) return { ok: true, pending: 0 };
     const passed = this.#barrier.passed();
-    const timeoutMs = limit?.timeoutMs ?? FLUSH_TIMEOUT_MS;
-    const limitMs = timeoutMs >= 0 ? Math.min(timeoutMs, DELAY_MAX_MS) : FLUSH_TIMEOUT_MS;
     this.#parts.pace.hurry();
     this.#dispatcher.hurry();
     const ok = await this.#parts.pace.isSettledWithin(passed, limitMs);
@@ -321,4 +326,19 @@ export class Exporter implements RunSink {
     }
     this.end(run);
   }
+}
+
+/** The time that a caller gives; undefined where none was given, or what is none, which one line tells. */
+function timeoutOf(limit: unknown): number | undefined {
+  if (limit === undefined) return undefined;
+  const isObject = typeof limit === 'object' && limit !== null;
+  const given = guard('flush', () => ({ timeoutMs: isObject ? (limit as FlushLimit).timeoutMs : limit }));
+  if (given === undefined || (isObject && given.timeoutMs === undefined)) return undefined;
+  const { timeoutMs } = given;
+  if (isObject && typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs;
+  diagnostics.warnOnce(
+    'flush limit',
+    `flush and shutdown: expected { timeoutMs } with a number from 0, got ${isObject ? '`timeoutMs` ' : ''}${shown(timeoutMs)}; the limit is 30 seconds.`,
+  );
+  return undefined;
 }

@@ -9,7 +9,7 @@ import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
-import { withMetadata } from './metadata.ts';
+import { addMetadata, withMetadata } from './metadata.ts';
 import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } from './payload.ts';
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
@@ -72,6 +72,8 @@ export class Run {
   #eventCharacters = 0;
   #attachments: RunAttachments | undefined;
   #droppedEvents = 0;
+  /** Metadata that nobody else has. */
+  #ownMetadata: Map<string, string> | undefined;
 
   /** @internal The options have been checked; `inputs` are encoded already. */
   constructor(
@@ -300,7 +302,15 @@ export class Run {
   }
 
   #addMetadata(added: Readonly<Record<string, unknown>>): void {
-    this.#record.metadata = withMetadata(this.#record.metadata, added, this.#capture.payload);
+    const own = this.#ownMetadata;
+    if (own !== undefined && own === this.#record.metadata) {
+      addMetadata(own, added, this.#capture.payload);
+      return;
+    }
+    const metadata = withMetadata(this.#record.metadata, added, this.#capture.payload);
+    this.#record.metadata = metadata;
+    // What the run starts with is taken over by those below, what comes later is its own.
+    if (this.context !== undefined) this.#ownMetadata = metadata;
   }
 
   get #capture(): RunSink['capture'] {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Exporter } from '../../src/export/exporter.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import { revokedProxy } from '../base/hostile.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { addsUp, makeExporter, turns } from '../support/exporter.ts';
 import { told } from '../support/told.ts';
@@ -429,6 +430,46 @@ describe('Exporter: flush and close', () => {
     await transport.finish(0);
 
     expect(exporter.stats()).toMatchObject({ sent: 2, dropped: 0 });
+  });
+
+  it.each<[string, unknown, string]>([
+    ['a number by itself', 5_000, 'the number 5000'],
+    ['null', null, 'null'],
+    ['text', { timeoutMs: '5s' }, '`timeoutMs` "5s"'],
+    ['a symbol', { timeoutMs: Symbol('s') }, '`timeoutMs` Symbol(s)'],
+    ['a large number', { timeoutMs: 10n }, '`timeoutMs` 10'],
+    ['an object without a value', { timeoutMs: Object.create(null) }, '`timeoutMs` an object'],
+    ['less than nothing', { timeoutMs: -1 }, '`timeoutMs` the number -1'],
+  ])('takes %s for no limit, and says so once', async (_, limit, shown) => {
+    const lines = told();
+    const { exporter, transport } = makeExporter();
+    expect(await exporter.flush(limit as never)).toEqual({ ok: true, pending: 0 });
+    whole(exporter);
+    const flushed = exporter.flush(limit as never);
+    await transport.finish(0);
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(await exporter.close(limit as never)).toEqual({ ok: true, pending: 0 });
+    expect(lines).toEqual([
+      `warn: flush and shutdown: expected { timeoutMs } with a number from 0, got ${shown}; the limit is 30 seconds.`,
+    ]);
+  });
+
+  it('works by itself, as do close and stats', async () => {
+    const { exporter, transport } = makeExporter();
+    const { flush, close, stats } = exporter;
+    whole(exporter);
+    const flushed = flush();
+    await transport.finish(0);
+    expect([await flushed, await close()]).toEqual([
+      { ok: true, pending: 0 },
+      { ok: true, pending: 0 },
+    ]);
+    expect(stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
+  it('does not reject over a limit that cannot be read', async () => {
+    const { exporter } = makeExporter();
+    expect(await exporter.close(revokedProxy() as never)).toEqual({ ok: true, pending: 0 });
   });
 
   it.each([Number.NaN, -1])('takes %d for no limit at all', async (timeoutMs) => {

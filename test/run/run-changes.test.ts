@@ -14,6 +14,18 @@ describe('Run.set', () => {
     expect(record()?.extra?.metadata).toEqual({ one: 1, two: 'new', three: [3] });
   });
 
+  test('adds metadata key by key for as long as a run may be told of its steps, in time', () => {
+    const { run, record } = makeRun({ metadata: { user: 7 } });
+    const before = run.child({ name: 'before' });
+    for (let step = 0; step < 20_000; step++) run.set({ metadata: { [`step ${step}`]: step } });
+    expect(Object.keys(record()?.extra?.metadata ?? {})).toHaveLength(20_001);
+    expect(record()?.extra?.metadata).toMatchObject({ user: 7, 'step 0': 0, 'step 19999': 19_999 });
+    expect([before.context.metadata, run.child({ name: 'after' }).context.metadata]).toEqual([
+      new Map([['user', '7']]),
+      new Map([['user', '7']]),
+    ]);
+  });
+
   test('replaces inputs and outputs, and copies them at once', () => {
     const { run, record } = makeRun({ inputs: { old: true } });
     const outputs = { list: [1] };
