@@ -3,6 +3,7 @@ import { guard } from '../base/guard.ts';
 import type { Run } from '../run/run.ts';
 import { Consumption } from './consumption.ts';
 import { followNodeReadable, isNodeReadable } from './emitter.ts';
+import { followEventStream, isEventStream } from './event-stream.ts';
 import { followIterator } from './iterator.ts';
 import { replaceOwn } from './own-method.ts';
 import type { Plan } from './plan.ts';
@@ -33,7 +34,8 @@ function wayOf(value: object): Follow | undefined {
     if (typeof iterate === 'function') {
       if (types.isGeneratorObject(value)) return followIterator;
       if (isReadableStream(value)) return followReadableStream;
-      return isNodeReadable(value) ? followNodeReadable : followAsyncIterable;
+      if (isNodeReadable(value)) return followNodeReadable;
+      return isEventStream(value) ? followEventStream : followAsyncIterable;
     }
     if (typeof next !== 'function') return undefined;
     return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function' ? followIterator : undefined;

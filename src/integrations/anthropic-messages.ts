@@ -1,6 +1,7 @@
 import type { CallDescription } from '../instrument/plan.ts';
 import type { UsageMetadata } from '../run/record.ts';
 import { type Answer, otherAnswer } from './answer.ts';
+import { withDataUris } from './anthropic-media.ts';
 import { MessageFold } from './anthropic-message-fold.ts';
 import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
 import type { TracedMethod } from './sdk-client.ts';
@@ -20,7 +21,7 @@ function describeMessages(body: unknown): CallDescription {
   const { messages, system, ...parameters } = fieldsOf(body);
   const { model, temperature, max_tokens, stop_sequences } = parameters;
   return {
-    inputs: { messages: withSystem(messages, system) },
+    inputs: { messages: withSystem(withDataUris(messages), system) },
     metadata: {
       ls_provider: 'anthropic',
       ls_model_type: 'chat',
