@@ -79,7 +79,7 @@ describe('in an empty project the package', () => {
   }, 120_000);
 
   it('draws the tree of the program in README.md when that runs under runspan dev', async () => {
-    const hello = snippetsOf('README.md', read('README.md')).find(({ file }) => file === 'hello.js');
+    const hello = snippetsOf('README.md', read('README.md')).find(({ file }) => file === 'hello.mjs');
     writeFileSync(join(project(), 'hello.mjs'), hello?.code ?? '');
     const command = join('node_modules', '.bin', 'runspan');
     const answer = await runNode([command, 'dev', '--port', '0', '--', process.execPath, 'hello.mjs'], {}, project());
