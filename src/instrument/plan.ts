@@ -30,7 +30,8 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    */
   inputs?(args: Args): Readonly<Record<string, unknown>>;
   /**
-   * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's or stream's chunks.
+   * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's or stream's chunks;
+   * where there is an `aggregate` too, what that made of them, which the type cannot tell.
    *
    * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
    */
