@@ -41,7 +41,7 @@ describe('hello', () => {
   });
 
   it('is the program of the README', () => {
-    const [, program] = /```js hello\.js\n(.*?)```\n/s.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+    const [, program] = /```js hello\.mjs\n(.*?)```\n/s.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
     expect(program).toBe(readFileSync(join(root, 'examples/hello/hello.js'), 'utf8'));
   });
 

@@ -33,8 +33,7 @@ export function messageOf(thrown: unknown): string {
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'object') return isList(value) ? 'an array' : 'an object';
   if (typeof value === 'function') return 'a function';
   return typeof value === 'number' ? `the number ${value}` : safeText(value);
 }
@@ -42,4 +41,13 @@ export function shown(value: unknown): string {
 /** The text, or so many characters of it and an ellipsis. */
 export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+}
+
+/** Asked of a revoked proxy, `isArray` throws. */
+function isList(value: object): boolean {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
 }

@@ -1,5 +1,7 @@
+import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { ignoreRejection } from '../base/rejection.ts';
 import { BAGGAGE_BYTES_MAX, type BaggageMember, baggageMember, baggageValue, parseBaggage } from './baggage.ts';
 import { currentContext, type RunContext, remoteContext } from './context.ts';
 import { parseDottedOrder } from './dotted-order.ts';
@@ -171,9 +173,22 @@ function jsonOf(text: string): unknown {
 }
 
 function headerOf(headers: HeadersLike, name: string): string | undefined {
-  if (typeof headers.get === 'function') return textOf(headers.get(name));
+  if (typeof headers.get === 'function') {
+    const value: unknown = headers.get(name);
+    if (types.isPromise(value)) refusePromise();
+    ignoreRejection(value);
+    return textOf(value);
+  }
+  if (types.isPromise(headers)) refusePromise();
   const key = keyOf(headers, name);
   return key === undefined ? undefined : textOf((headers as Record<string, unknown>)[key]);
+}
+
+function refusePromise(): void {
+  diagnostics.warnOnce(
+    'fromHeaders promise',
+    'fromHeaders(headers): expected headers, got a promise; await it. No run is read of it.',
+  );
 }
 
 function keyOf(headers: object, name: string): string | undefined {

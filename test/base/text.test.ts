@@ -79,6 +79,11 @@ describe('a value in a message', () => {
     expect(shown(value)).toBe(text);
   });
 
+  test('is that of its kind for anything, without a throw', () => {
+    expect([shown(revokedProxy()), shown({ value: revokedProxy(() => 1) })]).toEqual(['an object', 'an object']);
+    fc.assert(fc.property(anything, (maker) => typeof shown(maker()) === 'string'));
+  });
+
   test.each([
     ['abcd', 'abcd'],
     ['abcde', 'abcde'],

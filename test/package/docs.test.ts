@@ -127,8 +127,8 @@ function sourceOf(program: Snippet): string {
 }
 
 function fileOf(program: Snippet): { dir: string; base: string } {
-  const { dir, name } = parse(sourceOf(program));
-  return { dir, base: `${name}.js` };
+  const { dir, name, ext } = parse(sourceOf(program));
+  return { dir, base: `${name}${ext === '.ts' ? '.js' : ext}` };
 }
 
 /** What of a command does not exist: its script, its file, its option. */

@@ -8,6 +8,7 @@ import { fromHeaders, toHeaders } from '../../src/run/propagation.ts';
 import { redact } from '../../src/run/redact.ts';
 import { secretPatterns } from '../../src/run/secret-patterns.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { told } from '../support/told.ts';
 import { LIMITS, makeSink } from './memory-sink.ts';
 
@@ -251,6 +252,20 @@ describe('headers that are too large', () => {
     expect(entered({ dottedOrder: segment.repeat(139).slice(0, -1) })).toEqual({});
     expect(lines).toHaveLength(1);
   });
+});
+
+test('headers that are a promise, or answer with one, are told in one line, and its rejection ends nothing', async () => {
+  const lines = told();
+  const unhandled = unhandledRejections();
+  const late = async (): Promise<never> => {
+    throw new Error('late');
+  };
+  expect(fromHeaders(Promise.resolve({ 'runspan-trace': ORDER }) as never)).toBeUndefined();
+  expect(fromHeaders({ get: late } as never)).toBeUndefined();
+  expect(await unhandled()).toEqual([]);
+  expect(lines).toEqual([
+    'warn: fromHeaders(headers): expected headers, got a promise; await it. No run is read of it.',
+  ]);
 });
 
 describe('a remote run', () => {
