@@ -68,8 +68,10 @@ const NAME = ['name'] as const;
 
 /** JSON text of one piece of a result that comes in pieces, within the outputs. */
 export function chunkJson(value: unknown, rules: PayloadRules, attachments: PayloadAttachments): string {
-  return serialize(value, rulesForPieces(rules), ['outputs', 'outputs', undefined], attachments);
+  return serialize(value, rulesForPieces(rules), CHUNK, attachments);
 }
+
+const CHUNK = ['outputs', 'outputs', undefined] as const;
 
 const ofPieces = new WeakMap<PayloadRules, PayloadRules>();
 
@@ -77,9 +79,11 @@ const ofPieces = new WeakMap<PayloadRules, PayloadRules>();
 function rulesForPieces(rules: PayloadRules): PayloadRules {
   const { redaction } = rules;
   if (redaction === undefined || redaction.besideText === redaction) return rules;
-  const known = ofPieces.get(rules) ?? { ...rules, redaction: redaction.besideText };
-  ofPieces.set(rules, known);
-  return known;
+  const known = ofPieces.get(rules);
+  if (known !== undefined) return known;
+  const made = { ...rules, redaction: redaction.besideText };
+  ofPieces.set(rules, made);
+  return made;
 }
 
 /** A text that stands beside the payloads (a name, a tag), without what is to be hidden. */
