@@ -1,9 +1,10 @@
 import { types } from 'node:util';
+import type { Check, Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { type EncodedPayload, encodePayload } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
-import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
+import { checkedOptions, commonChecks, type RunOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */
@@ -67,9 +68,9 @@ export interface CallDescription {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-const aFunction: OptionCheck = ['a function', (value) => typeof value === 'function'];
+const aFunction: Check = ['a function', (value) => typeof value === 'function'];
 
-const planChecks: Readonly<Record<keyof TraceableOptions, OptionCheck>> = {
+const planChecks: Checks<TraceableOptions> = {
   ...commonChecks,
   enabled: ['true or false', (value) => typeof value === 'boolean'],
   inputs: aFunction,

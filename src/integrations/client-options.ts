@@ -1,5 +1,6 @@
+import type { Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { checkedOptions, commonChecks, type OptionCheck } from '../run/run-options.ts';
+import { checkedOptions, commonChecks } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** How the calls of a wrapped SDK client are traced. Everything is optional. */
@@ -18,7 +19,7 @@ export interface TracedClientOptions {
 
 const { tags, metadata, project, exporter } = commonChecks;
 
-const checks: Readonly<Record<keyof TracedClientOptions, OptionCheck>> = {
+const checks: Checks<TracedClientOptions> = {
   tags,
   metadata,
   project,

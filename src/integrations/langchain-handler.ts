@@ -1,10 +1,11 @@
+import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, insideStep } from '../run/context.ts';
 import { isRunId } from '../run/ids.ts';
 import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import { checkedOptions, commonChecks, type OptionCheck, type RunOptions } from '../run/run-options.ts';
+import { checkedOptions, commonChecks, type RunOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 import { isToken, modelMetadata, modelResult } from './langchain-model.ts';
 import { addStep, followSteps, isRecorded, ownStep, runOfStep, takeRun } from './langchain-steps.ts';
@@ -23,7 +24,7 @@ export interface RunspanCallbackHandlerOptions {
   exporter?: RunSink;
 }
 
-const optionChecks: Readonly<Record<keyof RunspanCallbackHandlerOptions, OptionCheck>> = {
+const optionChecks: Checks<RunspanCallbackHandlerOptions> = {
   tags: commonChecks.tags,
   metadata: commonChecks.metadata,
   project: commonChecks.project,

@@ -1,3 +1,4 @@
+import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { isRunId } from './ids.ts';
@@ -26,18 +27,15 @@ export interface RunOptions {
   exporter?: RunSink;
 }
 
-/** What an option has to be, in words and as a test. */
-export type OptionCheck = readonly [expected: string, holds: (value: unknown) => boolean];
-
 /** A longer list is a mistake, and looking through it would hold the application up. */
 const TAGS_MAX = 1_000;
 
-const text: OptionCheck = ['text', (value) => typeof value === 'string' && value !== ''];
-const object: OptionCheck = ['an object', (value) => typeof value === 'object' && value !== null];
-const flag: OptionCheck = ['true or false', (value) => typeof value === 'boolean'];
+const text: Check = ['text', (value) => typeof value === 'string' && value !== ''];
+const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
+const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
 /** The checks of what every way of starting a run takes; `inputs` is left to the place. */
-export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, OptionCheck>> = {
+export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   name: text,
   runType: text,
   tags: ['a list of text', areTags],
@@ -48,7 +46,7 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
   exporter: ['what createExporter() gives', isSink],
 };
 
-export const runOptionChecks: Readonly<Record<keyof RunOptions, OptionCheck>> = { ...commonChecks, inputs: object };
+export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object };
 
 /**
  * The options that hold, out of those given at `place`. What is unknown or of the wrong type is told once and left out,
@@ -57,7 +55,7 @@ export const runOptionChecks: Readonly<Record<keyof RunOptions, OptionCheck>> = 
 export function checkedOptions<Options extends object>(
   place: string,
   given: unknown,
-  known: Readonly<Record<keyof Options, OptionCheck>>,
+  known: Checks<Options>,
 ): Partial<Options> {
   const checked: Partial<Options> = {};
   guard(place, () => {
@@ -82,7 +80,7 @@ function kindOf(value: unknown): string {
 }
 
 /** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */
-function takesOption(checked: object, key: string, given: object, check: OptionCheck | undefined): boolean {
+function takesOption(checked: object, key: string, given: object, check: Check | undefined): boolean {
   try {
     const value = (given as Record<string, unknown>)[key];
     if (value === undefined) return true;

@@ -1,3 +1,4 @@
+import type { Checks } from '../base/checked-options.ts';
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
@@ -14,7 +15,7 @@ import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } f
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
-import { checkedOptions, type OptionCheck, type RunOptions, runOptionChecks } from './run-options.ts';
+import { checkedOptions, type RunOptions, runOptionChecks } from './run-options.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -32,7 +33,7 @@ export interface RunChanges {
   usage?: UsageMetadata;
 }
 
-const changeChecks: Readonly<Record<keyof RunChanges, OptionCheck>> = {
+const changeChecks: Checks<RunChanges> = {
   name: runOptionChecks.name,
   tags: runOptionChecks.tags,
   metadata: runOptionChecks.metadata,
