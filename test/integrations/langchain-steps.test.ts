@@ -196,20 +196,52 @@ describe('a stream that is left before its end', () => {
     expect(recorder.runs.find(({ name }) => name === 'open')?.end_time).toBeDefined();
   });
 
-  it('by its signal ends likewise: LangChain tells the reader alone', async () => {
+  it('by its signal while a chunk waits for its reader ends likewise: LangChain tells the reader alone', async () => {
     const recorder = record();
     await lambda('seen to end', (x) => x).invoke('x', { callbacks });
-    const stopped = new AbortController();
     const model = new FakeListChatModel({ responses: ['abc'] });
     const read = async () => {
-      for await (const _ of await model.stream('x', { callbacks, signal: stopped.signal })) stopped.abort();
+      const stopped = new AbortController();
+      for await (const _ of await model.stream('x', { callbacks, signal: stopped.signal })) {
+        // By the next turn the stream has read ahead, and the model rests. Within this one it depends on the version of Node.
+        await new Promise(setImmediate);
+        stopped.abort();
+      }
     };
     await expect(read()).rejects.toThrow();
+    expect(recorder.runs[1]?.end_time).toBeUndefined();
     await vi.waitFor(() => {
       collectGarbage();
       expect(recorder.runs[1]).toMatchObject({
         end_time: expect.any(String),
+        error: 'Interrupted: the result was collected before its end',
         extra: { metadata: { end_reason: 'interrupted' } },
+      });
+    });
+  });
+
+  it('by its signal while the model works ends at once as cancelled: LangChain tells of it', async () => {
+    const recorder = record();
+    const stopped = new AbortController();
+    class Stopped extends FakeListChatModel {
+      override async *_streamResponseChunks(...args: Parameters<FakeListChatModel['_streamResponseChunks']>) {
+        for await (const chunk of super._streamResponseChunks(...args)) {
+          if (chunk.text === 'b') stopped.abort();
+          yield chunk;
+        }
+      }
+    }
+    const model = new Stopped({ responses: ['abc'] });
+    const stream = await model.stream('x', { callbacks, signal: stopped.signal });
+    const read = async () => {
+      for await (const _ of stream);
+    };
+    await expect(read()).rejects.toThrow();
+    await vi.waitFor(() => {
+      expect(recorder.runs[0]).toMatchObject({
+        end_time: expect.any(String),
+        error: expect.stringMatching(/^AbortError: /),
+        extra: { metadata: { end_reason: 'cancelled' } },
       });
     });
   });
