@@ -12,8 +12,12 @@ const PROSE = [
   .join('\n')
   .repeat(10);
 
+/** The same with characters that do not fit in a byte, as models like to write them. */
+const TYPESET = PROSE.replaceAll(';', ' –').replaceAll('"', '”');
+
 /** A conversation of 8 KB over some notes: short questions, longer answers, one call of a tool and its result. */
-function chat(seed) {
+function chat(seed, prose = PROSE) {
+  const piece = (start, characters) => pieceOf(prose, start, characters);
   const messages = [{ role: 'system', content: piece(seed, 2_000) }];
   for (let turn = 0; turn < 4; turn++) {
     messages.push({ role: 'user', content: piece(turn * 37 + seed, 160) });
@@ -36,6 +40,10 @@ function chat(seed) {
   };
   const tool = { type: 'function', function: { name: 'search', description: piece(seed, 120), parameters } };
   return { model: 'example-model-large', temperature: 0.2, max_tokens: 1_024, stream: true, messages, tools: [tool] };
+}
+
+function typesetChat(seed) {
+  return chat(seed, TYPESET);
 }
 
 /** A thousand small objects of four shapes, as a search or a table gives them. */
@@ -78,6 +86,7 @@ function circular(seed) {
 
 export const PAYLOADS = [
   ['chat, 8 KB', chat, 50, true],
+  ['chat, typeset', typesetChat, 50, true],
   ['node-heavy', nodeHeavy, 3, true],
   ['deep', deep, 50, true],
   ['Map-heavy', mapHeavy, 5, false],
@@ -89,7 +98,7 @@ export const PAYLOADS = [
 }));
 
 /** Flat text: a slice or a sum of strings would be put together by whoever reads it first. */
-function piece(seed, chars) {
-  const start = seed % (PROSE.length - chars);
-  return Buffer.from(PROSE.slice(start, start + chars)).toString();
+function pieceOf(prose, seed, characters) {
+  const start = seed % (prose.length - characters);
+  return Buffer.from(prose.slice(start, start + characters)).toString();
 }

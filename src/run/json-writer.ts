@@ -1,9 +1,18 @@
 import { types } from 'node:util';
 import { ignoreRejection } from '../base/rejection.ts';
-import { messageOf } from '../base/text.ts';
 import { mayBeDataUri } from './data-uri.ts';
-import { jsonText, plainJsonText, shortJsonText, TextAroundLongs } from './json-text.ts';
-import { type KeyForms, plainKeys } from './key-forms.ts';
+import {
+  hasPlainPrototype,
+  isInherited,
+  isPrototypePolluted,
+  lengthOf,
+  otherText,
+  read,
+  threw,
+  toJsonOf,
+} from './foreign-value.ts';
+import { JsonOutput } from './json-output.ts';
+import { type KeyForm, type KeyForms, plainKeys } from './key-forms.ts';
 import type { PayloadAttachments } from './payload-attachments.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import type { Redaction } from './redaction.ts';
@@ -13,9 +22,6 @@ import { redactAndTruncate, truncate } from './truncate.ts';
 
 /** A key of up to this many characters is kept even when there is no room for text: it says what the payload was made of. */
 const KEY_CHARACTERS_KEPT = 256;
-
-/** From here on a text is long, and made JSON together with the others. */
-const LONG_CHARACTERS = 64;
 
 /** Stands for the owner of a property that must not be asked for others. */
 const NOBODY: object = Object.freeze(Object.create(null));
@@ -41,8 +47,7 @@ export class JsonWriter {
   #nodesLeft: number;
   #charactersLeft: number;
   readonly #attachments: PayloadAttachments | undefined;
-  #text = '';
-  #longs: TextAroundLongs | undefined;
+  readonly #out = new JsonOutput();
 
   constructor(
     rules: PayloadRules,
@@ -66,16 +71,22 @@ export class JsonWriter {
 
   /** The JSON text of the value. Throws where limits are set beyond what the stack or a string holds. */
   write(value: unknown): string {
-    if (!this.#value(value)) return 'null';
-    return this.#longs === undefined ? this.#text : this.#longs.join(this.#text);
+    const out = this.#out;
+    try {
+      if (!this.#value(value)) out.add('null');
+      return out.text();
+    } finally {
+      out.close();
+    }
   }
 
   /** False for what JSON leaves out. */
   #value(value: unknown, asksToJson = true): boolean {
-    if (--this.#nodesLeft < 0) this.#text += '"[Truncated: too many values]"';
+    if (--this.#nodesLeft < 0) this.#out.add('"[Truncated: too many values]"');
     else if (typeof value === 'string') this.#string(value);
     else if (typeof value === 'number') this.#number(value);
-    else if (value === null || typeof value === 'boolean') this.#text += value;
+    else if (value === null) this.#out.add('null');
+    else if (typeof value === 'boolean') this.#out.add(value ? 'true' : 'false');
     else if (typeof value === 'object') return this.#object(value, asksToJson);
     else if (value === undefined) return false;
     else this.#string(otherText(value));
@@ -83,7 +94,7 @@ export class JsonWriter {
   }
 
   #number(value: number): void {
-    this.#text += Number.isFinite(value) ? value : `"${value}"`;
+    this.#out.add(Number.isFinite(value) ? String(value) : `"${value}"`);
   }
 
   #string(given: string): void {
@@ -92,14 +103,7 @@ export class JsonWriter {
     if (text.length > this.#charactersLeft) shown = this.#cut(text);
     else if (this.#hasPatterns) shown = this.#masked(text);
     this.#charactersLeft = Math.max(0, this.#charactersLeft - shown.length);
-    const json = shown.length < LONG_CHARACTERS ? shortJsonText(shown) : plainJsonText(shown);
-    if (json !== undefined) {
-      this.#text += json;
-      return;
-    }
-    this.#longs ??= new TextAroundLongs();
-    this.#longs.add(this.#text, shown);
-    this.#text = '';
+    this.#out.addString(shown);
   }
 
   #cut(text: string): string {
@@ -117,11 +121,11 @@ export class JsonWriter {
     const ancestors = this.#ancestors;
     for (let at = 0; at < ancestors.length; at++) {
       if (ancestors[at] !== value) continue;
-      this.#text += '"[Circular]"';
+      this.#out.add('"[Circular]"');
       return true;
     }
     if (ancestors.length >= this.#rules.depth) {
-      this.#text += '"[Truncated: too deep]"';
+      this.#out.add('"[Truncated: too deep]"');
       return true;
     }
     ancestors.push(value);
@@ -170,7 +174,7 @@ export class JsonWriter {
       if (Array.isArray(value)) length = value.length;
       else keys = Object.keys(value);
     } catch {
-      this.#text += '"[Proxy]"';
+      this.#out.add('"[Proxy]"');
       return true;
     }
     if (length === undefined) this.#keyed(value, keys, NOBODY);
@@ -207,17 +211,19 @@ export class JsonWriter {
   /** `size` counts the items that there are; those beyond the `listed` are told with the others that are cut. */
   #items(items: readonly unknown[], listed: number, size: number): void {
     const kept = Math.min(listed, this.#rules.width);
-    let text = '[';
+    const out = this.#out;
+    let separator = '[';
     let taken = 0;
     for (; taken < kept && this.#nodesLeft > 0; taken++) {
-      this.#text += text;
-      text = ',';
+      out.add(separator);
+      separator = ',';
       const value = read(items, taken);
       const isWritten = this.#isTracked ? this.#tracked(taken, value) : this.#value(value);
-      if (!isWritten) this.#text += 'null';
+      if (!isWritten) out.add('null');
     }
-    if (taken < size) this.#text += `${text}"[Truncated: ${size - taken} more items]"]`;
-    else this.#text += text === '[' ? '[]' : ']';
+    if (taken < size) {
+      out.add(`${separator}"[Truncated: ${size - taken} more items]"]`);
+    } else out.add(separator === '[' ? '[]' : ']');
   }
 
   /**
@@ -226,10 +232,12 @@ export class JsonWriter {
    */
   #properties(object: object): void {
     const keys = this.#keys;
+    const out = this.#out;
     const { width } = this.#rules;
     let isFirst = true;
     let taken = 0;
     let left = 0;
+    let form: KeyForm = keys.start;
     for (const key in object) {
       const isShort = key.length <= KEY_CHARACTERS_KEPT && taken < width && this.#nodesLeft > 0;
       if (left > 0 || !(isShort || this.#hasRoomFor(key, taken))) {
@@ -243,16 +251,15 @@ export class JsonWriter {
       } catch (thrown) {
         value = threw(thrown);
       }
-      const form = keys.of(key);
-      if (form.isSpecial || this.#isTracked || value === undefined) {
+      form = keys.after(form, key);
+      if (form.bytes === undefined || this.#isTracked || value === undefined) {
         if (this.#property(key, value, object, isFirst)) isFirst = false;
         continue;
       }
-      const before = this.#text;
-      this.#text += isFirst ? form.first : form.next;
+      out.addKey(form.bytes, isFirst);
       this.#charactersLeft -= key.length;
       if (this.#value(value)) isFirst = false;
-      else this.#text = before;
+      else out.drop(form.bytes.length);
     }
     this.#endObject(isFirst, left);
   }
@@ -300,28 +307,31 @@ export class JsonWriter {
   }
 
   #endObject(isEmpty: boolean, left: number): void {
-    if (left > 0) this.#text += `${isEmpty ? '{' : ','}"[Truncated]":"${left} more keys"}`;
-    else this.#text += isEmpty ? '{}' : '}';
+    if (left > 0) this.#out.add(`${isEmpty ? '{' : ','}"[Truncated]":"${left} more keys"}`);
+    else this.#out.add(isEmpty ? '{}' : '}');
   }
 
   /** False where nothing was written. */
   #property(key: string, value: unknown, owner: object, isFirst: boolean): boolean {
     if (value === undefined) return false;
-    const before = this.#text;
+    const out = this.#out;
+    const before = out.length;
     const form = this.#keys.of(key);
     this.#charactersLeft -= key.length;
-    if (!form.isSpecial && !this.#isTracked) {
-      this.#text = before + (isFirst ? form.first : form.next);
+    if (form.bytes !== undefined && !this.#isTracked) {
+      out.addKey(form.bytes, isFirst);
       if (this.#value(value)) return true;
-      this.#text = before;
+      out.drop(form.bytes.length);
       return false;
     }
     if (key === 'toJSON' && typeof value === 'function') return false;
     const shownKey = this.#hasPatterns ? this.#masked(key) : key;
-    this.#text = `${before}${isFirst ? '{' : ','}${jsonText(shownKey)}:`;
+    out.add(isFirst ? '{' : ',');
+    out.addString(shownKey);
+    out.add(':');
     if (this.#redaction?.isHidden(key, value, owner)) return this.#hidden(key, value);
     if (this.#isTracked ? this.#tracked(key, value) : this.#value(value)) return true;
-    this.#text = before;
+    out.drop(out.length - before);
     return false;
   }
 
@@ -342,58 +352,7 @@ export class JsonWriter {
     this.#nodesLeft--;
     const mask = (this.#redaction as Redaction).mask(value, [...this.#trail, step]);
     this.#charactersLeft -= mask.length;
-    this.#text += jsonText(mask);
+    this.#out.addString(mask);
     return true;
   }
-}
-
-/** What a property holds; where reading it throws, what is told of that. */
-function read(object: object, key: string | number): unknown {
-  try {
-    return (object as Record<string | number, unknown>)[key];
-  } catch (thrown) {
-    return threw(thrown);
-  }
-}
-
-/** What a proxy of a list says of its length can be anything. */
-function lengthOf(length: unknown): number {
-  return Number.isSafeInteger(length) ? Math.max(0, length as number) : 0;
-}
-
-/** By its name, as that is found sooner than by a key that is different each time. */
-function toJsonOf(value: object): unknown {
-  try {
-    return (value as { toJSON?: unknown }).toJSON;
-  } catch (thrown) {
-    return threw(thrown);
-  }
-}
-
-function threw(thrown: unknown): string {
-  return `[Threw: ${messageOf(thrown)}]`;
-}
-
-function otherText(value: unknown): string {
-  if (typeof value === 'bigint') return `${value}n`;
-  if (typeof value === 'symbol') return value.toString();
-  const name = read(value as object, 'name');
-  return `[Function ${typeof name === 'string' && name !== '' ? name : 'anonymous'}]`;
-}
-
-function hasPlainPrototype(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
-/** Whether somebody has given all objects, or all lists, this `toJSON`: it says nothing about one of them. */
-function isInherited(toJson: unknown): boolean {
-  return [Object.prototype, Array.prototype].some(
-    (prototype) => Object.getOwnPropertyDescriptor(prototype, 'toJSON')?.value === toJson,
-  );
-}
-
-function isPrototypePolluted(): boolean {
-  for (const _ in Object.prototype) return true;
-  return false;
 }

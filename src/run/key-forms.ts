@@ -1,12 +1,14 @@
-import { jsonText } from './json-text.ts';
+import { keyBytes } from './json-output.ts';
 
 /** What is known of a key: how it is written, and whether its property needs a closer look. */
 export interface KeyForm {
-  /** With the brace that opens its object: `{"key":` */
-  readonly first: string;
-  /** With the comma before it: `,"key":` */
-  readonly next: string;
+  readonly key: string;
+  /** As `JsonOutput` takes it; undefined where it has to be written otherwise. */
+  readonly bytes: Buffer | undefined;
+  /** Whether it may be the name of a secret, contain one, or be no text. */
   readonly isSpecial: boolean;
+  /** That of the key that came after this one when it was last met. */
+  next: KeyForm | undefined;
 }
 
 /** Longer keys are seldom met again. */
@@ -19,6 +21,8 @@ const FORMS_MAX = 2_000;
  * same ones, and to look at each anew would cost more than to write it.
  */
 export class KeyForms {
+  /** Before the first key of an object. */
+  readonly start: KeyForm = { key: '', bytes: undefined, isSpecial: false, next: undefined };
   readonly #isSpecial: (key: string) => boolean;
   readonly #forms = new Map<string, KeyForm>();
 
@@ -30,9 +34,18 @@ export class KeyForms {
     return this.#forms.get(key) ?? this.#make(key);
   }
 
+  /** The same, found sooner where the key came after that other one the last time too, as in objects of one shape. */
+  after(before: KeyForm, key: string): KeyForm {
+    const next = before.next;
+    if (next !== undefined && next.key === key) return next;
+    const form = this.of(key);
+    if (key.length <= KEY_CHARACTERS_KEPT) before.next = form;
+    return form;
+  }
+
   #make(key: string): KeyForm {
-    const json = jsonText(key);
-    const form: KeyForm = { first: `{${json}:`, next: `,${json}:`, isSpecial: isOwnWay(key) || this.#isSpecial(key) };
+    const isSpecial = key === 'toJSON' || !key.isWellFormed() || this.#isSpecial(key);
+    const form: KeyForm = { key, bytes: isSpecial ? undefined : keyBytes(key), isSpecial, next: undefined };
     if (key.length > KEY_CHARACTERS_KEPT) return form;
     if (this.#forms.size >= FORMS_MAX) this.#forms.clear();
     this.#forms.set(key, form);
@@ -42,7 +55,3 @@ export class KeyForms {
 
 /** How keys are written where nothing is hidden. */
 export const plainKeys: KeyForms = new KeyForms(() => false);
-
-function isOwnWay(key: string): boolean {
-  return key === 'toJSON' || !key.isWellFormed();
-}

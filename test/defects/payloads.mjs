@@ -1,5 +1,6 @@
 // Mistakes in payloads, redaction and attachments, each of which has to make a test fail.
 const writer = 'src/run/json-writer.ts';
+const output = 'src/run/json-output.ts';
 const redaction = 'src/run/redaction.ts';
 const attachments = 'src/run/payload-attachments.ts';
 
@@ -32,6 +33,34 @@ export const defects = [
     find: 'if (ancestors.length >= this.#rules.depth) {',
     replace: 'if (ancestors.length === -1) {',
     tests: ['test/run/json-writer.test.ts', 'test/run/serialize.test.ts'],
+  },
+  {
+    title: 'backslashes in longer texts are taken for plain characters',
+    file: output,
+    find: 'const fromBackslash = word ^ 0x5c5c5c5c;',
+    replace: 'const fromBackslash = word ^ 0x7f7f7f7f;',
+    tests: ['test/run/json-output.test.ts'],
+  },
+  {
+    title: 'a text within another one is put where that begins',
+    file: output,
+    find: 'readonly #start = end;',
+    replace: 'readonly #start = 0;',
+    tests: ['test/run/json-output.test.ts'],
+  },
+  {
+    title: 'what no longer fits takes the place of what did not before',
+    file: output,
+    find: "this.#text += page.toString('latin1', this.#start, end);",
+    replace: "this.#text = page.toString('latin1', this.#start, end);",
+    tests: ['test/run/json-output.test.ts'],
+  },
+  {
+    title: 'a key that came after another once is taken for the next one always',
+    file: 'src/run/key-forms.ts',
+    find: 'if (next !== undefined && next.key === key) return next;',
+    replace: 'if (next !== undefined) return next;',
+    tests: ['test/run/key-forms.test.ts'],
   },
   {
     title: 'values under the names of secrets are shown',
