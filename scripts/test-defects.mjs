@@ -40,6 +40,8 @@ const words = process.argv.slice(2);
 const defects = (await allDefects()).filter(({ group, title, file }) =>
   words.every((word) => `${group} ${title} ${file}`.includes(word)),
 );
+if (defects.length === 0)
+  throw new Error(`No planted defect has all of these in its group, title or file: ${words.join(' ')}`);
 const workers = Math.min(defects.length, availableParallelism());
 const outcomesWithout = new Map();
 const failures = [];
