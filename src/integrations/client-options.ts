@@ -1,6 +1,6 @@
 import type { Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { checkedOptions, commonChecks } from '../run/run-options.ts';
+import { commonChecks, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** How the calls of a wrapped SDK client are traced. Everything is optional. */
@@ -29,7 +29,7 @@ const checks: Checks<TracedClientOptions> = {
 
 /** The options that hold; the others are told, once per place. */
 export function clientOptionsOf(place: string, options: unknown): Partial<TracedClientOptions> {
-  return checkedOptions<TracedClientOptions>(place, options, checks);
+  return usableOptions<TracedClientOptions>(place, options, checks);
 }
 
 /** Says that what was to be wrapped is no client of the SDK. */

@@ -5,7 +5,7 @@ import { isRunId } from '../run/ids.ts';
 import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import { checkedOptions, commonChecks, type RunOptions } from '../run/run-options.ts';
+import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 import { isToken, modelMetadata, modelResult } from './langchain-model.ts';
 import { addStep, followSteps, isRecorded, ownStep, runOfStep, takeRun } from './langchain-steps.ts';
@@ -69,7 +69,7 @@ export class RunspanCallbackHandler {
   readonly #isRecordedTwice: boolean;
 
   constructor(options?: RunspanCallbackHandlerOptions) {
-    this.#options = checkedOptions<RunspanCallbackHandlerOptions>(PLACE, options, optionChecks);
+    this.#options = usableOptions<RunspanCallbackHandlerOptions>(PLACE, options, optionChecks);
     this.#isRecordedTwice = this.#options.exporter === undefined && hasTracerBeside();
     followSteps();
   }

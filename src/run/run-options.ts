@@ -50,9 +50,9 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 
 /**
  * The options that hold, out of those given at `place`. What is unknown or of the wrong type is told once and left out,
- * so that a mistake in tracing never becomes one of the application.
+ * so that a mistake in tracing never becomes one of the application; what may throw takes `checkedOptions`.
  */
-export function checkedOptions<Options extends object>(
+export function usableOptions<Options extends object>(
   place: string,
   given: unknown,
   known: Checks<Options>,
