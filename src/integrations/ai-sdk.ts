@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { replaceMethod } from '../instrument/method.ts';
 import type { Plan } from '../instrument/plan.ts';
+import { replaceMethod } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun } from '../run/start-run.ts';

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
-import { replaceMethod, restoreMethods } from '../instrument/method.ts';
 import type { CallDescription, Plan } from '../instrument/plan.ts';
+import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { RunType } from '../run/record.ts';
 import type { AnswerReader } from './answer.ts';

@@ -98,14 +98,14 @@ export const defects = [
   },
   {
     title: 'unwrapping leaves the method of the wrapper',
-    file: 'src/instrument/method.ts',
+    file: 'src/instrument/restorable-method.ts',
     find: 'if (before === undefined) Reflect.deleteProperty(owner, key);',
     replace: 'if (before === undefined) continue;',
     tests: ['test/integrations/openai.test.ts'],
   },
   {
     title: 'a method that somebody else has replaced since is traced twice',
-    file: 'src/instrument/method.ts',
+    file: 'src/instrument/restorable-method.ts',
     find: 'patch !== undefined && patch.original !== original',
     replace: 'patch?.wrapper === original',
     tests: ['test/integrations/openai.test.ts'],
