@@ -38,7 +38,7 @@ export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): 
   if (methods?.length === 0) tellNoClient(sdk.place, sdk.client, client);
   for (const { owner, key, method } of methods ?? []) {
     const plan = planOf(sdk, method, checked);
-    replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original));
+    replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), method.path.join('.'));
   }
   if (methods !== undefined && methods.length > 0) wrapDerived(sdk, client as object, checked);
   return client;

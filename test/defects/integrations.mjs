@@ -106,8 +106,8 @@ export const defects = [
   {
     title: 'a method that somebody else has replaced since is traced twice',
     file: 'src/instrument/restorable-method.ts',
-    find: 'patch !== undefined && patch.original !== original',
-    replace: 'patch?.wrapper === original',
+    find: 'earlier !== undefined && earlier.original !== original',
+    replace: 'earlier?.wrapper === original',
     tests: ['test/integrations/openai.test.ts'],
   },
   {

@@ -348,7 +348,9 @@ describe('a model', () => {
     expect(said).toBe('La.');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['generateText']);
     expect(lines).toEqual(
-      ['doGenerate', 'doStream'].map((name) => `warn: wrapModel: there is no method \`${name}\` that can be traced.`),
+      ['doGenerate', 'doStream'].map(
+        (name) => `warn: wrapModel: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+      ),
     );
   });
 

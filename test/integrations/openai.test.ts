@@ -111,10 +111,15 @@ describe('wrapOpenAI', () => {
     const lines = told();
     const client = bareClient(await localModel());
     Object.freeze(client.chat.completions);
+    Object.freeze(client.embeddings);
     const recorder = record();
     await wrapOpenAI(client).chat.completions.create(ask);
     expect(recorder.runs).toEqual([]);
-    expect(lines).toEqual(['warn: wrapOpenAI: there is no method `create` that can be traced.']);
+    expect(lines).toEqual(
+      ['chat.completions.create', 'embeddings.create'].map(
+        (name) => `warn: wrapOpenAI: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+      ),
+    );
   });
 });
 
