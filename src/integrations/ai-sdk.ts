@@ -1,9 +1,9 @@
-import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import type { Plan } from '../instrument/plan.ts';
 import { replaceMethod } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
+import { usableOptions } from '../run/run-options.ts';
 import { currentRun } from '../run/start-run.ts';
 import { operationAnswer, outcomeOf, PartsFold } from './ai-answer.ts';
 import { patch } from './ai-model.ts';
@@ -12,6 +12,7 @@ import { watchedStream } from './ai-stream.ts';
 import { tracedTools } from './ai-tools.ts';
 import { AnswerReading } from './answer-reading.ts';
 import { type Fields, fieldsOf, textOf } from './fields.ts';
+import { tellUntraced } from './untraced.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -24,12 +25,16 @@ const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
  * made with its `ToolLoopAgent` are traced too. Every other member is that of `ai`.
  *
  * Models that are passed are changed in place, as `wrapModel` does it; tools, options and results are not. For the
- * majors 4 to 7 of `ai`.
+ * majors 4 to 7 of `ai`. Anything else is given back unchanged, with one line that says so. It takes no options: tags,
+ * metadata, project and exporter are those of the run around a call.
  */
-export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk {
+export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
+export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
+  // There are none yet; whoever passes some, as the other wrappers take them, has to know that they do nothing.
+  usableOptions<object>('wrapAISDK', options, {});
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
   if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
-  diagnostics.warnOnce('wrapAISDK', "wrapAISDK(ai): expected what `import * as ai from 'ai'` gives; it is not traced.");
+  if (wrapped !== undefined) tellUntraced('wrapAISDK(ai)', "what `import * as ai from 'ai'` gives", sdk);
   return sdk;
 }
 

@@ -1,5 +1,4 @@
 import type { Checks } from '../base/checked-options.ts';
-import { diagnostics } from '../base/diagnostics.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
@@ -30,13 +29,4 @@ const checks: Checks<TracedClientOptions> = {
 /** The options that hold; the others are told, once per place. */
 export function clientOptionsOf(place: string, options: unknown): Partial<TracedClientOptions> {
   return usableOptions<TracedClientOptions>(place, options, checks);
-}
-
-/** Says that what was to be wrapped is no client of the SDK. */
-export function tellNoClient(place: string, sdk: string, given: unknown): void {
-  const what = given === null ? 'null' : typeof given;
-  diagnostics.warnOnce(
-    `${place} ${what}`,
-    `${place}(client): expected ${sdk}, got ${what === 'object' ? 'an object without its methods' : what}; it is not traced.`,
-  );
 }

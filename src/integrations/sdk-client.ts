@@ -5,7 +5,8 @@ import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { RunType } from '../run/record.ts';
 import type { AnswerReader } from './answer.ts';
 import { followApiPromise } from './api-promise.ts';
-import { clientOptionsOf, type TracedClientOptions, tellNoClient } from './client-options.ts';
+import { clientOptionsOf, type TracedClientOptions } from './client-options.ts';
+import { tellUntraced } from './untraced.ts';
 
 /** An SDK that Stainless generates, and what of its clients is traced. */
 export interface Sdk {
@@ -35,7 +36,7 @@ export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): 
   const { enabled = true, ...checked } = clientOptionsOf(sdk.place, options);
   if (!enabled) return client;
   const methods = guard(sdk.place, () => methodsOn(client, sdk));
-  if (methods?.length === 0) tellNoClient(sdk.place, sdk.client, client);
+  if (methods?.length === 0) tellUntraced(`${sdk.place}(client)`, sdk.client, client);
   for (const { owner, key, method } of methods ?? []) {
     const plan = planOf(sdk, method, checked);
     replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), method.path.join('.'));

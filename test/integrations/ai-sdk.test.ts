@@ -404,11 +404,25 @@ describe('wrapAISDK', () => {
     expect(wrapAISDK(wrapAISDK(ai)).ToolLoopAgent).toBe(sdk.ToolLoopAgent);
   });
 
-  it('says in one line that it was given something else', () => {
+  it('says what it was given where that is something else', () => {
     const lines = told();
     const others: object[] = [{}, { generateText: 1 }, [], null as never, 'ai' as never];
 
     for (const other of others) expect(wrapAISDK(other)).toBe(other);
-    expect(lines).toEqual(["warn: wrapAISDK(ai): expected what `import * as ai from 'ai'` gives; it is not traced."]);
+    expect(lines).toEqual(
+      ['another object', 'a list', 'null', 'string'].map(
+        (got) => `warn: wrapAISDK(ai): expected what \`import * as ai from 'ai'\` gives, got ${got}; it is not traced.`,
+      ),
+    );
+  });
+
+  it('says which options it was given, for it takes none, and traces', async () => {
+    const lines = told();
+    const { chat, recorder } = await start();
+    const { generateText } = (wrapAISDK as (sdk: typeof ai, options: object) => typeof ai)(ai, { tags: ['shop'] });
+    await generateText({ model: chat('gpt'), prompt: 'Rain?' });
+
+    expect(lines).toEqual(['warn: wrapAISDK: unknown option `tags`; left out.']);
+    expect(recorder.runs).toHaveLength(2);
   });
 });

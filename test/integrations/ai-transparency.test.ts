@@ -355,16 +355,17 @@ describe('a model', () => {
   });
 
   it.each([
-    ['nothing', undefined],
-    ['a name', 'gpt'],
-    ['an object', { a: 1 }],
-    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }],
-    ['a function', () => {}],
-  ])('that is %s is given back with one line', (_, given) => {
+    ['nothing', undefined, 'undefined'],
+    ['a name', 'gpt', 'string'],
+    ['an object', { a: 1 }, 'another object'],
+    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }, 'another object'],
+    ['a function', () => {}, 'function'],
+  ])('that is %s is given back with one line', (_, given, got) => {
     const lines = told();
 
     expect(wrapModel(given)).toBe(given);
     expect(unwrapModel(given)).toBe(given);
-    expect(lines).toEqual([expect.stringMatching(/^warn: wrapModel\(model\): expected a language, /)]);
+    const expected = 'a language, embedding or reranking model of the AI SDK';
+    expect(lines).toEqual([`warn: wrapModel(model): expected ${expected}, got ${got}; it is not traced.`]);
   });
 });

@@ -406,8 +406,8 @@ describe('wrapAnthropic', () => {
     ['nothing', undefined, expected('undefined')],
     ['null', null, expected('null')],
     ['text', 'client', expected('string')],
-    ['an object', {}, expected('an object without its methods')],
-    ['messages without create', { messages: {} }, expected('an object without its methods')],
+    ['an object', {}, expected('another object')],
+    ['messages without create', { messages: {} }, expected('another object')],
     [
       'a client that cannot be read',
       Object.defineProperty({}, 'messages', { get: () => fail() }),

@@ -86,7 +86,7 @@ describe('wrapOpenAI', () => {
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
     ['text', 'client', 'string'],
-    ['an object of something else', { chat: { completions: {} } }, 'an object without its methods'],
+    ['an object of something else', { chat: { completions: {} } }, 'another object'],
   ])('says in one line that %s is no client, and gives it back', (_, given, what) => {
     const lines = told();
     const wrap = wrapOpenAI as (client: unknown) => unknown;
@@ -104,6 +104,21 @@ describe('wrapOpenAI', () => {
     expect(lines).toEqual([
       'warn: wrapOpenAI: unknown option `name`; left out.',
       'warn: wrapOpenAI: expected `tags` to be a list of text; left out.',
+    ]);
+  });
+
+  test('tells options that are no object, also where something else has failed before', async () => {
+    const lines = told();
+    const unreadable = Object.defineProperty({}, 'chat', {
+      get: () => {
+        throw new Error('unreadable');
+      },
+    });
+    wrapOpenAI(unreadable as never);
+    wrapOpenAI(bareClient(await localModel()), [] as never);
+    expect(lines).toEqual([
+      'warn: wrapOpenAI failed, the application is not affected: unreadable',
+      'warn: wrapOpenAI: expected the options to be an object, got a list; left out.',
     ]);
   });
 
