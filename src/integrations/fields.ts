@@ -29,6 +29,13 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** A list with each item mapped; the same list where none has become another, and anything else as it is. */
+export function mapped(list: unknown, map: (item: unknown) => unknown): unknown {
+  if (!Array.isArray(list)) return list;
+  const items = list.map(map);
+  return items.some((item, at) => item !== list[at]) ? items : list;
+}
+
 /** The object without these fields. */
 export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));

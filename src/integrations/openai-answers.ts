@@ -1,9 +1,10 @@
 import type { UsageMetadata } from '../run/record.ts';
 import { type Answer, type AnswerReader, otherAnswer } from './answer.ts';
-import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
-import { base64Bytes, mediaMarker } from './media.ts';
+import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
+import { base64Bytes } from './media.ts';
 import { ChoicesFold } from './openai-choices-fold.ts';
 import { ImagesFold } from './openai-images-fold.ts';
+import { withoutBase64, withoutPixels, withoutSound } from './openai-media.ts';
 import { ResponseFold } from './openai-response-fold.ts';
 
 /** Chat completions and text completions: the answer itself. */
@@ -33,12 +34,11 @@ export const imagesReader: AnswerReader = {
 const ECHOES = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
 function choicesAnswer(answer: Fields): Answer {
-  const choices = Array.isArray(answer.choices) ? answer.choices.map(withoutAudio) : answer.choices;
-  return { outputs: { ...answer, choices }, ...modelAndUsage(answer) };
+  return { outputs: { ...answer, choices: mapped(answer.choices, withoutSound) }, ...modelAndUsage(answer) };
 }
 
 function responseAnswer(answer: Fields): Answer {
-  const output = Array.isArray(answer.output) ? answer.output.map(withoutPixels) : answer.output;
+  const output = mapped(answer.output, withoutPixels);
   const error = fieldsOf(answer.error);
   const code = textOf(error.code);
   const message = textOf(error.message);
@@ -60,26 +60,7 @@ function dimensionsOf(vector: unknown): number | undefined {
 }
 
 function imagesAnswer(answer: Fields): Answer {
-  const data = Array.isArray(answer.data)
-    ? answer.data.map((image) => marked(image, 'b64_json', 'Image'))
-    : answer.data;
-  return { outputs: { ...answer, data }, ...modelAndUsage(answer) };
-}
-
-function withoutPixels(item: unknown): unknown {
-  return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
-}
-
-function withoutAudio(choice: unknown): unknown {
-  const message = fieldsOf(choice).message;
-  if (!isFields(choice) || !isFields(message) || !isFields(message.audio)) return choice;
-  return { ...choice, message: { ...message, audio: marked(message.audio, 'data', 'Audio') } };
-}
-
-function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown {
-  if (!isFields(object)) return object;
-  const base64 = textOf(object[key]);
-  return base64 === undefined ? object : { ...object, [key]: mediaMarker(kind, base64) };
+  return { outputs: { ...answer, data: mapped(answer.data, withoutBase64) }, ...modelAndUsage(answer) };
 }
 
 function modelAndUsage(answer: Fields): Pick<Answer, 'model' | 'usage'> {

@@ -1,6 +1,7 @@
 import type { CallDescription } from '../instrument/plan.ts';
-import { type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from './fields.ts';
 import { choicesReader, embeddingsReader, imagesReader, responseReader } from './openai-answers.ts';
+import { recordedMessages } from './openai-media.ts';
 import type { TracedMethod } from './sdk-client.ts';
 
 /** How the calls of one method are recorded. */
@@ -25,7 +26,8 @@ const images = { runType: 'llm', modelType: 'llm', reader: imagesReader } as con
 const calls: readonly Call[] = [
   {
     ...chat,
-    ...ofInputs('messages', 'prediction'),
+    inputKeys: new Set(['messages', 'prediction']),
+    inputs: ({ messages, prediction }) => ({ messages: recordedMessages(messages), prediction }),
     path: ['chat', 'completions', 'create'],
     name: 'openai.chat.completions',
     reader: choicesReader,
@@ -91,11 +93,9 @@ function ofInputs(...keys: string[]): Pick<Call, 'inputKeys' | 'inputs'> {
 
 /** `instructions` as a system message, then `input`: text as a message of the user, a list as it is. */
 function responseInputs({ input, instructions, prompt }: Fields): Fields {
-  const messages: unknown[] = [];
-  if (typeof instructions === 'string') messages.push({ role: 'system', content: instructions });
-  if (typeof input === 'string') messages.push({ role: 'user', content: input });
-  else if (Array.isArray(input)) messages.push(...input);
-  return prompt === undefined ? { messages } : { messages, prompt };
+  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
+  const asked = typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(recordedMessages(input));
+  return { messages: [...system, ...asked], prompt };
 }
 
 /** Files and bytes are payloads; a stream or a response is the SDK's to read, and only named. */
