@@ -79,6 +79,7 @@ function usageOf(usage: Fields): UsageMetadata | undefined {
     total_tokens: numberOf(usage.total_tokens) ?? (input === undefined ? undefined : input + (output ?? 0)),
     input_token_details: defined({
       cache_read: numberOf(ofInput.cached_tokens),
+      cache_creation: numberOf(ofInput.cache_write_tokens),
       audio: numberOf(ofInput.audio_tokens),
       image: numberOf(ofInput.image_tokens),
       text: numberOf(ofInput.text_tokens),

@@ -242,6 +242,40 @@ describe('the provider is told', () => {
   });
 });
 
+test.each<[string, (client: OpenAI) => Promise<unknown>, object]>([
+  [
+    'chat completion',
+    (client) => client.chat.completions.create(ask),
+    {
+      prompt_tokens: 9,
+      completion_tokens: 1,
+      total_tokens: 10,
+      prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
+    },
+  ],
+  [
+    'response',
+    (client) => client.responses.create({ model: 'small', input: 'What is tea?' }),
+    {
+      input_tokens: 9,
+      output_tokens: 1,
+      total_tokens: 10,
+      input_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
+    },
+  ],
+])('the tokens that a %s has read from the cache and written to it are told', async (_, call, usage) => {
+  const recorder = record();
+  const fetch = async () => Response.json({ object: 'response', choices: [], output: [], usage });
+  await call(wrapOpenAI(new OpenAI({ apiKey: 'none', fetch })));
+  // Both are among the nine.
+  expect(onlyRun(recorder.runs).outputs?.usage_metadata).toEqual({
+    input_tokens: 9,
+    output_tokens: 1,
+    total_tokens: 10,
+    input_token_details: { cache_read: 4, cache_creation: 3 },
+  });
+});
+
 describe('other calls:', () => {
   test('a completion, at once and streamed', async () => {
     const { client, recorder } = await tracedClient();
