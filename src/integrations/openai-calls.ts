@@ -65,14 +65,14 @@ export function openaiMethods(provider: string): readonly TracedMethod[] {
   return calls.map((call) => ({ ...call, describe: (body) => description(call, provider, body) }));
 }
 
-/** Undefined for a response that is made in the background: what comes back is a receipt, and no answer. */
+/** Undefined for a response that is made in the background: what comes back is a receipt, and no answer, unless it streams. */
 function description(
   { inputs, inputKeys, modelType }: Call,
   provider: string,
   body: unknown,
 ): CallDescription | undefined {
   if (!isFields(body)) return { inputs: {}, metadata: { ls_provider: provider, ls_model_type: modelType } };
-  if (body.background === true) return undefined;
+  if (body.background === true && body.stream !== true) return undefined;
   return {
     inputs: inputs(body),
     metadata: {

@@ -113,7 +113,7 @@ export const defects = [
   {
     title: 'the body of a request is changed so that its stream tells tokens',
     file: 'src/integrations/openai-calls.ts',
-    find: '  if (body.background === true) return undefined;',
+    find: '  if (body.background === true && body.stream !== true) return undefined;',
     replace: '  if (body.stream === true) body.stream_options = { include_usage: true };',
     tests: ['test/integrations/openai-chat.test.ts'],
   },
