@@ -142,8 +142,8 @@ export const defects = [
   {
     title: 'tokens of Anthropic leave out those of the cache',
     file: 'src/integrations/anthropic-messages.ts',
-    find: '(uncached ?? 0) + (read ?? 0) + (created ?? 0)',
-    replace: '(uncached ?? 0)',
+    find: ' + (read ?? 0) + (created ?? 0)',
+    replace: '',
     tests: ['test/integrations/anthropic.test.ts'],
   },
   {
