@@ -1,4 +1,5 @@
 import { defined, type Fields, fieldsOf, listOf, textOf } from './fields.ts';
+import { toolCall } from './tool-call.ts';
 
 /** Base64 text of a file up to this many characters is recorded; of a longer one its length. */
 const BASE64_CHARACTERS_MAX = 1_024;
@@ -43,16 +44,7 @@ function toolAnswerOf(part: unknown): unknown {
 /** A call of a tool, `input` of majors 5 and later or `args` of 4, which models give as text. */
 export function toolCallOf(part: unknown): Fields {
   const { toolCallId, toolName, input, args } = fieldsOf(part);
-  return { id: toolCallId, type: 'function', function: defined({ name: toolName, arguments: jsonOf(input ?? args) }) };
-}
-
-/** What cannot be in JSON is left to the serializer of payloads. */
-function jsonOf(value: unknown): unknown {
-  try {
-    return typeof value === 'string' ? value : JSON.stringify(value);
-  } catch {
-    return value;
-  }
+  return toolCall(toolCallId, toolName, input ?? args);
 }
 
 /** A file without the bytes of a large one. */

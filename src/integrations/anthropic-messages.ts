@@ -1,19 +1,16 @@
 import type { CallDescription } from '../instrument/plan.ts';
 import type { UsageMetadata } from '../run/record.ts';
-import { type Answer, otherAnswer } from './answer.ts';
+import { type Answer, readerOf } from './answer.ts';
 import { withDataUris } from './anthropic-media.ts';
 import { MessageFold } from './anthropic-message-fold.ts';
-import { defined, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from './fields.ts';
+import { defined, type Fields, fieldsOf, listOf, numberOf, textOf, without } from './fields.ts';
 import type { TracedMethod } from './sdk-client.ts';
 
 export const messagesMethod: Omit<TracedMethod, 'path'> = {
   name: 'anthropic.messages',
   runType: 'llm',
   describe: describeMessages,
-  reader: {
-    read: (value) => (isFields(value) ? messageAnswer(value) : otherAnswer(value)),
-    fold: () => new MessageFold(messageAnswer),
-  },
+  reader: readerOf(messageAnswer, () => new MessageFold(messageAnswer)),
 };
 
 /** The system prompt is the first of the messages. */

@@ -6,6 +6,13 @@ export function isFields(value: unknown): value is Fields {
   return isObject && !Array.isArray(value);
 }
 
+/** An object that is nothing but its fields. */
+export function isPlainObject(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
 /** Without a prototype, so that a key named `__proto__` is data like any other. */
 export function emptyFields(): Fields {
   return Object.create(null) as Fields;

@@ -1,4 +1,5 @@
 import type { Fields } from './fields.ts';
+import { toolCall } from './tool-call.ts';
 
 /** The roles that models know, by LangChain's types of messages; any other type stands for itself. */
 const ROLES: ReadonlyMap<unknown, string> = new Map([
@@ -47,17 +48,7 @@ function roleOf(message: Fields): unknown {
 function plainToolCall(call: unknown): unknown {
   if (typeof call !== 'object' || call === null) return call;
   const { id, name, args } = call as Fields;
-  const called: Fields = { type: 'function', function: { name, arguments: argumentsText(args) } };
-  return id === undefined ? called : { id, ...called };
-}
-
-/** Models write and read the arguments as JSON text. */
-function argumentsText(args: unknown): unknown {
-  try {
-    return typeof args === 'string' ? args : JSON.stringify(args);
-  } catch {
-    return args;
-  }
+  return toolCall(id, name, args);
 }
 
 /** A list with something in it. */

@@ -1,5 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { type Answer, type AnswerReader, otherAnswer } from './answer.ts';
+import { type Answer, type AnswerReader, headlineOf, readerOf } from './answer.ts';
 import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
 import { base64Bytes } from './media.ts';
 import { ChoicesFold } from './openai-choices-fold.ts';
@@ -8,27 +8,16 @@ import { withoutBase64, withoutPixels, withoutSound } from './openai-media.ts';
 import { ResponseFold } from './openai-response-fold.ts';
 
 /** Chat completions and text completions: the answer itself. */
-export const choicesReader: AnswerReader = {
-  read: (value) => (isFields(value) ? choicesAnswer(value) : otherAnswer(value)),
-  fold: () => new ChoicesFold(choicesAnswer),
-};
+export const choicesReader: AnswerReader = readerOf(choicesAnswer, () => new ChoicesFold(choicesAnswer));
 
 /** Responses: the answer itself, without what it repeats of the request. */
-export const responseReader: AnswerReader = {
-  read: (value) => (isFields(value) ? responseAnswer(value) : otherAnswer(value)),
-  fold: () => new ResponseFold(responseAnswer),
-};
+export const responseReader: AnswerReader = readerOf(responseAnswer, () => new ResponseFold(responseAnswer));
 
 /** Embeddings: how many there are and of how many dimensions, without the vectors. */
-export const embeddingsReader: AnswerReader = {
-  read: (value) => (isFields(value) ? embeddingsAnswer(value) : otherAnswer(value)),
-};
+export const embeddingsReader: AnswerReader = readerOf(embeddingsAnswer);
 
 /** Images: the answer itself, with a marker in the place of the pixels. */
-export const imagesReader: AnswerReader = {
-  read: (value) => (isFields(value) ? imagesAnswer(value) : otherAnswer(value)),
-  fold: () => new ImagesFold(imagesAnswer),
-};
+export const imagesReader: AnswerReader = readerOf(imagesAnswer, () => new ImagesFold(imagesAnswer));
 
 /** What the service echoes of the request, which is recorded as inputs and parameters; the SDK's own digest of the output. */
 const ECHOES = new Set(['instructions', 'tools', 'prompt', 'output_text']);
@@ -39,11 +28,9 @@ function choicesAnswer(answer: Fields): Answer {
 
 function responseAnswer(answer: Fields): Answer {
   const output = mapped(answer.output, withoutPixels);
-  const error = fieldsOf(answer.error);
-  const code = textOf(error.code);
-  const message = textOf(error.message);
-  const headline = message === undefined ? code : code === undefined ? message : `${code}: ${message}`;
-  return { outputs: { ...without(answer, ECHOES), output }, ...modelAndUsage(answer), error: headline };
+  const { code, message } = fieldsOf(answer.error);
+  const error = headlineOf(code, message);
+  return { outputs: { ...without(answer, ECHOES), output }, ...modelAndUsage(answer), error };
 }
 
 function embeddingsAnswer(answer: Fields): Answer {
