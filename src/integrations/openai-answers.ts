@@ -23,21 +23,19 @@ export const imagesReader: AnswerReader = readerOf(imagesAnswer, () => new Image
 const ECHOES = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
 function choicesAnswer(answer: Fields): Answer {
-  return { outputs: { ...answer, choices: mapped(answer.choices, withoutSound) }, ...modelAndUsage(answer) };
+  return { outputs: { ...answer, choices: mapped(answer.choices, withoutSound) }, ...facts(answer) };
 }
 
 function responseAnswer(answer: Fields): Answer {
   const output = mapped(answer.output, withoutPixels);
-  const { code, message } = fieldsOf(answer.error);
-  const error = headlineOf(code, message);
-  return { outputs: { ...without(answer, ECHOES), output }, ...modelAndUsage(answer), error };
+  return { outputs: { ...without(answer, ECHOES), output }, ...facts(answer) };
 }
 
 function embeddingsAnswer(answer: Fields): Answer {
   const data = Array.isArray(answer.data) ? answer.data : [];
   const { object, model } = answer;
   const outputs = { object, model, count: data.length, dimensions: dimensionsOf(fieldsOf(data[0]).embedding) };
-  return { outputs: { ...outputs, usage: answer.usage }, ...modelAndUsage(answer) };
+  return { outputs: { ...outputs, usage: answer.usage }, ...facts(answer) };
 }
 
 /** A vector comes as a list, or as base64 of floats of four bytes. */
@@ -47,11 +45,14 @@ function dimensionsOf(vector: unknown): number | undefined {
 }
 
 function imagesAnswer(answer: Fields): Answer {
-  return { outputs: { ...answer, data: mapped(answer.data, withoutBase64) }, ...modelAndUsage(answer) };
+  return { outputs: { ...answer, data: mapped(answer.data, withoutBase64) }, ...facts(answer) };
 }
 
-function modelAndUsage(answer: Fields): Pick<Answer, 'model' | 'usage'> {
-  return { model: textOf(answer.model), usage: isFields(answer.usage) ? usageOf(answer.usage) : undefined };
+/** A response may tell its failure in itself, and so may, with status 200, what a gateway passes on of another service. */
+function facts(answer: Fields): Omit<Answer, 'outputs'> {
+  const { code, message } = fieldsOf(answer.error);
+  const usage = isFields(answer.usage) ? usageOf(answer.usage) : undefined;
+  return { model: textOf(answer.model), usage, error: headlineOf(code, message) };
 }
 
 /** Chat completions, completions and embeddings count prompt and completion; responses and images input and output. */
