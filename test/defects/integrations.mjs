@@ -190,7 +190,7 @@ export const defects = [
   },
   {
     title: 'two handlers record the same step twice',
-    file: 'src/integrations/langchain-handler.ts',
+    file: 'src/integrations/langchain-recorder.ts',
     find: 'sink === undefined || isRecorded(start.id, sink)',
     replace: 'sink === undefined',
     tests: ['test/integrations/langchain.test.ts', 'test/integrations/langchain-steps.test.ts'],
