@@ -11,7 +11,7 @@ import { describeOperation } from './ai-operation.ts';
 import { watchedStream } from './ai-stream.ts';
 import { tracedTools } from './ai-tools.ts';
 import { AnswerReading } from './answer-reading.ts';
-import { type Fields, fieldsOf, textOf } from './fields.ts';
+import { type Fields, fieldsOf, isPlainObject, textOf } from './fields.ts';
 import { tellUntraced } from './untraced.ts';
 
 type Callable = (...args: unknown[]) => unknown;
@@ -94,16 +94,20 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
   return disguised(Agent as Callable, original);
 }
 
-/** The options of a call as they are handed on: the same, unless they have something in them that is to be traced. */
+/**
+ * The options of a call as they are handed on: the same, unless they have something in them that is to be traced. An
+ * instance of a class cannot be copied without a difference: of such options the model alone is traced.
+ */
 function prepared(options: unknown, sdk: Fields): unknown {
   const { model, tools, prepareStep, prepareCall } = fieldsOf(options);
   trace(model, sdk);
+  if (!isPlainObject(options)) return options;
   const changes: Fields = {};
   const ready = tracedTools(tools);
   if (ready !== tools) changes.tools = ready;
   if (typeof prepareStep === 'function') changes.prepareStep = tracingModels(prepareStep as Callable, sdk);
   if (typeof prepareCall === 'function') changes.prepareCall = tracingModels(prepareCall as Callable, sdk);
-  return Object.keys(changes).length === 0 ? options : { ...fieldsOf(options), ...changes };
+  return Object.keys(changes).length === 0 ? options : { ...options, ...changes };
 }
 
 /** A callback that may choose another model: it is traced before the SDK gets it. */

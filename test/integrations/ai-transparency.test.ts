@@ -147,6 +147,17 @@ const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unk
     };
     return await text(sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.', onFinish }).textStream);
   },
+  'passes options that are an instance of a class': async (sdk, log) => {
+    class Options {
+      readonly #model = singer(log);
+      readonly tools = { weather: makeWeather(log) };
+      readonly prompt = 'Sing.';
+      get model() {
+        return this.#model;
+      }
+    }
+    return (await sdk.generateText(new Options())).text;
+  },
   'asks wrongly': async (sdk) => await sdk.generateText({ model: singer([]), prompt: 'Sing.', messages: [] } as never),
   'asks for nothing': async (sdk) => await sdk.generateText(undefined as never),
   'gives no options to a stream': async (sdk) => sdk.streamText(undefined as never),
