@@ -128,6 +128,20 @@ describe('a text', () => {
     ]);
   });
 
+  it('tells what a tool was called with, whatever the tool makes of it', async () => {
+    const { chat, recorder } = await start();
+    const execute = async (input: { city: string }) => {
+      input.city = 'changed';
+      return 'rain';
+    };
+    const weather = ai.tool({ inputSchema: z.object({ city: z.string() }), execute });
+    await sdk.streamText({ model: chat('gpt'), tools: { weather }, prompt: 'Rain?' }).consumeStream();
+
+    const [call, , tool] = recorder.runs;
+    expect(call?.outputs).toMatchObject({ toolCalls: [{ toolName: 'weather', input: { city: 'Cork' } }] });
+    expect(tool?.inputs).toEqual({ city: 'Cork' });
+  });
+
   it('has its tools in the tree wherever its stream is read', async () => {
     const { chat, recorder } = await start();
     const options = {
