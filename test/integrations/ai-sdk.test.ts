@@ -128,6 +128,21 @@ describe('a text', () => {
     ]);
   });
 
+  it('has its files beside the runs, as they were given', async () => {
+    const { chat, recorder } = await start();
+    const bytes = Buffer.alloc(3_000, 7);
+    const files = [bytes, bytes.toString('base64')].map(
+      (data) => ({ type: 'file', mediaType: 'image/png', data }) as const,
+    );
+    await sdk.generateText({ model: chat('gpt'), messages: [{ role: 'user', content: files }] });
+
+    expect(recorder.runs).toHaveLength(2);
+    for (const { inputs, attachments } of recorder.runs) {
+      expect(JSON.stringify(inputs).length).toBeLessThan(1_000);
+      expect(attachments?.map((one) => Buffer.compare(one.bytes as Uint8Array, bytes))).toEqual([0, 0]);
+    }
+  });
+
   it('tells what a tool was called with, whatever the tool makes of it', async () => {
     const { chat, recorder } = await start();
     const execute = async (input: { city: string }) => {
