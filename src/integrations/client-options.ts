@@ -4,7 +4,7 @@ import type { RunSink } from '../run/sink.ts';
 
 /** How the calls of a wrapped SDK client are traced. Everything is optional. */
 export interface TracedClientOptions {
-  /** Tags of every call. */
+  /** Tags of every call: at most 1 000; a longer list is left out. */
   tags?: readonly string[];
   /** Metadata of every call, beside what is recorded of it. */
   metadata?: Readonly<Record<string, unknown>>;

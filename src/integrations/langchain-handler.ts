@@ -10,7 +10,7 @@ import { plainInputs, plainOutputs, toolInputs } from './langchain-values.ts';
 
 /** What `RunspanCallbackHandler` takes. Everything is optional. */
 export interface RunspanCallbackHandlerOptions {
-  /** Added to every run of the handler, beside those that LangChain gives. */
+  /** Added to every run of the handler, beside those that LangChain gives: at most 1 000; a longer list is left out. */
   tags?: readonly string[];
   /** The same for metadata; LangChain's come before it. */
   metadata?: Readonly<Record<string, unknown>>;
