@@ -9,7 +9,8 @@ export function withDataUris(messages: unknown): unknown {
   return mapped(messages, withContent);
 }
 
-function blockOf(block: unknown): unknown {
+/** The same for one block of a message. */
+export function blockWithDataUris(block: unknown): unknown {
   const { type, source } = fieldsOf(block);
   if (type === 'tool_result') return withContent(block);
   const read = sourceOf(source);
@@ -26,6 +27,6 @@ function sourceOf(source: unknown): unknown {
 
 function withContent(owner: unknown): unknown {
   const fields: Fields = fieldsOf(owner);
-  const content = mapped(fields.content, blockOf);
+  const content = mapped(fields.content, blockWithDataUris);
   return content === fields.content ? owner : { ...fields, content };
 }

@@ -1,4 +1,7 @@
-import type { Fields } from './fields.ts';
+import { blockWithDataUris } from './anthropic-media.ts';
+import { type Fields, fieldsOf, mapped } from './fields.ts';
+import { dataUriOf } from './media.ts';
+import { partWithDataUri } from './openai-media.ts';
 import { toolCall } from './tool-call.ts';
 
 /** The roles that models know, by LangChain's types of messages; any other type stands for itself. */
@@ -21,7 +24,7 @@ export function isMessage(value: object): value is Fields {
 export function plainMessage(message: Fields): Fields {
   const more = (message.additional_kwargs ?? {}) as Fields;
   const calls = list(message.tool_calls);
-  const plain: Fields = { role: roleOf(message), content: message.content };
+  const plain: Fields = { role: roleOf(message), content: mapped(message.content, plainBlock) };
   add(plain, 'name', message.name);
   add(plain, 'tool_calls', calls?.map(plainToolCall) ?? more.tool_calls);
   add(plain, 'invalid_tool_calls', list(message.invalid_tool_calls));
@@ -43,6 +46,13 @@ function roleOf(message: Fields): unknown {
   if (type === 'generic') return message.role ?? type;
   const renamed = (message.additional_kwargs as Fields | undefined)?.__openai_role__;
   return renamed ?? ROLES.get(type) ?? type;
+}
+
+/** Images, files and sound as data URIs, which leave their payload for attachments: blocks of LangChain and of providers. */
+function plainBlock(block: unknown): unknown {
+  const { data, mime_type, mimeType } = fieldsOf(block);
+  const uri = dataUriOf(mime_type ?? mimeType, data);
+  return uri === undefined ? partWithDataUri(blockWithDataUris(block)) : { ...fieldsOf(block), data: uri };
 }
 
 function plainToolCall(call: unknown): unknown {

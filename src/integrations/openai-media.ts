@@ -13,6 +13,14 @@ export function recordedMessages(messages: unknown): unknown {
   return mapped(messages, recordedMessage);
 }
 
+/** A part of a message, with its sound as a data URI. */
+export function partWithDataUri(part: unknown): unknown {
+  const { type, input_audio } = fieldsOf(part);
+  const { data, format } = fieldsOf(input_audio);
+  const uri = type === 'input_audio' ? dataUriOf(AUDIO_TYPES.get(format) ?? `audio/${format}`, data) : undefined;
+  return uri === undefined ? part : { ...fieldsOf(part), input_audio: { ...fieldsOf(input_audio), data: uri } };
+}
+
 /** An item of a response's output, with a marker in the place of the pixels. */
 export function withoutPixels(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
@@ -32,15 +40,8 @@ export function withoutSound(choice: unknown): unknown {
 
 function recordedMessage(message: unknown): unknown {
   const fields: Fields = fieldsOf(message);
-  const content = mapped(fields.content, recordedPart);
+  const content = mapped(fields.content, partWithDataUri);
   return content === fields.content ? withoutPixels(message) : { ...fields, content };
-}
-
-function recordedPart(part: unknown): unknown {
-  const { type, input_audio } = fieldsOf(part);
-  const { data, format } = fieldsOf(input_audio);
-  const uri = type === 'input_audio' ? dataUriOf(AUDIO_TYPES.get(format) ?? `audio/${format}`, data) : undefined;
-  return uri === undefined ? part : { ...fieldsOf(part), input_audio: { ...fieldsOf(input_audio), data: uri } };
 }
 
 function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown {
