@@ -140,6 +140,27 @@ export const defects = [
     tests: ['test/integrations/openai-chat.test.ts'],
   },
   {
+    title: 'what each chunk tells anew of a choice is joined',
+    file: 'src/integrations/openai-choices-fold.ts',
+    find: 'else if (GOING_ON.has(key))',
+    replace: "else if (key !== 'finish_reason')",
+    tests: ['test/integrations/openai-choices-fold.test.ts'],
+  },
+  {
+    title: 'sound that a model is asked about stays inside the payload',
+    file: 'src/integrations/openai-media.ts',
+    find: "type === 'input_audio' ? ",
+    replace: "type === 'output_audio' ? ",
+    tests: ['test/integrations/openai-media.test.ts'],
+  },
+  {
+    title: 'options of a class are copied, and lose what the class has',
+    file: 'src/integrations/ai-sdk.ts',
+    find: '  if (!isPlainObject(options)) return options;\n',
+    replace: '',
+    tests: ['test/integrations/ai-transparency.test.ts'],
+  },
+  {
     title: 'tokens of Anthropic leave out those of the cache',
     file: 'src/integrations/anthropic-messages.ts',
     find: ' + (read ?? 0) + (created ?? 0)',
