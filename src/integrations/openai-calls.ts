@@ -20,6 +20,8 @@ const response = {
   inputs: responseInputs,
   reader: responseReader,
 };
+/** A model shortens a conversation; the answer has items and tokens as any. */
+const compaction = { ...response, name: 'openai.responses.compact' };
 const images = { runType: 'llm', modelType: 'llm', reader: imagesReader } as const;
 
 /** Helpers of the SDK (`parse`, `stream`, `runTools`) come through these. */
@@ -34,6 +36,8 @@ const calls: readonly Call[] = [
   },
   { ...response, path: ['responses', 'create'] },
   { ...response, path: ['beta', 'responses', 'create'] },
+  { ...compaction, path: ['responses', 'compact'] },
+  { ...compaction, path: ['beta', 'responses', 'compact'] },
   {
     ...ofInputs('prompt', 'suffix'),
     path: ['completions', 'create'],
@@ -57,6 +61,13 @@ const calls: readonly Call[] = [
     name: 'openai.images.edit',
     inputKeys: new Set(['prompt', 'image', 'mask']),
     inputs: ({ prompt, image, mask }) => ({ prompt, image: uploadOf(image), mask: uploadOf(mask) }),
+  },
+  {
+    ...images,
+    path: ['images', 'createVariation'],
+    name: 'openai.images.createVariation',
+    inputKeys: new Set(['image']),
+    inputs: ({ image }) => ({ image: uploadOf(image) }),
   },
 ];
 

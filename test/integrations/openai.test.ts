@@ -185,7 +185,9 @@ describe('unwrapOpenAI', () => {
     expect(unwrapOpenAI(client)).toBe(client);
     for (const owner of [client, client.chat.completions, client.responses, client.embeddings, client.images]) {
       const names = Object.getOwnPropertyNames(owner);
-      expect(names.filter((name) => /^(create|generate|edit|withOptions)$/.test(name))).toEqual([]);
+      expect(names.filter((name) => /^(create|compact|generate|edit|createVariation|withOptions)$/.test(name))).toEqual(
+        [],
+      );
     }
     await chunksOf(stream);
     await client.chat.completions.create(ask);
@@ -346,6 +348,32 @@ describe('other calls:', () => {
       inputs: { prompt: 'with milk' },
       outputs: { data: [{ b64_json: '[Image: 70 bytes]' }] },
       extra: { metadata: { ls_invocation_params: { model: 'small' } } },
+    });
+  });
+
+  test('a variation of an image', async () => {
+    const { client, only } = await tracedClient();
+    const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
+    await client.images.createVariation({ model: 'small', image });
+    expect(only()).toMatchObject({
+      name: 'openai.images.createVariation',
+      outputs: { data: [{ b64_json: '[Image: 70 bytes]' }] },
+    });
+  });
+
+  test('a conversation that a model shortens', async () => {
+    const compacted = {
+      object: 'response.compaction',
+      output: [{ type: 'compaction', encrypted_content: 'x' }],
+      usage: { input_tokens: 9, output_tokens: 2, total_tokens: 11 },
+    };
+    const { client, only } = await tracedClient({ fetch: async () => Response.json(compacted) });
+    await client.responses.compact({ model: 'small', input: 'What is tea?' });
+    expect(only()).toMatchObject({
+      name: 'openai.responses.compact',
+      run_type: 'llm',
+      inputs: { messages: tea },
+      outputs: { ...compacted, usage_metadata: { input_tokens: 9, output_tokens: 2, total_tokens: 11 } },
     });
   });
 });
