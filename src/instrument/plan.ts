@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { type EncodedPayload, encodePayload } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
-import { checkedOptions, commonChecks, type RunOptions } from '../run/run-options.ts';
+import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */
@@ -88,13 +88,13 @@ const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _run
 
 /** The plan with other options over its own: tags and metadata are added, everything else takes the place of what was. */
 export function planWith(plan: Plan, options: unknown): Plan {
-  const checked = checkedOptions<CallOptions>('with', options, callChecks);
+  const checked = usableOptions<CallOptions>('with', options, callChecks);
   return merged(plan, checked as Partial<Plan>);
 }
 
 /** The plan of a function that is wrapped once more. */
 export function planAgain(place: string, plan: Plan, options: unknown): Plan {
-  return merged(plan, checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>);
+  return merged(plan, usableOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>);
 }
 
 function merged(plan: Plan, over: Partial<Plan>): Plan {
@@ -104,7 +104,7 @@ function merged(plan: Plan, over: Partial<Plan>): Plan {
 }
 
 export function planOf(place: string, options: unknown, ownName: string): Plan {
-  const checked = checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
+  const checked = usableOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
   return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };
 }
 

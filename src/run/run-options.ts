@@ -1,6 +1,7 @@
 import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { kindOf } from '../base/text.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
@@ -50,9 +51,9 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 
 /**
  * The options that hold, out of those given at `place`. What is unknown or of the wrong type is told once and left out,
- * so that a mistake in tracing never becomes one of the application.
+ * so that a mistake in tracing never becomes one of the application; what may throw takes `checkedOptions`.
  */
-export function checkedOptions<Options extends object>(
+export function usableOptions<Options extends object>(
   place: string,
   given: unknown,
   known: Checks<Options>,
@@ -61,7 +62,9 @@ export function checkedOptions<Options extends object>(
   guard(place, () => {
     if (given === undefined) return;
     if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-      diagnostics.warnOnce(place, `${place}: expected the options to be an object, got ${kindOf(given)}; left out.`);
+      // A place of its own: what fails elsewhere at the same place must not keep this from being told.
+      const complaint = `${place}: expected the options to be an object, got ${kindOf(given)}; left out.`;
+      diagnostics.warnOnce(`${place} options`, complaint);
       return;
     }
     for (const key of Object.keys(given)) {
@@ -72,11 +75,6 @@ export function checkedOptions<Options extends object>(
     }
   });
   return checked;
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'a list' : typeof value;
 }
 
 /** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */

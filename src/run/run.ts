@@ -15,7 +15,7 @@ import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } f
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
-import { checkedOptions, type RunOptions, runOptionChecks } from './run-options.ts';
+import { type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -147,7 +147,7 @@ export class Run {
 
   /** Changes or adds to what is recorded of the run; values are copied at once. */
   set(changes: RunChanges): void {
-    if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(checkedOptions('Run.set', changes, changeChecks));
+    if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
   }
 
   /**
@@ -321,7 +321,7 @@ export class Run {
 
 /** Starts a run below `parent`, in its sink unless the options name another. `place` is where the options were given. */
 export function beginRun(place: string, given: RunOptions, parent: RunContext | undefined): Run {
-  const options = checkedOptions<RunOptions>(place, given, runOptionChecks);
+  const options = usableOptions<RunOptions>(place, given, runOptionChecks);
   const above = options.root === true ? undefined : parent;
   const sink = options.exporter ?? sinkOf(above);
   const named = { ...options, name: options.name ?? 'run' };

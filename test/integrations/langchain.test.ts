@@ -321,17 +321,29 @@ describe("LangChain's own tracer", () => {
   it.each<[string, Record<string, string>]>([
     ['to the endpoint of both', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url }],
     ['to ours', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    ['by an older name', { LANGSMITH_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    ['by older names', { LANGCHAIN_TRACING_V2: 'true', LANGCHAIN_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    ['by the oldest name', { LANGCHAIN_TRACING: 'true', LANGCHAIN_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    [
+      'to where it sends them by itself',
+      { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: 'https://api.smith.langchain.com/' },
+    ],
   ])('that sends the same steps %s is told of, and ids are ours', async (_, variables) => {
     const lines = told();
     expect(await idsIn(variables)).toEqual([expect.not.stringMatching(runId)]);
     await idsIn(variables);
-    expect(lines).toEqual([expect.stringMatching(/^warn: .*LANGSMITH_TRACING is "true".* recorded twice/)]);
+    const [name] = Object.keys(variables);
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^warn: .*${name} is "true".* recorded twice`))]);
   });
 
   it.each<[string, Record<string, string>]>([
     ['is off', { LANGSMITH_TRACING: 'false', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
     ['sends them elsewhere', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: `${url}1`, RUNSPAN_ENDPOINT: url }],
-    ['sends them nobody knows where', { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: url }],
+    ['sends them to its own service', { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: url }],
+    [
+      'is on by an older name, which we do not take for ours,',
+      { LANGCHAIN_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url },
+    ],
   ])('that %s changes nothing', async (_, variables) => {
     const lines = told();
     expect(await idsIn(variables)).toEqual([runId]);
