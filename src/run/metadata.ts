@@ -1,6 +1,13 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { metadataJson, metadataKey } from './payload.ts';
 import type { PayloadRules } from './payload-rules.ts';
+
+/** Keys of the metadata of one run, those taken over included. */
+const KEYS_MAX = 10_000;
+
+/** What tracing itself tells of a run has its place also where the application has filled all others. */
+const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
 /**
  * Metadata with more added, key by key, as it is at this moment. The map that was there is left as it is: the run above
@@ -16,14 +23,25 @@ export function withMetadata(
   return metadata;
 }
 
-/** The same for a map that nobody shares: a run that is told of each of its steps would copy it for each. */
+/**
+ * The same for a map that nobody shares: a run that is told of each of its steps would copy it for each. New keys beyond
+ * `KEYS_MAX` are left out, and one line says so; those that are there may get another value.
+ */
 export function addMetadata(
   metadata: Map<string, string>,
   added: Readonly<Record<string, unknown>>,
   rules: PayloadRules,
 ): void {
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
+    const shown = metadataKey(key, rules);
+    if (metadata.size >= KEYS_MAX && !metadata.has(shown) && !ALWAYS_KEPT.has(key)) {
+      diagnostics.warnOnce(
+        'metadata limit',
+        `metadata: expected a run to have at most ${KEYS_MAX} keys; further ones are left out.`,
+      );
+      continue;
+    }
     const value = guard('metadata', () => added[key]);
-    if (value !== undefined) metadata.set(metadataKey(key, rules), metadataJson(key, value, rules));
+    if (value !== undefined) metadata.set(shown, metadataJson(key, value, rules));
   }
 }

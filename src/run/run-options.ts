@@ -4,14 +4,16 @@ import { guard } from '../base/guard.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
+import { TAGS_MAX } from './tags.ts';
 
 /** What a run is started with. Everything but the name is optional. */
 export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** At most 1 000; a longer list is left out. */
+  /** At most 1 000; a longer list is left out. With those taken over a run has at most 1 000, too. */
   tags?: readonly string[];
+  /** A run has at most 10 000 keys, those taken over included; further ones are left out. */
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
   project?: string;
@@ -26,9 +28,6 @@ export interface RunOptions {
   /** Where the run goes, and all below it. @default the parent's, else the configured one */
   exporter?: RunSink;
 }
-
-/** A longer list is a mistake, and looking through it would hold the application up. */
-const TAGS_MAX = 1_000;
 
 const text: Check = ['text', (value) => typeof value === 'string' && value !== ''];
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
@@ -93,6 +92,7 @@ function takesOption(checked: object, key: string, given: object, check: Check |
 }
 
 function areTags(value: unknown): boolean {
+  // Looking through a longer list would hold the application up.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 

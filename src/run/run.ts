@@ -23,9 +23,9 @@ import { isoTimestamp } from './timestamp.ts';
 /** What `Run.set` may change while the run is open. */
 export interface RunChanges {
   name?: string;
-  /** Added to those it has. */
+  /** Added to those it has, up to 1 000; further ones are left out. */
   tags?: readonly string[];
-  /** Added to what it has, key by key. */
+  /** Added to what it has, key by key, up to 10 000 keys; further ones are left out. */
   metadata?: Readonly<Record<string, unknown>>;
   inputs?: Readonly<Record<string, unknown>>;
   outputs?: unknown;
@@ -41,8 +41,6 @@ const changeChecks: Checks<RunChanges> = {
   outputs: ['anything', () => true],
   usage: runOptionChecks.metadata,
 };
-
-/** Where chunks belong, for the paths of a redaction. */
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
 const EVENTS_MAX = 10_000;
