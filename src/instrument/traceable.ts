@@ -5,6 +5,7 @@ import { currentContext, enterContext } from '../run/context.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { Consumption } from './consumption.ts';
 import { followLazyGenerator } from './iterator.ts';
+import { callWithoutRun } from './off-call.ts';
 import { followResult } from './outcome.ts';
 import {
   type ArgumentsOf,
@@ -93,7 +94,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
 
 function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const run = prepare(plan, args)?.();
-  if (run === undefined) return Reflect.apply(fn, self, args);
+  if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
   try {
     result = enterContext(run.context, Reflect.apply, fn, self, args);
@@ -110,7 +111,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       const start = prepare(plan, args);
-      if (start === undefined) return Reflect.apply(fn, this, args);
+      if (start === undefined) return callWithoutRun(fn, plan, this, args);
       let generator: object;
       try {
         generator = Reflect.apply(fn, this, args) as object;
@@ -135,7 +136,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
   return guard('traceable', () => {
     const parent = given.root === true ? undefined : currentContext();
     const sink = given.exporter ?? sinkOf(parent);
-    if (sink === undefined) return undefined;
+    if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : planOfOneId(given);
     const verdict = verdictOn(plan, parent, sink);
     if (!verdict.isKept) {
