@@ -110,8 +110,13 @@ function tokensText(run: RunRecord): string | undefined {
   const output = countIn(usage, 'output_tokens');
   const total = countIn(usage, 'total_tokens') ?? sum(input, output);
   const parts = [input === undefined ? [] : `${input} in`, output === undefined ? [] : `${output} out`].flat();
-  if (total !== undefined) return `${total} tokens${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
-  return parts[0]?.replace(' ', ' tokens ');
+  if (total !== undefined) return `${counted(total)}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+  if (input !== undefined) return `${counted(input)} in`;
+  return output === undefined ? undefined : `${counted(output)} out`;
+}
+
+function counted(tokens: number): string {
+  return `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
 }
 
 function countIn(usage: unknown, key: string): number | undefined {
