@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { metadataJson, metadataKey } from './payload.ts';
 import type { PayloadRules } from './payload-rules.ts';
+import type { Fields } from './run-options.ts';
 
 /** Keys of the metadata of one run, those taken over included. */
 const KEYS_MAX = 10_000;
@@ -15,7 +16,7 @@ const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason'
  */
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
-  added: Readonly<Record<string, unknown>>,
+  added: Fields,
   rules: PayloadRules,
 ): Map<string, string> {
   const metadata = new Map(present);
@@ -27,11 +28,7 @@ export function withMetadata(
  * The same for a map that nobody shares: a run that is told of each of its steps would copy it for each. New keys beyond
  * `KEYS_MAX` are left out, and one line says so; those that are there may get another value.
  */
-export function addMetadata(
-  metadata: Map<string, string>,
-  added: Readonly<Record<string, unknown>>,
-  rules: PayloadRules,
-): void {
+export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
     const shown = metadataKey(key, rules);
     if (metadata.size >= KEYS_MAX && !metadata.has(shown) && !ALWAYS_KEPT.has(key)) {
@@ -41,7 +38,7 @@ export function addMetadata(
       );
       continue;
     }
-    const value = guard('metadata', () => added[key]);
+    const value = guard('metadata', () => (added as Readonly<Record<string, unknown>>)[key]);
     if (value !== undefined) metadata.set(shown, metadataJson(key, value, rules));
   }
 }

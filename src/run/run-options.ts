@@ -6,6 +6,14 @@ import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
 import { TAGS_MAX } from './tags.ts';
 
+/**
+ * An object whose keys are recorded, of any type: what an `interface` describes has no index signature. Promises, which
+ * somebody has forgotten to await, and collections are none.
+ */
+export type Fields =
+  | Readonly<Record<string, unknown>>
+  | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
+
 /** What a run is started with. Everything but the name is optional. */
 export interface RunOptions {
   name: string;
@@ -14,7 +22,7 @@ export interface RunOptions {
   /** At most 1 000; a longer list is left out. With those taken over a run has at most 1 000, too. */
   tags?: readonly string[];
   /** A run has at most 10 000 keys, those taken over included; further ones are left out. */
-  metadata?: Readonly<Record<string, unknown>>;
+  metadata?: Fields;
   /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
   project?: string;
   /**
@@ -22,7 +30,7 @@ export interface RunOptions {
    * one run: another one of the same id takes the place of the first at the service, or is taken there for its repetition.
    */
   id?: string;
-  inputs?: Readonly<Record<string, unknown>>;
+  inputs?: Fields;
   /** Start a trace of its own, whatever run is the current one. @default false */
   root?: boolean;
   /** Where the run goes, and all below it. @default the parent's, else the configured one */
