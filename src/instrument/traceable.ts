@@ -77,22 +77,23 @@ export function tracedBy(plan: Plan, fn: Callable): Callable {
 }
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
+  const isAsync = types.isAsyncFunction(fn);
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
       if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
-      return call(fn, plan, this, args);
+      return call(fn, plan, this, args, isAsync);
     };
   }
   // Written as a method it cannot be constructed and has no `prototype`, just as its function.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
-      return call(fn, plan, this, args);
+      return call(fn, plan, this, args, isAsync);
     },
   };
   return wrapper.traced;
 }
 
-function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
+function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync: boolean): unknown {
   const run = prepare(plan, args)?.();
   if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
@@ -103,7 +104,7 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown
     throw thrown;
   }
   // A generator that is left out still has its context to enter.
-  return run.isOpen || types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
+  return run.isOpen || types.isGeneratorObject(result) ? followResult(result, run, plan, isAsync) : result;
 }
 
 /** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
