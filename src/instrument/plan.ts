@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { type EncodedPayload, encodePayload } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
-import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
+import { commonChecks, type Fields, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */
@@ -30,14 +30,14 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    *
    * @default no argument `{}`, one plain object itself, one other value `{ input }`, several `{ args: […] }`
    */
-  inputs?(args: Args): Readonly<Record<string, unknown>>;
+  inputs?(args: Args): Fields;
   /**
    * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's or stream's chunks;
    * where there is an `aggregate` too, what that made of them, which the type cannot tell.
    *
    * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
    */
-  outputs?(value: Outcome): Readonly<Record<string, unknown>>;
+  outputs?(value: Outcome): Fields;
   /** Folds the chunks of a generator or stream into the one value to record. */
   aggregate?(chunks: unknown[]): unknown;
 }
@@ -65,7 +65,7 @@ export interface CallDescription {
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Beside the plan's. */
-  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly metadata?: Fields;
 }
 
 const aFunction: Check = ['a function', (value) => typeof value === 'function'];

@@ -71,7 +71,7 @@ describe.concurrent('runspan dev with a command', () => {
       'in one that points elsewhere',
       {
         RUNSPAN_TRACING: 'false',
-        LANGSMITH_TRACING: 'false',
+        LANGSMITH_TRACING: 'yes',
         LANGSMITH_API_KEY: 'mine',
         LANGSMITH_RUNS_ENDPOINTS: '{"https://example.com":"k"}',
       },
@@ -84,6 +84,21 @@ describe.concurrent('runspan dev with a command', () => {
     const { stdout } = await runRunspan(devWith(code), env);
     const url = /http:\S+/.exec(stdout)?.[0];
     expect(stdout.split('\n')[1]).toBe(`${url} ${url} true true ${rest}`);
+  });
+
+  it.each<[Record<string, string>, string]>([
+    [{}, 'true undefined'],
+    [{ LANGSMITH_TRACING: 'false' }, 'false undefined'],
+    [{ LANGSMITH_TRACING: ' False ' }, ' False  undefined'],
+    [{ LANGCHAIN_TRACING_V2: 'false' }, 'undefined false'],
+    [{ LANGSMITH_TRACING: 'true', LANGCHAIN_TRACING_V2: 'false' }, 'true false'],
+    [{ LANGSMITH_TRACING_V2: 'false' }, 'undefined undefined'],
+    [{ LANGCHAIN_TRACING: 'false' }, 'undefined undefined'],
+    [{ LANGSMITH_TRACING: '', LANGCHAIN_TRACING_V2: 'true' }, 'true true'],
+  ])('turns langsmith on unless somebody has turned it off: %j', async (env, expected) => {
+    const code = 'console.log(process.env.LANGSMITH_TRACING, process.env.LANGCHAIN_TRACING_V2)';
+    const { stdout } = await runRunspan(devWith(code), env);
+    expect(stdout.split('\n')[1]).toBe(expected);
   });
 
   it('draws the runs of the langsmith package', async () => {

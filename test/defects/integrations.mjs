@@ -19,6 +19,13 @@ export const defects = [
     tests: ['test/integrations/anthropic-rejections.test.ts'],
   },
   {
+    title: 'a failed call is waited for on our own account, which leaves its rejection unhandled',
+    file: apiPromise,
+    find: '  observe(promise, responded, call);\n  return true;',
+    replace: '  observe(promise, responded, call);\n  promise.then(() => {});\n  return true;',
+    tests: ['test/integrations/openai-rejections.test.ts'],
+  },
+  {
     title: 'an answer that cannot be parsed does not end its run',
     file: apiPromise,
     find: '        this.failed(error);\n        throw error;',
