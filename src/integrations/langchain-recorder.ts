@@ -115,6 +115,7 @@ function nameOf(serialized: unknown): string | undefined {
 export function failStep(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = (thrown ?? {}) as Record<string, unknown>;
   if (is_bubble_up !== true) {
+    if (tellsOfAbort(thrown)) run.set({ metadata: { end_reason: 'cancelled' } });
     run.fail(thrown);
     return;
   }
@@ -122,4 +123,10 @@ export function failStep(run: Run, thrown: unknown): void {
   if (Array.isArray(interrupts)) run.set({ outputs: plainOutputs({ __interrupt__: interrupts }) });
   else if (command !== undefined) run.set({ outputs: plainOutputs({ command }) });
   run.end();
+}
+
+/** What LangChain throws where a signal called a step off, beside the errors of signals: often a plain error that says so. */
+function tellsOfAbort(thrown: unknown): boolean {
+  const { name, message } = (thrown ?? {}) as Record<string, unknown>;
+  return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
 }

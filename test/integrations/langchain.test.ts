@@ -1,5 +1,6 @@
 import { dispatchCustomEvent } from '@langchain/core/callbacks/dispatch';
 import { Document } from '@langchain/core/documents';
+import { ModelAbortError } from '@langchain/core/errors';
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { StringOutputParser } from '@langchain/core/output_parsers';
 import { ChatPromptTemplate, PromptTemplate } from '@langchain/core/prompts';
@@ -267,6 +268,24 @@ describe('a model', () => {
     await expect(chain.invoke({}, { callbacks, runName: 'chain' })).rejects.toThrow('overloaded');
     expect(named(recorder.runs, 'chain').error).toMatch(/^Error: overloaded\n/);
     expect(named(recorder.runs, 'FakeStreamingChatModel').error).toMatch(/^Error: overloaded\n/);
+  });
+});
+
+describe('a step that was called off', () => {
+  // What `raceWithSignal` and the model classes of LangChain throw, beside the reason of the signal itself.
+  it.each([
+    ['a plain error of the core', new Error('Aborted'), 'cancelled'],
+    ['a plain error of a model class', new Error('AbortError'), 'cancelled'],
+    ['the error class of the core', new ModelAbortError('stopped', undefined), 'cancelled'],
+    ['an error of the application', new Error('Aborted by the bank'), undefined],
+  ])('with %s fails, and says how it ended', async (_, error, reason) => {
+    const recorder = record();
+    const step = RunnableLambda.from(async () => {
+      throw error;
+    });
+    await expect(step.invoke('x', { callbacks })).rejects.toBe(error);
+    expect(recorder.runs[0]?.error).toContain(error.message);
+    expect(recorder.runs[0]?.extra?.metadata?.end_reason).toBe(reason);
   });
 });
 
