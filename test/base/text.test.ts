@@ -51,14 +51,14 @@ describe('messageOf', () => {
   });
 });
 
-test.each<[unknown, string]>([
-  [undefined, 'undefined'],
-  [null, 'null'],
-  [['a'], 'a list'],
-  [{}, 'object'],
-  [() => {}, 'function'],
-  [revokedProxy(), 'object'],
-])('the kind of a value: %#', (value, expected) => {
+test.each<[string, unknown, string]>([
+  ['undefined', undefined, 'undefined'],
+  ['null', null, 'null'],
+  ['an array', ['a'], 'a list'],
+  ['an object', {}, 'object'],
+  ['a function', () => {}, 'function'],
+  ['a revoked proxy', revokedProxy(), 'object'],
+])('the kind of %s', (_, value, expected) => {
   expect(kindOf(value)).toBe(expected);
 });
 
