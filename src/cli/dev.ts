@@ -45,10 +45,10 @@ export async function dev({ port, command }: Extract<Invocation, { kind: 'dev' }
 }
 
 /**
- * The same for programs that use runspan and for those that use the incumbent's package, unless that has been turned off:
- * beside a handler of ours its tracer tells of each step once more.
+ * What a command is started with: the same for programs that use runspan and for those that use the incumbent's package, unless
+ * that has been turned off. Beside a handler of ours its tracer tells of each step once more.
  */
-function environmentFor(url: string): NodeJS.ProcessEnv {
+export function environmentFor(url: string): NodeJS.ProcessEnv {
   const isTurnedOff = TRACING_OF_LANGSMITH.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
