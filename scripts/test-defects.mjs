@@ -130,8 +130,9 @@ async function outcomeOf(folder, tests) {
   await once(child, 'close');
   if (!existsSync(report)) return 'not ended';
   const { numFailedTests, numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  // A file fails without a test where it cannot be read, or where a hook, such as a build, has failed and left out its tests.
   const isLoaded = testResults.every(
-    ({ status, assertionResults }) => status !== 'failed' || assertionResults.length > 0,
+    ({ status, assertionResults }) => status !== 'failed' || assertionResults.some((test) => test.status === 'failed'),
   );
   if (numTotalTests === 0 || !isLoaded) return 'not loaded';
   return numFailedTests === 0 ? 'passed' : 'failed';

@@ -14,7 +14,7 @@ export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './
 export { type RedactOptions, redact } from './run/redact.ts';
 export type { Redaction } from './run/redaction.ts';
 export type { Run, RunChanges } from './run/run.ts';
-export type { RunOptions } from './run/run-options.ts';
+export type { Fields, RunOptions } from './run/run-options.ts';
 export type { Sampler, TraceStart } from './run/sampling.ts';
 export { secretPatterns } from './run/secret-patterns.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

@@ -30,6 +30,7 @@ const offExporter: Exporter = {
     sampling: undefined,
     streamIdleMs: 1,
   },
+  isOff: true,
   start: () => false,
   end: () => {},
   skip: () => {},

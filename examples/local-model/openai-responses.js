@@ -2,7 +2,8 @@
 import { answerTo, sampleOf, textOf, tokensOf } from './text.js';
 
 export function responseAnswer(body) {
-  if (body.background === true) return { ...responseHead(body), status: 'queued', output: [], usage: null };
+  if (body.background === true && body.stream !== true)
+    return { ...responseHead(body), status: 'queued', output: [], usage: null };
   if (body.model === 'fail-response') return { ...responseHead(body), ...failed, output: [], usage: null };
   const output = outputOf(body);
   return { ...responseHead(body), status: 'completed', output, usage: usageOf(body, output) };

@@ -21,7 +21,7 @@ export const openaiRoutes = [
   { method: 'POST', path: /\/embeddings$/, answer: (request) => served(request, openai, embeddingsAnswer) },
   {
     method: 'POST',
-    path: /\/images\/(generations|edits)$/,
+    path: /\/images\/(generations|edits|variations)$/,
     answer: (request) => served(request, openai, imagesAnswer, imageEvents),
   },
 ];

@@ -15,9 +15,13 @@ export type EnvironmentName =
   | 'LANGSMITH_WORKSPACE_ID'
   | 'LANGSMITH_PROJECT'
   | 'LANGSMITH_TRACING'
+  | 'LANGSMITH_TRACING_V2'
   | 'LANGSMITH_TRACING_SAMPLING_RATE'
   | 'LANGSMITH_HIDE_INPUTS'
-  | 'LANGSMITH_HIDE_OUTPUTS';
+  | 'LANGSMITH_HIDE_OUTPUTS'
+  | 'LANGCHAIN_ENDPOINT'
+  | 'LANGCHAIN_TRACING'
+  | 'LANGCHAIN_TRACING_V2';
 
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {

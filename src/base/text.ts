@@ -38,6 +38,12 @@ export function shown(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : safeText(value);
 }
 
+/** What kind of value it is, in a word: `typeof`, but `null` and a list by their names. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  return typeof value === 'object' && isList(value) ? 'a list' : typeof value;
+}
+
 /** The text, or so many characters of it and an ellipsis. */
 export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;

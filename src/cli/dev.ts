@@ -1,4 +1,4 @@
-import { env, environmentWith } from '../base/env.ts';
+import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
 import { MemoryStore } from '../receiver/memory-store.ts';
 import { createReceiver } from '../receiver/receiver.ts';
 import type { Invocation } from './arguments.ts';
@@ -9,6 +9,14 @@ import { drawTree } from './tree.ts';
 
 /** Ends of a receiver that runs by itself. */
 const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** What turns the incumbent's package on, each by itself. */
+const TRACING_OF_LANGSMITH: readonly EnvironmentName[] = [
+  'LANGSMITH_TRACING',
+  'LANGSMITH_TRACING_V2',
+  'LANGCHAIN_TRACING',
+  'LANGCHAIN_TRACING_V2',
+];
 
 /**
  * Runs a receiver beside a command, or by itself until it is told to stop, and draws what arrives. Rejects with a
@@ -36,13 +44,17 @@ export async function dev({ port, command }: Extract<Invocation, { kind: 'dev' }
   return ending;
 }
 
-/** The same for programs that use runspan and for those that use the incumbent's package. */
-function environmentFor(url: string): NodeJS.ProcessEnv {
+/**
+ * What a command is started with: the same for programs that use runspan and for those that use the incumbent's package, unless
+ * that has been turned off. Beside a handler of ours its tracer tells of each step once more.
+ */
+export function environmentFor(url: string): NodeJS.ProcessEnv {
+  const isTurnedOff = TRACING_OF_LANGSMITH.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
     LANGSMITH_ENDPOINT: url,
-    LANGSMITH_TRACING: 'true',
+    ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
     // Its clients send nothing without a key; the receiver asks for none.
     LANGSMITH_API_KEY: env('LANGSMITH_API_KEY') ?? 'runspan-dev',
     // It would send the runs elsewhere, whatever the endpoint.

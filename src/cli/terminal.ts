@@ -9,6 +9,7 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   name: 'bold',
   type: 'cyan',
   detail: 'gray',
+  notice: 'yellow',
   failure: 'red',
 };
 

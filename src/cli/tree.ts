@@ -4,7 +4,7 @@ import { parseIsoTimestamp } from '../run/timestamp.ts';
 import { columnsOf, cut, visible } from './terminal-text.ts';
 
 /** What a piece of the drawing is, for whoever colours it. */
-export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'failure';
+export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
   /** Lines are cut to it, names and errors first. @default 120 */
@@ -30,8 +30,8 @@ interface Line {
 }
 
 /**
- * Runs as trees of lines, each with name, type, duration, tokens and the first line of an error. Runs of several traces
- * are several trees; a run whose parent is not among them says so.
+ * Runs as trees of lines, each with name, type, duration, tokens, `cancelled` or `interrupted`, and the first line of an error.
+ * Runs of several traces are several trees; a run whose parent is not among them says so.
  */
 export function drawTree(runs: readonly RunRecord[], options: TreeOptions = {}): string {
   const { widthColumns = 120, paint = (_, text) => text } = options;
@@ -69,7 +69,8 @@ function drawLine({ tree, glyphs }: Line, widthColumns: number, paint: NonNullab
   const hasFailed = run.error !== undefined;
   const type = cut(visible(limited(run.run_type)), NAME_COLUMNS_MIN);
   const details = [timeText(run), tokensText(run) ?? [], tree.isOrphan ? 'parent missing' : []].flat();
-  const facts = [type, ...details].join(SEPARATOR);
+  const notice = endReasonOf(run);
+  const facts = [type, ...details, notice ?? []].flat().join(SEPARATOR);
   const failure = hasFailed ? `✗ ${visible(limited(firstLine(run.error ?? '')))}`.trimEnd() : '';
 
   const room = widthColumns - columnsOf(glyphs) - columnsOf(facts) - SEPARATOR.length;
@@ -81,6 +82,7 @@ function drawLine({ tree, glyphs }: Line, widthColumns: number, paint: NonNullab
     paint('glyph', glyphs) + paint(hasFailed ? 'failure' : 'name', name),
     paint('type', type),
     ...details.map((detail) => paint('detail', detail)),
+    ...(notice === undefined ? [] : [paint('notice', notice)]),
     ...(hasFailed ? [paint('failure', cut(failure, failureMax))] : []),
   ].join(paint('glyph', SEPARATOR));
 }
@@ -110,8 +112,19 @@ function tokensText(run: RunRecord): string | undefined {
   const output = countIn(usage, 'output_tokens');
   const total = countIn(usage, 'total_tokens') ?? sum(input, output);
   const parts = [input === undefined ? [] : `${input} in`, output === undefined ? [] : `${output} out`].flat();
-  if (total !== undefined) return `${total} tokens${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
-  return parts[0]?.replace(' ', ' tokens ');
+  if (total !== undefined) return `${counted(total)}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+  if (input !== undefined) return `${counted(input)} in`;
+  return output === undefined ? undefined : `${counted(output)} out`;
+}
+
+function counted(tokens: number): string {
+  return `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
+}
+
+/** Why a run ended before what it records had come to its end. */
+function endReasonOf({ extra }: RunRecord): 'cancelled' | 'interrupted' | undefined {
+  const reason: unknown = extra?.metadata?.end_reason;
+  return reason === 'cancelled' || reason === 'interrupted' ? reason : undefined;
 }
 
 function countIn(usage: unknown, key: string): number | undefined {

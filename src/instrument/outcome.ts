@@ -4,8 +4,11 @@ import { endWith, type Plan } from './plan.ts';
 import { followWaiting, type Settlement, thenOf } from './promise.ts';
 import { followSequence } from './sequence.ts';
 
-/** Ends the run when the result has come to its end, and gives back what the caller gets in place of the result. */
-export function followResult(result: unknown, run: Run, plan: Plan): unknown {
+/**
+ * Ends the run when the result has come to its end, and gives back what the caller gets in place of the result. An `async`
+ * function makes a new promise for each call; what another one returns it may return again.
+ */
+export function followResult(result: unknown, run: Run, plan: Plan, isAsync: boolean): unknown {
   if (!isObject(result)) {
     endWith(run, plan, result);
     return result;
@@ -13,7 +16,8 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   if (plan.follow?.(result, run, plan) === true) return result;
   const then = thenOf(result);
   if (then !== undefined) {
-    const waiting = followWaiting(result, then, new RunSettlement(run, plan), run.sink?.capture.streamIdleMs);
+    const idleMaxMs = run.sink?.capture.streamIdleMs;
+    const waiting = followWaiting(result, then, new RunSettlement(run, plan), idleMaxMs, !isAsync);
     if (waiting !== undefined) return waiting;
   }
   if (!followSequence(result, run, plan) && !followEmitter(result, run, plan)) endWith(run, plan, result);

@@ -1,8 +1,9 @@
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /**
- * Puts `make(method)` in the place of a method, on the object itself, where nothing lists it. False when there is no such
- * method, or the object does not let it be replaced; nothing has changed then.
+ * Puts `make(method)` in the place of a method for good, on the object itself and not among its keys: for results, which
+ * are given to one call. What an application holds for longer takes `replaceMethod`. False when there is no such method, or
+ * the object does not let it be replaced; nothing has changed then.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {

@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { type EncodedPayload, encodePayload } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
-import { checkedOptions, commonChecks, type RunOptions } from '../run/run-options.ts';
+import { commonChecks, type Fields, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */
@@ -30,14 +30,14 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    *
    * @default no argument `{}`, one plain object itself, one other value `{ input }`, several `{ args: […] }`
    */
-  inputs?(args: Args): Readonly<Record<string, unknown>>;
+  inputs?(args: Args): Fields;
   /**
    * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's or stream's chunks;
    * where there is an `aggregate` too, what that made of them, which the type cannot tell.
    *
    * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
    */
-  outputs?(value: Outcome): Readonly<Record<string, unknown>>;
+  outputs?(value: Outcome): Fields;
   /** Folds the chunks of a generator or stream into the one value to record. */
   aggregate?(chunks: unknown[]): unknown;
 }
@@ -65,7 +65,7 @@ export interface CallDescription {
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Beside the plan's. */
-  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly metadata?: Fields;
 }
 
 const aFunction: Check = ['a function', (value) => typeof value === 'function'];
@@ -88,13 +88,13 @@ const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _run
 
 /** The plan with other options over its own: tags and metadata are added, everything else takes the place of what was. */
 export function planWith(plan: Plan, options: unknown): Plan {
-  const checked = checkedOptions<CallOptions>('with', options, callChecks);
+  const checked = usableOptions<CallOptions>('with', options, callChecks);
   return merged(plan, checked as Partial<Plan>);
 }
 
 /** The plan of a function that is wrapped once more. */
 export function planAgain(place: string, plan: Plan, options: unknown): Plan {
-  return merged(plan, checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>);
+  return merged(plan, usableOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>);
 }
 
 function merged(plan: Plan, over: Partial<Plan>): Plan {
@@ -104,7 +104,7 @@ function merged(plan: Plan, over: Partial<Plan>): Plan {
 }
 
 export function planOf(place: string, options: unknown, ownName: string): Plan {
-  const checked = checkedOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
+  const checked = usableOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
   return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };
 }
 

@@ -25,14 +25,18 @@ export function thenOf(value: object): Method | undefined {
   }
 }
 
-/** Follows what has such a `then`, and gives what the caller gets in its place; undefined when it cannot be followed. */
+/**
+ * Follows what has such a `then`, and gives what the caller gets in its place; undefined when it cannot be followed. A
+ * promise that may come again, from a cache, has one that stands for it every time.
+ */
 export function followWaiting(
   value: object,
   then: Method,
   settlement: Settlement,
   idleMaxMs?: number,
+  mayComeAgain = false,
 ): object | undefined {
-  if (isPlainPromise(value)) return derivedFrom(value, settlement);
+  if (isPlainPromise(value)) return (mayComeAgain ? standingFor : derivedFrom)(value, settlement);
   return followThenable(value, then, settlement, idleMaxMs) ? value : undefined;
 }
 
@@ -46,6 +50,25 @@ export function followAnswer(answer: unknown, settlement: Settlement): unknown {
 function isPlainPromise(value: object): value is Result {
   if (!types.isPromise(value) || Object.getPrototypeOf(value) !== Promise.prototype) return false;
   return !Object.hasOwn(value, 'constructor');
+}
+
+/** To remember a promise takes several times as long as to derive one, so it is done only where it may come again. */
+const derivatives = new WeakMap<Result, Result>();
+
+function standingFor(promise: Result, settlement: Settlement): Result {
+  const known = derivatives.get(promise);
+  if (known === undefined) {
+    const derived = derivedFrom(promise, settlement);
+    derivatives.set(promise, derived);
+    return derived;
+  }
+  // A rejection is handled or not by those who were given the one that stands for it.
+  thenOfPromise.call(
+    promise,
+    (value) => settlement.fulfilled(value),
+    (error) => settlement.rejected(error),
+  );
+  return known;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { replaceMethod } from './method.ts';
 import type { TraceableOptions } from './plan.ts';
+import { replaceMethod } from './restorable-method.ts';
 import { traceable } from './traceable.ts';
 
 /** The names of the methods of an object, or of the instances of a class. */

@@ -5,6 +5,7 @@ import { currentContext, enterContext } from '../run/context.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { Consumption } from './consumption.ts';
 import { followLazyGenerator } from './iterator.ts';
+import { callWithoutRun } from './off-call.ts';
 import { followResult } from './outcome.ts';
 import {
   type ArgumentsOf,
@@ -76,24 +77,25 @@ export function tracedBy(plan: Plan, fn: Callable): Callable {
 }
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
+  const isAsync = types.isAsyncFunction(fn);
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
       if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
-      return call(fn, plan, this, args);
+      return call(fn, plan, this, args, isAsync);
     };
   }
   // Written as a method it cannot be constructed and has no `prototype`, just as its function.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
-      return call(fn, plan, this, args);
+      return call(fn, plan, this, args, isAsync);
     },
   };
   return wrapper.traced;
 }
 
-function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
+function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync: boolean): unknown {
   const run = prepare(plan, args)?.();
-  if (run === undefined) return Reflect.apply(fn, self, args);
+  if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
   try {
     result = enterContext(run.context, Reflect.apply, fn, self, args);
@@ -102,7 +104,7 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown
     throw thrown;
   }
   // A generator that is left out still has its context to enter.
-  return run.isOpen || types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
+  return run.isOpen || types.isGeneratorObject(result) ? followResult(result, run, plan, isAsync) : result;
 }
 
 /** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
@@ -110,7 +112,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       const start = prepare(plan, args);
-      if (start === undefined) return Reflect.apply(fn, this, args);
+      if (start === undefined) return callWithoutRun(fn, plan, this, args);
       let generator: object;
       try {
         generator = Reflect.apply(fn, this, args) as object;
@@ -135,7 +137,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
   return guard('traceable', () => {
     const parent = given.root === true ? undefined : currentContext();
     const sink = given.exporter ?? sinkOf(parent);
-    if (sink === undefined) return undefined;
+    if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : planOfOneId(given);
     const verdict = verdictOn(plan, parent, sink);
     if (!verdict.isKept) {

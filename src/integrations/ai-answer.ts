@@ -1,6 +1,7 @@
 import { fileOf, toolCallOf } from './ai-prompt.ts';
 import { usageOf } from './ai-usage.ts';
 import type { Answer, Fold } from './answer.ts';
+import { copyOf } from './delta.ts';
 import { defined, fieldsOf, listOf, textOf } from './fields.ts';
 
 /** What has come of an answer. */
@@ -59,7 +60,8 @@ export class PartsFold implements Fold {
         said.reasoning += this.#kept(part, isFull);
         break;
       case 'tool-call':
-        said.toolCalls.push(part);
+        // The tool gets the same object, and may change it before the answer is over.
+        said.toolCalls.push(copyOf(part));
         this.characters++;
         break;
       case 'file':

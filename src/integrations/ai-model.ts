@@ -1,7 +1,6 @@
-import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { replaceMethod, restoreMethods } from '../instrument/method.ts';
 import type { CallDescription, Plan } from '../instrument/plan.ts';
+import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun } from '../run/start-run.ts';
@@ -12,6 +11,7 @@ import { usageOf } from './ai-usage.ts';
 import { endWithAnswer } from './answer.ts';
 import { AnswerReading } from './answer-reading.ts';
 import { type Fields, fieldsOf } from './fields.ts';
+import { tellUntraced } from './untraced.ts';
 
 /** How one method of a model is traced. */
 interface ModelMethod {
@@ -35,12 +35,8 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
  */
 export function wrapModel<Model>(model: Model): Model {
   const isTraced = guard('wrapModel', () => patch(model));
-  if (isTraced !== true) {
-    diagnostics.warnOnce(
-      'wrapModel',
-      'wrapModel(model): expected a language, embedding or reranking model of the AI SDK; it is not traced.',
-    );
-  }
+  if (isTraced === false)
+    tellUntraced('wrapModel(model)', 'a language, embedding or reranking model of the AI SDK', model);
   return model;
 }
 

@@ -1,7 +1,7 @@
-import { defined, type Fields, fieldsOf, listOf, textOf } from './fields.ts';
-
-/** Base64 text of a file up to this many characters is recorded; of a longer one its length. */
-const BASE64_CHARACTERS_MAX = 1_024;
+import { UNKNOWN_TYPE } from '../run/attachment.ts';
+import { defined, type Fields, fieldsOf, listOf, mapped, textOf } from './fields.ts';
+import { dataUriOf } from './media.ts';
+import { toolCall } from './tool-call.ts';
 
 /**
  * Messages as models take them, `{ role, content, tool_calls }`, out of those of the AI SDK. What has no place in that
@@ -37,44 +37,49 @@ function partOf(part: unknown): unknown {
 function toolAnswerOf(part: unknown): unknown {
   const { type, toolCallId, toolName, output, result } = fieldsOf(part);
   if (type !== 'tool-result') return { role: 'tool', content: [part] };
-  return { role: 'tool', tool_call_id: toolCallId, name: toolName, content: output ?? result };
+  return { role: 'tool', tool_call_id: toolCallId, name: toolName, content: withFiles(output ?? result) };
+}
+
+/** What a tool has answered may have parts of its own, pictures for example. */
+function withFiles(output: unknown): unknown {
+  const { type, value } = fieldsOf(output);
+  if (type !== 'content') return output;
+  const parts = mapped(value, (part) => {
+    const { data, mediaType } = fieldsOf(part);
+    const kept = keptData(data, mediaType);
+    return kept === data ? part : { ...fieldsOf(part), data: kept };
+  });
+  return parts === value ? output : { ...fieldsOf(output), value: parts };
 }
 
 /** A call of a tool, `input` of majors 5 and later or `args` of 4, which models give as text. */
 export function toolCallOf(part: unknown): Fields {
   const { toolCallId, toolName, input, args } = fieldsOf(part);
-  return { id: toolCallId, type: 'function', function: defined({ name: toolName, arguments: jsonOf(input ?? args) }) };
+  return toolCall(toolCallId, toolName, input ?? args);
 }
 
-/** What cannot be in JSON is left to the serializer of payloads. */
-function jsonOf(value: unknown): unknown {
-  try {
-    return typeof value === 'string' ? value : JSON.stringify(value);
-  } catch {
-    return value;
-  }
-}
-
-/** A file without the bytes of a large one. */
+/** A file whose base64 is a data URI, which leaves its payload for an attachment, as bytes do. */
 export function fileOf(part: unknown): Fields {
   const { type, mediaType, mimeType, filename, data, image, file } = fieldsOf(part);
   const inner = fieldsOf(file);
+  const media_type = mediaType ?? mimeType ?? inner.mediaType ?? inner.mimeType;
   return defined({
     type: textOf(type) ?? 'file',
-    media_type: mediaType ?? mimeType ?? inner.mediaType ?? inner.mimeType,
+    media_type,
     filename,
-    data: bytesOf(data ?? image ?? inner.base64),
+    data: keptData(data ?? image ?? inner.base64, media_type),
   }) as Fields;
 }
 
-function bytesOf(data: unknown): unknown {
+/** Text is base64 of any length, an address, or a data URI already. */
+function keptData(data: unknown, mediaType: unknown): unknown {
   if (typeof data === 'string') {
-    const isShort = data.length <= BASE64_CHARACTERS_MAX || /^https?:/.test(data);
-    return isShort ? data : `[${data.length} characters of base64]`;
+    const isAddress = /^(https?|data):/.test(data);
+    return isAddress ? data : (dataUriOf(mediaType ?? UNKNOWN_TYPE, data) ?? data);
   }
   // 7 says of what kind the data are: `{ type: 'data', data }` or `{ type: 'url', url }`.
   const inner = fieldsOf(data);
-  return typeof inner.data === 'string' ? { ...inner, data: bytesOf(inner.data) } : data;
+  return typeof inner.data === 'string' ? { ...inner, data: keptData(inner.data, mediaType) } : data;
 }
 
 /** The tools of a prompt, or of a call, by their names. */

@@ -1,9 +1,9 @@
-import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { replaceMethod } from '../instrument/method.ts';
 import type { Plan } from '../instrument/plan.ts';
+import { replaceMethod } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
+import { usableOptions } from '../run/run-options.ts';
 import { currentRun } from '../run/start-run.ts';
 import { operationAnswer, outcomeOf, PartsFold } from './ai-answer.ts';
 import { patch } from './ai-model.ts';
@@ -11,7 +11,8 @@ import { describeOperation } from './ai-operation.ts';
 import { watchedStream } from './ai-stream.ts';
 import { tracedTools } from './ai-tools.ts';
 import { AnswerReading } from './answer-reading.ts';
-import { type Fields, fieldsOf, textOf } from './fields.ts';
+import { type Fields, fieldsOf, isPlainObject, textOf } from './fields.ts';
+import { tellUntraced } from './untraced.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -24,12 +25,16 @@ const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
  * made with its `ToolLoopAgent` are traced too. Every other member is that of `ai`.
  *
  * Models that are passed are changed in place, as `wrapModel` does it; tools, options and results are not. For the
- * majors 4 to 7 of `ai`.
+ * majors 4 to 7 of `ai`. Anything else is given back unchanged, with one line that says so. It takes no options: tags,
+ * metadata, project and exporter are those of the run around a call.
  */
-export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk {
+export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
+export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
+  // There are none yet; whoever passes some, as the other wrappers take them, has to know that they do nothing.
+  usableOptions<object>('wrapAISDK', options, {});
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
   if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
-  diagnostics.warnOnce('wrapAISDK', "wrapAISDK(ai): expected what `import * as ai from 'ai'` gives; it is not traced.");
+  if (wrapped !== undefined) tellUntraced('wrapAISDK(ai)', "what `import * as ai from 'ai'` gives", sdk);
   return sdk;
 }
 
@@ -89,16 +94,20 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
   return disguised(Agent as Callable, original);
 }
 
-/** The options of a call as they are handed on: the same, unless they have something in them that is to be traced. */
+/**
+ * The options of a call as they are handed on: the same, unless they have something in them that is to be traced. An
+ * instance of a class cannot be copied without a difference: of such options the model alone is traced.
+ */
 function prepared(options: unknown, sdk: Fields): unknown {
   const { model, tools, prepareStep, prepareCall } = fieldsOf(options);
   trace(model, sdk);
+  if (!isPlainObject(options)) return options;
   const changes: Fields = {};
   const ready = tracedTools(tools);
   if (ready !== tools) changes.tools = ready;
   if (typeof prepareStep === 'function') changes.prepareStep = tracingModels(prepareStep as Callable, sdk);
   if (typeof prepareCall === 'function') changes.prepareCall = tracingModels(prepareCall as Callable, sdk);
-  return Object.keys(changes).length === 0 ? options : { ...fieldsOf(options), ...changes };
+  return Object.keys(changes).length === 0 ? options : { ...options, ...changes };
 }
 
 /** A callback that may choose another model: it is traced before the SDK gets it. */

@@ -1,5 +1,5 @@
 import { tracedBy } from '../instrument/traceable.ts';
-import { type Fields, fieldsOf } from './fields.ts';
+import { type Fields, fieldsOf, isPlainObject } from './fields.ts';
 
 /**
  * The tools of a call with every `execute` traced. Those given are not touched: what is handed on are copies, in which
@@ -7,7 +7,7 @@ import { type Fields, fieldsOf } from './fields.ts';
  * tool that is an instance of a class is handed on as it is, and so is anything that is no record of tools.
  */
 export function tracedTools(tools: unknown): unknown {
-  if (!isPlain(tools)) return tools;
+  if (!isPlainObject(tools)) return tools;
   const changes: Fields = {};
   for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(tools))) {
     const copy = tracedTool(name, value);
@@ -17,7 +17,7 @@ export function tracedTools(tools: unknown): unknown {
 }
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {
-  if (!isPlain(tool) || known.has(tool)) return undefined;
+  if (!isPlainObject(tool) || known.has(tool)) return undefined;
   const execute: unknown = Object.getOwnPropertyDescriptor(tool, 'execute')?.value;
   if (typeof execute !== 'function') return undefined;
   const plan = { name, runType: 'tool', describe: describeExecution, aggregate: (chunks: unknown[]) => chunks.at(-1) };
@@ -38,10 +38,4 @@ function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
   return Object.create(Object.getPrototypeOf(object), properties);
-}
-
-function isPlain(value: unknown): value is Fields {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

@@ -1,6 +1,7 @@
 import { guard } from '../base/guard.ts';
 import type { UsageMetadata } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
+import { type Fields, isFields, textOf } from './fields.ts';
 
 /** What is recorded of the answer of a model. */
 export interface Answer {
@@ -30,9 +31,16 @@ export interface Fold {
 
 const UNREADABLE: Answer = { outputs: { error: 'the answer could not be read' } };
 
-/** Services that speak a protocol may answer with something else, a text for example. */
-export function otherAnswer(value: unknown): Answer {
-  return { outputs: { outputs: value } };
+/** Reads answers that are objects, and any other for what it is: a compatible service may answer with a text, for example. */
+export function readerOf(answerOf: (answer: Fields) => Answer, fold?: () => Fold): AnswerReader {
+  const read = (value: unknown): Answer => (isFields(value) ? answerOf(value) : { outputs: { outputs: value } });
+  return fold === undefined ? { read } : { read, fold };
+}
+
+/** What an error of a service says, on one line. */
+export function headlineOf(kind: unknown, message: unknown): string | undefined {
+  const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
+  return parts.length === 0 ? undefined : parts.join(': ');
 }
 
 /** Ends a run with what `read` makes of the answer. */

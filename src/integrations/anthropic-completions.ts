@@ -1,6 +1,6 @@
 import type { CallDescription } from '../instrument/plan.ts';
-import { type Answer, type Fold, otherAnswer } from './answer.ts';
-import { type Fields, fieldsOf, isFields, textOf } from './fields.ts';
+import { type Answer, type Fold, readerOf } from './answer.ts';
+import { type Fields, fieldsOf, textOf } from './fields.ts';
 import type { TracedMethod } from './sdk-client.ts';
 
 /** What older versions of the SDK have. */
@@ -8,10 +8,7 @@ export const completionsMethod: Omit<TracedMethod, 'path'> = {
   name: 'anthropic.completions',
   runType: 'llm',
   describe: describeCompletion,
-  reader: {
-    read: (value) => (isFields(value) ? completionAnswer(value) : otherAnswer(value)),
-    fold: () => new CompletionFold(),
-  },
+  reader: readerOf(completionAnswer, () => new CompletionFold()),
 };
 
 function describeCompletion(body: unknown): CallDescription {

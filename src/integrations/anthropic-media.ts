@@ -1,5 +1,5 @@
-import { parseDataUri } from '../run/data-uri.ts';
-import { type Fields, fieldsOf, textOf } from './fields.ts';
+import { type Fields, fieldsOf, mapped } from './fields.ts';
+import { dataUriOf } from './media.ts';
 
 /**
  * Messages whose images and documents are data URIs, which leave their payload for attachments, in the place of bare
@@ -9,7 +9,8 @@ export function withDataUris(messages: unknown): unknown {
   return mapped(messages, withContent);
 }
 
-function blockOf(block: unknown): unknown {
+/** The same for one block of a message. */
+export function blockWithDataUris(block: unknown): unknown {
   const { type, source } = fieldsOf(block);
   if (type === 'tool_result') return withContent(block);
   const read = sourceOf(source);
@@ -20,20 +21,12 @@ function blockOf(block: unknown): unknown {
 function sourceOf(source: unknown): unknown {
   const { type, media_type, data } = fieldsOf(source);
   if (type === 'content') return withContent(source);
-  if (type !== 'base64' || textOf(data) === undefined) return source;
-  const uri = `data:${media_type};base64,${data}`;
-  return parseDataUri(uri) === undefined ? source : { ...fieldsOf(source), data: uri };
+  const uri = type === 'base64' ? dataUriOf(media_type, data) : undefined;
+  return uri === undefined ? source : { ...fieldsOf(source), data: uri };
 }
 
 function withContent(owner: unknown): unknown {
   const fields: Fields = fieldsOf(owner);
-  const content = mapped(fields.content, blockOf);
+  const content = mapped(fields.content, blockWithDataUris);
   return content === fields.content ? owner : { ...fields, content };
-}
-
-/** The same list where nothing in it is another. */
-function mapped(list: unknown, map: (item: unknown) => unknown): unknown {
-  if (!Array.isArray(list)) return list;
-  const items = list.map(map);
-  return items.some((item, at) => item !== list[at]) ? items : list;
 }

@@ -1,19 +1,16 @@
 import type { CallDescription } from '../instrument/plan.ts';
 import type { UsageMetadata } from '../run/record.ts';
-import { type Answer, otherAnswer } from './answer.ts';
+import { type Answer, readerOf } from './answer.ts';
 import { withDataUris } from './anthropic-media.ts';
 import { MessageFold } from './anthropic-message-fold.ts';
-import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
+import { defined, type Fields, fieldsOf, listOf, numberOf, textOf, without } from './fields.ts';
 import type { TracedMethod } from './sdk-client.ts';
 
 export const messagesMethod: Omit<TracedMethod, 'path'> = {
   name: 'anthropic.messages',
   runType: 'llm',
   describe: describeMessages,
-  reader: {
-    read: (value) => (isFields(value) ? messageAnswer(value) : otherAnswer(value)),
-    fold: () => new MessageFold(messageAnswer),
-  },
+  reader: readerOf(messageAnswer, () => new MessageFold(messageAnswer)),
 };
 
 /** The system prompt is the first of the messages. */
@@ -53,19 +50,32 @@ function withoutTokens(parameters: Fields): Fields {
   return { ...parameters, mcp_servers: mcp_servers.map((server) => without(fieldsOf(server), SECRETS_OF_SERVERS)) };
 }
 
-/** The service counts cached tokens apart from `input_tokens`; here the counts include them. */
+/**
+ * The service counts cached tokens apart from `input_tokens`; here the counts include them. What it took to shorten a
+ * conversation on the way (compaction) is told in `iterations`, and is in none of its sums. Entries of other models are left
+ * out: they have other prices.
+ */
 function usageOf(usage: Fields): UsageMetadata | undefined {
-  const uncached = numberOf(usage.input_tokens);
-  const output = numberOf(usage.output_tokens);
-  const read = numberOf(usage.cache_read_input_tokens);
-  const created = numberOf(usage.cache_creation_input_tokens);
-  if (uncached === undefined && output === undefined) return undefined;
-  const input = (uncached ?? 0) + (read ?? 0) + (created ?? 0);
+  if (numberOf(usage.input_tokens) === undefined && numberOf(usage.output_tokens) === undefined) return undefined;
+  const compactions = listOf(usage.iterations)
+    .map(fieldsOf)
+    .filter(({ type }) => type === 'compaction');
+  const sum = (key: string): number | undefined =>
+    sumOf([usage, ...compactions].map((counts) => numberOf(counts[key])));
+  const read = sum('cache_read_input_tokens');
+  const created = sum('cache_creation_input_tokens');
+  const input = (sum('input_tokens') ?? 0) + (read ?? 0) + (created ?? 0);
+  const output = sum('output_tokens') ?? 0;
   return defined({
     input_tokens: input,
-    output_tokens: output ?? 0,
-    total_tokens: input + (output ?? 0),
+    output_tokens: output,
+    total_tokens: input + output,
     input_token_details: defined({ cache_read: read, cache_creation: created }),
     output_token_details: defined({ reasoning: numberOf(fieldsOf(usage.output_tokens_details).thinking_tokens) }),
   }) as UsageMetadata;
+}
+
+/** Undefined where there is nothing to add. */
+function sumOf(counts: readonly (number | undefined)[]): number | undefined {
+  return counts.reduce((sum, count) => (count === undefined ? sum : (sum ?? 0) + count), undefined);
 }

@@ -1,11 +1,10 @@
 import type { Checks } from '../base/checked-options.ts';
-import { diagnostics } from '../base/diagnostics.ts';
-import { checkedOptions, commonChecks } from '../run/run-options.ts';
+import { commonChecks, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** How the calls of a wrapped SDK client are traced. Everything is optional. */
 export interface TracedClientOptions {
-  /** Tags of every call. */
+  /** Tags of every call: at most 1 000; a longer list is left out. */
   tags?: readonly string[];
   /** Metadata of every call, beside what is recorded of it. */
   metadata?: Readonly<Record<string, unknown>>;
@@ -29,14 +28,5 @@ const checks: Checks<TracedClientOptions> = {
 
 /** The options that hold; the others are told, once per place. */
 export function clientOptionsOf(place: string, options: unknown): Partial<TracedClientOptions> {
-  return checkedOptions<TracedClientOptions>(place, options, checks);
-}
-
-/** Says that what was to be wrapped is no client of the SDK. */
-export function tellNoClient(place: string, sdk: string, given: unknown): void {
-  const what = given === null ? 'null' : typeof given;
-  diagnostics.warnOnce(
-    `${place} ${what}`,
-    `${place}(client): expected ${sdk}, got ${what === 'object' ? 'an object without its methods' : what}; it is not traced.`,
-  );
+  return usableOptions<TracedClientOptions>(place, options, checks);
 }

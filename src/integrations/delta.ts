@@ -1,4 +1,4 @@
-import { emptyFields, type Fields, isFields } from './fields.ts';
+import { emptyFields, type Fields, isFields, isPlainObject } from './fields.ts';
 
 /** Text that names something: told again it stays, where other text goes on. */
 const NAMES: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
@@ -28,10 +28,10 @@ export function addDelta(target: Fields, delta: Fields): number {
   return characters;
 }
 
-/** A copy of plain JSON, as parsing made it. */
+/** A copy of plain objects and lists, as parsing makes them; anything else in them is the same. */
 export function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyOf);
-  if (!isFields(value)) return value;
+  if (!isPlainObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
 }
 

@@ -1,7 +1,7 @@
 import type { Run } from '../run/run.ts';
-import type { Answer, AnswerReader, Fold } from './answer.ts';
+import { type Answer, type AnswerReader, type Fold, headlineOf } from './answer.ts';
 import { AnswerReading } from './answer-reading.ts';
-import { fieldsOf, textOf } from './fields.ts';
+import { fieldsOf } from './fields.ts';
 
 /** A response whose body is read by another part of a client than the one that asked. */
 export interface HandedResponse {
@@ -50,16 +50,11 @@ class EventFold implements Fold {
     try {
       const event: unknown = JSON.parse(data);
       const { type, error } = fieldsOf(event);
-      if (type === 'error') this.#error ??= headlineOf(error);
+      if (type === 'error') this.#error ??= headlineOf(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
       this.#fold.add(event, isFull);
     } catch (thrown) {
       // The client fails on it as well.
       this.#error ??= thrown;
     }
   }
-}
-
-function headlineOf(error: unknown): string {
-  const { type, message } = fieldsOf(error);
-  return [textOf(type), textOf(message)].filter((part) => part !== undefined).join(': ') || 'error';
 }

@@ -6,6 +6,13 @@ export function isFields(value: unknown): value is Fields {
   return isObject && !Array.isArray(value);
 }
 
+/** An object that is nothing but its fields. */
+export function isPlainObject(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
 /** Without a prototype, so that a key named `__proto__` is data like any other. */
 export function emptyFields(): Fields {
   return Object.create(null) as Fields;
@@ -27,6 +34,13 @@ export function numberOf(value: unknown): number | undefined {
 
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** A list with each item mapped; the same list where none has become another, and anything else as it is. */
+export function mapped(list: unknown, map: (item: unknown) => unknown): unknown {
+  if (!Array.isArray(list)) return list;
+  const items = list.map(map);
+  return items.some((item, at) => item !== list[at]) ? items : list;
 }
 
 /** The object without these fields. */

@@ -1,20 +1,16 @@
 import type { Checks } from '../base/checked-options.ts';
-import { guard } from '../base/guard.ts';
-import { currentContext, insideStep } from '../run/context.ts';
-import { isRunId } from '../run/ids.ts';
-import { encodePayload } from '../run/payload.ts';
-import type { RunType } from '../run/record.ts';
-import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import { checkedOptions, commonChecks, type RunOptions } from '../run/run-options.ts';
+import type { Run } from '../run/run.ts';
+import { commonChecks, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
-import { isToken, modelMetadata, modelResult } from './langchain-model.ts';
-import { addStep, followSteps, isRecorded, ownStep, runOfStep, takeRun } from './langchain-steps.ts';
-import { hasTracerBeside } from './langchain-tracer.ts';
-import { plainInputs, plainOutputs, plainPayload, toolInputs } from './langchain-values.ts';
+import type { Fields } from './fields.ts';
+import { modelResult } from './langchain-model.ts';
+import { failStep, StepRecorder } from './langchain-recorder.ts';
+import { followSteps } from './langchain-steps.ts';
+import { plainInputs, plainOutputs, toolInputs } from './langchain-values.ts';
 
 /** What `RunspanCallbackHandler` takes. Everything is optional. */
 export interface RunspanCallbackHandlerOptions {
-  /** Added to every run of the handler, beside those that LangChain gives. */
+  /** Added to every run of the handler, beside those that LangChain gives: at most 1 000; a longer list is left out. */
   tags?: readonly string[];
   /** The same for metadata; LangChain's come before it. */
   metadata?: Readonly<Record<string, unknown>>;
@@ -30,21 +26,6 @@ const optionChecks: Checks<RunspanCallbackHandlerOptions> = {
   project: commonChecks.project,
   exporter: commonChecks.exporter,
 };
-
-const PLACE = 'RunspanCallbackHandler';
-
-/** What LangChain tells of a step that starts. */
-interface StepStart {
-  readonly id: string;
-  readonly parentId: string | undefined;
-  readonly runType: RunType;
-  readonly name: string | undefined;
-  readonly tags: string[] | undefined;
-  readonly metadata: Readonly<Record<string, unknown>> | undefined;
-  readonly inputs: (() => Readonly<Record<string, unknown>>) | undefined;
-  /** Of a call of a model: what it was called with. */
-  readonly parameters?: unknown;
-}
 
 /** What only the end of a step tells: inputs that it has read from a stream. */
 export interface StepEnd {
@@ -65,12 +46,11 @@ export class RunspanCallbackHandler {
   /** LangChain calls at once and in order, and not from its queue, where parents and times would be lost. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
-  readonly #options: Partial<RunspanCallbackHandlerOptions>;
-  readonly #isRecordedTwice: boolean;
+  readonly #recorder: StepRecorder;
 
   constructor(options?: RunspanCallbackHandlerOptions) {
-    this.#options = checkedOptions<RunspanCallbackHandlerOptions>(PLACE, options, optionChecks);
-    this.#isRecordedTwice = this.#options.exporter === undefined && hasTracerBeside();
+    const usable = usableOptions<RunspanCallbackHandlerOptions>('RunspanCallbackHandler', options, optionChecks);
+    this.#recorder = new StepRecorder(usable);
     followSteps();
   }
 
@@ -92,11 +72,12 @@ export class RunspanCallbackHandler {
   ): void {
     // A step that reads a stream has no inputs before it has read it; they come with its end.
     const isDeferred = extra?.lc_defers_inputs === true;
-    this.#begin({
+    this.#recorder.begin({
       id,
       parentId,
       runType: runType ?? 'chain',
-      name: runName ?? nameOf(serialized),
+      serialized,
+      runName,
       tags,
       metadata,
       inputs: isDeferred ? undefined : () => plainInputs(inputs),
@@ -113,10 +94,8 @@ export class RunspanCallbackHandler {
     metadata?: Record<string, unknown>,
     runName?: string,
   ): void {
-    const name = runName ?? nameOf(serialized);
-    const inputs = (): Record<string, unknown> =>
-      plainInputs({ messages: Array.isArray(messages) ? messages[0] : messages });
-    this.#begin({ id, parentId, runType: 'llm', name, tags, metadata, inputs, parameters: extra?.invocation_params });
+    const inputs = (): Fields => plainInputs({ messages: firstOf(messages) });
+    this.#recorder.begin({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
   }
 
   handleLLMStart(
@@ -129,9 +108,8 @@ export class RunspanCallbackHandler {
     metadata?: Record<string, unknown>,
     runName?: string,
   ): void {
-    const name = runName ?? nameOf(serialized);
-    const inputs = (): Record<string, unknown> => ({ prompt: Array.isArray(prompts) ? prompts[0] : prompts });
-    this.#begin({ id, parentId, runType: 'llm', name, tags, metadata, inputs, parameters: extra?.invocation_params });
+    const inputs = (): Fields => ({ prompt: firstOf(prompts) });
+    this.#recorder.begin({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
   }
 
   handleToolStart(
@@ -144,9 +122,9 @@ export class RunspanCallbackHandler {
     runName?: string,
     toolCallId?: string,
   ): void {
-    const name = runName ?? nameOf(serialized);
     const about = toolCallId === undefined ? metadata : { ...metadata, tool_call_id: toolCallId };
-    this.#begin({ id, parentId, runType: 'tool', name, tags, metadata: about, inputs: () => toolInputs(input) });
+    const inputs = (): Fields => toolInputs(input);
+    this.#recorder.begin({ id, parentId, runType: 'tool', serialized, runName, tags, metadata: about, inputs });
   }
 
   handleRetrieverStart(
@@ -158,8 +136,8 @@ export class RunspanCallbackHandler {
     metadata?: Record<string, unknown>,
     runName?: string,
   ): void {
-    const name = runName ?? nameOf(serialized);
-    this.#begin({ id, parentId, runType: 'retriever', name, tags, metadata, inputs: () => ({ query }) });
+    const inputs = (): Fields => ({ query });
+    this.#recorder.begin({ id, parentId, runType: 'retriever', serialized, runName, tags, metadata, inputs });
   }
 
   handleLLMNewToken(
@@ -170,23 +148,18 @@ export class RunspanCallbackHandler {
     _tags?: string[],
     fields?: { chunk?: unknown },
   ): void {
-    guard(PLACE, () => {
-      const step = ownStep(id, this);
-      if (step === undefined || step.hasAnswered || !isToken(token, fields?.chunk)) return;
-      step.hasAnswered = true;
-      step.run.event('new_token');
-    });
+    this.#recorder.token(token, fields?.chunk, id);
   }
 
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
-    this.#end(id, tags, (run) => {
+    this.#recorder.end(id, tags, (run) => {
       takeInputs(run, end);
       run.end(plainOutputs(outputs));
     });
   }
 
   handleLLMEnd(result: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#end(id, tags, (run) => {
+    this.#recorder.end(id, tags, (run) => {
       const { outputs, usage, metadata } = modelResult(result);
       run.set(usage === undefined ? { metadata } : { metadata, usage });
       run.end(outputs);
@@ -194,119 +167,54 @@ export class RunspanCallbackHandler {
   }
 
   handleToolEnd(output: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#end(id, tags, (run) => run.end(plainOutputs({ output })));
+    this.#recorder.end(id, tags, (run) => run.end(plainOutputs({ output })));
   }
 
   handleRetrieverEnd(documents: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#end(id, tags, (run) => run.end(plainOutputs({ documents })));
+    this.#recorder.end(id, tags, (run) => run.end(plainOutputs({ documents })));
   }
 
   handleChainError(error: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
-    this.#end(id, tags, (run) => {
+    this.#recorder.end(id, tags, (run) => {
       takeInputs(run, end);
-      fail(run, error);
+      failStep(run, error);
     });
   }
 
   handleLLMError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#end(id, tags, (run) => fail(run, error));
+    this.#recorder.end(id, tags, (run) => failStep(run, error));
   }
 
   handleToolError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#end(id, tags, (run) => fail(run, error));
+    this.#recorder.end(id, tags, (run) => failStep(run, error));
   }
 
   handleRetrieverError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#end(id, tags, (run) => fail(run, error));
+    this.#recorder.end(id, tags, (run) => failStep(run, error));
   }
 
   handleCustomEvent(name: string, data: unknown, id: string): void {
-    this.#event(name, data, id);
+    this.#recorder.event(name, data, id);
   }
 
   handleText(text: unknown, id: string): void {
-    this.#event('text', { text }, id);
+    this.#recorder.event('text', { text }, id);
   }
 
   handleAgentAction(action: unknown, id: string): void {
-    this.#event('agent_action', action, id);
+    this.#recorder.event('agent_action', action, id);
   }
 
   handleAgentEnd(action: unknown, id: string): void {
-    this.#event('agent_end', action, id);
-  }
-
-  #begin(start: StepStart): void {
-    guard(PLACE, () => {
-      const parentStep = runOfStep(start.parentId, this.#options.exporter);
-      const parent = insideStep(currentContext(), parentStep?.context);
-      const sink = this.#options.exporter ?? sinkOf(parent);
-      if (sink === undefined || isRecorded(start.id, sink)) return;
-      const options = this.#optionsOf(start);
-      const verdict = verdictOn(options, parent, sink);
-      const isCaptured = verdict.isKept && !sink.capture.hideInputs && parent?.refused !== true;
-      const inputs = isCaptured ? guard(PLACE, () => start.inputs?.()) : undefined;
-      const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
-      const run = new Run(options, parent, sink, encoded, verdict);
-      // LangChain hands down what is to be handed down; the rest, a place in a sequence for example, is this step's own.
-      const { runType, tags, metadata, parameters } = start;
-      run.set({
-        tags: tags ?? [],
-        metadata: runType === 'llm' ? modelMetadata(metadata, parameters) : { ...metadata },
-      });
-      addStep(start.id, run, this, tags);
-    });
-  }
-
-  #optionsOf({ id, name, runType }: StepStart): Omit<RunOptions, 'inputs'> {
-    const { tags, metadata, project } = this.#options;
-    const options: Omit<RunOptions, 'inputs'> = { name: name ?? runType, runType };
-    // An application may give any text.
-    if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
-    if (tags !== undefined) options.tags = tags;
-    if (metadata !== undefined) options.metadata = metadata;
-    if (project !== undefined) options.project = project;
-    return options;
-  }
-
-  /** Whatever becomes of the outputs, the run ends. */
-  #end(id: string, tags: string[] | undefined, finish: (run: Run) => void): void {
-    guard(PLACE, () => {
-      const run = takeRun(id, this, tags);
-      if (run === undefined) return;
-      guard(PLACE, () => finish(run));
-      run.end();
-    });
-  }
-
-  #event(name: string, data: unknown, id: string): void {
-    guard(PLACE, () => ownStep(id, this)?.run.event(name, plainPayload('data', data)));
+    this.#recorder.event('agent_end', action, id);
   }
 }
 
-/** The class of a component, which is the last part of the path it is serialized under. */
-function nameOf(serialized: unknown): string | undefined {
-  const { id } = (serialized ?? {}) as { id?: unknown };
-  const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
-  return typeof name === 'string' && name !== '' ? name : undefined;
+/** LangChain tells of one question at a time, in a list. */
+function firstOf(list: unknown): unknown {
+  return Array.isArray(list) ? list[0] : list;
 }
 
 function takeInputs(run: Run, end: StepEnd | undefined): void {
   if (end?.inputs !== undefined) run.set({ inputs: plainInputs(end.inputs) });
-}
-
-/**
- * Ends a run with what was thrown. LangGraph throws also to pause a graph or to hand over to another, which is no error:
- * that is an event, and the outputs tell what for.
- */
-function fail(run: Run, thrown: unknown): void {
-  const { is_bubble_up, name, interrupts, command } = (thrown ?? {}) as Record<string, unknown>;
-  if (is_bubble_up !== true) {
-    run.fail(thrown);
-    return;
-  }
-  run.event(String(name));
-  if (Array.isArray(interrupts)) run.set({ outputs: plainOutputs({ __interrupt__: interrupts }) });
-  else if (command !== undefined) run.set({ outputs: plainOutputs({ command }) });
-  run.end();
 }

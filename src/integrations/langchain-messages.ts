@@ -1,4 +1,8 @@
-import type { Fields } from './fields.ts';
+import { blockWithDataUris } from './anthropic-media.ts';
+import { type Fields, fieldsOf, mapped } from './fields.ts';
+import { dataUriOf } from './media.ts';
+import { partWithDataUri } from './openai-media.ts';
+import { toolCall } from './tool-call.ts';
 
 /** The roles that models know, by LangChain's types of messages; any other type stands for itself. */
 const ROLES: ReadonlyMap<unknown, string> = new Map([
@@ -20,7 +24,7 @@ export function isMessage(value: object): value is Fields {
 export function plainMessage(message: Fields): Fields {
   const more = (message.additional_kwargs ?? {}) as Fields;
   const calls = list(message.tool_calls);
-  const plain: Fields = { role: roleOf(message), content: message.content };
+  const plain: Fields = { role: roleOf(message), content: mapped(message.content, plainBlock) };
   add(plain, 'name', message.name);
   add(plain, 'tool_calls', calls?.map(plainToolCall) ?? more.tool_calls);
   add(plain, 'invalid_tool_calls', list(message.invalid_tool_calls));
@@ -44,20 +48,17 @@ function roleOf(message: Fields): unknown {
   return renamed ?? ROLES.get(type) ?? type;
 }
 
+/** Images, files and sound as data URIs, which leave their payload for attachments: blocks of LangChain and of providers. */
+function plainBlock(block: unknown): unknown {
+  const { data, mime_type, mimeType } = fieldsOf(block);
+  const uri = dataUriOf(mime_type ?? mimeType, data);
+  return uri === undefined ? partWithDataUri(blockWithDataUris(block)) : { ...fieldsOf(block), data: uri };
+}
+
 function plainToolCall(call: unknown): unknown {
   if (typeof call !== 'object' || call === null) return call;
   const { id, name, args } = call as Fields;
-  const called: Fields = { type: 'function', function: { name, arguments: argumentsText(args) } };
-  return id === undefined ? called : { id, ...called };
-}
-
-/** Models write and read the arguments as JSON text. */
-function argumentsText(args: unknown): unknown {
-  try {
-    return typeof args === 'string' ? args : JSON.stringify(args);
-  } catch {
-    return args;
-  }
+  return toolCall(id, name, args);
 }
 
 /** A list with something in it. */

@@ -1,15 +1,40 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { env } from '../base/env.ts';
+import { type EnvironmentName, env } from '../base/env.ts';
 
-/** Whether LangChain's own tracer sends the same steps to the same place: under the same ids each would spoil the other. */
+/** Any of these turns LangChain's own tracer on. */
+const SWITCHES: readonly EnvironmentName[] = [
+  'LANGSMITH_TRACING',
+  'LANGSMITH_TRACING_V2',
+  'LANGCHAIN_TRACING_V2',
+  'LANGCHAIN_TRACING',
+];
+
+/** Where that tracer sends to when it is not told. */
+const ITS_ENDPOINT = 'https://api.smith.langchain.com';
+
+/**
+ * Whether LangChain's own tracer sends the same steps to the same place, as far as the environment says: under the same
+ * ids each would spoil the other.
+ */
 export function hasTracerBeside(): boolean {
-  const endpoint = env('RUNSPAN_ENDPOINT');
-  const isSame = endpoint === undefined || endpoint === env('LANGSMITH_ENDPOINT');
-  if (env('LANGSMITH_TRACING') !== 'true' || !isSame) return false;
+  const name = SWITCHES.find((variable) => env(variable) === 'true');
+  if (name === undefined || !isSameEndpoint()) return false;
   diagnostics.warnOnce(
     'RunspanCallbackHandler twice',
-    'RunspanCallbackHandler: LANGSMITH_TRACING is "true", so the tracer of LangChain itself sends the same steps to the ' +
+    `RunspanCallbackHandler: ${name} is "true", so the tracer of LangChain itself sends the same steps to the ` +
       'same endpoint, and each is recorded twice. Set it to "false", or leave the handler out.',
   );
   return true;
+}
+
+function isSameEndpoint(): boolean {
+  const ours = env('RUNSPAN_ENDPOINT');
+  // Without one of ours those of LANGSMITH_ hold for us too, and under this name alone.
+  if (ours === undefined) return env('LANGSMITH_TRACING') === 'true';
+  const theirs = env('LANGSMITH_ENDPOINT') ?? env('LANGCHAIN_ENDPOINT') ?? ITS_ENDPOINT;
+  return withoutSlash(ours) === withoutSlash(theirs);
+}
+
+function withoutSlash(url: string): string {
+  return url.endsWith('/') ? url.slice(0, -1) : url;
 }

@@ -1,4 +1,4 @@
-import type { Fields } from './fields.ts';
+import { type Fields, isPlainObject } from './fields.ts';
 import { isMessage, plainMessage } from './langchain-messages.ts';
 
 /** How deep, and at how many values, messages and documents are looked for in a payload; LangGraph nests its state. */
@@ -93,10 +93,4 @@ function isDocument(value: object): value is Fields {
 function plainDocument({ pageContent, metadata, id }: Fields): Fields {
   const document = { page_content: pageContent, type: 'Document', metadata };
   return id === undefined ? document : { ...document, id };
-}
-
-function isPlainObject(value: unknown): value is Fields {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

@@ -1,56 +1,41 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { type Answer, type AnswerReader, otherAnswer } from './answer.ts';
-import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
-import { base64Bytes, mediaMarker } from './media.ts';
+import { type Answer, type AnswerReader, headlineOf, readerOf } from './answer.ts';
+import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
+import { base64Bytes } from './media.ts';
 import { ChoicesFold } from './openai-choices-fold.ts';
 import { ImagesFold } from './openai-images-fold.ts';
+import { withoutBase64, withoutPixels, withoutSound } from './openai-media.ts';
 import { ResponseFold } from './openai-response-fold.ts';
 
 /** Chat completions and text completions: the answer itself. */
-export const choicesReader: AnswerReader = {
-  read: (value) => (isFields(value) ? choicesAnswer(value) : otherAnswer(value)),
-  fold: () => new ChoicesFold(choicesAnswer),
-};
+export const choicesReader: AnswerReader = readerOf(choicesAnswer, () => new ChoicesFold(choicesAnswer));
 
 /** Responses: the answer itself, without what it repeats of the request. */
-export const responseReader: AnswerReader = {
-  read: (value) => (isFields(value) ? responseAnswer(value) : otherAnswer(value)),
-  fold: () => new ResponseFold(responseAnswer),
-};
+export const responseReader: AnswerReader = readerOf(responseAnswer, () => new ResponseFold(responseAnswer));
 
 /** Embeddings: how many there are and of how many dimensions, without the vectors. */
-export const embeddingsReader: AnswerReader = {
-  read: (value) => (isFields(value) ? embeddingsAnswer(value) : otherAnswer(value)),
-};
+export const embeddingsReader: AnswerReader = readerOf(embeddingsAnswer);
 
 /** Images: the answer itself, with a marker in the place of the pixels. */
-export const imagesReader: AnswerReader = {
-  read: (value) => (isFields(value) ? imagesAnswer(value) : otherAnswer(value)),
-  fold: () => new ImagesFold(imagesAnswer),
-};
+export const imagesReader: AnswerReader = readerOf(imagesAnswer, () => new ImagesFold(imagesAnswer));
 
 /** What the service echoes of the request, which is recorded as inputs and parameters; the SDK's own digest of the output. */
 const ECHOES = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
 function choicesAnswer(answer: Fields): Answer {
-  const choices = Array.isArray(answer.choices) ? answer.choices.map(withoutAudio) : answer.choices;
-  return { outputs: { ...answer, choices }, ...modelAndUsage(answer) };
+  return { outputs: { ...answer, choices: mapped(answer.choices, withoutSound) }, ...facts(answer) };
 }
 
 function responseAnswer(answer: Fields): Answer {
-  const output = Array.isArray(answer.output) ? answer.output.map(withoutPixels) : answer.output;
-  const error = fieldsOf(answer.error);
-  const code = textOf(error.code);
-  const message = textOf(error.message);
-  const headline = message === undefined ? code : code === undefined ? message : `${code}: ${message}`;
-  return { outputs: { ...without(answer, ECHOES), output }, ...modelAndUsage(answer), error: headline };
+  const output = mapped(answer.output, withoutPixels);
+  return { outputs: { ...without(answer, ECHOES), output }, ...facts(answer) };
 }
 
 function embeddingsAnswer(answer: Fields): Answer {
   const data = Array.isArray(answer.data) ? answer.data : [];
   const { object, model } = answer;
   const outputs = { object, model, count: data.length, dimensions: dimensionsOf(fieldsOf(data[0]).embedding) };
-  return { outputs: { ...outputs, usage: answer.usage }, ...modelAndUsage(answer) };
+  return { outputs: { ...outputs, usage: answer.usage }, ...facts(answer) };
 }
 
 /** A vector comes as a list, or as base64 of floats of four bytes. */
@@ -60,30 +45,14 @@ function dimensionsOf(vector: unknown): number | undefined {
 }
 
 function imagesAnswer(answer: Fields): Answer {
-  const data = Array.isArray(answer.data)
-    ? answer.data.map((image) => marked(image, 'b64_json', 'Image'))
-    : answer.data;
-  return { outputs: { ...answer, data }, ...modelAndUsage(answer) };
+  return { outputs: { ...answer, data: mapped(answer.data, withoutBase64) }, ...facts(answer) };
 }
 
-function withoutPixels(item: unknown): unknown {
-  return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
-}
-
-function withoutAudio(choice: unknown): unknown {
-  const message = fieldsOf(choice).message;
-  if (!isFields(choice) || !isFields(message) || !isFields(message.audio)) return choice;
-  return { ...choice, message: { ...message, audio: marked(message.audio, 'data', 'Audio') } };
-}
-
-function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown {
-  if (!isFields(object)) return object;
-  const base64 = textOf(object[key]);
-  return base64 === undefined ? object : { ...object, [key]: mediaMarker(kind, base64) };
-}
-
-function modelAndUsage(answer: Fields): Pick<Answer, 'model' | 'usage'> {
-  return { model: textOf(answer.model), usage: isFields(answer.usage) ? usageOf(answer.usage) : undefined };
+/** A response may tell its failure in itself, and so may, with status 200, what a gateway passes on of another service. */
+function facts(answer: Fields): Omit<Answer, 'outputs'> {
+  const { code, message } = fieldsOf(answer.error);
+  const usage = isFields(answer.usage) ? usageOf(answer.usage) : undefined;
+  return { model: textOf(answer.model), usage, error: headlineOf(code, message) };
 }
 
 /** Chat completions, completions and embeddings count prompt and completion; responses and images input and output. */
@@ -98,6 +67,7 @@ function usageOf(usage: Fields): UsageMetadata | undefined {
     total_tokens: numberOf(usage.total_tokens) ?? (input === undefined ? undefined : input + (output ?? 0)),
     input_token_details: defined({
       cache_read: numberOf(ofInput.cached_tokens),
+      cache_creation: numberOf(ofInput.cache_write_tokens),
       audio: numberOf(ofInput.audio_tokens),
       image: numberOf(ofInput.image_tokens),
       text: numberOf(ofInput.text_tokens),

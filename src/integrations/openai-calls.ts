@@ -1,6 +1,7 @@
 import type { CallDescription } from '../instrument/plan.ts';
-import { type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from './fields.ts';
 import { choicesReader, embeddingsReader, imagesReader, responseReader } from './openai-answers.ts';
+import { recordedMessages } from './openai-media.ts';
 import type { TracedMethod } from './sdk-client.ts';
 
 /** How the calls of one method are recorded. */
@@ -19,19 +20,24 @@ const response = {
   inputs: responseInputs,
   reader: responseReader,
 };
+/** A model shortens a conversation; the answer has items and tokens as any. */
+const compaction = { ...response, name: 'openai.responses.compact' };
 const images = { runType: 'llm', modelType: 'llm', reader: imagesReader } as const;
 
 /** Helpers of the SDK (`parse`, `stream`, `runTools`) come through these. */
 const calls: readonly Call[] = [
   {
     ...chat,
-    ...ofInputs('messages', 'prediction'),
+    inputKeys: new Set(['messages', 'prediction']),
+    inputs: ({ messages, prediction }) => ({ messages: recordedMessages(messages), prediction }),
     path: ['chat', 'completions', 'create'],
     name: 'openai.chat.completions',
     reader: choicesReader,
   },
   { ...response, path: ['responses', 'create'] },
   { ...response, path: ['beta', 'responses', 'create'] },
+  { ...compaction, path: ['responses', 'compact'] },
+  { ...compaction, path: ['beta', 'responses', 'compact'] },
   {
     ...ofInputs('prompt', 'suffix'),
     path: ['completions', 'create'],
@@ -56,6 +62,13 @@ const calls: readonly Call[] = [
     inputKeys: new Set(['prompt', 'image', 'mask']),
     inputs: ({ prompt, image, mask }) => ({ prompt, image: uploadOf(image), mask: uploadOf(mask) }),
   },
+  {
+    ...images,
+    path: ['images', 'createVariation'],
+    name: 'openai.images.createVariation',
+    inputKeys: new Set(['image']),
+    inputs: ({ image }) => ({ image: uploadOf(image) }),
+  },
 ];
 
 /** The methods that are traced of a client whose calls are answered by this provider. */
@@ -63,14 +76,14 @@ export function openaiMethods(provider: string): readonly TracedMethod[] {
   return calls.map((call) => ({ ...call, describe: (body) => description(call, provider, body) }));
 }
 
-/** Undefined for a response that is made in the background: what comes back is a receipt, and no answer. */
+/** Undefined for a response that is made in the background: what comes back is a receipt, and no answer, unless it streams. */
 function description(
   { inputs, inputKeys, modelType }: Call,
   provider: string,
   body: unknown,
 ): CallDescription | undefined {
   if (!isFields(body)) return { inputs: {}, metadata: { ls_provider: provider, ls_model_type: modelType } };
-  if (body.background === true) return undefined;
+  if (body.background === true && body.stream !== true) return undefined;
   return {
     inputs: inputs(body),
     metadata: {
@@ -91,11 +104,9 @@ function ofInputs(...keys: string[]): Pick<Call, 'inputKeys' | 'inputs'> {
 
 /** `instructions` as a system message, then `input`: text as a message of the user, a list as it is. */
 function responseInputs({ input, instructions, prompt }: Fields): Fields {
-  const messages: unknown[] = [];
-  if (typeof instructions === 'string') messages.push({ role: 'system', content: instructions });
-  if (typeof input === 'string') messages.push({ role: 'user', content: input });
-  else if (Array.isArray(input)) messages.push(...input);
-  return prompt === undefined ? { messages } : { messages, prompt };
+  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
+  const asked = typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(recordedMessages(input));
+  return { messages: [...system, ...asked], prompt };
 }
 
 /** Files and bytes are payloads; a stream or a response is the SDK's to read, and only named. */

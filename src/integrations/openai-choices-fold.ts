@@ -1,6 +1,12 @@
 import type { Answer, Fold } from './answer.ts';
 import { addDelta, copyOf } from './delta.ts';
-import { emptyFields, type Fields, fieldsOf, isFields } from './fields.ts';
+import { emptyFields, type Fields, fieldsOf, isFields, listOf } from './fields.ts';
+
+/** Random text of no meaning in each chunk, so that its size does not give away what it says. */
+const PADDING = 'obfuscation';
+
+/** What of a choice goes on from chunk to chunk, beside its message; a verdict on the content is told whole each time. */
+const GOING_ON = new Set(['text', 'logprobs']);
 
 /**
  * Chunks of a chat completion, or of a text completion, put together as the service would have answered at once: choices
@@ -19,7 +25,7 @@ export class ChoicesFold implements Fold {
   add(chunk: unknown, isFull: boolean): void {
     for (const [key, value] of Object.entries(fieldsOf(chunk))) {
       if (key === 'choices') this.#addChoices(value, isFull);
-      else if (value !== null || this.#answer[key] === undefined) this.#answer[key] = copyOf(value);
+      else if (key !== PADDING) tell(this.#answer, key, value);
     }
   }
 
@@ -34,18 +40,28 @@ export class ChoicesFold implements Fold {
   }
 
   #addChoices(choices: unknown, isFull: boolean): void {
-    if (!Array.isArray(choices)) return;
-    for (const choice of choices) {
-      const { delta, index = 0, ...rest } = fieldsOf(choice);
+    for (const choice of listOf(choices)) {
+      const { index = 0, ...fields } = fieldsOf(choice);
       const known = this.#choices.get(index) ?? Object.assign(emptyFields(), { index });
       this.#choices.set(index, known);
-      this.characters += addDelta(isFull ? emptyFields() : known, rest);
-      if (isFull) known.finish_reason = rest.finish_reason ?? known.finish_reason;
-      if (!isFields(delta)) continue;
-      if (!isFields(known.message)) known.message = emptyFields();
-      this.characters += addDelta(isFull ? emptyFields() : (known.message as Fields), delta);
+      for (const [key, value] of Object.entries(fields)) {
+        if (key === 'delta') this.#addMessage(known, value, isFull);
+        else if (GOING_ON.has(key)) this.characters += addDelta(isFull ? emptyFields() : known, { [key]: value });
+        else tell(known, key, value);
+      }
     }
   }
+
+  #addMessage(choice: Fields, delta: unknown, isFull: boolean): void {
+    if (!isFields(delta)) return;
+    if (!isFields(choice.message)) choice.message = emptyFields();
+    this.characters += addDelta(isFull ? emptyFields() : (choice.message as Fields), delta);
+  }
+}
+
+/** What is told anew takes the place of what was told before, unless it says nothing. */
+function tell(target: Fields, key: string, value: unknown): void {
+  if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
 
 /** In an answer that comes at once tool calls have no index; their place says it. */

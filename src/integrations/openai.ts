@@ -16,7 +16,7 @@ const sdk: Sdk = {
 };
 
 /**
- * Traces the calls of a client of the `openai` package: chat completions, responses, completions, embeddings and images,
+ * Traces the calls of a client of the `openai` package: chat completions, responses and their compaction, completions, embeddings and images,
  * also through its helpers (`parse`, `stream`, `runTools`). Each call becomes a run below the current one. The client is
  * changed in place and given back; what it returns are the SDK's own promises and streams. Clients that `withOptions` derives
  * are traced too. Again it changes nothing; with other options, `unwrapOpenAI` comes first.

@@ -1,11 +1,12 @@
 import { guard } from '../base/guard.ts';
-import { replaceMethod, restoreMethods } from '../instrument/method.ts';
 import type { CallDescription, Plan } from '../instrument/plan.ts';
+import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { RunType } from '../run/record.ts';
 import type { AnswerReader } from './answer.ts';
 import { followApiPromise } from './api-promise.ts';
-import { clientOptionsOf, type TracedClientOptions, tellNoClient } from './client-options.ts';
+import { clientOptionsOf, type TracedClientOptions } from './client-options.ts';
+import { tellUntraced } from './untraced.ts';
 
 /** An SDK that Stainless generates, and what of its clients is traced. */
 export interface Sdk {
@@ -35,10 +36,10 @@ export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): 
   const { enabled = true, ...checked } = clientOptionsOf(sdk.place, options);
   if (!enabled) return client;
   const methods = guard(sdk.place, () => methodsOn(client, sdk));
-  if (methods?.length === 0) tellNoClient(sdk.place, sdk.client, client);
+  if (methods?.length === 0) tellUntraced(`${sdk.place}(client)`, sdk.client, client);
   for (const { owner, key, method } of methods ?? []) {
     const plan = planOf(sdk, method, checked);
-    replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original));
+    replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), method.path.join('.'));
   }
   if (methods !== undefined && methods.length > 0) wrapDerived(sdk, client as object, checked);
   return client;

@@ -3,7 +3,7 @@ import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import { checkedOptions, commonChecks } from '../run/run-options.ts';
+import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
@@ -38,7 +38,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   constructor(options?: RunSpanProcessorOptions) {
     const { exporter, project } = commonChecks;
-    this.#options = checkedOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, { exporter, project });
+    this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, { exporter, project });
     attach(this.#spans);
   }
 

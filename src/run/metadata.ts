@@ -1,6 +1,14 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { metadataJson, metadataKey } from './payload.ts';
 import type { PayloadRules } from './payload-rules.ts';
+import type { Fields } from './run-options.ts';
+
+/** Keys of the metadata of one run, those taken over included. */
+const KEYS_MAX = 10_000;
+
+/** What tracing itself tells of a run has its place also where the application has filled all others. */
+const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
 /**
  * Metadata with more added, key by key, as it is at this moment. The map that was there is left as it is: the run above
@@ -8,7 +16,7 @@ import type { PayloadRules } from './payload-rules.ts';
  */
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
-  added: Readonly<Record<string, unknown>>,
+  added: Fields,
   rules: PayloadRules,
 ): Map<string, string> {
   const metadata = new Map(present);
@@ -16,14 +24,21 @@ export function withMetadata(
   return metadata;
 }
 
-/** The same for a map that nobody shares: a run that is told of each of its steps would copy it for each. */
-export function addMetadata(
-  metadata: Map<string, string>,
-  added: Readonly<Record<string, unknown>>,
-  rules: PayloadRules,
-): void {
+/**
+ * The same for a map that nobody shares: a run that is told of each of its steps would copy it for each. New keys beyond
+ * `KEYS_MAX` are left out, and one line says so; those that are there may get another value.
+ */
+export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
-    const value = guard('metadata', () => added[key]);
-    if (value !== undefined) metadata.set(metadataKey(key, rules), metadataJson(key, value, rules));
+    const shown = metadataKey(key, rules);
+    if (metadata.size >= KEYS_MAX && !metadata.has(shown) && !ALWAYS_KEPT.has(key)) {
+      diagnostics.warnOnce(
+        'metadata limit',
+        `metadata: expected a run to have at most ${KEYS_MAX} keys; further ones are left out.`,
+      );
+      continue;
+    }
+    const value = guard('metadata', () => (added as Readonly<Record<string, unknown>>)[key]);
+    if (value !== undefined) metadata.set(shown, metadataJson(key, value, rules));
   }
 }

@@ -16,6 +16,15 @@ export const FIELDS: readonly string[] = [
   'attachments',
 ];
 
+/** Those that are no objects, and how many levels there are below: text has none, a list of text one. */
+const LEVELS_BELOW: Readonly<Record<string, number>> = {
+  name: 0,
+  error: 0,
+  tags: 1,
+  attachments: 1,
+  events: Number.POSITIVE_INFINITY,
+};
+
 /** Bound of what is remembered of the steps that were taken. */
 const STEPS_KEPT = 1_000;
 
@@ -92,7 +101,20 @@ function segmentsOf(path: string): Segment[] {
     first === '*' || first === '**' || (typeof first === 'object' && 'key' in first && FIELDS.includes(first.key));
   if (!isRooted)
     throw new SyntaxError(`${JSON.stringify(path)} has to begin with **, * or one of ${FIELDS.join(', ')}`);
+  if (leadsNowhere(segments))
+    throw new SyntaxError(
+      `${JSON.stringify(path)} leads nowhere: name and error are text; tags, attachments and events are lists`,
+    );
   return segments;
+}
+
+/** Whoever writes `error.message`, or `events.kwargs`, means to hide something, and would hide nothing. */
+function leadsNowhere([field, ...below]: readonly Segment[]): boolean {
+  const levels = typeof field === 'object' && 'key' in field ? LEVELS_BELOW[field.key] : undefined;
+  if (levels === undefined) return false;
+  const steps = below.filter((segment) => segment !== '**');
+  const [first] = levels === 1 ? steps : below;
+  return steps.length > levels || (first !== undefined && first !== '**' && !takes(first, undefined));
 }
 
 function segmentOf(plain: string | undefined, bracketed: string | undefined): Segment {

@@ -40,6 +40,8 @@ export class RunAttachments implements AttachmentRoom {
   readonly #rules: PayloadRules;
   readonly #streamsWaitMs: number;
   readonly #names = new Set<string>();
+  /** Those that were given, where they are shown in another way. */
+  readonly #hiddenNames = new Set<string>();
   /** By their names: the bytes are held by the record alone, which lets go of them when they are delivered. */
   readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   readonly #reading = new Set<Promise<void>>();
@@ -86,6 +88,7 @@ export class RunAttachments implements AttachmentRoom {
     if (size === 'unknown') this.#read(content as object, attachment);
     else this.#hold([{ ...attachment, bytes: isBlob(content) ? content : viewOf(content as ArrayBufferView).slice() }]);
     this.#names.add(nameOnWire(attachment.name));
+    if (given !== attachment.name) this.#hiddenNames.add(given as string);
   }
 
   /** Attaches what was taken out of a payload that now stands in the record. */
@@ -123,10 +126,14 @@ export class RunAttachments implements AttachmentRoom {
     return Promise.all(this.#reading).then(() => clearTimer(timer));
   }
 
-  /** A mask may hold a dot, which the name may not. */
+  /** Names that were different stay so: one mask may stand for several. It may hold a dot, which a name may not. */
   #shown(name: string): string {
     const shown = shownText(name, this.#rules, ATTACHMENT);
-    return shown === name ? name : shown.replaceAll('.', '_');
+    if (shown === name) return name;
+    const mask = shown.replaceAll('.', '_');
+    let free = mask;
+    if (!this.#hiddenNames.has(name)) for (let number = 2; this.isTaken(free); number++) free = `${mask} ${number}`;
+    return free;
   }
 
   #complaint(name: unknown, size: number | 'unknown' | undefined, mimeType: unknown): string | undefined {

@@ -1,18 +1,29 @@
 import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { kindOf } from '../base/text.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
+import { TAGS_MAX } from './tags.ts';
+
+/**
+ * An object whose keys are recorded, of any type: what an `interface` describes has no index signature. Promises, which
+ * somebody has forgotten to await, and collections are none.
+ */
+export type Fields =
+  | Readonly<Record<string, unknown>>
+  | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
 
 /** What a run is started with. Everything but the name is optional. */
 export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** At most 1 000; a longer list is left out. */
+  /** At most 1 000; a longer list is left out. With those taken over a run has at most 1 000, too. */
   tags?: readonly string[];
-  metadata?: Readonly<Record<string, unknown>>;
+  /** A run has at most 10 000 keys, those taken over included; further ones are left out. */
+  metadata?: Fields;
   /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
   project?: string;
   /**
@@ -20,15 +31,12 @@ export interface RunOptions {
    * one run: another one of the same id takes the place of the first at the service, or is taken there for its repetition.
    */
   id?: string;
-  inputs?: Readonly<Record<string, unknown>>;
+  inputs?: Fields;
   /** Start a trace of its own, whatever run is the current one. @default false */
   root?: boolean;
   /** Where the run goes, and all below it. @default the parent's, else the configured one */
   exporter?: RunSink;
 }
-
-/** A longer list is a mistake, and looking through it would hold the application up. */
-const TAGS_MAX = 1_000;
 
 const text: Check = ['text', (value) => typeof value === 'string' && value !== ''];
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
@@ -50,9 +58,9 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 
 /**
  * The options that hold, out of those given at `place`. What is unknown or of the wrong type is told once and left out,
- * so that a mistake in tracing never becomes one of the application.
+ * so that a mistake in tracing never becomes one of the application; what may throw takes `checkedOptions`.
  */
-export function checkedOptions<Options extends object>(
+export function usableOptions<Options extends object>(
   place: string,
   given: unknown,
   known: Checks<Options>,
@@ -61,7 +69,9 @@ export function checkedOptions<Options extends object>(
   guard(place, () => {
     if (given === undefined) return;
     if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-      diagnostics.warnOnce(place, `${place}: expected the options to be an object, got ${kindOf(given)}; left out.`);
+      // A place of its own: what fails elsewhere at the same place must not keep this from being told.
+      const complaint = `${place}: expected the options to be an object, got ${kindOf(given)}; left out.`;
+      diagnostics.warnOnce(`${place} options`, complaint);
       return;
     }
     for (const key of Object.keys(given)) {
@@ -72,11 +82,6 @@ export function checkedOptions<Options extends object>(
     }
   });
   return checked;
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'a list' : typeof value;
 }
 
 /** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */
@@ -93,6 +98,7 @@ function takesOption(checked: object, key: string, given: object, check: Check |
 }
 
 function areTags(value: unknown): boolean {
+  // Looking through a longer list would hold the application up.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 

@@ -15,7 +15,7 @@ import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } f
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
-import { checkedOptions, type RunOptions, runOptionChecks } from './run-options.ts';
+import { type Fields, type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -23,11 +23,11 @@ import { isoTimestamp } from './timestamp.ts';
 /** What `Run.set` may change while the run is open. */
 export interface RunChanges {
   name?: string;
-  /** Added to those it has. */
+  /** Added to those it has, up to 1 000; further ones are left out. */
   tags?: readonly string[];
-  /** Added to what it has, key by key. */
-  metadata?: Readonly<Record<string, unknown>>;
-  inputs?: Readonly<Record<string, unknown>>;
+  /** Added to what it has, key by key, up to 10 000 keys; further ones are left out. */
+  metadata?: Fields;
+  inputs?: Fields;
   outputs?: unknown;
   /** Token counts and costs of a model call. */
   usage?: UsageMetadata;
@@ -41,8 +41,6 @@ const changeChecks: Checks<RunChanges> = {
   outputs: ['anything', () => true],
   usage: runOptionChecks.metadata,
 };
-
-/** Where chunks belong, for the paths of a redaction. */
 
 /** Events kept per run; later ones are counted in `extra.metadata.dropped_events`. */
 const EVENTS_MAX = 10_000;
@@ -133,7 +131,7 @@ export class Run {
   }
 
   /** Records that something happened now. `data` is copied. A run keeps 10 000 events, or one payload's worth of text, and counts the rest. */
-  event(name: string, data?: Readonly<Record<string, unknown>>): void {
+  event(name: string, data?: Fields): void {
     if (!Run.#isOwner(this, 'event') || !this.isOpen) return;
     this.#events ??= [];
     if (this.#events.length >= EVENTS_MAX || this.#eventCharacters >= this.#capture.payload.bytes) {
@@ -147,7 +145,7 @@ export class Run {
 
   /** Changes or adds to what is recorded of the run; values are copied at once. */
   set(changes: RunChanges): void {
-    if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(checkedOptions('Run.set', changes, changeChecks));
+    if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
   }
 
   /**
@@ -302,7 +300,7 @@ export class Run {
     return this.#attachments;
   }
 
-  #addMetadata(added: Readonly<Record<string, unknown>>): void {
+  #addMetadata(added: Fields): void {
     const own = this.#ownMetadata;
     if (own !== undefined && own === this.#record.metadata) {
       addMetadata(own, added, this.#capture.payload);
@@ -321,7 +319,7 @@ export class Run {
 
 /** Starts a run below `parent`, in its sink unless the options name another. `place` is where the options were given. */
 export function beginRun(place: string, given: RunOptions, parent: RunContext | undefined): Run {
-  const options = checkedOptions<RunOptions>(place, given, runOptionChecks);
+  const options = usableOptions<RunOptions>(place, given, runOptionChecks);
   const above = options.root === true ? undefined : parent;
   const sink = options.exporter ?? sinkOf(above);
   const named = { ...options, name: options.name ?? 'run' };

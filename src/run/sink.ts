@@ -34,6 +34,8 @@ export interface FlushResult {
 export interface RunSink {
   /** @internal */
   readonly capture: CapturePolicy;
+  /** @internal It refuses every run: tracing is off. */
+  readonly isOff?: true;
   /** @internal Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
   start(run: EncodedRun): boolean;
   /** @internal Called when an accepted run has ended while streams attached to it are read: `end` follows, a flush waits. */

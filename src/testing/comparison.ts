@@ -56,11 +56,11 @@ export class Comparison {
   }
 }
 
-/** Taken by itself, subset equality finds every key of `{}` and of `/a/` in anything, in nothing at all too. */
+/** Taken by itself, subset equality finds every key of `{}` in anything, in nothing at all too. */
 function unlikeKinds(actual: unknown, expected: unknown): false | undefined {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected)) return undefined;
   const isAlike = typeof actual === 'object' && actual !== null && Array.isArray(actual) === Array.isArray(expected);
-  return isAlike && !(expected instanceof RegExp) ? undefined : false;
+  return isAlike ? undefined : false;
 }
 
 /** `Object {⏎  "a": 1,⏎}` as `{ "a": 1 }`. */

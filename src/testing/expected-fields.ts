@@ -53,16 +53,53 @@ export function checkedExpectation<Expected extends ExpectedFields>(
   const object = typeof expected === 'string' ? { name: expected } : expected;
   refuseWithoutKeys(what, object);
   checkedOptions(what, object, checks);
+  for (const field of DATA_FIELDS) refuseWhatMatchesAll(field, (object as ExpectedFields)[field], new Set());
   return object as Partial<Expected>;
 }
 
 /** What tells by other means than its keys, a pattern or a map, would expect nothing, and any run would do. */
 function refuseWithoutKeys(what: string, object: unknown): void {
   if (typeof object !== 'object' || object === null) return;
-  const kind = Object.prototype.toString.call(object).slice(8, -1);
+  const kind = kindOf(object);
   if (kind === 'Object' || Array.isArray(object)) return;
   const advice = kind === 'RegExp' ? `; write { name: ${object} }` : '';
   throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${what} to be a plain object, got a ${kind}${advice}`);
+}
+
+/** Fields that are compared by their keys, at every level. */
+const DATA_FIELDS = ['inputs', 'outputs', 'metadata', 'tags', 'events', 'attachments'] as const;
+
+/** The same anywhere in what is expected: a promise, a map, any object that keeps its data to itself. */
+function refuseWhatMatchesAll(path: string, expected: unknown, seen: Set<object>): void {
+  if (typeof expected !== 'object' || expected === null || isAsymmetric(expected) || seen.has(expected)) return;
+  seen.add(expected);
+  if (Array.isArray(expected)) {
+    for (const [at, item] of expected.entries()) refuseWhatMatchesAll(`${path}[${at}]`, item, seen);
+    return;
+  }
+  const entries = Object.entries(expected);
+  if (kindOf(expected) === 'Promise' || (entries.length === 0 && !isPlain(expected))) {
+    const message = `Expected \`${path}\` to be data or a matcher, got ${inWords(expected)}`;
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
+  }
+  for (const [key, value] of entries) refuseWhatMatchesAll(`${path}.${key}`, value, seen);
+}
+
+/** Of this realm or another, as tests may run in one of their own. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function inWords(value: object): string {
+  const kind = kindOf(value);
+  if (kind === 'Object') return 'an object without keys';
+  if (kind === 'RegExp') return `a RegExp; write expect.stringMatching(${value})`;
+  return `${/^[AEIOU]/.test(kind) ? 'an' : 'a'} ${kind}${kind === 'Promise' ? '; await it' : ''}`;
+}
+
+function kindOf(value: object): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
 }
 
 /** Where the facts depart from what is expected, a line for each place: `outputs.hits: expected 2, got 3`. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, messageOf, safeText, shown } from '../../src/base/text.ts';
+import { cut, kindOf, messageOf, safeText, shown } from '../../src/base/text.ts';
 import { anything, revokedProxy } from './hostile.ts';
 
 describe('safeText', () => {
@@ -49,6 +49,17 @@ describe('messageOf', () => {
   ])('of %i characters has %i', (length, expected) => {
     expect(messageOf(new Error('x'.repeat(length)))).toHaveLength(expected);
   });
+});
+
+test.each<[string, unknown, string]>([
+  ['undefined', undefined, 'undefined'],
+  ['null', null, 'null'],
+  ['an array', ['a'], 'a list'],
+  ['an object', {}, 'object'],
+  ['a function', () => {}, 'function'],
+  ['a revoked proxy', revokedProxy(), 'object'],
+])('the kind of %s', (_, value, expected) => {
+  expect(kindOf(value)).toBe(expected);
 });
 
 test('both give text for anything', () => {

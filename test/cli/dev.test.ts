@@ -2,9 +2,10 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { version } from '../../src/base/version.ts';
 import { usage } from '../../src/cli/arguments.ts';
+import { environmentFor } from '../../src/cli/dev.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
 
@@ -43,6 +44,28 @@ const TREE = [
   '└─ call · llm · _ ms · 15 tokens (12 in, 3 out)',
 ];
 
+describe('the environment of a command', () => {
+  const URL = 'http://127.0.0.1:4777';
+
+  it.each<[Record<string, string>, string | undefined]>([
+    [{}, 'true'],
+    [{ LANGSMITH_TRACING: 'yes', LANGCHAIN_TRACING_V2: 'true' }, 'true'],
+    [{ LANGSMITH_TRACING: 'false' }, 'false'],
+    [{ LANGSMITH_TRACING: ' False ' }, ' False '],
+    [{ LANGCHAIN_TRACING_V2: 'false' }, undefined],
+    [{ LANGSMITH_TRACING_V2: 'false' }, undefined],
+    [{ LANGCHAIN_TRACING: 'false' }, undefined],
+  ])('turns langsmith on unless somebody has turned it off: %j', (given, expected) => {
+    for (const name of ['LANGSMITH_TRACING', 'LANGSMITH_TRACING_V2', 'LANGCHAIN_TRACING', 'LANGCHAIN_TRACING_V2']) {
+      vi.stubEnv(name, given[name]);
+    }
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { LANGSMITH_TRACING, ...others } = environmentFor(URL);
+    expect(LANGSMITH_TRACING).toBe(expected);
+    expect(others).toMatchObject({ RUNSPAN_ENDPOINT: URL, RUNSPAN_TRACING: 'true', LANGSMITH_ENDPOINT: URL });
+  });
+});
+
 describe.concurrent('runspan dev with a command', () => {
   it('draws the traces of the command, the last one included, and ends as it ends', async () => {
     const { code, stdout, stderr } = await runRunspan(devWith(program('process.exitCode = 7;')));
@@ -71,7 +94,7 @@ describe.concurrent('runspan dev with a command', () => {
       'in one that points elsewhere',
       {
         RUNSPAN_TRACING: 'false',
-        LANGSMITH_TRACING: 'false',
+        LANGSMITH_TRACING: 'yes',
         LANGSMITH_API_KEY: 'mine',
         LANGSMITH_RUNS_ENDPOINTS: '{"https://example.com":"k"}',
       },

@@ -46,6 +46,26 @@ describe('a trace is drawn', () => {
     ]);
   });
 
+  it('with what was cancelled or interrupted, whether that was an error or not', () => {
+    const endedBy = (end_reason: unknown) => ({ extra: { metadata: { end_reason } } });
+    const runs = [
+      makeRun('1', 'ask'),
+      makeRun('1.1', 'left', { ...endedBy('cancelled'), outputs: { usage_metadata: { total_tokens: 7 } } }),
+      makeRun('1.2', 'aborted', { ...endedBy('cancelled'), error: 'AbortError: gone' }),
+      makeRun('1.3', 'dropped', { ...endedBy('interrupted'), error: 'Interrupted: collected' }),
+      makeRun('1.4', 'of others', endedBy('stop\u001b[2J')),
+      makeRun('1.5', 'of nobody', endedBy(['cancelled'])),
+    ];
+    expect(lines(runs)).toEqual([
+      'ask · chain · 12 ms',
+      '├─ left · chain · 12 ms · 7 tokens · cancelled',
+      '├─ aborted · chain · 12 ms · cancelled · ✗ AbortError: gone',
+      '├─ dropped · chain · 12 ms · interrupted · ✗ Interrupted: collected',
+      '├─ of others · chain · 12 ms',
+      '└─ of nobody · chain · 12 ms',
+    ]);
+  });
+
   it('with what is still open or has no readable time', () => {
     expect(lines([makeOpenRun('1', 'ask'), makeRun('1.1', 'call', { start_time: 'soon' })])).toEqual([
       'ask · chain · not ended',
@@ -119,6 +139,11 @@ describe('the tokens of a run', () => {
     [{ total_tokens: 165 }, ' · 165 tokens'],
     [{ input_tokens: 120 }, ' · 120 tokens in'],
     [{ output_tokens: 0 }, ' · 0 tokens out'],
+    [{ total_tokens: 1 }, ' · 1 token'],
+    [{ input_tokens: 1, output_tokens: 0 }, ' · 1 token (1 in, 0 out)'],
+    [{ input_tokens: 1, output_tokens: 1 }, ' · 2 tokens (1 in, 1 out)'],
+    [{ input_tokens: 1 }, ' · 1 token in'],
+    [{ output_tokens: 1 }, ' · 1 token out'],
     [{ input_tokens: '120', output_tokens: -1, total_tokens: Number.NaN }, ''],
     [{}, ''],
     ['many', ''],
@@ -186,9 +211,10 @@ describe('a large trace', () => {
 
 describe('colours', () => {
   it('are put around text that is cut and escaped already', () => {
-    const runs = [makeRun('1', 'ask'), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
+    const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
+    const runs = [makeRun('1', 'ask', cancelled), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
     expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
-      '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</>',
+      '<name>ask</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><notice>cancelled</>',
       '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
     ]);
   });

@@ -26,6 +26,20 @@ export const defects = [
     tests: ['test/run/inheritance.test.ts'],
   },
   {
+    title: 'what is below an exporter with tracing off is recorded around it',
+    file: 'src/instrument/off-call.ts',
+    find: 'if (off?.isOff !== true || enabled === false) return undefined;',
+    replace: 'if (off?.isOff !== undefined || enabled === false) return undefined;',
+    tests: ['test/instrument/off-call.test.ts'],
+  },
+  {
+    title: 'a run has tags without end',
+    file: 'src/run/tags.ts',
+    find: 'known.length >= TAGS_MAX',
+    replace: 'known.length > TAGS_MAX',
+    tests: ['test/run/run-changes.test.ts'],
+  },
+  {
     title: 'a function that is wrapped twice makes two runs',
     file: traceable,
     find: 'known?.fn ?? (fn as unknown as Callable)',

@@ -7,6 +7,13 @@ const emitter = 'src/instrument/emitter.ts';
 
 export const defects = [
   {
+    title: 'callers who are handed the same promise get one each',
+    file: 'src/instrument/promise.ts',
+    find: '    derivatives.set(promise, derived);\n',
+    replace: '',
+    tests: ['test/instrument/outcome.test.ts'],
+  },
+  {
     title: 'the rejection of a promise is swallowed',
     file: promise,
     find: '      settlement.rejected(error);\n      throw error;',

@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import type { Run } from '../../src/run/run.ts';
 import { currentRun } from '../../src/run/start-run.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
 import { built, type Program, runProgram } from './built.ts';
@@ -100,6 +101,58 @@ describe('a native promise', () => {
     expect(result).toBe(promise);
     expect(await result).toBe(1);
     expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 1 }, end_time: expect.any(String) });
+  });
+});
+
+describe('a native promise that comes again, from a cache', () => {
+  /** What loads once and hands out the same promise from then on, the way caches do. */
+  const makeCached = (load: () => Promise<unknown>) => {
+    const promise = load();
+    return traceable(() => promise, { name: 'cached' });
+  };
+
+  test('is the same one for all callers, and ends the run of each', async () => {
+    const recorder = record();
+    const wait = gate<string>();
+    const cached = makeCached(() => wait);
+    const [first, second] = [cached(), cached()];
+    expect(second).toBe(first);
+    wait.open('value');
+    expect(await second).toBe('value');
+    expect(await cached()).toBe('value');
+    expect(cached()).toBe(first);
+    await first;
+    expect(recorder.runs).toHaveLength(4);
+    expect(recorder.runs.filter((run) => run.outputs?.outputs === 'value' && run.end_time !== undefined)).toHaveLength(
+      4,
+    );
+  });
+
+  test('is handled when one of its callers handles it', async () => {
+    const recorder = record();
+    const unhandled = unhandledRejections();
+    const cached = makeCached(() => Promise.reject(new TypeError('lost')));
+    cached();
+    await expect(cached()).rejects.toThrow('lost');
+    cached();
+    expect(await unhandled()).toEqual([]);
+    expect(recorder.runs.map(({ error }) => error?.split('\n')[0])).toEqual(Array(3).fill('TypeError: lost'));
+  });
+
+  test('is unhandled once when none of them does', async () => {
+    record();
+    const unhandled = unhandledRejections();
+    const cached = makeCached(() => Promise.reject(new TypeError('lost')));
+    cached();
+    cached();
+    expect(await unhandled()).toEqual([new TypeError('lost')]);
+  });
+
+  test('is a new one for each call of an async function', async () => {
+    record();
+    const promise = Promise.resolve(1);
+    const call = traceable(async () => promise);
+    expect(call()).not.toBe(call());
   });
 });
 

@@ -115,7 +115,7 @@ describe('traceMethods', () => {
     expect(loose(getter, ['broken'])).toBe(getter);
     expect(loose(7, ['a'])).toBe(7);
     expect(loose({}, 'search')).toEqual({});
-    expect(lines.filter((line) => line.includes('no method `')).length).toBe(4);
+    expect(lines.filter((line) => line.includes('to be a method that can be replaced')).length).toBe(4);
     expect(lines.join('\n')).toContain('expected `target` to be a class or an object');
     expect(lines.join('\n')).toContain('expected `methods` to be a list of names or an object');
   });

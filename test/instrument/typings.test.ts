@@ -1,7 +1,15 @@
 // What TypeScript says of these calls is the test: `npm run check` compiles this file. Where a line has to be an error,
 // a missing one is.
 import { describe, expectTypeOf, test } from 'vitest';
-import { type Traceable, type TraceableOptions, type TracedDecorator, traceable, traced } from '../../src/index.ts';
+import {
+  type Run,
+  startRun,
+  type Traceable,
+  type TraceableOptions,
+  type TracedDecorator,
+  traceable,
+  traced,
+} from '../../src/index.ts';
 
 const fail = (): never => {
   throw new Error('never called');
@@ -265,5 +273,57 @@ describe('@traced', () => {
   test('gives decorators without `any`', () => {
     expectTypeOf(traced({ name: 'a' })).toEqualTypeOf<TracedDecorator>();
     expectTypeOf<Parameters<typeof traced>>().not.toBeAny();
+  });
+});
+
+describe('what is recorded', () => {
+  interface Question {
+    readonly q: string;
+    page?: number;
+  }
+  class Ticket {
+    readonly #secret = 1;
+    id = 'a';
+
+    get secret(): number {
+      return this.#secret;
+    }
+  }
+  const question: Question = { q: 'tea' };
+  const ticket = new Ticket();
+
+  test('may be of the type of an interface or a class', () => {
+    () => startRun({ name: 'ask', inputs: question, metadata: ticket });
+    () => startRun({ name: 'ask', inputs: ticket, metadata: question });
+    (run: Run) => {
+      run.set({ inputs: question, outputs: question, metadata: question });
+      run.event('asked', question);
+      run.child({ name: 'ask', inputs: question }).end(question);
+    };
+    const inputs = (): Question => question;
+    () => traceable(fail, { inputs, outputs: inputs, metadata: question }).with({ metadata: question });
+  });
+
+  test('may be an object of any keys', () => {
+    const some: Record<string, unknown> = { size: 1 };
+    const known = { name: 'tea', length: 3 } as const;
+    () => startRun({ name: 'ask', inputs: some, metadata: known });
+    () => startRun({ name: 'ask', inputs: {}, metadata: Object.freeze({ a: [1] }) });
+    (value: object) => startRun({ name: 'ask', inputs: value });
+  });
+
+  test('is no promise, no collection and no text', () => {
+    // @ts-expect-error -- it has to be awaited
+    () => startRun({ name: 'ask', inputs: Promise.resolve(question) });
+    // @ts-expect-error -- the same
+    (run: Run, later: PromiseLike<Question>) => run.event('asked', later);
+    // @ts-expect-error -- a list has no keys
+    () => startRun({ name: 'ask', inputs: [question] });
+    // @ts-expect-error -- nor has a map
+    () => startRun({ name: 'ask', metadata: new Map([['q', 'tea']]) });
+    // @ts-expect-error -- a text is no object
+    () => startRun({ name: 'ask', inputs: 'tea' });
+    // @ts-expect-error -- outputs have keys
+    () => traceable(fail, { outputs: () => [1] });
   });
 });

@@ -57,12 +57,14 @@ describe('messages', () => {
     ]);
   });
 
+  // "data:image/png;base64," has 22 characters, and of a data URI up to 1 024 stay in their payload.
   it.each([
-    [1_023, 'A'.repeat(1_023)],
-    [1_024, 'A'.repeat(1_024)],
-    [1_025, '[1025 characters of base64]'],
-  ])('have %d characters of base64 as they are up to 1 024', (length, expected) => {
+    [1_001, false],
+    [1_002, false],
+    [1_003, true],
+  ])('have %d characters of base64 as a data URI: %s', (length, isMade) => {
     const data = 'A'.repeat(length);
+    const expected = isMade ? `data:image/png;base64,${data}` : data;
     const parts = [
       { type: 'file', mediaType: 'image/png', data },
       { type: 'image', mimeType: 'image/png', image: data },
@@ -81,18 +83,29 @@ describe('messages', () => {
     });
   });
 
-  it('keep addresses and bytes of files, which the payload bounds', () => {
-    const address = `https://example.com/${'a'.repeat(2_000)}`;
-    const bytes = new Uint8Array([1, 2]);
-    const [message] = messagesOf([{ role: 'user', content: [address, bytes].map((data) => ({ type: 'file', data })) }]);
+  it('keep addresses, data URIs and bytes of files as they are', () => {
+    const data = [`https://a.example/${'a'.repeat(2_000)}`, `data:a/b;base64,${'A'.repeat(2_000)}`, new Uint8Array(2)];
+    const content = data.map((one) => ({ type: 'file', data: one }));
 
-    expect(message).toEqual({
-      role: 'user',
-      content: [
-        { type: 'file', data: address },
-        { type: 'file', data: bytes },
-      ],
-    });
+    expect(messagesOf([{ role: 'user', content }])).toEqual([{ role: 'user', content }]);
+  });
+
+  it('have files of no known type, and those that a tool has answered with, as data URIs too', () => {
+    const data = 'A'.repeat(2_000);
+    const text = { type: 'text', text: 'Here.' };
+    const value = [text, { type: 'image-data', data, mediaType: 'image/png' }];
+    const result = { type: 'tool-result', toolCallId: '1', toolName: 'look', output: { type: 'content', value } };
+
+    const image = { ...value[1], data: `data:image/png;base64,${data}` };
+    expect(
+      messagesOf([
+        { role: 'user', content: [{ type: 'file', data }] },
+        { role: 'tool', content: [result] },
+      ]),
+    ).toEqual([
+      { role: 'user', content: [{ type: 'file', data: `data:application/octet-stream;base64,${data}` }] },
+      { role: 'tool', tool_call_id: '1', name: 'look', content: { type: 'content', value: [text, image] } },
+    ]);
   });
 
   it('of no known shape stay as they are', () => {

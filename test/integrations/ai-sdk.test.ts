@@ -128,6 +128,35 @@ describe('a text', () => {
     ]);
   });
 
+  it('has its files beside the runs, as they were given', async () => {
+    const { chat, recorder } = await start();
+    const bytes = Buffer.alloc(3_000, 7);
+    const files = [bytes, bytes.toString('base64')].map(
+      (data) => ({ type: 'file', mediaType: 'image/png', data }) as const,
+    );
+    await sdk.generateText({ model: chat('gpt'), messages: [{ role: 'user', content: files }] });
+
+    expect(recorder.runs).toHaveLength(2);
+    for (const { inputs, attachments } of recorder.runs) {
+      expect(JSON.stringify(inputs).length).toBeLessThan(1_000);
+      expect(attachments?.map((one) => Buffer.compare(one.bytes as Uint8Array, bytes))).toEqual([0, 0]);
+    }
+  });
+
+  it('tells what a tool was called with, whatever the tool makes of it', async () => {
+    const { chat, recorder } = await start();
+    const execute = async (input: { city: string }) => {
+      input.city = 'changed';
+      return 'rain';
+    };
+    const weather = ai.tool({ inputSchema: z.object({ city: z.string() }), execute });
+    await sdk.streamText({ model: chat('gpt'), tools: { weather }, prompt: 'Rain?' }).consumeStream();
+
+    const [call, , tool] = recorder.runs;
+    expect(call?.outputs).toMatchObject({ toolCalls: [{ toolName: 'weather', input: { city: 'Cork' } }] });
+    expect(tool?.inputs).toEqual({ city: 'Cork' });
+  });
+
   it('has its tools in the tree wherever its stream is read', async () => {
     const { chat, recorder } = await start();
     const options = {
@@ -404,11 +433,25 @@ describe('wrapAISDK', () => {
     expect(wrapAISDK(wrapAISDK(ai)).ToolLoopAgent).toBe(sdk.ToolLoopAgent);
   });
 
-  it('says in one line that it was given something else', () => {
+  it('says what it was given where that is something else', () => {
     const lines = told();
     const others: object[] = [{}, { generateText: 1 }, [], null as never, 'ai' as never];
 
     for (const other of others) expect(wrapAISDK(other)).toBe(other);
-    expect(lines).toEqual(["warn: wrapAISDK(ai): expected what `import * as ai from 'ai'` gives; it is not traced."]);
+    expect(lines).toEqual(
+      ['another object', 'a list', 'null', 'string'].map(
+        (got) => `warn: wrapAISDK(ai): expected what \`import * as ai from 'ai'\` gives, got ${got}; it is not traced.`,
+      ),
+    );
+  });
+
+  it('says which options it was given, for it takes none, and traces', async () => {
+    const lines = told();
+    const { chat, recorder } = await start();
+    const { generateText } = (wrapAISDK as (sdk: typeof ai, options: object) => typeof ai)(ai, { tags: ['shop'] });
+    await generateText({ model: chat('gpt'), prompt: 'Rain?' });
+
+    expect(lines).toEqual(['warn: wrapAISDK: unknown option `tags`; left out.']);
+    expect(recorder.runs).toHaveLength(2);
   });
 });

@@ -147,6 +147,17 @@ const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unk
     };
     return await text(sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.', onFinish }).textStream);
   },
+  'passes options that are an instance of a class': async (sdk, log) => {
+    class Options {
+      readonly #model = singer(log);
+      readonly tools = { weather: makeWeather(log) };
+      readonly prompt = 'Sing.';
+      get model() {
+        return this.#model;
+      }
+    }
+    return (await sdk.generateText(new Options())).text;
+  },
   'asks wrongly': async (sdk) => await sdk.generateText({ model: singer([]), prompt: 'Sing.', messages: [] } as never),
   'asks for nothing': async (sdk) => await sdk.generateText(undefined as never),
   'gives no options to a stream': async (sdk) => sdk.streamText(undefined as never),
@@ -348,21 +359,24 @@ describe('a model', () => {
     expect(said).toBe('La.');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['generateText']);
     expect(lines).toEqual(
-      ['doGenerate', 'doStream'].map((name) => `warn: wrapModel: there is no method \`${name}\` that can be traced.`),
+      ['doGenerate', 'doStream'].map(
+        (name) => `warn: wrapModel: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+      ),
     );
   });
 
   it.each([
-    ['nothing', undefined],
-    ['a name', 'gpt'],
-    ['an object', { a: 1 }],
-    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }],
-    ['a function', () => {}],
-  ])('that is %s is given back with one line', (_, given) => {
+    ['nothing', undefined, 'undefined'],
+    ['a name', 'gpt', 'string'],
+    ['an object', { a: 1 }, 'another object'],
+    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }, 'another object'],
+    ['a function', () => {}, 'function'],
+  ])('that is %s is given back with one line', (_, given, got) => {
     const lines = told();
 
     expect(wrapModel(given)).toBe(given);
     expect(unwrapModel(given)).toBe(given);
-    expect(lines).toEqual([expect.stringMatching(/^warn: wrapModel\(model\): expected a language, /)]);
+    const expected = 'a language, embedding or reranking model of the AI SDK';
+    expect(lines).toEqual([`warn: wrapModel(model): expected ${expected}, got ${got}; it is not traced.`]);
   });
 });

@@ -122,6 +122,25 @@ describe('a call of a model', () => {
     expect(recorder.runs[0]).toHaveProperty('end_time');
   });
 
+  // The SDK says so of `BetaUsage.iterations`: the tokens of a compaction are not in the top-level fields.
+  test('counts what it took to compact the conversation, and nothing of other models', async () => {
+    const recorder = record();
+    const iterations = [
+      { type: 'compaction', input_tokens: 100, output_tokens: 20, cache_read_input_tokens: 7 },
+      { type: 'message', input_tokens: 5, output_tokens: 3, cache_read_input_tokens: 2 },
+      { type: 'advisor_message', model: 'another', input_tokens: 50, output_tokens: 50 },
+    ];
+    const usage = { input_tokens: 5, output_tokens: 3, cache_read_input_tokens: 2, iterations };
+    const fetch = async () => Response.json({ type: 'message', role: 'assistant', content: [], usage });
+    await wrapAnthropic(makeClient(model(), { fetch })).beta.messages.create(ask(''));
+    expect(recorder.runs[0]?.outputs?.usage_metadata).toEqual({
+      input_tokens: 114,
+      output_tokens: 23,
+      total_tokens: 137,
+      input_token_details: { cache_read: 9 },
+    });
+  });
+
   test('of a streaming tool runner is a run for each turn', async () => {
     const recorder = record();
     const runner = makeWrapped().beta.messages.toolRunner({
@@ -406,8 +425,8 @@ describe('wrapAnthropic', () => {
     ['nothing', undefined, expected('undefined')],
     ['null', null, expected('null')],
     ['text', 'client', expected('string')],
-    ['an object', {}, expected('an object without its methods')],
-    ['messages without create', { messages: {} }, expected('an object without its methods')],
+    ['an object', {}, expected('another object')],
+    ['messages without create', { messages: {} }, expected('another object')],
     [
       'a client that cannot be read',
       Object.defineProperty({}, 'messages', { get: () => fail() }),

@@ -69,6 +69,39 @@ describe('a message', () => {
     expect(plain(message)).toEqual(expected);
   });
 
+  const base64 = 'A'.repeat(2_000);
+  const png = `data:image/png;base64,${base64}`;
+  const wav = `data:audio/wav;base64,${base64}`;
+  it.each<[string, object, object]>([
+    [
+      'of LangChain',
+      { type: 'image', mimeType: 'image/png', data: base64 },
+      { type: 'image', mimeType: 'image/png', data: png },
+    ],
+    [
+      'of earlier versions of LangChain',
+      { type: 'audio', source_type: 'base64', mime_type: 'audio/wav', data: base64 },
+      { type: 'audio', source_type: 'base64', mime_type: 'audio/wav', data: wav },
+    ],
+    [
+      'of Anthropic',
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } },
+    ],
+    [
+      'of OpenAI',
+      { type: 'input_audio', input_audio: { format: 'wav', data: base64 } },
+      { type: 'input_audio', input_audio: { format: 'wav', data: wav } },
+    ],
+  ])('has blocks %s with base64 as data URIs, and is not changed', (_, block, expected) => {
+    const content = [{ type: 'text', text: 'What is it?' }, block];
+    const message = new HumanMessage({ content: content as never });
+    const before = structuredClone(content);
+
+    expect(plain(message).content).toEqual([content[0], expected]);
+    expect(message.content).toEqual(before);
+  });
+
   it('whose arguments cannot be text keeps them', () => {
     const args: Fields = {};
     args.self = args;

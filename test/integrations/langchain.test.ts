@@ -1,5 +1,6 @@
 import { dispatchCustomEvent } from '@langchain/core/callbacks/dispatch';
 import { Document } from '@langchain/core/documents';
+import { ModelAbortError } from '@langchain/core/errors';
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { StringOutputParser } from '@langchain/core/output_parsers';
 import { ChatPromptTemplate, PromptTemplate } from '@langchain/core/prompts';
@@ -270,6 +271,24 @@ describe('a model', () => {
   });
 });
 
+describe('a step that was called off', () => {
+  // What `raceWithSignal` and the model classes of LangChain throw, beside the reason of the signal itself.
+  it.each([
+    ['a plain error of the core', new Error('Aborted'), 'cancelled'],
+    ['a plain error of a model class', new Error('AbortError'), 'cancelled'],
+    ['the error class of the core', new ModelAbortError('stopped', undefined), 'cancelled'],
+    ['an error of the application', new Error('Aborted by the bank'), undefined],
+  ])('with %s fails, and says how it ended', async (_, error, reason) => {
+    const recorder = record();
+    const step = RunnableLambda.from(async () => {
+      throw error;
+    });
+    await expect(step.invoke('x', { callbacks })).rejects.toBe(error);
+    expect(recorder.runs[0]?.error).toContain(error.message);
+    expect(recorder.runs[0]?.extra?.metadata?.end_reason).toBe(reason);
+  });
+});
+
 describe('events of the application', () => {
   it('are events of the run that they are sent in', async () => {
     const recorder = record();
@@ -321,17 +340,29 @@ describe("LangChain's own tracer", () => {
   it.each<[string, Record<string, string>]>([
     ['to the endpoint of both', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url }],
     ['to ours', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    ['by an older name', { LANGSMITH_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    ['by older names', { LANGCHAIN_TRACING_V2: 'true', LANGCHAIN_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    ['by the oldest name', { LANGCHAIN_TRACING: 'true', LANGCHAIN_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
+    [
+      'to where it sends them by itself',
+      { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: 'https://api.smith.langchain.com/' },
+    ],
   ])('that sends the same steps %s is told of, and ids are ours', async (_, variables) => {
     const lines = told();
     expect(await idsIn(variables)).toEqual([expect.not.stringMatching(runId)]);
     await idsIn(variables);
-    expect(lines).toEqual([expect.stringMatching(/^warn: .*LANGSMITH_TRACING is "true".* recorded twice/)]);
+    const [name] = Object.keys(variables);
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^warn: .*${name} is "true".* recorded twice`))]);
   });
 
   it.each<[string, Record<string, string>]>([
     ['is off', { LANGSMITH_TRACING: 'false', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
     ['sends them elsewhere', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: `${url}1`, RUNSPAN_ENDPOINT: url }],
-    ['sends them nobody knows where', { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: url }],
+    ['sends them to its own service', { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: url }],
+    [
+      'is on by an older name, which we do not take for ours,',
+      { LANGCHAIN_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url },
+    ],
   ])('that %s changes nothing', async (_, variables) => {
     const lines = told();
     expect(await idsIn(variables)).toEqual([runId]);

@@ -27,7 +27,7 @@ export async function tracedClient(options?: ClientOptions) {
 }
 
 /** The one run that there is. */
-export function onlyRun(runs: readonly RunRecord[]): RunRecord {
+export function onlyRun<Recorded extends RunRecord>(runs: readonly Recorded[]): Recorded {
   const [run] = runs;
   if (run === undefined || runs.length > 1) throw new Error(`expected one run, got ${runs.length}`);
   return run;

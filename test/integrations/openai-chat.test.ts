@@ -247,6 +247,13 @@ describe('a run ends with', () => {
     expect(only().extra?.metadata).not.toHaveProperty('end_reason');
   });
 
+  test('the error that a gateway answers with in the place of choices', async () => {
+    const fetch = async () => Response.json({ error: { code: 502, message: 'Provider returned error' } });
+    const { client, only } = await tracedClient({ fetch });
+    await client.chat.completions.create({ model: 'small', messages: tea });
+    expect(only()).toMatchObject({ error: 'Provider returned error', outputs: { error: { code: 502 } } });
+  });
+
   test('the answer to the last attempt, of several', async () => {
     const { client, model, only } = await tracedClient();
     await client.chat.completions.create({ model: 'fail-500-once', messages: tea });

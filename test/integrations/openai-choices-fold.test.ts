@@ -30,6 +30,34 @@ describe('chunks', () => {
     expect(folded(last, last)).toMatchObject({ choices: [{ message: { content: 'aa' }, finish_reason: 'stop' }] });
   });
 
+  test('that pad themselves leave no padding in the answer', () => {
+    const chunk = { choices: [{ index: 0, delta: { content: 'a' } }], obfuscation: 'x7Kq' };
+    expect(folded(chunk)).not.toHaveProperty('obfuscation');
+  });
+
+  // As Azure does, in each chunk of a choice.
+  test('that judge the content each time tell the last verdict', () => {
+    const verdict = (severity: string) => ({ hate: { filtered: false, severity }, violence: { severity: 'safe' } });
+    const chunk = (content: string, severity: string) => ({
+      choices: [{ index: 0, delta: { content }, finish_reason: null, content_filter_results: verdict(severity) }],
+    });
+    expect(folded(chunk('a', 'safe'), chunk('b', 'low'))).toMatchObject({
+      choices: [{ message: { content: 'ab' }, content_filter_results: verdict('low') }],
+    });
+    const fold = new ChoicesFold((answer: Fields) => ({ outputs: answer }));
+    fold.add(chunk('a', 'safe'), false);
+    expect(fold.characters).toBe(1);
+  });
+
+  test('of a text completion join text and log probabilities', () => {
+    const chunk = (text: string) => ({
+      choices: [{ index: 0, text, logprobs: { tokens: [text] }, finish_reason: null }],
+    });
+    expect(folded(chunk('a'), chunk('b'))).toMatchObject({
+      choices: [{ text: 'ab', logprobs: { tokens: ['a', 'b'] } }],
+    });
+  });
+
   test('in which the choices come in another order are sorted', () => {
     const chunk = (index: number, content: string) => ({ choices: [{ index, delta: { content } }] });
     expect(folded(chunk(1, 'b'), chunk(0, 'a'), chunk(1, 'B'))).toMatchObject({

@@ -84,6 +84,16 @@ describe('a response', () => {
     expect(receipt.status).toBe('queued');
     expect(recorder.runs).toEqual([]);
   });
+
+  test('in the background that is streamed is a run with its answer', async () => {
+    const { client, only } = await tracedClient();
+    const body = { model: 'small', input: question, background: true, stream: true as const };
+    await chunksOf(await client.responses.create(body));
+    expect(only()).toMatchObject({
+      outputs: { output: [{ content: [{ text: 'You said: What is tea?' }] }] },
+      extra: { metadata: { ls_invocation_params: { background: true } } },
+    });
+  });
 });
 
 describe('a streamed response', () => {

@@ -86,7 +86,7 @@ describe('wrapOpenAI', () => {
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
     ['text', 'client', 'string'],
-    ['an object of something else', { chat: { completions: {} } }, 'an object without its methods'],
+    ['an object of something else', { chat: { completions: {} } }, 'another object'],
   ])('says in one line that %s is no client, and gives it back', (_, given, what) => {
     const lines = told();
     const wrap = wrapOpenAI as (client: unknown) => unknown;
@@ -107,14 +107,34 @@ describe('wrapOpenAI', () => {
     ]);
   });
 
+  test('tells options that are no object, also where something else has failed before', async () => {
+    const lines = told();
+    const unreadable = Object.defineProperty({}, 'chat', {
+      get: () => {
+        throw new Error('unreadable');
+      },
+    });
+    wrapOpenAI(unreadable as never);
+    wrapOpenAI(bareClient(await localModel()), [] as never);
+    expect(lines).toEqual([
+      'warn: wrapOpenAI failed, the application is not affected: unreadable',
+      'warn: wrapOpenAI: expected the options to be an object, got a list; left out.',
+    ]);
+  });
+
   test('leaves a client that cannot be changed as it was', async () => {
     const lines = told();
     const client = bareClient(await localModel());
     Object.freeze(client.chat.completions);
+    Object.freeze(client.embeddings);
     const recorder = record();
     await wrapOpenAI(client).chat.completions.create(ask);
     expect(recorder.runs).toEqual([]);
-    expect(lines).toEqual(['warn: wrapOpenAI: there is no method `create` that can be traced.']);
+    expect(lines).toEqual(
+      ['chat.completions.create', 'embeddings.create'].map(
+        (name) => `warn: wrapOpenAI: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+      ),
+    );
   });
 });
 
@@ -165,7 +185,9 @@ describe('unwrapOpenAI', () => {
     expect(unwrapOpenAI(client)).toBe(client);
     for (const owner of [client, client.chat.completions, client.responses, client.embeddings, client.images]) {
       const names = Object.getOwnPropertyNames(owner);
-      expect(names.filter((name) => /^(create|generate|edit|withOptions)$/.test(name))).toEqual([]);
+      expect(names.filter((name) => /^(create|compact|generate|edit|createVariation|withOptions)$/.test(name))).toEqual(
+        [],
+      );
     }
     await chunksOf(stream);
     await client.chat.completions.create(ask);
@@ -219,6 +241,40 @@ describe('the provider is told', () => {
     await client.chat.completions.create(ask);
     expect(model.requests.map(({ path }) => path)).toEqual(['/openai/deployments/small/chat/completions']);
     expect(onlyRun(recorder.runs)).toMatchObject({ extra: { metadata: { ls_provider: 'azure' } } });
+  });
+});
+
+test.each<[string, (client: OpenAI) => Promise<unknown>, object]>([
+  [
+    'chat completion',
+    (client) => client.chat.completions.create(ask),
+    {
+      prompt_tokens: 9,
+      completion_tokens: 1,
+      total_tokens: 10,
+      prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
+    },
+  ],
+  [
+    'response',
+    (client) => client.responses.create({ model: 'small', input: 'What is tea?' }),
+    {
+      input_tokens: 9,
+      output_tokens: 1,
+      total_tokens: 10,
+      input_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
+    },
+  ],
+])('the tokens that a %s has read from the cache and written to it are told', async (_, call, usage) => {
+  const recorder = record();
+  const fetch = async () => Response.json({ object: 'response', choices: [], output: [], usage });
+  await call(wrapOpenAI(new OpenAI({ apiKey: 'none', fetch })));
+  // Both are among the nine.
+  expect(onlyRun(recorder.runs).outputs?.usage_metadata).toEqual({
+    input_tokens: 9,
+    output_tokens: 1,
+    total_tokens: 10,
+    input_token_details: { cache_read: 4, cache_creation: 3 },
   });
 });
 
@@ -292,6 +348,32 @@ describe('other calls:', () => {
       inputs: { prompt: 'with milk' },
       outputs: { data: [{ b64_json: '[Image: 70 bytes]' }] },
       extra: { metadata: { ls_invocation_params: { model: 'small' } } },
+    });
+  });
+
+  test('a variation of an image', async () => {
+    const { client, only } = await tracedClient();
+    const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
+    await client.images.createVariation({ model: 'small', image });
+    expect(only()).toMatchObject({
+      name: 'openai.images.createVariation',
+      outputs: { data: [{ b64_json: '[Image: 70 bytes]' }] },
+    });
+  });
+
+  test('a conversation that a model shortens', async () => {
+    const compacted = {
+      object: 'response.compaction',
+      output: [{ type: 'compaction', encrypted_content: 'x' }],
+      usage: { input_tokens: 9, output_tokens: 2, total_tokens: 11 },
+    };
+    const { client, only } = await tracedClient({ fetch: async () => Response.json(compacted) });
+    await client.responses.compact({ model: 'small', input: 'What is tea?' });
+    expect(only()).toMatchObject({
+      name: 'openai.responses.compact',
+      run_type: 'llm',
+      inputs: { messages: tea },
+      outputs: { ...compacted, usage_metadata: { input_tokens: 9, output_tokens: 2, total_tokens: 11 } },
     });
   });
 });

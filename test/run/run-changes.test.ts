@@ -17,13 +17,81 @@ describe('Run.set', () => {
   test('adds metadata key by key for as long as a run may be told of its steps, in time', () => {
     const { run, record } = makeRun({ metadata: { user: 7 } });
     const before = run.child({ name: 'before' });
-    for (let step = 0; step < 20_000; step++) run.set({ metadata: { [`step ${step}`]: step } });
-    expect(Object.keys(record()?.extra?.metadata ?? {})).toHaveLength(20_001);
-    expect(record()?.extra?.metadata).toMatchObject({ user: 7, 'step 0': 0, 'step 19999': 19_999 });
+    for (let step = 0; step < 200_000; step++) run.set({ metadata: { [`step ${step % 5_000}`]: step } });
+    expect(Object.keys(record()?.extra?.metadata ?? {})).toHaveLength(5_001);
+    expect(record()?.extra?.metadata).toMatchObject({ user: 7, 'step 0': 195_000, 'step 4999': 199_999 });
     expect([before.context.metadata, run.child({ name: 'after' }).context.metadata]).toEqual([
       new Map([['user', '7']]),
       new Map([['user', '7']]),
     ]);
+  });
+
+  test('adds tags one by one for as long as a run may be told of its steps, in time', () => {
+    const { run, record } = makeRun({ tags: ['shop'] });
+    for (let step = 0; step < 200_000; step++) run.set({ tags: [`step ${step % 500}`] });
+    expect(record()?.tags).toHaveLength(501);
+    expect(run.child({ name: 'after' }).context.tags).toEqual(['shop']);
+  });
+
+  test.each([
+    [997, 999, 0],
+    [998, 1_000, 0],
+    [999, 1_000, 1],
+    [20_000, 1_000, 1],
+  ])('beside two tags given %i more, one by one, keeps %i and tells of it in %i lines', (count, kept, tellings) => {
+    const lines = told();
+    const { run, record } = makeRun({ tags: ['a', 'b'] });
+    for (let step = 0; step < count; step++) run.set({ tags: ['a', `step ${step}`] });
+    expect(record()?.tags).toHaveLength(kept);
+    expect(record()?.tags?.slice(0, 3)).toEqual(['a', 'b', 'step 0']);
+    expect(lines).toEqual(
+      Array(tellings).fill('warn: tags: expected a run to have at most 1000; further ones are left out.'),
+    );
+  });
+
+  test.each([
+    [9_997, 9_999, 0],
+    [9_998, 10_000, 0],
+    [9_999, 10_000, 1],
+    [20_000, 10_000, 1],
+  ])(
+    'beside two keys of metadata given %i more, one by one, keeps %i and tells of it in %i lines',
+    (count, kept, tellings) => {
+      const lines = told();
+      const { run, record } = makeRun({ metadata: { a: 1, b: 2 } });
+      for (let step = 0; step < count; step++) run.set({ metadata: { a: step, [`step ${step}`]: step } });
+      expect(Object.keys(record()?.extra?.metadata ?? {})).toHaveLength(kept);
+      expect(record()?.extra?.metadata).toMatchObject({ a: count - 1, b: 2, 'step 0': 0 });
+      expect(lines).toEqual(
+        Array(tellings).fill('warn: metadata: expected a run to have at most 10000 keys; further ones are left out.'),
+      );
+    },
+  );
+
+  test('counts tags and metadata that are taken over from above', () => {
+    told();
+    const tags = Array.from({ length: 1_000 }, (_, at) => `tag ${at}`);
+    const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`key ${at}`, at]));
+    const { run, sink } = makeRun({ tags, metadata });
+    run.child({ name: 'below', tags: ['own', 'tag 7'], metadata: { own: 1, 'key 7': 'own' } });
+    const below = sink.records()[1];
+    expect(below?.tags).toEqual(tags);
+    expect(below?.extra?.metadata).toEqual({ ...metadata, 'key 7': 'own' });
+  });
+
+  test('keeps what tracing itself tells of a run that is full of metadata', () => {
+    told();
+    const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`key ${at}`, at]));
+    const { run, record } = makeRun({ metadata });
+    run.set({ usage: { total_tokens: 3 } });
+    for (let index = 0; index < 10_001; index++) run.event('token');
+    run.fail(new DOMException('gone', 'AbortError'));
+    expect(record()?.extra?.metadata).toEqual({
+      ...metadata,
+      usage_metadata: { total_tokens: 3 },
+      dropped_events: 1,
+      end_reason: 'cancelled',
+    });
   });
 
   test('replaces inputs and outputs, and copies them at once', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { checkedOptions, type RunOptions, runOptionChecks } from '../../src/run/run-options.ts';
+import { type RunOptions, runOptionChecks, usableOptions } from '../../src/run/run-options.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { revokedProxy } from '../base/hostile.ts';
 import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
 
-const check = (given: unknown) => checkedOptions<RunOptions>('startRun', given, runOptionChecks);
+const check = (given: unknown) => usableOptions<RunOptions>('startRun', given, runOptionChecks);
 
 describe('options that hold', () => {
   test('are all taken as they are, and nothing is told', () => {
@@ -74,7 +74,7 @@ describe('an option that does not hold', () => {
 
   test('is told again for another place', () => {
     const lines = told();
-    for (const place of ['startRun', 'Run.child']) checkedOptions<RunOptions>(place, { name: 1 }, runOptionChecks);
+    for (const place of ['startRun', 'Run.child']) usableOptions<RunOptions>(place, { name: 1 }, runOptionChecks);
     expect(lines).toEqual([
       'warn: startRun: expected `name` to be text; left out.',
       'warn: Run.child: expected `name` to be text; left out.',

@@ -2,7 +2,8 @@ import { onTestFinished, vi } from 'vitest';
 
 /** Until the test has finished nothing in the environment configures tracing but `variables`. */
 export function environmentOf(variables: Readonly<Record<string, string>> = {}): void {
-  for (const name of Object.keys(process.env)) if (/^(RUNSPAN|LANGSMITH)_/.test(name)) vi.stubEnv(name, undefined);
+  for (const name of Object.keys(process.env))
+    if (/^(RUNSPAN|LANGSMITH|LANGCHAIN)_/.test(name)) vi.stubEnv(name, undefined);
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
 }

@@ -83,6 +83,6 @@ export function moduleText(code: string): string[] {
 /** npm and vitest hand their settings down in the environment; a user's shell has none of them. */
 export function bareEnvironment(): NodeJS.ProcessEnv {
   const ours =
-    /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|OTEL|OPENAI|ANTHROPIC)_)/i;
+    /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL|OPENAI|ANTHROPIC)_)/i;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
 }

@@ -31,6 +31,23 @@ const OUTLINE = `Recorded:
     model (llm): RateLimitError: slow down
     search (retriever): open`;
 
+class Question {
+  q: string;
+
+  constructor(q: string) {
+    this.q = q;
+  }
+}
+
+/** An object that shows nothing of what is in it. */
+class Sealed {
+  readonly #q = 'tea';
+
+  get q(): string {
+    return this.#q;
+  }
+}
+
 /** What an assertion says when it fails. */
 function failure(assertion: () => void): string {
   try {
@@ -49,6 +66,7 @@ describe('toHaveRun holds for', () => {
     ['a matcher of the name', { name: expect.stringContaining('ode') }],
     ['the type', { name: 'model', runType: 'llm' }],
     ['a part of the inputs', { inputs: { q: 'tea' } }],
+    ['an instance, by its keys', { inputs: new Question('tea') }],
     ['a part of what is deeper', { metadata: { plan: { tier: 'pro' } } }],
     ['parts of the items of a list', { outputs: { hits: [{ id: 'x' }, {}] } }],
     ['matchers in their midst', { outputs: { hits: expect.arrayContaining([{ id: 'y' }]) } }],
@@ -87,8 +105,7 @@ describe('toHaveRun does not hold for', () => {
     ['an object where there is nothing', { name: 'model', outputs: {} }],
     ['an object where there is text', { inputs: { q: {} } }],
     ['an object where there is a list', { outputs: { hits: {} } }],
-    ['a pattern where there is an object', { outputs: { hits: [/x/, /y/] } }],
-    ['a pattern in the midst of inputs', { inputs: { q: /tea/ } }],
+    ['an instance with another value', { inputs: new Question('coffee?') }],
     ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
     ['a part of the tags', { tags: ['a'] }],
     ['tags in another order', { tags: ['b', 'a'] }],
@@ -402,6 +419,52 @@ describe('matchers refuse', () => {
     ['a map', new Map([['name', 'nope']]), /^Expected what toHaveRun takes to be a plain object, got a Map$/],
     ['a promise', Promise.resolve('nope'), /^Expected what toHaveRun takes to be a plain object, got a Promise$/],
     ['a parent without keys', { parent: new Set(['nope']) }, /^Expected `parent` to be a plain object, got a Set$/],
+    [
+      'a promise of inputs',
+      { inputs: Promise.resolve({ q: 'tea' }) },
+      /^Expected `inputs` to be .*, got a Promise; await it$/,
+    ],
+    [
+      'one in their midst',
+      { inputs: { q: Promise.resolve('tea') } },
+      /^Expected `inputs.q` to be data or a matcher, got a Promise; await it$/,
+    ],
+    [
+      'a promise that has keys',
+      { outputs: Object.assign(Promise.resolve(), { id: 'x' }) },
+      /^Expected `outputs` to be .*; await it$/,
+    ],
+    [
+      'a map of outputs',
+      { outputs: new Map([['hits', []]]) },
+      /^Expected `outputs` to be data or a matcher, got a Map$/,
+    ],
+    ['a set in metadata', { metadata: { plan: new Set(['pro']) } }, /^Expected `metadata.plan` to be .*, got a Set$/],
+    [
+      'an error in outputs',
+      { outputs: { hits: [{}, new Error('no')] } },
+      /^Expected `outputs.hits\[1\]` to be .*, got an Error$/,
+    ],
+    [
+      'a pattern in outputs',
+      { outputs: { hits: [/x/] } },
+      /^Expected `outputs.hits\[0\]` .*, got a RegExp; write expect.stringMatching\(\/x\/\)$/,
+    ],
+    [
+      'an object that shows nothing',
+      { inputs: new Sealed() },
+      /^Expected `inputs` to be .*, got an object without keys$/,
+    ],
+    [
+      'a promise of an event',
+      { events: [Promise.resolve({})] },
+      /^Expected `events\[0\]` to be .*, got a Promise; await it$/,
+    ],
+    [
+      'a promise that the parent has',
+      { parent: { inputs: Promise.resolve({}) } },
+      /^Expected `inputs` to be .*, got a Promise/,
+    ],
     ['half a time', { times: 0.5 }, /^Expected `times` to be a whole number from 0, got the number 0.5$/],
     ['less than no times', { times: -1 }, /^Expected `times` to be a whole number from 0, got the number -1$/],
     [
@@ -433,6 +496,12 @@ describe('matchers refuse', () => {
       { name: 'a', children: 'b' },
       {},
       /^Expected `children` to be a list of runs, got "b"$/,
+    ],
+    [
+      'with a promise',
+      { name: 'a', children: [{ name: 'b', inputs: { q: Promise.resolve(1) } }] },
+      {},
+      /^Expected `inputs.q` to be .*, got a Promise; await it$/,
     ],
     ['that is none', null, {}, /^Expected a run of the tree to be an object, got null$/],
     [

@@ -1,0 +1,132 @@
+import { guard } from '../base/guard.ts';
+import { currentContext, insideStep } from '../run/context.ts';
+import { isRunId } from '../run/ids.ts';
+import { encodePayload } from '../run/payload.ts';
+import type { RunType } from '../run/record.ts';
+import { Run, sinkOf, verdictOn } from '../run/run.ts';
+import type { RunOptions } from '../run/run-options.ts';
+import type { Fields } from './fields.ts';
+import { isToken, modelMetadata } from './langchain-model.ts';
+import { addStep, isRecorded, ownStep, runOfStep, takeRun } from './langchain-steps.ts';
+import { hasTracerBeside } from './langchain-tracer.ts';
+import { plainOutputs, plainPayload } from './langchain-values.ts';
+
+const PLACE = 'RunspanCallbackHandler';
+
+/** What holds for all the runs of one handler. */
+export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'exporter'>;
+
+/** What LangChain tells of a step that starts. */
+export interface StepStart {
+  readonly id: string;
+  readonly parentId: string | undefined;
+  readonly runType: RunType;
+  /** The component, as LangChain would store it. */
+  readonly serialized: unknown;
+  /** The name that the application has given the step. */
+  readonly runName: string | undefined;
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  /** Undefined where they come with the end. */
+  readonly inputs: (() => Readonly<Fields>) | undefined;
+  /** Of a call of a model: its parameters, among others. */
+  readonly extra?: Readonly<Fields> | undefined;
+}
+
+/** The runs of one handler: each step of LangChain becomes one. No method throws. */
+export class StepRecorder {
+  readonly #options: RecorderOptions;
+  readonly #isRecordedTwice: boolean;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#isRecordedTwice = options.exporter === undefined && hasTracerBeside();
+  }
+
+  begin(start: StepStart): void {
+    guard(PLACE, () => {
+      const parentStep = runOfStep(start.parentId, this.#options.exporter);
+      const parent = insideStep(currentContext(), parentStep?.context);
+      const sink = this.#options.exporter ?? sinkOf(parent);
+      if (sink === undefined || isRecorded(start.id, sink)) return;
+      const options = this.#optionsOf(start);
+      const verdict = verdictOn(options, parent, sink);
+      const isCaptured = verdict.isKept && !sink.capture.hideInputs && parent?.refused !== true;
+      const inputs = isCaptured ? guard(PLACE, () => start.inputs?.()) : undefined;
+      const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
+      const run = new Run(options, parent, sink, encoded, verdict);
+      // LangChain hands down what is to be handed down; the rest, a place in a sequence for example, is this step's own.
+      const { runType, tags, metadata, extra } = start;
+      run.set({
+        tags: tags ?? [],
+        metadata: runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata },
+      });
+      addStep(start.id, run, this, tags);
+    });
+  }
+
+  /** Whatever becomes of the outputs, the run ends. */
+  end(id: string, tags: readonly string[] | undefined, finish: (run: Run) => void): void {
+    guard(PLACE, () => {
+      const run = takeRun(id, this, tags);
+      if (run === undefined) return;
+      guard(PLACE, () => finish(run));
+      run.end();
+    });
+  }
+
+  /** A token of a model's answer; the first that says anything is an event. */
+  token(token: unknown, chunk: unknown, id: string): void {
+    guard(PLACE, () => {
+      const step = ownStep(id, this);
+      if (step === undefined || step.hasAnswered || !isToken(token, chunk)) return;
+      step.hasAnswered = true;
+      step.run.event('new_token');
+    });
+  }
+
+  event(name: string, data: unknown, id: string): void {
+    guard(PLACE, () => ownStep(id, this)?.run.event(name, plainPayload('data', data)));
+  }
+
+  #optionsOf({ id, runName, serialized, runType }: StepStart): Omit<RunOptions, 'inputs'> {
+    const { tags, metadata, project } = this.#options;
+    const options: Omit<RunOptions, 'inputs'> = { name: runName ?? nameOf(serialized) ?? runType, runType };
+    // An application may give any text.
+    if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
+    if (tags !== undefined) options.tags = tags;
+    if (metadata !== undefined) options.metadata = metadata;
+    if (project !== undefined) options.project = project;
+    return options;
+  }
+}
+
+/** The class of a component, which is the last part of the path it is serialized under. */
+function nameOf(serialized: unknown): string | undefined {
+  const { id } = (serialized ?? {}) as { id?: unknown };
+  const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/**
+ * Ends a run with what was thrown. LangGraph throws also to pause a graph or to hand over to another, which is no error:
+ * that is an event, and the outputs tell what for.
+ */
+export function failStep(run: Run, thrown: unknown): void {
+  const { is_bubble_up, name, interrupts, command } = (thrown ?? {}) as Record<string, unknown>;
+  if (is_bubble_up !== true) {
+    if (tellsOfAbort(thrown)) run.set({ metadata: { end_reason: 'cancelled' } });
+    run.fail(thrown);
+    return;
+  }
+  run.event(String(name));
+  if (Array.isArray(interrupts)) run.set({ outputs: plainOutputs({ __interrupt__: interrupts }) });
+  else if (command !== undefined) run.set({ outputs: plainOutputs({ command }) });
+  run.end();
+}
+
+/** What LangChain throws where a signal called a step off, beside the errors of signals: often a plain error that says so. */
+function tellsOfAbort(thrown: unknown): boolean {
+  const { name, message } = (thrown ?? {}) as Record<string, unknown>;
+  return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
+}

@@ -1,0 +1,126 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { toHeaders } from '../../src/run/propagation.ts';
+import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
+import { createExporter } from '../../src/runspan.ts';
+import { makeSink } from '../run/memory-sink.ts';
+import { record } from './recorder.ts';
+
+const off = createExporter({ endpoint: 'http://127.0.0.1:1', tracing: false });
+const step = traceable((n: number) => n + 1, { name: 'step' });
+
+/** How often a context is entered from now until the end of the test. */
+function entries(): () => number {
+  const entering = vi.spyOn(AsyncLocalStorage.prototype, 'run');
+  onTestFinished(() => entering.mockRestore());
+  return () => entering.mock.calls.length;
+}
+
+describe('what a function starts that was given an exporter with tracing off', () => {
+  test('is not recorded elsewhere, however late it comes', async () => {
+    const recorder = record();
+    const hidden = traceable(
+      async (n: number) => {
+        const first = step(n);
+        await new Promise((done) => setImmediate(done));
+        startRun({ name: 'by hand' }).end();
+        return step(first);
+      },
+      { exporter: off },
+    );
+    const outer = traceable(async () => [await hidden(1), step(5)], { name: 'outer' });
+    expect(await outer()).toEqual([3, 6]);
+    expect(await hidden(7)).toBe(9);
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['outer', 'step']);
+  });
+
+  test('is not recorded elsewhere in the steps of generators, wherever they are taken', async () => {
+    const recorder = record();
+    const numbers = function* (n = step(0)) {
+      yield step(n);
+      yield step(n + 1);
+    };
+    const later = async function* () {
+      yield step(1);
+      await undefined;
+      yield step(2);
+    };
+    const lazy = traceable(numbers, { exporter: off });
+    const returned = traceable(() => numbers(), { exporter: off });
+    expect([...lazy(), ...returned()]).toEqual([2, 3, 2, 3]);
+    const seen: number[] = [];
+    for await (const n of traceable(later, { exporter: off })()) seen.push(n);
+    expect(seen).toEqual([2, 3]);
+    const failing = lazy();
+    expect(() => failing.throw(new RangeError('mine'))).toThrow(RangeError);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('is recorded by the exporter that it names, as the first of a trace', () => {
+    const recorder = record();
+    const own = makeSink();
+    const inner = traceable(() => step(1), { name: 'inner', exporter: own });
+    traceable(() => traceable(() => inner(), { exporter: off })(), { name: 'outer' })();
+    expect(own.records().map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
+      ['inner', undefined],
+      ['step', own.records()[0]?.id],
+    ]);
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['outer']);
+  });
+
+  test('finds no run, neither that around it nor in headers', () => {
+    record();
+    const seen = traceable(() => [currentRun(), toHeaders()], { exporter: off });
+    expect(traceable(() => seen(), { name: 'outer' })()).toEqual([undefined, {}]);
+  });
+
+  test('is recorded when the function is left untraced', () => {
+    const recorder = record();
+    traceable(() => step(1), { exporter: off, enabled: false })();
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['step']);
+  });
+});
+
+describe('a function with an exporter with tracing off', () => {
+  test('enters no context where nothing would be recorded', () => {
+    const entered = entries();
+    const hidden = traceable(() => step(1), { exporter: off });
+    expect(hidden()).toBe(2);
+    expect([
+      ...traceable(
+        function* () {
+          yield step(1);
+        },
+        { exporter: off },
+      )(),
+    ]).toEqual([2]);
+    expect(entered()).toBe(0);
+  });
+
+  test('enters one where it would, and none inside of that', () => {
+    record();
+    const inner = traceable(() => step(1), { exporter: off });
+    const hidden = traceable(() => inner(), { exporter: off });
+    const entered = entries();
+    expect(hidden()).toBe(2);
+    expect(entered()).toBe(1);
+    withExporter(off, hidden);
+    withRun(startRun({ name: 'by hand', exporter: off }), hidden);
+    expect(entered()).toBe(3);
+  });
+
+  test('is asked for no inputs, and throws what it throws', () => {
+    record();
+    const error = new Error('mine');
+    const inputs = vi.fn(() => ({}));
+    const hidden = traceable(
+      () => {
+        throw error;
+      },
+      { exporter: off, inputs },
+    );
+    expect(hidden).toThrow(error);
+    expect(inputs).not.toHaveBeenCalled();
+  });
+});
