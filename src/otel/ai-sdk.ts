@@ -125,7 +125,10 @@ export const aiSdk: Vocabulary = {
     ['ai.toolCall.id', 'tool_call_id', text],
     ...metadata,
   ],
-  tags: [[`${METADATA}.tags`, 'tags', texts]],
+  tags: [
+    [`${METADATA}.tags`, 'tags', texts],
+    [`${CONTEXT}.tags`, 'tags', texts],
+  ],
   times: [
     ['ai.response.msToFirstChunk', FIRST_TOKEN, (value) => microseconds(value, 1_000), 'kept'],
     ['ai.stream.msToFirstChunk', FIRST_TOKEN, (value) => microseconds(value, 1_000), 'kept'],

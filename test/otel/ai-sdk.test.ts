@@ -509,8 +509,8 @@ describe('what is said with a call', () => {
     });
   });
 
-  test('has tags', () => {
-    expect(around({ 'ai.telemetry.metadata.tags': ['a', 'b'] }).tags).toEqual(['a', 'b']);
+  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('%s: has tags', (prefix) => {
+    expect(around({ [`${prefix}.tags`]: ['a', 'b'] }).tags).toEqual(['a', 'b']);
   });
 
   test('takes no place of what is known of the call', () => {
