@@ -56,6 +56,9 @@ const metadata: Rows = [
   [CONTEXT, WHOLE, same, 'below'],
   // They carry keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
+  // Too long for metadata, where the outputs are told by others.
+  ['ai.embeddings', WHOLE, nothing, 'merged'],
+  ['ai.embedding', WHOLE, nothing, 'merged'],
 ];
 
 /**
@@ -213,10 +216,10 @@ function eachJson(value: unknown): unknown[] | undefined {
   return Array.isArray(value) ? value.map(anyJson) : undefined;
 }
 
-/** Vectors, each a JSON text, are told by their length alone. */
-function dimensions(value: unknown): Fields[] | undefined {
-  const vectors = (Array.isArray(value) ? value : [value]).filter((vector) => text(vector) !== undefined) as string[];
-  return vectors.length === 0 ? undefined : vectors.map((vector) => ({ dimensions: numbersIn(vector) }));
+/** Vectors, as a rule each a JSON text, are told by their length alone. */
+function dimensions(value: unknown): Fields[] {
+  const vectors = Array.isArray(value) && typeof value[0] !== 'number' ? value : [value];
+  return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
 }
 
 /** Numbers of a list in JSON, which may be thousands: counted by what separates them. */

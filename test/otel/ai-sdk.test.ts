@@ -1,5 +1,6 @@
 // After https://ai-sdk.dev/docs/ai-sdk-core/telemetry#collected-data, and the sources of `ai` 4 to 6 and `@ai-sdk/otel`.
 import { describe, expect, test } from 'vitest';
+import { aiSdk, aiSdkBesideGenAi } from '../../src/otel/ai-sdk.ts';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
 import { runNamed, setUp } from './set-up.ts';
@@ -462,6 +463,26 @@ test.each([
   expect(run.metadata).not.toHaveProperty(['ai.embeddings']);
 });
 
+test.each([
+  [
+    [[0.5, 0.25], [1]],
+    [{ dimensions: 2 }, { dimensions: 1 }],
+  ],
+  [[0.5, 0.25], [{ dimensions: 2 }]],
+  [
+    ['[ ]', '[0.5]'],
+    [{ dimensions: 0 }, { dimensions: 1 }],
+  ],
+])('vectors %j are told by their length too', (vectors, expected) => {
+  expect(mapped({ 'ai.operationId': 'ai.embedMany', 'ai.embeddings': vectors }).outputs.embeddings).toEqual(expected);
+});
+
+test('vectors are not in the metadata either, when the outputs are told by others', () => {
+  const attributes = { 'ai.operationId': 'ai.embed', 'runspan.outputs': '{"a":1}', 'ai.embedding': '[0.25]' };
+  expect(mapped(attributes).outputs).toEqual({ a: 1 });
+  expect(JSON.stringify(mapped(attributes))).not.toContain('0.25');
+});
+
 test('a ranking has its documents and their order', () => {
   const run = mapped({
     'ai.operationId': 'ai.rerank.doRerank',
@@ -626,4 +647,21 @@ test('the first piece of an answer is one event, at the time that is told', () =
     { name: 'new_token', time: '2026-11-20T10:00:00.012500Z' },
     { name: 'ai.stream.finish', time: '2026-11-20T10:00:00.095000Z' },
   ]);
+});
+
+describe('of the wrong kind, an attribute costs nothing but itself', () => {
+  const names = [aiSdk, aiSdkBesideGenAi].flatMap(
+    ({ inputs, outputs, usage, parameters, metadata, tags, times = [] }) =>
+      [inputs, outputs, usage, parameters, metadata, tags, times].flat().map(([attribute]) => attribute),
+  );
+  const wrong = [0, Number.NaN, true, '', '[{"role"', 'null', '[null,[]]', '{"messages":7}', {}, [], [null, 1], [{}]];
+
+  test.each([...new Set(names)])('%s', (name) => {
+    for (const value of [...wrong, new Uint8Array(2), { content: [{ type: 'file' }, null] }]) {
+      const attributes = { 'ai.operationId': 'ai.streamText.doStream', 'ai.model.provider': 'openai', [name]: value };
+      expect(() => mapped(attributes)).not.toThrow();
+      expect(() => mapped({ 'gen_ai.operation.name': 'chat', [name]: value, [`${name}.b`]: value })).not.toThrow();
+      if (!name.startsWith('ai.model')) expect(mapped(attributes).metadata.ls_provider).toBe('openai');
+    }
+  });
 });
