@@ -1,16 +1,24 @@
 /** What the attributes of a span mean: pure, and the same for spans of this process and of others. */
+import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
 import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
-import { PROJECT, runspanAttributes } from './runspan-attributes.ts';
+import { runspanAttributes } from './runspan-attributes.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
-import { collect, type Found, type Vocabulary } from './vocabulary.ts';
+import { collect, FIRST_TOKEN, type Found, type Rows, type Vocabulary } from './vocabulary.ts';
 
 /** In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. */
-export const vocabularies: readonly Vocabulary[] = [runspanAttributes, openInference, genAi, generalAttributes];
+export const vocabularies: readonly Vocabulary[] = [
+  runspanAttributes,
+  openInference,
+  aiSdk,
+  genAi,
+  aiSdkBesideGenAi,
+  generalAttributes,
+];
 
 const index = new RowIndex(vocabularies);
 
@@ -53,6 +61,8 @@ export interface MappedSpan extends Omit<MappedStart, 'project'> {
   readonly tags: string[] | undefined;
   /** Everything that has no field of its own. */
   readonly metadata: ReadonlyMap<string, unknown>;
+  /** Microseconds from the start to the first piece of a model's answer, where no event tells of it. */
+  readonly firstTokenUs: number | undefined;
 }
 
 const NOTHING: MappedStart = { name: undefined, runType: 'chain', project: undefined, inputs: undefined };
@@ -63,7 +73,7 @@ export function mapStart(attributes: Attributes, visibility: Visibility): Mapped
   const reader = new AttributeReader(attributes, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, undefined);
   const { name, runType } = kindOf(spoken, reader);
-  return { name, runType, project: text(attributes[PROJECT]), inputs };
+  return { name, runType, project: projectOf(spoken, attributes), inputs };
 }
 
 /** The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. */
@@ -77,6 +87,7 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
   const usage = kind.runType === 'chain' ? undefined : usageOf(spoken, reader);
   const metadata = metadataOf(spoken, reader, usage);
   const tags = collectAll(spoken, 'tags', reader)?.fields.tags as string[] | undefined;
+  const firstTokenUs = collectAll(spoken, 'times', reader)?.fields[FIRST_TOKEN] as number | undefined;
   addRest(metadata, spoken, reader, hiddenCarriers(visibility));
   return {
     name: kind.name,
@@ -85,6 +96,7 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
     outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
     tags,
     metadata,
+    firstTokenUs,
   };
 }
 
@@ -100,7 +112,17 @@ const HIDDEN: readonly (IsCarrier | undefined)[] = [
   carriers(vocabularies, index, { hideInputs: true, hideOutputs: true }),
 ];
 
-type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags';
+type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
+
+const NO_ROWS: Rows = [];
+
+function projectOf(spoken: readonly Vocabulary[], attributes: Attributes): string | undefined {
+  for (const { project } of spoken) {
+    const named = project === undefined ? undefined : text(attributes[project]);
+    if (named !== undefined) return named;
+  }
+  return undefined;
+}
 
 function kindOf(spoken: readonly Vocabulary[], reader: AttributeReader): { name: string | undefined; runType: string } {
   let name: string | undefined;
@@ -150,7 +172,7 @@ function payloadOf(
 
 function collectAll(spoken: readonly Vocabulary[], group: Group, reader: AttributeReader): Found | undefined {
   let found: Found | undefined;
-  for (const vocabulary of spoken) found = collect(vocabulary[group], reader, 'value', found);
+  for (const vocabulary of spoken) found = collect(vocabulary[group] ?? NO_ROWS, reader, 'value', found);
   return found;
 }
 

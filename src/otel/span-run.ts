@@ -14,10 +14,11 @@ import { serializeParsed } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 import { withTags } from '../run/tags.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
+import { isCancelledCall } from './cancelled-call.ts';
 import { hrTimeUs } from './hr-time.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
 import { spanError } from './span-error.ts';
-import { spanEventsJson } from './span-events.ts';
+import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { SpanContextLike, SpanLike } from './span-like.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
@@ -96,12 +97,14 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     guard(PLACE, () => {
       const metadata = new Map(record.metadata);
       for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
+      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
       record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
     });
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
-      record.events = spanEventsJson(span.events, this.#startUs, capture.payload, hiddenCarriers(capture));
+      const shown = withFirstToken(span.events, this.#startUs, mapped?.firstTokenUs);
+      record.events = spanEventsJson(shown, this.#startUs, capture.payload, hiddenCarriers(capture));
     });
     record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));
     this.#attachments = undefined;
