@@ -6,11 +6,18 @@ import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
 import { PROJECT, runspanAttributes } from './runspan-attributes.ts';
+import { traceloop } from './traceloop.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
 import { collect, type Found, type Vocabulary } from './vocabulary.ts';
 
 /** In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. */
-export const vocabularies: readonly Vocabulary[] = [runspanAttributes, openInference, genAi, generalAttributes];
+export const vocabularies: readonly Vocabulary[] = [
+  runspanAttributes,
+  openInference,
+  genAi,
+  traceloop,
+  generalAttributes,
+];
 
 const index = new RowIndex(vocabularies);
 

@@ -1,5 +1,5 @@
 import type { AttributeReader } from './attribute-reader.ts';
-import { type Attributes, type Fields, isObject, type Read } from './values.ts';
+import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './values.ts';
 
 /**
  * One row of a table: what an attribute becomes. `key` is where it goes within the row's group, with a dot where it is
@@ -12,11 +12,12 @@ export type Row = readonly [attribute: string, key: string, read: Read, manner?:
  * - `list`: the attribute is the prefix of a flattened list;
  * - `repeats`: says again what rows above say, and is left out once one of them has spoken;
  * - `merged`: an object, of which the keys that are not taken yet are added;
+ * - `below`: the same with an object that is spread over attributes: it has what stands below the attribute's name;
  * - `kept`: stays in the metadata under its own name, unless another row uses it up.
  *
  * An attribute that no row has used goes to the metadata unchanged.
  */
-export type Manner = 'list' | 'repeats' | 'merged' | 'kept';
+export type Manner = 'list' | 'repeats' | 'merged' | 'below' | 'kept';
 
 /** A table, for one group of a run's fields. */
 export type Rows = readonly Row[];
@@ -65,7 +66,7 @@ export function collect(table: Rows, reader: AttributeReader, wholeKey: string, 
     const [attribute, key, read, manner] = row;
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
-    if (manner !== 'merged' && isTaken(fields, key)) {
+    if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
@@ -75,8 +76,8 @@ export function collect(table: Rows, reader: AttributeReader, wholeKey: string, 
     const isWhole = key === WHOLE && fields === undefined;
     if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
     else fields = isWhole ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
-    // Text that has become an object can only be JSON, and stands for it as long as nothing is added.
-    text = isWhole && typeof value === 'string' && fields === meant ? value : undefined;
+    // Text that has become an object can only be JSON, and stands for it as long as nothing is added or left out.
+    text = isWhole && typeof value === 'string' && fields === meant && isVerbatim(read) ? value : undefined;
     if (fields === value) fields = { ...fields };
   }
   return fields && { fields, text };
