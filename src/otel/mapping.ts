@@ -2,6 +2,7 @@
 import { AttributeReader } from './attribute-reader.ts';
 import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
+import { langfuse } from './langfuse.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
@@ -16,6 +17,7 @@ export const vocabularies: readonly Vocabulary[] = [
   openInference,
   genAi,
   traceloop,
+  langfuse,
   generalAttributes,
 ];
 

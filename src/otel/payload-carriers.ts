@@ -6,9 +6,9 @@ import type { Vocabulary } from './vocabulary.ts';
  * They count as payloads where payloads are hidden; elsewhere they go to the metadata like any other.
  */
 const OTHER_INPUTS =
-  /^(?:gen_ai\.content\.prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query|ai\.prompt|ai\.toolCall\.(?:args|input)|ai\.values?|ai\.documents|mcp\.request\.argument|langfuse\.(?:observation|trace)\.input|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
+  /^(?:gen_ai\.content\.prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query|ai\.prompt|ai\.toolCall\.(?:args|input)|ai\.values?|ai\.documents|mcp\.request\.argument|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
 const OTHER_OUTPUTS =
-  /^(?:gen_ai\.content\.completion|gen_ai\.choice|gen_ai\.memory\.records|ai\.response\.(?:text|object|reasoning|toolCalls|files)|ai\.result|ai\.toolCall\.(?:result|output)|ai\.embeddings?|mcp\.response\.value|langfuse\.(?:observation|trace)\.output)(?:\.|$)/;
+  /^(?:gen_ai\.content\.completion|gen_ai\.choice|gen_ai\.memory\.records|ai\.response\.(?:text|object|reasoning|toolCalls|files)|ai\.result|ai\.toolCall\.(?:result|output)|ai\.embeddings?|mcp\.response\.value)(?:\.|$)/;
 
 /** Says of the name of an attribute or an event whether a payload comes by it. */
 export type IsCarrier = (name: string) => boolean;
