@@ -35,6 +35,7 @@ const SEARCHES: readonly string[] = [
   'db.search.result',
   'db.search.embeddings',
   'db.vector.query.top_k',
+  'db.vector.query.result.matches_length',
   'db.vector.get.selector',
 ];
 

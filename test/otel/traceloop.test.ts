@@ -388,6 +388,11 @@ describe('a vector database', () => {
     });
   });
 
+  test('is a retriever where nothing is said of the search but what it found', () => {
+    const run = mapped({ 'db.system': 'Qdrant', 'db.vector.query.result.matches_length': 0 });
+    expect(run).toMatchObject({ runType: 'retriever' });
+  });
+
   test('is a retriever where vectors are read by their ids', () => {
     const run = mapped({ 'db.system': 'Qdrant', 'db.vector.get.selector': '[1,2]', 'db.vector.get.count': 2 });
     expect(run).toMatchObject({ runType: 'retriever', inputs: { ids: [1, 2] } });
