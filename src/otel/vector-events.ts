@@ -24,29 +24,35 @@ export interface SpanContent {
  * Vectors are told by their length alone.
  */
 export function withVectorEvents(span: Pick<SpanLike, 'attributes' | 'events'>): SpanContent {
-  const { attributes, events } = span;
-  if (!events.some(isVectorEvent)) return span;
   const told: Fields = {};
-  for (const event of events) if (isVectorEvent(event)) tell(told, event);
-  return { attributes: { ...attributes, ...told }, events: events.filter((event) => !isVectorEvent(event)) };
+  const events = span.events.filter((event) => {
+    const values = attributesOfVectorEvent(event);
+    for (const name in values) {
+      const before = told[name];
+      const value = values[name];
+      if (Array.isArray(before) && Array.isArray(value)) before.push(...value);
+      else told[name] = value;
+    }
+    return values === undefined;
+  });
+  return events.length === span.events.length ? span : { attributes: { ...span.attributes, ...told }, events };
 }
 
-function isVectorEvent({ name }: SpanEventLike): boolean {
-  return VECTORS.has(name) || (name.startsWith('pinecone.') && MATCH_METADATA.test(name));
+/**
+ * What one event tells, under the name of the attribute that would tell it: lists of one, to be put together. Undefined for
+ * an event of any other name.
+ */
+function attributesOfVectorEvent({ name, attributes = {} }: SpanEventLike): Fields | undefined {
+  if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };
+  const place = name.startsWith('pinecone.') ? MATCH_METADATA.exec(name)?.[1] : undefined;
+  return place === undefined ? undefined : { [`db.vector.query.result.${place}.metadata`]: attributes };
 }
 
-function tell(told: Fields, { name, attributes = {} }: SpanEventLike): void {
-  const place = MATCH_METADATA.exec(name)?.[1];
-  if (place !== undefined) {
-    told[`db.vector.query.result.${place}.metadata`] = attributes;
-    return;
-  }
+function vectorOf(name: string, attributes: Attributes): Fields {
   const entries = Object.entries(attributes).map(([key, value]) => [
     key.startsWith(`${name}.`) ? key.slice(name.length + 1) : key,
     value,
   ]);
   const { vector, ...rest } = Object.fromEntries(entries) as Fields;
-  const list = (told[name] ?? []) as Fields[];
-  list.push(defined({ ...rest, dimensions: dimensionsOf(vector) }));
-  told[name] = list;
+  return defined({ ...rest, dimensions: dimensionsOf(vector) });
 }
