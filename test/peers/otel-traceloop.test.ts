@@ -2,9 +2,14 @@
 // specification, https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions (up to 0.22) and
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (later), and from what
 // the program does.
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createReceiver } from '../../src/receiver.ts';
 import type { RunRecord } from '../../src/run/record.ts';
+import { snippetsOf } from '../package/snippets.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
 
@@ -328,3 +333,44 @@ test('searches in vector databases become retrievers, and calls reported by hand
     ]),
   );
 });
+
+test('the program of the page on Traceloop sends what the page says', async () => {
+  const [snippet] = snippetsOf('docs/traceloop.md', readFileSync(join(root, 'docs/traceloop.md'), 'utf8'));
+  const receiver = await createReceiver({ port: 0 });
+  onTestFinished(() => receiver.close());
+  const { code, stderr } = await runNode([asApplication(snippet?.code ?? '')], {
+    RUNSPAN_ENDPOINT: receiver.url,
+    OPENAI_BASE_URL: server.url,
+    OPENAI_API_KEY: 'key',
+    TRACELOOP_TELEMETRY: 'false',
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const runs = await receiver.runs();
+  const named = (name: string): Partial<RunRecord> | undefined => runs.find((run) => run.name === name);
+  const associated = { extra: { metadata: { session_id: 's1', thread_id: 's1' } } };
+  const plan = named('plan');
+  const below = { parent_run_id: plan?.id, ...associated };
+  expect(runs).toHaveLength(3);
+  expect(plan).toMatchObject({ run_type: 'chain', inputs: { input: 'Cork' }, ...associated });
+  expect(named('weather')).toMatchObject({ run_type: 'tool', outputs: { output: 'rain in Cork' }, ...below });
+  expect(named('chat small')).toMatchObject({
+    run_type: 'llm',
+    inputs: { messages: [{ role: 'user', content: 'Shorter, please: rain in Cork' }] },
+    outputs: { usage_metadata: usage },
+    ...below,
+  });
+});
+
+/** A file with this code in a folder that has what the peers have, and the checkout itself as `runspan`. */
+function asApplication(code: string): string {
+  const folder = temporaryFolder();
+  onTestFinished(folder.remove);
+  const installed = fileURLToPath(new URL('./otel/node_modules', import.meta.url));
+  mkdirSync(join(folder.path, 'node_modules'));
+  for (const name of readdirSync(installed))
+    symlinkSync(join(installed, name), join(folder.path, 'node_modules', name));
+  symlinkSync(root, join(folder.path, 'node_modules/runspan'));
+  const path = join(folder.path, 'program.mjs');
+  writeFileSync(path, code);
+  return path;
+}
