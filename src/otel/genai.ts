@@ -34,9 +34,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 export const genAi: Vocabulary = {
   name: 'gen_ai',
   isSpoken: () => true,
-  kindOf: (attributes) =>
-    OPERATIONS.get(String(attributes[OPERATION])) ??
-    (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
+  kindOf: (attributes) => OPERATIONS.get(String(attributes[OPERATION])) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],
     ['gen_ai.system_instructions', 'messages', genAiInstructions, 'repeats'],

@@ -8,7 +8,8 @@ export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type
 export const generalAttributes: Vocabulary = {
   name: 'general',
   isSpoken: () => true,
-  kindOf: () => ({}),
+  // A guess, for what names a model and says nothing of its kind in any vocabulary.
+  kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
   usage: [],

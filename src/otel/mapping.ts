@@ -3,10 +3,12 @@ import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
 import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
+import { langfuse } from './langfuse.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
 import { runspanAttributes } from './runspan-attributes.ts';
+import { traceloop } from './traceloop.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
 import { collect, FIRST_TOKEN, type Found, type Rows, type Vocabulary } from './vocabulary.ts';
 
@@ -17,6 +19,8 @@ export const vocabularies: readonly Vocabulary[] = [
   aiSdk,
   genAi,
   aiSdkBesideGenAi,
+  traceloop,
+  langfuse,
   generalAttributes,
 ];
 

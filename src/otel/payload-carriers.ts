@@ -6,9 +6,9 @@ import type { Vocabulary } from './vocabulary.ts';
  * They count as payloads where payloads are hidden; elsewhere they go to the metadata like any other.
  */
 const OTHER_INPUTS =
-  /^(?:gen_ai\.(?:content\.)?prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query|traceloop\.entity\.input|mcp\.request\.argument|langfuse\.(?:observation|trace)\.input|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
+  /^(?:gen_ai\.content\.prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query|mcp\.request\.argument|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
 const OTHER_OUTPUTS =
-  /^(?:gen_ai\.(?:content\.)?completion|gen_ai\.choice|gen_ai\.memory\.records|traceloop\.entity\.output|mcp\.response\.value|langfuse\.(?:observation|trace)\.output|db\.query\.result)(?:\.|$)/;
+  /^(?:gen_ai\.content\.completion|gen_ai\.choice|gen_ai\.memory\.records|mcp\.response\.value)(?:\.|$)/;
 
 /** Says of the name of an attribute or an event whether a payload comes by it. */
 export type IsCarrier = (name: string) => boolean;

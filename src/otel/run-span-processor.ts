@@ -26,8 +26,8 @@ export interface RunSpanProcessorOptions {
 /**
  * Makes a run of every span, for the `spanProcessors` of a tracer provider. A run is posted when its span starts and
  * completed when it ends. Spans inside traced functions, and traced functions inside spans, are parent and child in one
- * trace. Attributes of the OpenInference and GenAI conventions, and of Vercel's AI SDK, become run types, inputs, outputs
- * and token counts; all others are metadata.
+ * trace. Attributes of the OpenInference and GenAI conventions, of Vercel's AI SDK, of Traceloop and of Langfuse become run
+ * types, inputs, outputs and token counts; all others are metadata.
  *
  * Spans that are recorded but not sampled are left out, and what is below them moves up. With tracing off it does nothing.
  */

@@ -1,4 +1,5 @@
 import { stackFrames } from '../run/error-text.ts';
+import { langfuseError } from './langfuse.ts';
 import type { SpanEventLike, SpanLike } from './span-like.ts';
 import { text } from './values.ts';
 
@@ -10,7 +11,7 @@ const ERROR = 2;
  * the exception recorded last. An exception alone is no failure, the application may have handled it.
  */
 export function spanError(span: SpanLike): string | undefined {
-  if (span.status.code !== ERROR) return undefined;
+  if (span.status.code !== ERROR) return langfuseError(span.attributes);
   const said = text(span.status.message);
   const exception = span.events.findLast(({ name }) => name === 'exception');
   const type = text(span.attributes['error.type']);

@@ -22,6 +22,7 @@ import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { SpanContextLike, SpanLike } from './span-like.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
+import { withVectorEvents } from './vector-events.ts';
 import type { Found } from './vocabulary.ts';
 
 /** Where a span starts: below what, by what ids, and with which sink. */
@@ -89,7 +90,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     if (record === undefined) return;
     this.#record = undefined;
     const { capture } = this.sink;
-    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs));
+    const { attributes, events } = guard(PLACE, () => withVectorEvents(span)) ?? span;
+    const mapped = guard(PLACE, () => mapSpan(attributes, capture, this.#knownInputs));
     this.#knownInputs = undefined;
     const name = mapped?.name ?? safeText(span.name);
     record.name = shownName(name, capture.payload);
@@ -103,7 +105,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
-      const shown = withFirstToken(span.events, this.#startUs, mapped?.firstTokenUs);
+      const shown = withFirstToken(events, this.#startUs, mapped?.firstTokenUs);
       record.events = spanEventsJson(shown, this.#startUs, capture.payload, hiddenCarriers(capture));
     });
     record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));

@@ -51,6 +51,11 @@ test.each<[string, SpanLike, string]>([
   expect(spanError(span)).toBe(error);
 });
 
+test('a span that says by the words of Langfuse alone that it has failed has an error', () => {
+  const attributes = { 'langfuse.observation.level': 'ERROR', 'langfuse.observation.status_message': 'no tune' };
+  expect(spanError({ ...failed({}, 0), attributes })).toBe('no tune');
+});
+
 test.each([0, 1])('an exception on a span of status %j is no error', (code) => {
   expect(spanError(failed({ events: [thrown] }, code))).toBeUndefined();
 });
