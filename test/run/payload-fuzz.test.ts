@@ -47,6 +47,9 @@ const KEY_MAX = 256;
 /** A marker or a message, which may go beyond the room by one. */
 const MARKER_MAX = 400;
 
+/** As an escape of JSON, which the same letters behind an escaped backslash are not. */
+const HALF_OF_A_PAIR = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
 /** Characters that the text of a payload may have at most: six for one that has to be escaped. */
 function lengthMax({ nodes, bytes }: PayloadRules): number {
   return 6 * (bytes + MARKER_MAX + (nodes + 1) * KEY_MAX) + (nodes + 70) * 40;
@@ -62,7 +65,7 @@ function checkPayload({ make, times }: HostilePayload, rules: PayloadRules): voi
   // A part of it that was cut from the rest could be found out.
   expect(text).not.toMatch(/SECRET\d|ECRET\d{4}/);
   expect(text.isWellFormed()).toBe(true);
-  expect(/\\ud[89a-f]/i.test(text)).toBe(false);
+  expect(text).not.toMatch(HALF_OF_A_PAIR);
   const after = snapshotOf(value);
   expect(after.length).toBe(before.length);
   expect(after.every((part, at) => Object.is(part, before[at]))).toBe(true);
