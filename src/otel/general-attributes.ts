@@ -4,7 +4,7 @@ import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
 export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type'), 'repeats'];
 
-/** What may stand on any span, whatever convention it follows otherwise. They go after all others. */
+/** What may stand on any span, whatever convention it follows otherwise. They go after all others but the protocols'. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   isSpoken: () => true,

@@ -1,6 +1,18 @@
 import { inputValue, outputValue } from './general-attributes.ts';
-import { openInferenceDocuments, openInferenceMessages } from './openinference-messages.ts';
-import { type Fields, isObject, json, jsonObject, number, objects, same, text, texts } from './values.ts';
+import { openInferenceAnswers, openInferenceDocuments, openInferenceMessages } from './openinference-messages.ts';
+import {
+  type Attributes,
+  defined,
+  type Fields,
+  isObject,
+  json,
+  jsonObject,
+  number,
+  objects,
+  same,
+  text,
+  texts,
+} from './values.ts';
 import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
@@ -34,18 +46,26 @@ export const openInference: Vocabulary = {
     ['reranker.top_k', 'top_k', number],
     ['reranker.input_documents', 'documents', openInferenceDocuments, 'list'],
     inputValue,
+    ['input.images', 'images', imageUrls, 'list'],
+    ['input.audio.url', 'audio.url', text],
+    ['input.audio.mime_type', 'audio.mime_type', text],
+    ['input.audio.transcript', 'audio.transcript', text],
     // A definition in the specification, the arguments of the call in some instrumentations: only where nothing else is.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],
   outputs: [
-    ['llm.output_messages', 'messages', openInferenceMessages, 'list'],
+    ['llm.output_messages', 'messages', openInferenceAnswers, 'list'],
     ['llm.choices', 'choices', completionTexts, 'list'],
     ['llm.function_call', 'function_call', json],
     ['retrieval.documents', 'documents', openInferenceDocuments, 'list'],
     ['reranker.output_documents', 'documents', openInferenceDocuments, 'list'],
     ['embedding.embeddings', 'embeddings', dimensions, 'list'],
     outputValue,
+    ['output.images', 'images', imageUrls, 'list'],
+    ['output.audio.url', 'audio.url', text],
+    ['output.audio.mime_type', 'audio.mime_type', text],
+    ['output.audio.transcript', 'audio.transcript', text],
   ],
   usage: [
     ['llm.token_count.prompt', 'input_tokens', number],
@@ -60,6 +80,14 @@ export const openInference: Vocabulary = {
     ['llm.cost.prompt', 'input_cost', number],
     ['llm.cost.completion', 'output_cost', number],
     ['llm.cost.total', 'total_cost', number],
+    ['llm.cost.prompt_details.input', 'input_cost_details.input', number],
+    ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', number],
+    ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', number],
+    ['llm.cost.prompt_details.cache_write', 'input_cost_details.cache_creation', number],
+    ['llm.cost.prompt_details.audio', 'input_cost_details.audio', number],
+    ['llm.cost.completion_details.output', 'output_cost_details.output', number],
+    ['llm.cost.completion_details.reasoning', 'output_cost_details.reasoning', number],
+    ['llm.cost.completion_details.audio', 'output_cost_details.audio', number],
   ],
   parameters: [
     ['llm.invocation_parameters', WHOLE, jsonObject, 'merged'],
@@ -71,12 +99,15 @@ export const openInference: Vocabulary = {
     // Instrumentations write the model that answered into llm.model_name; this is the one that was asked.
     ['llm.invocation_parameters', 'ls_model_name', modelOf, 'kept'],
     ['llm.model_name', 'ls_model_name', text],
+    ['llm.response.model_name', 'response_model', text],
+    ['llm.model_name', 'response_model', answeringModel, 'repeats'],
     ['embedding.model_name', 'ls_model_name', text],
     ['reranker.model_name', 'ls_model_name', text],
     ['llm.provider', 'ls_provider', text],
     ['llm.system', 'ls_provider', text],
     ['llm.finish_reason', 'finish_reasons', texts],
     ['llm.prompt_template.template', 'template', text],
+    ['llm.prompt_template.version', 'template_version', text],
     ['tool.id', 'tool_call_id', text],
     ['session.id', 'thread_id', text, 'kept'],
     ['session.id', 'session_id', text],
@@ -84,11 +115,17 @@ export const openInference: Vocabulary = {
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
   tags: [['tag.tags', 'tags', texts]],
-  spent: [],
+  // Only ever within a list; by itself it would be thousands of numbers in the metadata.
+  spent: ['embedding.vector'],
 };
 
+/** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */
+const REDACTED = '__REDACTED__';
+
+/** Earlier versions of the specification have plain text in the list. */
 function promptTexts(value: unknown): unknown[] | undefined {
-  return filled(objects(value).map(({ prompt }) => (isObject(prompt) ? prompt.text : prompt)));
+  const items = Array.isArray(value) ? value : [];
+  return filled(items.map((item) => (isObject(item) && isObject(item.prompt) ? item.prompt.text : item)));
 }
 
 function completionTexts(value: unknown): Fields[] | undefined {
@@ -99,18 +136,34 @@ function embeddedTexts(value: unknown): unknown[] | undefined {
   return filled(objects(value).flatMap(({ embedding }) => (isObject(embedding) ? (embedding.text ?? []) : [])));
 }
 
-/** Vectors are told by their length alone. */
+/** Vectors are told by their length alone; every one is used up, in whatever form it comes. */
 function dimensions(value: unknown): Fields[] | undefined {
   return filled(
-    objects(value).flatMap(({ embedding }) => {
-      const vector = isObject(embedding) ? json(embedding.vector) : undefined;
-      return Array.isArray(vector) ? [{ dimensions: vector.length }] : [];
-    }),
+    objects(value).map(({ embedding }) => vectorOf(isObject(embedding) ? json(embedding.vector) : undefined)),
   );
 }
 
+function vectorOf(vector: unknown): Fields {
+  if (Array.isArray(vector)) return { dimensions: vector.length };
+  return vector === REDACTED ? { vector } : {};
+}
+
+function imageUrls(value: unknown): unknown[] | undefined {
+  return filled(objects(value).map(({ image }) => (isObject(image) ? image.url : image)));
+}
+
 function toolSchemas(value: unknown): unknown[] | undefined {
-  return filled(objects(value).map(({ tool }) => (isObject(tool) ? json(tool.json_schema) : tool)));
+  return filled(objects(value).map(({ tool }) => (isObject(tool) ? schemaOf(tool) : tool)));
+}
+
+function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
+  if (schema !== undefined) return json(schema);
+  return { type: 'function', function: defined({ name, description }) };
+}
+
+/** Once there is an answer, the model's name is that of the one that gave it. */
+function answeringModel(value: unknown, attributes: Attributes): string | undefined {
+  return attributes['output.value'] === undefined ? undefined : text(value);
 }
 
 function modelOf(value: unknown): string | undefined {

@@ -16,6 +16,9 @@ const FIRST_PLACE = /\.\d+(?=\.|$)/;
 export class RowIndex {
   readonly #places = new Map<string, Place[]>();
   readonly #lists = new Set<string>();
+  readonly #prefixes = new Set<string>();
+  /** First words of the prefixes, to tell at once most names that are below none. */
+  readonly #prefixRoots = new Set<string>();
 
   constructor(vocabularies: readonly Vocabulary[]) {
     for (const { inputs, outputs, usage, parameters, metadata, tags } of vocabularies) {
@@ -24,6 +27,9 @@ export class RowIndex {
           const [attribute, , , manner] = row;
           this.#places.set(attribute, [...this.placesOf(attribute), { row, table, position }]);
           if (manner === 'list') this.#lists.add(attribute);
+          if (manner !== 'below') continue;
+          this.#prefixes.add(attribute);
+          this.#prefixRoots.add(firstWord(attribute));
         }
       }
     }
@@ -33,10 +39,28 @@ export class RowIndex {
     return this.#places.get(attribute) ?? NOWHERE;
   }
 
-  /** The list that an attribute is a part of; undefined when it stands for itself. */
-  listOf(key: string): string | undefined {
+  /** The name by which rows read an attribute that is a part of something; undefined when it stands for itself. */
+  groupOf(key: string): string | undefined {
     const at = key.search(FIRST_PLACE);
     const name = at < 0 ? undefined : key.slice(0, at);
-    return name !== undefined && this.#lists.has(name) ? name : undefined;
+    return name !== undefined && this.#lists.has(name) ? name : this.#prefixOf(key);
   }
+
+  isList(name: string): boolean {
+    return this.#lists.has(name);
+  }
+
+  #prefixOf(key: string): string | undefined {
+    if (!this.#prefixRoots.has(firstWord(key)) || this.#places.has(key)) return undefined;
+    for (let dot = key.lastIndexOf('.'); dot > 0; dot = key.lastIndexOf('.', dot - 1)) {
+      const name = key.slice(0, dot);
+      if (this.#prefixes.has(name)) return name;
+    }
+    return undefined;
+  }
+}
+
+function firstWord(key: string): string {
+  const dot = key.indexOf('.');
+  return dot < 0 ? key : key.slice(0, dot);
 }

@@ -10,23 +10,35 @@ export type Row = readonly [attribute: string, key: string, read: Read, manner?:
 
 /**
  * - `list`: the attribute is the prefix of a flattened list;
+ * - `below`: the same with an object that is spread over attributes: it has what stands below the attribute's name;
  * - `repeats`: says again what rows above say, and is left out once one of them has spoken;
  * - `merged`: an object, of which the keys that are not taken yet are added;
  * - `kept`: stays in the metadata under its own name, unless another row uses it up.
  *
  * An attribute that no row has used goes to the metadata unchanged.
  */
-export type Manner = 'list' | 'repeats' | 'merged' | 'kept';
+export type Manner = 'list' | 'repeats' | 'merged' | 'below' | 'kept';
 
 /** A table, for one group of a run's fields. */
 export type Rows = readonly Row[];
 
 export const WHOLE = '*';
 
+/** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
+export const NOTHING_NEW: unique symbol = Symbol('nothing new');
+
 /** What kind of run a span is, and which attribute names it better than the span's own name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
+  /** Made of payload, and so not used where inputs are hidden. */
+  readonly rename?: Rename | undefined;
+}
+
+/** A name for spans whose own is no more than `plain`. */
+export interface Rename {
+  readonly plain: string;
+  readonly telling: string;
 }
 
 /** What the attributes of one convention mean. */
@@ -45,6 +57,8 @@ export interface Vocabulary {
   readonly tags: Rows;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
   readonly spent: readonly string[];
+  /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
+  readonly cleaned?: ReadonlyMap<string, Read>;
 }
 
 /** What rows have found. The object is ours to add to; what is inside of it may be an attribute's. */
@@ -65,13 +79,14 @@ export function collect(table: Rows, reader: AttributeReader, wholeKey: string, 
     const [attribute, key, read, manner] = row;
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
-    if (manner !== 'merged' && isTaken(fields, key)) {
+    if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
     const meant = read(value, reader.attributes);
     if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
+    if (meant === NOTHING_NEW) continue;
     const isWhole = key === WHOLE && fields === undefined;
     if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
     else fields = isWhole ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
