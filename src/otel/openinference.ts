@@ -1,4 +1,4 @@
-import { inputValue, outputValue } from './general-attributes.ts';
+import { inputValue, outputValue, tagList } from './general-attributes.ts';
 import { openInferenceAnswers, openInferenceDocuments, openInferenceMessages } from './openinference-messages.ts';
 import {
   type Attributes,
@@ -37,7 +37,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
 export const openInference: Vocabulary = {
   name: 'openinference',
   isSpoken: (attributes) => attributes[KIND] !== undefined,
-  kindOf: (attributes) => KINDS.get(String(attributes[KIND]).toUpperCase()) ?? { runType: 'chain' },
+  kindOf: (attributes) => KINDS.get(kindName(attributes)) ?? { runType: 'chain' },
   inputs: [
     ['llm.input_messages', 'messages', openInferenceMessages, 'list'],
     ['llm.prompts', 'prompts', promptTexts, 'list'],
@@ -45,6 +45,7 @@ export const openInference: Vocabulary = {
     ['reranker.query', 'query', same],
     ['reranker.top_k', 'top_k', number],
     ['reranker.input_documents', 'documents', openInferenceDocuments, 'list'],
+    ['llm.prompt_template.variables', WHOLE, renderedVariables],
     inputValue,
     ['input.images', 'images', imageUrls, 'list'],
     ['input.audio.url', 'audio.url', text],
@@ -90,17 +91,15 @@ export const openInference: Vocabulary = {
     ['llm.cost.completion_details.audio', 'output_cost_details.audio', number],
   ],
   parameters: [
+    ['llm.tools', 'tools', toolSchemas, 'list'],
     ['llm.invocation_parameters', WHOLE, jsonObject, 'merged'],
     ['embedding.invocation_parameters', WHOLE, jsonObject, 'merged'],
-    ['llm.tools', 'tools', toolSchemas, 'list'],
   ],
   metadata: [
-    ['llm.request.model_name', 'ls_model_name', text],
-    // Instrumentations write the model that answered into llm.model_name; this is the one that was asked.
-    ['llm.invocation_parameters', 'ls_model_name', modelOf, 'kept'],
-    ['llm.model_name', 'ls_model_name', text],
     ['llm.response.model_name', 'response_model', text],
-    ['llm.model_name', 'response_model', answeringModel, 'repeats'],
+    ['llm.request.model_name', WHOLE, models, 'merged'],
+    ['llm.invocation_parameters', WHOLE, (value, attributes) => models(jsonObject(value)?.model, attributes), 'merged'],
+    ['llm.model_name', 'ls_model_name', text, 'repeats'],
     ['embedding.model_name', 'ls_model_name', text],
     ['reranker.model_name', 'ls_model_name', text],
     ['llm.provider', 'ls_provider', text],
@@ -114,10 +113,14 @@ export const openInference: Vocabulary = {
     ['user.id', 'user_id', text],
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
-  tags: [['tag.tags', 'tags', texts]],
+  tags: [tagList],
   // Only ever within a list; by itself it would be thousands of numbers in the metadata.
   spent: ['embedding.vector'],
 };
+
+function kindName(attributes: Attributes): string {
+  return String(attributes[KIND]).toUpperCase();
+}
 
 /** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */
 const REDACTED = '__REDACTED__';
@@ -148,6 +151,11 @@ function vectorOf(vector: unknown): Fields {
   return vector === REDACTED ? { vector } : {};
 }
 
+/** What a prompt is made with, where the span is about that; of a call of a model it is only where the messages come from. */
+function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
+  return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
+}
+
 function imageUrls(value: unknown): unknown[] | undefined {
   return filled(objects(value).map(({ image }) => (isObject(image) ? image.url : image)));
 }
@@ -161,13 +169,14 @@ function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
   return { type: 'function', function: defined({ name, description }) };
 }
 
-/** Once there is an answer, the model's name is that of the one that gave it. */
-function answeringModel(value: unknown, attributes: Attributes): string | undefined {
-  return attributes['output.value'] === undefined ? undefined : text(value);
-}
-
-function modelOf(value: unknown): string | undefined {
-  return text(jsonObject(value)?.model);
+/** The model that was asked, and with it the one that has answered: instrumentations write that into `llm.model_name`. */
+function models(asked: unknown, attributes: Attributes): Fields | undefined {
+  const model = text(asked);
+  const answering = text(attributes['llm.model_name']);
+  if (model === undefined) return undefined;
+  return answering === undefined || answering === model
+    ? { ls_model_name: model }
+    : { ls_model_name: model, response_model: answering };
 }
 
 function filled<Item>(items: Item[]): Item[] | undefined {

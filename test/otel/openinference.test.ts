@@ -266,8 +266,15 @@ describe('models', () => {
     expect(run.metadata).toEqual({ ls_model_name: 'opus-5', response_model: 'opus-4', ls_provider: 'anthropic' });
   });
 
-  test('the name of a model is no answer as long as there is none', () => {
-    expect(mapped('LLM', { 'llm.model_name': 'gpt-4o' }).metadata).toEqual({ ls_model_name: 'gpt-4o' });
+  test.each<[string, Attributes]>([
+    ['nothing else', {}],
+    ['parameters that have the same', { 'llm.invocation_parameters': '{"model":"gpt-4o"}' }],
+    ['the same in the request', { 'llm.request.model_name': 'gpt-4o' }],
+  ])('the one that was asked is not said to have answered by %s', (_, attributes) => {
+    const { metadata } = mapped('LLM', { 'llm.model_name': 'gpt-4o', ...attributes });
+    expect(metadata.ls_model_name).toBe('gpt-4o');
+    expect(metadata).not.toHaveProperty('response_model');
+    expect(metadata).not.toHaveProperty('llm.model_name');
   });
 
   test('tools without a schema have their name and description', () => {
@@ -279,6 +286,17 @@ describe('models', () => {
     });
     expect(run.metadata.ls_invocation_params).toEqual({
       tools: [{ type: 'function', function: { name: 'weather', description: 'Tells it.' } }, { name: 'add' }],
+    });
+  });
+
+  test('tools that are among the parameters too are told once', () => {
+    const run = mapped('LLM', {
+      'llm.invocation_parameters': '{"temperature":1,"tools":[{"name":"add"}]}',
+      'llm.tools.0.tool.json_schema': '{"name":"add"}',
+    });
+    expect(run.metadata).toEqual({
+      ls_invocation_params: { temperature: 1, tools: [{ name: 'add' }] },
+      ls_temperature: 1,
     });
   });
 
@@ -382,6 +400,7 @@ describe('payloads', () => {
       'llm.prompt_template.template': 'Hello {name}',
       'llm.prompt_template.version': 'v1',
       'llm.prompt_template.variables': '{"name":"Ann"}',
+      'input.value': '{"name":"Ann","unused":1}',
       'output.value': 'Hello Ann',
       'prompt.vendor': 'langsmith',
       'prompt.id': '7',
@@ -449,6 +468,11 @@ describe('names, sessions and tags', () => {
     });
     expect(mapped('AGENT', { 'agent.name': 'planner' }).name).toBe('planner');
     expect(mapped('LLM', { 'tool.name': 'weather' })).not.toHaveProperty('name');
+  });
+
+  test('tags come as JSON too', () => {
+    expect(mapped('CHAIN', { 'tag.tags': '["a","b"]' }).tags).toEqual(['a', 'b']);
+    expect(mapped('CHAIN', { 'tag.tags': 'a' }).tags).toEqual(['a']);
   });
 
   test('session, user, tags and metadata have their own places', () => {
