@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
-import { type DrawnRun, drawn, runsOf } from './otel-runs.ts';
+import { type DrawnRun, drawn, inOrder, runsOf } from './otel-runs.ts';
 
 // What is expected is written by hand, from what the program asks and the local model answers, by
 // https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
@@ -49,45 +49,47 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
       input_token_details: { cache_read: 2, audio: 0 },
       output_token_details: { reasoning: 0, audio: 0 },
     };
-    expect(await recorded('chat')).toEqual([
-      {
-        name: 'OpenAI Chat Completions',
-        type: 'llm',
-        inputs: { messages: question },
-        outputs: { messages: [{ ...call, finish_reason: 'tool_calls' }], usage_metadata: usage },
-        metadata: {
-          ls_provider: 'openai',
-          ls_model_name: 'gpt-4o',
-          response_model: 'gpt-4o-2026-01-01',
-          ls_temperature: 0.5,
-          ls_invocation_params: { model: 'gpt-4o', temperature: 0.5, tools: [tool] },
-          finish_reasons: ['tool_calls'],
-          usage_metadata: usage,
-          ...kind('LLM'),
-        },
-      },
-      {
-        name: 'OpenAI Chat Completions',
-        type: 'llm',
-        inputs: { messages: [...question, call, { role: 'tool', tool_call_id: 'call_1', content: 'rain' }] },
-        outputs: { messages: [{ role: 'assistant', content: 'The tools say: rain', finish_reason: 'stop' }] },
-        // The instrumentation reads neither tokens nor the model that answers from a stream.
-        metadata: {
-          ls_provider: 'openai',
-          ls_model_name: 'gpt-4o',
-          ls_temperature: 0.5,
-          ls_invocation_params: {
-            model: 'gpt-4o',
-            temperature: 0.5,
-            tools: [tool],
-            stream: true,
-            stream_options: { include_usage: true },
+    expect(await recorded('chat')).toEqual(
+      inOrder([
+        {
+          name: 'OpenAI Chat Completions',
+          type: 'llm',
+          inputs: { messages: question },
+          outputs: { messages: [{ ...call, finish_reason: 'tool_calls' }], usage_metadata: usage },
+          metadata: {
+            ls_provider: 'openai',
+            ls_model_name: 'gpt-4o',
+            response_model: 'gpt-4o-2026-01-01',
+            ls_temperature: 0.5,
+            ls_invocation_params: { model: 'gpt-4o', temperature: 0.5, tools: [tool] },
+            finish_reasons: ['tool_calls'],
+            usage_metadata: usage,
+            ...kind('LLM'),
           },
-          finish_reasons: ['stop'],
-          ...kind('LLM'),
         },
-      },
-    ]);
+        {
+          name: 'OpenAI Chat Completions',
+          type: 'llm',
+          inputs: { messages: [...question, call, { role: 'tool', tool_call_id: 'call_1', content: 'rain' }] },
+          outputs: { messages: [{ role: 'assistant', content: 'The tools say: rain', finish_reason: 'stop' }] },
+          // The instrumentation reads neither tokens nor the model that answers from a stream.
+          metadata: {
+            ls_provider: 'openai',
+            ls_model_name: 'gpt-4o',
+            ls_temperature: 0.5,
+            ls_invocation_params: {
+              model: 'gpt-4o',
+              temperature: 0.5,
+              tools: [tool],
+              stream: true,
+              stream_options: { include_usage: true },
+            },
+            finish_reasons: ['stop'],
+            ...kind('LLM'),
+          },
+        },
+      ]),
+    );
   });
 
   it('are responses with reasoning, at once and as a stream', async () => {
@@ -105,64 +107,70 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
       ...kind('LLM'),
     };
     const says = (text: string) => ({ role: 'assistant', content: [{ type: 'output_text', text }] });
-    expect(await recorded('responses')).toEqual([
-      {
-        name: 'OpenAI Responses',
-        type: 'llm',
-        inputs: {
-          messages: [
-            { role: 'system', content: 'Be brief.' },
-            { role: 'user', content: 'Hello there' },
-          ],
+    expect(await recorded('responses')).toEqual(
+      inOrder([
+        {
+          name: 'OpenAI Responses',
+          type: 'llm',
+          inputs: {
+            messages: [
+              { role: 'system', content: 'Be brief.' },
+              { role: 'user', content: 'Hello there' },
+            ],
+          },
+          outputs: {
+            messages: [
+              { role: 'assistant', content: [{ type: 'reasoning', reasoning: 'Let me think.' }] },
+              says('You said: Hello there'),
+            ],
+            usage_metadata: usage(4, 2, 7, 3),
+          },
+          metadata: {
+            ...metadata,
+            ls_invocation_params: { model: 'gpt-5', instructions: 'Be brief.', reasoning: { effort: 'low' } },
+            usage_metadata: usage(4, 2, 7, 3),
+          },
         },
-        outputs: {
-          messages: [
-            { role: 'assistant', content: [{ type: 'reasoning', reasoning: 'Let me think.' }] },
-            says('You said: Hello there'),
-          ],
-          usage_metadata: usage(4, 2, 7, 3),
+        {
+          name: 'OpenAI Responses',
+          type: 'llm',
+          inputs: { messages: [{ role: 'user', content: 'You said: Hello there' }] },
+          outputs: {
+            messages: [says('You said: You said: Hello there')],
+            usage_metadata: usage(4, 0, 6, 0),
+          },
+          metadata: {
+            ...metadata,
+            ls_invocation_params: { model: 'gpt-5', stream: true },
+            usage_metadata: usage(4, 0, 6, 0),
+          },
         },
-        metadata: {
-          ...metadata,
-          ls_invocation_params: { model: 'gpt-5', instructions: 'Be brief.', reasoning: { effort: 'low' } },
-          usage_metadata: usage(4, 2, 7, 3),
-        },
-      },
-      {
-        name: 'OpenAI Responses',
-        type: 'llm',
-        inputs: { messages: [{ role: 'user', content: 'You said: Hello there' }] },
-        outputs: {
-          messages: [says('You said: You said: Hello there')],
-          usage_metadata: usage(4, 0, 6, 0),
-        },
-        metadata: {
-          ...metadata,
-          ls_invocation_params: { model: 'gpt-5', stream: true },
-          usage_metadata: usage(4, 0, 6, 0),
-        },
-      },
-    ]);
+      ]),
+    );
   });
 
   it('are embeddings with texts and no vectors', async () => {
-    expect(await recorded('embeddings')).toEqual([
-      {
-        name: 'OpenAI Embeddings',
-        type: 'embedding',
-        inputs: { texts: ['one two', 'three'] },
-        outputs: { embeddings: [{ dimensions: 4 }, { dimensions: 4 }] },
-        metadata: { ls_model_name: 'text-embedding-3-small', ls_provider: 'openai', ...kind('EMBEDDING') },
-      },
-    ]);
+    expect(await recorded('embeddings')).toEqual(
+      inOrder([
+        {
+          name: 'OpenAI Embeddings',
+          type: 'embedding',
+          inputs: { texts: ['one two', 'three'] },
+          outputs: { embeddings: [{ dimensions: 4 }, { dimensions: 4 }] },
+          metadata: { ls_model_name: 'text-embedding-3-small', ls_provider: 'openai', ...kind('EMBEDDING') },
+        },
+      ]),
+    );
   });
 
   // It ends the spans of calls that the service has answered, and has no attributes on a span when that starts.
   it('that never end, as those of calls that fail, are runs that stay open', async () => {
-    expect(await recorded('failure')).toEqual([
-      { name: 'OpenAI Responses', type: 'chain', isOpen: true },
-      { name: 'OpenAI Chat Completions', type: 'chain', isOpen: true },
-    ]);
+    expect(await recorded('failure')).toEqual(
+      inOrder([
+        { name: 'OpenAI Responses', type: 'chain', isOpen: true },
+        { name: 'OpenAI Chat Completions', type: 'chain', isOpen: true },
+      ]),
+    );
   });
 
   it('have what was taken out by their own options still taken out', async () => {
@@ -180,7 +188,7 @@ describe("the spans of OpenInference's instrumentation of LangChain", () => {
   it('are the tree of the chain, with its prompt, model, tool and retriever', async () => {
     const thread = { thread_id: 't1', session_id: 't1' };
     const [ask, ...more] = await recorded('langchain');
-    const [lambda, prompt, chat, parser] = ask?.below ?? [];
+    const [prompt, chat, lambda, parser] = ask?.below ?? [];
 
     expect(more).toEqual([]);
     expect(ask).toMatchObject({
@@ -248,65 +256,67 @@ describe("the spans of OpenInference's helpers", () => {
       ...kind(name),
     });
     const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3, input_token_details: { cache_read: 1 } };
-    expect(await recorded('helpers')).toEqual([
-      {
-        name: 'agent',
-        type: 'chain',
-        inputs: { input: 'Rain?' },
-        outputs: { output: 'Rain.' },
-        tags,
-        metadata: about('AGENT'),
-        below: [
-          {
-            name: 'answer',
-            type: 'chain',
-            inputs: { question: 'Rain?' },
-            outputs: { output: 'Rain.' },
-            tags,
-            metadata: about('CHAIN'),
-            below: [
-              {
-                name: 'search',
-                type: 'retriever',
-                inputs: { input: 'Rain?' },
-                outputs: { documents: [{ page_content: 'Rain?', type: 'Document', metadata: { score: 1 } }] },
-                tags,
-                metadata: about('RETRIEVER'),
-              },
-              {
-                name: 'weather',
-                type: 'tool',
-                inputs: { input: 'Cork' },
-                outputs: { city: 'Cork', rain: true },
-                tags,
-                metadata: about('TOOL'),
-              },
-              {
-                name: 'model',
-                type: 'llm',
-                inputs: { messages: [{ role: 'user', content: 'Rain?' }] },
-                outputs: { messages: [{ role: 'assistant', content: 'Rain.' }], usage_metadata: usage },
-                tags,
-                metadata: {
-                  ...about('LLM'),
-                  ls_model_name: 'gpt-4o',
-                  ls_provider: 'azure',
-                  ls_temperature: 0,
-                  ls_invocation_params: { temperature: 0 },
-                  usage_metadata: usage,
+    expect(await recorded('helpers')).toEqual(
+      inOrder([
+        {
+          name: 'agent',
+          type: 'chain',
+          inputs: { input: 'Rain?' },
+          outputs: { output: 'Rain.' },
+          tags,
+          metadata: about('AGENT'),
+          below: [
+            {
+              name: 'answer',
+              type: 'chain',
+              inputs: { question: 'Rain?' },
+              outputs: { output: 'Rain.' },
+              tags,
+              metadata: about('CHAIN'),
+              below: [
+                {
+                  name: 'search',
+                  type: 'retriever',
+                  inputs: { input: 'Rain?' },
+                  outputs: { documents: [{ page_content: 'Rain?', type: 'Document', metadata: { score: 1 } }] },
+                  tags,
+                  metadata: about('RETRIEVER'),
                 },
-              },
-              {
-                name: 'judge',
-                type: 'chain',
-                error: 'TypeError: no verdict',
-                tags,
-                metadata: about('EVALUATOR'),
-              },
-            ],
-          },
-        ],
-      },
-    ]);
+                {
+                  name: 'weather',
+                  type: 'tool',
+                  inputs: { input: 'Cork' },
+                  outputs: { city: 'Cork', rain: true },
+                  tags,
+                  metadata: about('TOOL'),
+                },
+                {
+                  name: 'model',
+                  type: 'llm',
+                  inputs: { messages: [{ role: 'user', content: 'Rain?' }] },
+                  outputs: { messages: [{ role: 'assistant', content: 'Rain.' }], usage_metadata: usage },
+                  tags,
+                  metadata: {
+                    ...about('LLM'),
+                    ls_model_name: 'gpt-4o',
+                    ls_provider: 'azure',
+                    ls_temperature: 0,
+                    ls_invocation_params: { temperature: 0 },
+                    usage_metadata: usage,
+                  },
+                },
+                {
+                  name: 'judge',
+                  type: 'chain',
+                  error: 'TypeError: no verdict',
+                  tags,
+                  metadata: about('EVALUATOR'),
+                },
+              ],
+            },
+          ],
+        },
+      ]),
+    );
   });
 });

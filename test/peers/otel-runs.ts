@@ -28,23 +28,32 @@ export async function runsOf(program: string, ...args: readonly string[]): Promi
   return JSON.parse(stdout);
 }
 
-/** The runs as trees, each with its roots and children in the order of their start. */
+/** The runs as trees, in the order of `inOrder`. */
 export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
   const children = runs.filter((run) => run.parent_run_id === parent);
-  return children.map((run) => {
-    const below = drawn(runs, run.id);
-    const { otel: _, 'service.name': __, ...metadata } = run.extra?.metadata ?? {};
-    const { inputs = {}, outputs, error, tags = [] } = run;
-    return {
-      name: run.name,
-      type: run.run_type,
-      ...(Object.keys(inputs).length > 0 && { inputs }),
-      ...(outputs !== undefined && { outputs }),
-      ...(error !== undefined && { error: error.split('\n')[0] ?? '' }),
-      ...(tags.length > 0 && { tags }),
-      ...(Object.keys(metadata).length > 0 && { metadata }),
-      ...(run.end_time === undefined && { isOpen: true }),
-      ...(below.length > 0 && { below }),
-    } as DrawnRun;
-  });
+  return inOrder(
+    children.map((run) => {
+      const below = drawn(runs, run.id);
+      const { otel: _, 'service.name': __, ...metadata } = run.extra?.metadata ?? {};
+      const { inputs = {}, outputs = {}, error, tags = [] } = run;
+      return {
+        name: run.name,
+        type: run.run_type,
+        ...(Object.keys(inputs).length > 0 && { inputs }),
+        ...(Object.keys(outputs).length > 0 && { outputs }),
+        ...(error !== undefined && { error: error.split('\n')[0] ?? '' }),
+        ...(tags.length > 0 && { tags }),
+        ...(Object.keys(metadata).length > 0 && { metadata }),
+        ...(run.end_time === undefined && { isOpen: true as const }),
+        ...(below.length > 0 && { below }),
+      };
+    }),
+  );
+}
+
+/** Spans begin at whole milliseconds, so those of the same one have no order in time: by name, and by inputs. */
+export function inOrder(runs: readonly DrawnRun[]): DrawnRun[] {
+  const keyOf = ({ name, inputs }: DrawnRun): string => `${name} ${JSON.stringify(inputs)}`;
+  const sorted = runs.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  return sorted.map((run) => (run.below === undefined ? run : { ...run, below: inOrder(run.below) }));
 }
