@@ -38,6 +38,7 @@ export const database: Vocabulary = {
     ['db.postgresql.values', 'parameters', same, 'repeats'],
     ['db.operation.name', 'operation', text],
     ['db.operation', 'operation', text, 'repeats'],
+    ['db.stored_procedure.name', 'procedure', text],
     ['db.collection.name', 'collection', text],
     ['db.sql.table', 'collection', text, 'repeats'],
     ['db.mongodb.collection', 'collection', text, 'repeats'],

@@ -1,5 +1,5 @@
 import { withoutCredentials } from './url.ts';
-import { type Attributes, number, text } from './values.ts';
+import { type Attributes, json, number, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary } from './vocabulary.ts';
 
 /**
@@ -22,12 +22,14 @@ export const http: Vocabulary = {
     ['url.path', 'path', partOfUrl],
     ['url.query', 'query', partOfUrl],
     ['http.target', 'path', partOfUrl, 'repeats'],
+    ['http.request.body.content', 'body', json],
   ],
   outputs: [
     ['http.response.status_code', 'status_code', number],
     ['http.status_code', 'status_code', number, 'repeats'],
     ['http.response.body.size', 'size', number],
     ['http.response_content_length', 'size', number, 'repeats'],
+    ['http.response.body.content', 'body', json],
   ],
   usage: [],
   parameters: [],

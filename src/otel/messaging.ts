@@ -2,7 +2,13 @@ import { text } from './values.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** What of a span says that it is a message, a remote call or a function that a platform has started. */
-const SYSTEMS: readonly string[] = ['messaging.system', 'rpc.system.name', 'rpc.system', 'faas.trigger'];
+const SYSTEMS: readonly string[] = [
+  'messaging.system.name',
+  'messaging.system',
+  'rpc.system.name',
+  'rpc.system',
+  'faas.trigger',
+];
 
 /**
  * OpenTelemetry's conventions for messages, remote procedure calls and functions as a service; older names stand below those
@@ -24,7 +30,8 @@ export const messaging: Vocabulary = {
     ['messaging.operation.type', 'operation', text],
     ['messaging.operation', 'operation', text, 'repeats'],
     ['rpc.service', 'service', text],
-    ['rpc.method', 'method', text],
+    ['rpc.method_original', 'method', text],
+    ['rpc.method', 'method', text, 'repeats'],
     ['faas.trigger', 'trigger', text],
     ['faas.invoked_name', 'function', text],
   ],

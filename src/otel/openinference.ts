@@ -13,7 +13,7 @@ import {
   text,
   texts,
 } from './values.ts';
-import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { type Kind, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
 
@@ -51,6 +51,12 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
+    // By themselves these do not say on which side they were; it is what came in that is described.
+    ['image.url', 'image.url', text],
+    ['video.url', 'video.url', text],
+    ['audio.url', 'audio.url', text],
+    ['audio.mime_type', 'audio.mime_type', text],
+    ['audio.transcript', 'audio.transcript', text],
     // A definition in the specification, the arguments of the call in some instrumentations: only where nothing else is.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
@@ -96,10 +102,11 @@ export const openInference: Vocabulary = {
     ['embedding.invocation_parameters', WHOLE, jsonObject, 'merged'],
   ],
   metadata: [
+    ['llm.request.model_name', 'ls_model_name', text],
+    ['llm.invocation_parameters', 'ls_model_name', askedModel, 'kept'],
+    ['llm.model_name', 'ls_model_name', text],
     ['llm.response.model_name', 'response_model', text],
-    ['llm.request.model_name', WHOLE, models, 'merged'],
-    ['llm.invocation_parameters', WHOLE, (value, attributes) => models(jsonObject(value)?.model, attributes), 'merged'],
-    ['llm.model_name', 'ls_model_name', text, 'repeats'],
+    ['llm.model_name', 'response_model', answeringModel, 'repeats'],
     ['embedding.model_name', 'ls_model_name', text],
     ['reranker.model_name', 'ls_model_name', text],
     ['llm.provider', 'ls_provider', text],
@@ -169,14 +176,14 @@ function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
   return { type: 'function', function: defined({ name, description }) };
 }
 
-/** The model that was asked, and with it the one that has answered: instrumentations write that into `llm.model_name`. */
-function models(asked: unknown, attributes: Attributes): Fields | undefined {
-  const model = text(asked);
-  const answering = text(attributes['llm.model_name']);
-  if (model === undefined) return undefined;
-  return answering === undefined || answering === model
-    ? { ls_model_name: model }
-    : { ls_model_name: model, response_model: answering };
+function askedModel(parameters: unknown): string | undefined {
+  return text(jsonObject(parameters)?.model);
+}
+
+/** Instrumentations write the model that answered into `llm.model_name`, once they know it: it is news where it is another. */
+function answeringModel(value: unknown, attributes: Attributes): unknown {
+  const asked = text(attributes['llm.request.model_name']) ?? askedModel(attributes['llm.invocation_parameters']);
+  return asked === undefined || asked === value ? NOTHING_NEW : text(value);
 }
 
 function filled<Item>(items: Item[]): Item[] | undefined {

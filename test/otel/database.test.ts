@@ -78,6 +78,15 @@ test('a query by both names at once is told once', () => {
   expect(run.metadata).toEqual({ 'db.system.name': 'mongodb', 'db.system': 'mongodb' });
 });
 
+test('a call of a stored procedure tells its name', () => {
+  const run = mapped({
+    'db.system.name': 'mysql',
+    'db.stored_procedure.name': 'get_user',
+    'db.operation.name': 'CALL',
+  });
+  expect(run.inputs).toEqual({ operation: 'CALL', procedure: 'get_user' });
+});
+
 test.each([
   ['db.cassandra.table', 'cassandra'],
   ['db.cosmosdb.container', 'cosmosdb'],

@@ -28,12 +28,14 @@ describe('a request', () => {
         'http.response.status_code': 201,
         'http.response.body.size': 512,
         'http.request.resend_count': 1,
+        'http.request.body.content': '{"a":1}',
+        'http.response.body.content': 'ok',
       }),
     ).toEqual({
       name: 'POST a.example:8443/v1/chat',
       runType: 'chain',
-      inputs: { method: 'POST', url: 'https://a.example:8443/v1/chat?api_key=REDACTED&n=1' },
-      outputs: { status_code: 201, size: 512 },
+      inputs: { method: 'POST', url: 'https://a.example:8443/v1/chat?api_key=REDACTED&n=1', body: { a: 1 } },
+      outputs: { status_code: 201, size: 512, body: 'ok' },
       metadata: { 'server.address': 'a.example', 'server.port': 8443, 'http.request.resend_count': 1 },
     });
   });

@@ -12,9 +12,9 @@ test.each<[string, Attributes, object, Attributes]>([
   ],
   [
     'a message without the name of its operation',
-    { 'messaging.system': 'sqs', 'messaging.operation.type': 'receive' },
+    { 'messaging.system.name': 'aws_sqs', 'messaging.operation.type': 'receive' },
     { operation: 'receive' },
-    { 'messaging.system': 'sqs' },
+    { 'messaging.system.name': 'aws_sqs' },
   ],
   [
     'a message by the old names',
@@ -27,6 +27,12 @@ test.each<[string, Attributes, object, Attributes]>([
     { 'rpc.system.name': 'grpc', 'rpc.method': 'shop.Orders/Add', 'rpc.response.status_code': 'OK' },
     { method: 'shop.Orders/Add' },
     { 'rpc.system.name': 'grpc', 'rpc.response.status_code': 'OK' },
+  ],
+  [
+    'a remote call of an unknown method',
+    { 'rpc.system.name': 'grpc', 'rpc.method': '_OTHER', 'rpc.method_original': 'shop.Orders/Brew' },
+    { method: 'shop.Orders/Brew' },
+    { 'rpc.system.name': 'grpc' },
   ],
   [
     'a remote call by the old names',

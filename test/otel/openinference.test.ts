@@ -333,6 +333,20 @@ describe('payloads', () => {
       { audio: { url: 'https://a.example/b.wav', mime_type: 'audio/wav', transcript: 'Hi' } },
     ],
     [
+      'what is described by itself',
+      {
+        'image.url': 'https://a.example/b.png',
+        'audio.url': 'gs://a',
+        'audio.transcript': 'Hi',
+        'video.url': 'gs://b',
+      },
+      {
+        image: { url: 'https://a.example/b.png' },
+        video: { url: 'gs://b' },
+        audio: { url: 'gs://a', transcript: 'Hi' },
+      },
+    ],
+    [
       'text with pictures',
       { 'input.value': 'a', 'input.images.0.image.url': 'https://a.example/b.png' },
       { input: 'a', images: ['https://a.example/b.png'] },
