@@ -1,18 +1,25 @@
 /** What the attributes of a span mean: pure, and the same for spans of this process and of others. */
 import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
+import { database } from './database.ts';
 import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
+import { http } from './http.ts';
 import { langfuse } from './langfuse.ts';
+import { mcp } from './mcp.ts';
+import { messaging } from './messaging.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
 import { runspanAttributes } from './runspan-attributes.ts';
 import { traceloop } from './traceloop.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
-import { collect, FIRST_TOKEN, type Found, type Rows, type Vocabulary } from './vocabulary.ts';
+import { collect, FIRST_TOKEN, type Found, type Rename, type Rows, type Vocabulary } from './vocabulary.ts';
 
-/** In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. */
+/**
+ * In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. Those of
+ * protocols come last: what somebody has said of a request is worth more than its URL.
+ */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
   openInference,
@@ -22,9 +29,15 @@ export const vocabularies: readonly Vocabulary[] = [
   traceloop,
   langfuse,
   generalAttributes,
+  mcp,
+  http,
+  database,
+  messaging,
 ];
 
 const index = new RowIndex(vocabularies);
+
+const CLEANED = new Map(vocabularies.flatMap(({ cleaned }) => [...(cleaned ?? [])]));
 
 /** Keys of metadata that one span may have; the attributes beyond are counted in `dropped_attributes`. */
 const METADATA_KEYS_MAX = 1_000;
@@ -54,6 +67,7 @@ export interface MappedInputs extends KnownInputs {
 export interface MappedStart {
   /** Undefined where the span's own name is as good as any. */
   readonly name: string | undefined;
+  readonly rename: Rename | undefined;
   readonly runType: string;
   readonly project: string | undefined;
   readonly inputs: MappedInputs | undefined;
@@ -69,15 +83,20 @@ export interface MappedSpan extends Omit<MappedStart, 'project'> {
   readonly firstTokenUs: number | undefined;
 }
 
-const NOTHING: MappedStart = { name: undefined, runType: 'chain', project: undefined, inputs: undefined };
+const NOTHING: MappedStart = {
+  name: undefined,
+  rename: undefined,
+  runType: 'chain',
+  project: undefined,
+  inputs: undefined,
+};
 
 export function mapStart(attributes: Attributes, visibility: Visibility): MappedStart {
   if (isEmpty(attributes)) return NOTHING;
   const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
   const reader = new AttributeReader(attributes, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, undefined);
-  const { name, runType } = kindOf(spoken, reader);
-  return { name, runType, project: projectOf(spoken, attributes), inputs };
+  return { ...kindOf(spoken, reader, visibility), project: projectOf(spoken, attributes), inputs };
 }
 
 /** The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. */
@@ -86,7 +105,7 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
   const reader = new AttributeReader(attributes, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf(spoken, 'outputs', 'output', reader);
-  const kind = kindOf(spoken, reader);
+  const kind = kindOf(spoken, reader, visibility);
   // On a span around others the counts are, as a rule, the sum of theirs; as a run's own they would count twice.
   const usage = kind.runType === 'chain' ? undefined : usageOf(spoken, reader);
   const metadata = metadataOf(spoken, reader, usage);
@@ -94,8 +113,7 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
   const firstTokenUs = collectAll(spoken, 'times', reader)?.fields[FIRST_TOKEN] as number | undefined;
   addRest(metadata, spoken, reader, hiddenCarriers(visibility));
   return {
-    name: kind.name,
-    runType: kind.runType,
+    ...kind,
     inputs,
     outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
     tags,
@@ -128,17 +146,23 @@ function projectOf(spoken: readonly Vocabulary[], attributes: Attributes): strin
   return undefined;
 }
 
-function kindOf(spoken: readonly Vocabulary[], reader: AttributeReader): { name: string | undefined; runType: string } {
+function kindOf(
+  spoken: readonly Vocabulary[],
+  reader: AttributeReader,
+  { hideInputs }: Visibility,
+): Pick<MappedStart, 'name' | 'rename' | 'runType'> {
   let name: string | undefined;
+  let rename: Rename | undefined;
   let runType: string | undefined;
   for (const vocabulary of spoken) {
     const kind = vocabulary.kindOf(reader.attributes);
     runType ??= kind.runType;
+    if (!hideInputs) rename ??= kind.rename;
     if (name !== undefined || kind.nameFrom === undefined) continue;
     name = text(reader.attributes[kind.nameFrom]);
     if (name !== undefined) reader.use(kind.nameFrom);
   }
-  return { name, runType: runType ?? 'chain' };
+  return { name, rename, runType: runType ?? 'chain' };
 }
 
 function inputsOf(
@@ -229,7 +253,7 @@ function addRest(
   for (const key of reader.keys) {
     const value = reader.attributes[key];
     if (value === undefined || reader.isUsed(key) || metadata.has(key) || isHidden?.(key)) continue;
-    if (metadata.size < METADATA_KEYS_MAX) metadata.set(key, value);
+    if (metadata.size < METADATA_KEYS_MAX) metadata.set(key, CLEANED.get(key)?.(value, reader.attributes) ?? value);
     else dropped++;
   }
   if (dropped > 0) metadata.set('dropped_attributes', dropped);

@@ -6,9 +6,8 @@ import type { Vocabulary } from './vocabulary.ts';
  * They count as payloads where payloads are hidden; elsewhere they go to the metadata like any other.
  */
 const OTHER_INPUTS =
-  /^(?:gen_ai\.content\.prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query|mcp\.request\.argument|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
-const OTHER_OUTPUTS =
-  /^(?:gen_ai\.content\.completion|gen_ai\.choice|gen_ai\.memory\.records|mcp\.response\.value)(?:\.|$)/;
+  /^(?:gen_ai\.content\.prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query)(?:\.|$)/;
+const OTHER_OUTPUTS = /^(?:gen_ai\.content\.completion|gen_ai\.choice|gen_ai\.memory\.records)(?:\.|$)/;
 
 /** Says of the name of an attribute or an event whether a payload comes by it. */
 export type IsCarrier = (name: string) => boolean;

@@ -1,10 +1,13 @@
 import { stackFrames } from '../run/error-text.ts';
 import { langfuseError } from './langfuse.ts';
 import type { SpanEventLike, SpanLike } from './span-like.ts';
-import { text } from './values.ts';
+import { type Attributes, number, text } from './values.ts';
 
 /** Of the status codes, the one that says that a span has failed. */
 const ERROR = 2;
+
+/** Of the status codes of HTTP, the first one of a failure. */
+const FAILED = 400;
 
 /**
  * The `error` field of a run, when its span says that it has failed: `Type: message` on the first line, then the stack of
@@ -14,12 +17,20 @@ export function spanError(span: SpanLike): string | undefined {
   if (span.status.code !== ERROR) return langfuseError(span.attributes);
   const said = text(span.status.message);
   const exception = span.events.findLast(({ name }) => name === 'exception');
-  const type = text(span.attributes['error.type']);
+  const type = typeOf(span.attributes);
   if (exception === undefined) return headline(type, said);
   const thrown = exceptionText(exception, type);
   const message = text(exception.attributes?.['exception.message']);
   const isRepeated = said === undefined || thrown.includes(said) || said === message;
   return isRepeated ? thrown : `${headline(type, said)}\nCaused by: ${thrown}`;
+}
+
+/** Of requests the status may be all there is, and a bare number says little. */
+function typeOf(attributes: Attributes): string | undefined {
+  const type = text(attributes['error.type']);
+  const status = number(attributes['http.response.status_code'] ?? attributes['http.status_code']) ?? 0;
+  const isStatus = status >= FAILED && (type === undefined || type === String(status));
+  return isStatus ? `HTTP ${status}` : type;
 }
 
 function exceptionText({ attributes = {} }: SpanEventLike, errorType: string | undefined): string {

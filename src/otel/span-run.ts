@@ -65,7 +65,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       startTime: isoTimestamp(startUs),
       project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
       refused,
-      name: shownName(mapped?.name ?? safeText(span.name), sink.capture.payload),
+      name: shownName(nameOf(span, mapped), sink.capture.payload),
       runType: mapped?.runType ?? 'chain',
       tags: inherited.tags,
       metadata: inherited.metadata,
@@ -93,7 +93,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const { attributes, events } = guard(PLACE, () => withVectorEvents(span)) ?? span;
     const mapped = guard(PLACE, () => mapSpan(attributes, capture, this.#knownInputs));
     this.#knownInputs = undefined;
-    const name = mapped?.name ?? safeText(span.name);
+    const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
     guard(PLACE, () => {
@@ -147,6 +147,12 @@ export function runIdOf(span: SpanLike): string {
 
 function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
+}
+
+function nameOf(span: SpanLike, mapped: Pick<MappedSpan, 'name' | 'rename'> | undefined): string {
+  if (mapped?.name !== undefined) return mapped.name;
+  const own = safeText(span.name);
+  return own === mapped?.rename?.plain ? mapped.rename.telling : own;
 }
 
 /** Generators of ids that applications bring may not keep to hexadecimal. */

@@ -57,6 +57,11 @@ export function isVerbatim(read: Read): boolean {
   return verbatim.has(read);
 }
 
+/** A list of text, also as JSON; one text alone is a list of one. */
+export function jsonTexts(value: unknown): string[] | undefined {
+  return texts(json(value));
+}
+
 /** A list of text; one text alone is a list of one. */
 export function texts(value: unknown): string[] | undefined {
   const list = (Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined);

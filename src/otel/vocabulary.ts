@@ -26,11 +26,21 @@ export const WHOLE = '*';
 
 /** The key, among the times, of the first piece of a model's answer. */
 export const FIRST_TOKEN = 'first_token';
+/** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
+export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
 /** What kind of run a span is, and which attribute names it better than the span's own name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
+  /** Made of payload, and so not used where inputs are hidden. */
+  readonly rename?: Rename | undefined;
+}
+
+/** A name for spans whose own is no more than `plain`. */
+export interface Rename {
+  readonly plain: string;
+  readonly telling: string;
 }
 
 /** What the attributes of one convention mean. */
@@ -53,6 +63,8 @@ export interface Vocabulary {
   readonly project?: string;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
   readonly spent: readonly string[];
+  /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
+  readonly cleaned?: ReadonlyMap<string, Read>;
 }
 
 /** What rows have found. The object is ours to add to; what is inside of it may be an attribute's. */
@@ -80,6 +92,7 @@ export function collect(table: Rows, reader: AttributeReader, wholeKey: string, 
     const meant = read(value, reader.attributes);
     if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
+    if (meant === NOTHING_NEW) continue;
     const isWhole = key === WHOLE && fields === undefined;
     if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
     else fields = isWhole ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };

@@ -13,10 +13,10 @@ const exception = (message?: string, type?: string, stacktrace?: string) => ({
 });
 
 /** A span that has failed. */
-const failed = (given: { message?: string; type?: string; events?: SpanLike['events'] }, code = 2) =>
+const failed = (given: { message?: string; type?: string; http?: object; events?: SpanLike['events'] }, code = 2) =>
   ({
     status: { code, ...(given.message !== undefined && { message: given.message }) },
-    attributes: given.type === undefined ? {} : { 'error.type': given.type },
+    attributes: { ...(given.type !== undefined && { 'error.type': given.type }), ...given.http },
     events: given.events ?? [],
   }) as unknown as SpanLike;
 
@@ -28,6 +28,11 @@ test.each<[string, SpanLike, string]>([
   ['a type', failed({ type: '503' }), '503'],
   ['a type and a message', failed({ type: 'TimeoutError', message: 'busy' }), 'TimeoutError: busy'],
   ['a message with its type', failed({ type: 'TimeoutError', message: 'TimeoutError: x' }), 'TimeoutError: x'],
+  ['a status of HTTP', failed({ http: { 'http.response.status_code': 400 } }), 'HTTP 400'],
+  ['the same as its type', failed({ type: '503', http: { 'http.status_code': 503 } }), 'HTTP 503'],
+  ['one and a message', failed({ message: 'busy', http: { 'http.status_code': 429 } }), 'HTTP 429: busy'],
+  ['one that is no failure', failed({ message: 'cut off', http: { 'http.status_code': 399 } }), 'cut off'],
+  ['one and another type', failed({ type: 'Busy', http: { 'http.status_code': 429 } }), 'Busy'],
   ['an exception', failed({ events: [thrown] }), `TypeError: no such tool${FRAMES}`],
   [
     'an exception and its message',

@@ -126,7 +126,7 @@ describe('the run of a span', () => {
     const link = { context: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }, attributes: { a: 1 } };
     const tracer = provider.getTracer('scope', '1.2.3');
     const parent = tracer.startSpan('parent');
-    const attributes = { 'http.method': 'GET', list: ['a', 'b'], n: 1.5, over: true };
+    const attributes = { 'net.peer.name': 'a.example', list: ['a', 'b'], n: 1.5, over: true };
     const span = tracer.startSpan(
       'a',
       { kind: SpanKind.CLIENT, attributes, links: [link, link] },
@@ -135,7 +135,7 @@ describe('the run of a span', () => {
     span.addEvent('1').addEvent('2').setStatus({ code: SpanStatusCode.OK }).end();
     const { traceId, spanId } = span.spanContext();
     expect(runNamed(recorder, 'a').extra?.metadata).toEqual({
-      'http.method': 'GET',
+      'net.peer.name': 'a.example',
       list: ['a', 'b'],
       n: 1.5,
       'service.name': 'shop',
