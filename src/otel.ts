@@ -1,12 +1,16 @@
 import './runspan.ts';
 
+export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
+export type { ShouldExport } from './otel/span-filter.ts';
 export type {
+  ExportResultLike,
   LinkLike,
   ResourceLike,
   ScopeLike,
   SpanContextLike,
   SpanEventLike,
+  SpanExporterLike,
   SpanLike,
   SpanProcessorLike,
 } from './otel/span-like.ts';
