@@ -128,7 +128,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
     for (const entry of [...this.#spans.entries()]) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
     }
-    return this.#flush();
+    const flushed = this.#flush();
+    this.#spans.forgetIds();
+    return flushed;
   }
 
   async #flush(): Promise<void> {

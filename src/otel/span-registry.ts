@@ -54,6 +54,12 @@ export class SpanRegistry {
     return used(this.#open, ids) ?? used(this.#ended, ids);
   }
 
+  /** From now on spans are found as the objects alone. */
+  forgetIds(): void {
+    this.#open.clear();
+    this.#ended.clear();
+  }
+
   /** The latest entries. */
   *entries(): Iterable<SpanEntry> {
     yield* this.#ended.values();

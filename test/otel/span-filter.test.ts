@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/index.ts';
 import { isExported } from '../../src/otel/span-filter.ts';
 import { RunSpanProcessor, type ShouldExport, type SpanLike } from '../../src/otel.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { told } from '../support/told.ts';
 import { inSpan, runNamed, setUp, tree } from './set-up.ts';
 
@@ -113,11 +114,12 @@ describe('a function that does not answer', () => {
     ],
   ])('keeps the span when it %s, and is told once', async (_, shouldExport, line) => {
     const lines = told();
+    const rejections = unhandledRejections();
     const { tracer, recorder } = filtering(shouldExport);
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
-    await soon();
     expect(tree(recorder)).toEqual(['a', '  b']);
     expect(lines).toEqual([line]);
+    expect(await rejections()).toEqual([]);
   });
 
   test('is left out when it is neither a function nor llm', async () => {
