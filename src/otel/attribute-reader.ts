@@ -16,15 +16,15 @@ export class AttributeReader {
   /** By table, the rows that have something to read. */
   readonly #present = new Map<Rows, Place[]>();
   readonly #used = new Set<string>();
-  #lists: Map<string, string[]> | undefined;
+  #groups: Map<string, string[]> | undefined;
 
   constructor(attributes: Attributes, index: RowIndex) {
     this.attributes = attributes;
     this.keys = Object.keys(attributes);
     this.#index = index;
     for (const key of this.keys) {
-      const list = index.listOf(key);
-      if (list !== undefined) this.#addToList(list, key);
+      const group = index.groupOf(key);
+      if (group !== undefined) this.#addToGroup(group, key);
       else this.#addRows(key);
     }
   }
@@ -35,23 +35,25 @@ export class AttributeReader {
     return places.length < 2 ? places : places.toSorted((a, b) => a.position - b.position);
   }
 
-  /** The value of an attribute, or the list that stands flattened below its name. */
+  /** The value of an attribute, the list that stands flattened below its name, or an object of all that have a prefix. */
   get(name: string): unknown {
-    const keys = this.#lists?.get(name);
+    const keys = this.#groups?.get(name);
     if (keys === undefined) return this.attributes[name];
+    if (name.endsWith('.'))
+      return Object.fromEntries(keys.map((key) => [key.slice(name.length), this.attributes[key]]));
     return unflatten(keys.map((key) => [key.slice(name.length + 1), this.attributes[key]]));
   }
 
   /** Adds to `sources` the attributes that `get` would read, names and values in turn. */
   addSources(name: string, sources: unknown[]): void {
-    const keys = this.#lists?.get(name);
+    const keys = this.#groups?.get(name);
     if (keys === undefined) sources.push(name, this.attributes[name]);
     else for (const key of keys) sources.push(key, this.attributes[key]);
   }
 
   /** Notes that what `get` reads under this name has found its place in the run. */
   use(name: string): void {
-    const keys = this.#lists?.get(name);
+    const keys = this.#groups?.get(name);
     if (keys === undefined) this.#used.add(name);
     else for (const key of keys) this.#used.add(key);
   }
@@ -65,14 +67,14 @@ export class AttributeReader {
     return this.#used.has(key);
   }
 
-  #addToList(name: string, key: string): void {
-    this.#lists ??= new Map();
-    const list = this.#lists.get(name);
-    if (list !== undefined) {
-      list.push(key);
+  #addToGroup(name: string, key: string): void {
+    this.#groups ??= new Map();
+    const group = this.#groups.get(name);
+    if (group !== undefined) {
+      group.push(key);
       return;
     }
-    this.#lists.set(name, [key]);
+    this.#groups.set(name, [key]);
     this.#addRows(name);
   }
 

@@ -2,15 +2,22 @@
 import { AttributeReader } from './attribute-reader.ts';
 import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
+import { langSmith } from './langsmith.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
-import { PROJECT, runspanAttributes } from './runspan-attributes.ts';
+import { runspanAttributes } from './runspan-attributes.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
-import { collect, type Found, type Vocabulary } from './vocabulary.ts';
+import { collect, FIRST_TOKEN, type Found, type Rows, type Vocabulary } from './vocabulary.ts';
 
 /** In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. */
-export const vocabularies: readonly Vocabulary[] = [runspanAttributes, openInference, genAi, generalAttributes];
+export const vocabularies: readonly Vocabulary[] = [
+  runspanAttributes,
+  langSmith,
+  openInference,
+  genAi,
+  generalAttributes,
+];
 
 const index = new RowIndex(vocabularies);
 
@@ -51,8 +58,12 @@ export interface MappedStart {
 export interface MappedSpan extends Omit<MappedStart, 'project'> {
   readonly outputs: Found | undefined;
   readonly tags: string[] | undefined;
+  /** Microseconds from the start to the first piece of a model's answer, where no event tells of it. */
+  readonly firstTokenUs: number | undefined;
   /** Everything that has no field of its own. */
   readonly metadata: ReadonlyMap<string, unknown>;
+  /** Of the values that were told beside the attributes, those that the run has taken; undefined when none were told. */
+  readonly toldUsed: ReadonlySet<string> | undefined;
 }
 
 const NOTHING: MappedStart = { name: undefined, runType: 'chain', project: undefined, inputs: undefined };
@@ -63,13 +74,22 @@ export function mapStart(attributes: Attributes, visibility: Visibility): Mapped
   const reader = new AttributeReader(attributes, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, undefined);
   const { name, runType } = kindOf(spoken, reader);
-  return { name, runType, project: text(attributes[PROJECT]), inputs };
+  return { name, runType, project: projectOf(spoken, attributes), inputs };
 }
 
-/** The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. */
-export function mapSpan(attributes: Attributes, visibility: Visibility, known?: KnownInputs): MappedSpan {
-  const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
-  const reader = new AttributeReader(attributes, index);
+/**
+ * The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. `told` is
+ * what has come beside the attributes; it stands where none of these has the same name.
+ */
+export function mapSpan(
+  attributes: Attributes,
+  visibility: Visibility,
+  known?: KnownInputs,
+  told?: Attributes,
+): MappedSpan {
+  const given = told === undefined ? attributes : { ...told, ...attributes };
+  const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(given));
+  const reader = new AttributeReader(given, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf(spoken, 'outputs', 'output', reader);
   const kind = kindOf(spoken, reader);
@@ -77,6 +97,8 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
   const usage = kind.runType === 'chain' ? undefined : usageOf(spoken, reader);
   const metadata = metadataOf(spoken, reader, usage);
   const tags = collectAll(spoken, 'tags', reader)?.fields.tags as string[] | undefined;
+  const firstTokenUs = collectAll(spoken, 'times', reader)?.fields[FIRST_TOKEN] as number | undefined;
+  const toldUsed = usedOf(told, attributes, reader);
   addRest(metadata, spoken, reader, hiddenCarriers(visibility));
   return {
     name: kind.name,
@@ -84,7 +106,9 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
     inputs,
     outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
     tags,
+    firstTokenUs,
     metadata,
+    toldUsed,
   };
 }
 
@@ -100,7 +124,30 @@ const HIDDEN: readonly (IsCarrier | undefined)[] = [
   carriers(vocabularies, index, { hideInputs: true, hideOutputs: true }),
 ];
 
-type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags';
+type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
+
+const NO_ROWS: Rows = [];
+
+function projectOf(spoken: readonly Vocabulary[], attributes: Attributes): string | undefined {
+  for (const { project } of spoken) {
+    const named = project === undefined ? undefined : text(attributes[project]);
+    if (named !== undefined) return named;
+  }
+  return undefined;
+}
+
+/** What of the told has found a place. The rest is left out: it is no attribute of the span, and stays where it was told. */
+function usedOf(
+  told: Attributes | undefined,
+  attributes: Attributes,
+  reader: AttributeReader,
+): ReadonlySet<string> | undefined {
+  if (told === undefined) return undefined;
+  const own = Object.keys(told).filter((key) => !Object.hasOwn(attributes, key));
+  const used = new Set(own.filter((key) => reader.isUsed(key)));
+  for (const key of own) reader.use(key);
+  return used;
+}
 
 function kindOf(spoken: readonly Vocabulary[], reader: AttributeReader): { name: string | undefined; runType: string } {
   let name: string | undefined;
@@ -150,7 +197,7 @@ function payloadOf(
 
 function collectAll(spoken: readonly Vocabulary[], group: Group, reader: AttributeReader): Found | undefined {
   let found: Found | undefined;
-  for (const vocabulary of spoken) found = collect(vocabulary[group], reader, 'value', found);
+  for (const vocabulary of spoken) found = collect(vocabulary[group] ?? NO_ROWS, reader, 'value', found);
   return found;
 }
 

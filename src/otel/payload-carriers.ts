@@ -1,3 +1,4 @@
+import { carriesInputs, carriesOutputs } from './message-events.ts';
 import type { RowIndex } from './row-index.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -6,9 +7,9 @@ import type { Vocabulary } from './vocabulary.ts';
  * They count as payloads where payloads are hidden; elsewhere they go to the metadata like any other.
  */
 const OTHER_INPUTS =
-  /^(?:gen_ai\.(?:content\.)?prompt|gen_ai\.(?:system|user|assistant|tool)\.message|gen_ai\.memory\.query|ai\.prompt|ai\.toolCall\.(?:args|input)|ai\.values?|ai\.documents|traceloop\.entity\.input|mcp\.request\.argument|langfuse\.(?:observation|trace)\.input|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
+  /^(?:gen_ai\.prompt|ai\.prompt|ai\.toolCall\.(?:args|input)|ai\.values?|ai\.documents|traceloop\.entity\.input|mcp\.request\.argument|langfuse\.(?:observation|trace)\.input|db\.statement|db\.query\.(?:text|parameter))(?:\.|$)/;
 const OTHER_OUTPUTS =
-  /^(?:gen_ai\.(?:content\.)?completion|gen_ai\.choice|gen_ai\.memory\.records|ai\.response\.(?:text|object|reasoning|toolCalls|files)|ai\.result|ai\.toolCall\.(?:result|output)|ai\.embeddings?|traceloop\.entity\.output|mcp\.response\.value|langfuse\.(?:observation|trace)\.output|db\.query\.result)(?:\.|$)/;
+  /^(?:gen_ai\.completion|ai\.response\.(?:text|object|reasoning|toolCalls|files)|ai\.result|ai\.toolCall\.(?:result|output)|ai\.embeddings?|traceloop\.entity\.output|mcp\.response\.value|langfuse\.(?:observation|trace)\.output|db\.query\.result)(?:\.|$)/;
 
 /** Says of the name of an attribute or an event whether a payload comes by it. */
 export type IsCarrier = (name: string) => boolean;
@@ -24,7 +25,7 @@ export function carriers(
     vocabularies.flatMap(({ inputs, outputs }) => [...(hideInputs ? [inputs] : []), ...(hideOutputs ? [outputs] : [])]),
   );
   return (name) =>
-    index.placesOf(index.listOf(name) ?? name).some(({ table }) => hidden.has(table)) ||
-    (hideInputs && OTHER_INPUTS.test(name)) ||
-    (hideOutputs && OTHER_OUTPUTS.test(name));
+    index.placesOf(index.groupOf(name) ?? name).some(({ table }) => hidden.has(table)) ||
+    (hideInputs && (carriesInputs(name) || OTHER_INPUTS.test(name))) ||
+    (hideOutputs && (carriesOutputs(name) || OTHER_OUTPUTS.test(name)));
 }

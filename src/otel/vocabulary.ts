@@ -2,8 +2,9 @@ import type { AttributeReader } from './attribute-reader.ts';
 import { type Attributes, type Fields, isObject, type Read } from './values.ts';
 
 /**
- * One row of a table: what an attribute becomes. `key` is where it goes within the row's group, with a dot where it is
- * one level deeper; `WHOLE` is the group itself. Rows are tried in order, and one that finds its key taken is passed
+ * One row of a table: what an attribute becomes. A name that ends with a dot stands for all attributes that begin with it,
+ * as an object of the rest of their names. `key` is where it goes within the row's group, with a dot where it is one level
+ * deeper; `WHOLE` is the group itself. Rows are tried in order, and one that finds its key taken is passed
  * over, so the order is the precedence.
  */
 export type Row = readonly [attribute: string, key: string, read: Read, manner?: Manner];
@@ -22,6 +23,9 @@ export type Manner = 'list' | 'repeats' | 'merged' | 'kept';
 export type Rows = readonly Row[];
 
 export const WHOLE = '*';
+
+/** The key, among the times, of the first piece of a model's answer. */
+export const FIRST_TOKEN = 'first_token';
 
 /** What kind of run a span is, and which attribute names it better than the span's own name. */
 export interface Kind {
@@ -43,6 +47,10 @@ export interface Vocabulary {
   readonly parameters: Rows;
   readonly metadata: Rows;
   readonly tags: Rows;
+  /** Microseconds from the start of the span to what no event tells. */
+  readonly times?: Rows;
+  /** The attribute that names the project. Read when the span starts: the project of a run cannot change later. */
+  readonly project?: string;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
   readonly spent: readonly string[];
 }
