@@ -71,6 +71,7 @@ function ownValue(value: unknown): unknown {
   return typeof parsed === 'object' ? parsed : value;
 }
 
+/** Text of none says that there are none. */
 function tagsOf(value: unknown): string[] | undefined {
-  return typeof value === 'string' ? texts(value.split(',').map((tag) => tag.trim())) : texts(value);
+  return typeof value === 'string' ? (texts(value.split(',').map((tag) => tag.trim())) ?? []) : texts(value);
 }

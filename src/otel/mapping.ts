@@ -105,7 +105,7 @@ export function mapSpan(
     runType: kind.runType,
     inputs,
     outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
-    tags,
+    tags: tags?.length === 0 ? undefined : tags,
     firstTokenUs,
     metadata,
     toldUsed,

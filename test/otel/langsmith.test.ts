@@ -31,7 +31,8 @@ test('a run has the name, the tags and the project that its span is given', () =
   expect(mapStart(attributes, SHOW_ALL)).toMatchObject({ name: 'answer', project: 'shop' });
   expect(mapped(attributes)).toMatchObject({ name: 'answer', tags: ['a', 'b', 'c'] });
   expect(mapped({ 'langsmith.span.tags': ['a', 'b, c'] }).tags).toEqual(['a', 'b, c']);
-  expect(mapped({ 'langsmith.span.tags': ' , ' }).tags).toBeUndefined();
+  expect(mapped({ 'langsmith.span.tags': '' })).toMatchObject({ tags: undefined, metadata: {} });
+  expect(mapped({ 'langsmith.span.tags': 4 })).toMatchObject({ metadata: { 'langsmith.span.tags': 4 } });
 });
 
 test('our own attributes name the project before it does', () => {

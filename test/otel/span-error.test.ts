@@ -51,6 +51,15 @@ test.each<[string, SpanLike, string]>([
   expect(spanError(span)).toBe(error);
 });
 
+test.each([0, 1, 2])('an exception on a span of langsmith is its error, with the status %j too', (code) => {
+  const events = [
+    exception('TypeError: no such tool\n    at call', 'Error', 'Error: TypeError: no such tool\n    at own'),
+  ];
+  const span = { ...failed({ events }, code), attributes: { 'langsmith.traceable': 'true' } };
+  expect(spanError(span)).toBe('TypeError: no such tool\n    at call');
+  expect(spanError({ ...span, events: [] })).toBe(code === 2 ? 'Error' : undefined);
+});
+
 test.each([0, 1])('an exception on a span of status %j is no error', (code) => {
   expect(spanError(failed({ events: [thrown] }, code))).toBeUndefined();
 });
