@@ -58,6 +58,11 @@ export class AttributeReader {
     else for (const key of keys) this.#used.add(key);
   }
 
+  /** The same for the one attribute of this very name. */
+  useOne(key: string): void {
+    this.#used.add(key);
+  }
+
   /** The attributes that have been used so far. */
   used(): string[] {
     return [...this.#used];

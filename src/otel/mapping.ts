@@ -6,6 +6,7 @@ import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
 import { http } from './http.ts';
 import { langfuse } from './langfuse.ts';
+import { langSmith } from './langsmith.ts';
 import { mcp } from './mcp.ts';
 import { messaging } from './messaging.ts';
 import { openInference } from './openinference.ts';
@@ -22,6 +23,7 @@ import { collect, FIRST_TOKEN, type Found, type Rename, type Rows, type Vocabula
  */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
+  langSmith,
   openInference,
   aiSdk,
   genAi,
@@ -81,6 +83,8 @@ export interface MappedSpan extends Omit<MappedStart, 'project'> {
   readonly metadata: ReadonlyMap<string, unknown>;
   /** Microseconds from the start to the first piece of a model's answer, where no event tells of it. */
   readonly firstTokenUs: number | undefined;
+  /** Of the values that were told beside the attributes, those that the run has taken; undefined when none were told. */
+  readonly toldUsed: ReadonlySet<string> | undefined;
 }
 
 const NOTHING: MappedStart = {
@@ -99,10 +103,19 @@ export function mapStart(attributes: Attributes, visibility: Visibility): Mapped
   return { ...kindOf(spoken, reader, visibility), project: projectOf(spoken, attributes), inputs };
 }
 
-/** The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. */
-export function mapSpan(attributes: Attributes, visibility: Visibility, known?: KnownInputs): MappedSpan {
-  const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
-  const reader = new AttributeReader(attributes, index);
+/**
+ * The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. `told` is
+ * what has come beside the attributes; it stands where none of these has the same name.
+ */
+export function mapSpan(
+  attributes: Attributes,
+  visibility: Visibility,
+  known?: KnownInputs,
+  told?: Attributes,
+): MappedSpan {
+  const given = told === undefined ? attributes : { ...told, ...attributes };
+  const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(given));
+  const reader = new AttributeReader(given, index);
   const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf(spoken, 'outputs', 'output', reader);
   const kind = kindOf(spoken, reader, visibility);
@@ -111,14 +124,16 @@ export function mapSpan(attributes: Attributes, visibility: Visibility, known?: 
   const metadata = metadataOf(spoken, reader, usage);
   const tags = collectAll(spoken, 'tags', reader)?.fields.tags as string[] | undefined;
   const firstTokenUs = collectAll(spoken, 'times', reader)?.fields[FIRST_TOKEN] as number | undefined;
+  const toldUsed = usedOf(told, attributes, reader);
   addRest(metadata, spoken, reader, hiddenCarriers(visibility));
   return {
     ...kind,
     inputs,
     outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
-    tags,
+    tags: tags?.length === 0 ? undefined : tags,
     metadata,
     firstTokenUs,
+    toldUsed,
   };
 }
 
@@ -144,6 +159,19 @@ function projectOf(spoken: readonly Vocabulary[], attributes: Attributes): strin
     if (named !== undefined) return named;
   }
   return undefined;
+}
+
+/** What of the told has found a place. The rest is left out: it is no attribute of the span, and stays where it was told. */
+function usedOf(
+  told: Attributes | undefined,
+  attributes: Attributes,
+  reader: AttributeReader,
+): ReadonlySet<string> | undefined {
+  if (told === undefined) return undefined;
+  const own = Object.keys(told).filter((key) => !Object.hasOwn(attributes, key));
+  const used = new Set(own.filter((key) => reader.isUsed(key)));
+  for (const key of own) reader.use(key);
+  return used;
 }
 
 function kindOf(
@@ -248,7 +276,7 @@ function addRest(
   reader: AttributeReader,
   isHidden: IsCarrier | undefined,
 ): void {
-  for (const { spent } of spoken) for (const attribute of spent) reader.use(attribute);
+  for (const { spent } of spoken) for (const attribute of spent) reader.useOne(attribute);
   let dropped = 0;
   for (const key of reader.keys) {
     const value = reader.attributes[key];
