@@ -54,7 +54,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
-  isSpoken: () => true,
+  roots: ['gen_ai', 'openai'],
   kindOf: (attributes) => OPERATIONS.get(String(attributes[OPERATION])) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],

@@ -16,7 +16,7 @@ const METADATA = 'langsmith.metadata';
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
-  isSpoken: () => true,
+  roots: ['langsmith', 'gen_ai'],
   kindOf: (attributes) => ({ runType: text(attributes[KIND])?.toLowerCase(), nameFrom: 'langsmith.trace.name' }),
   inputs: [],
   outputs: [],

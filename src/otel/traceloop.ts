@@ -50,7 +50,7 @@ const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.coun
  */
 export const traceloop: Vocabulary = {
   name: 'traceloop',
-  isSpoken: () => true,
+  roots: ['traceloop', 'gen_ai', 'llm', 'db'],
   kindOf,
   inputs: [
     ['gen_ai.prompt', 'messages', traceloopMessages, 'list'],

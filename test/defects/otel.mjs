@@ -53,7 +53,7 @@ export const defects = [
   {
     title: 'an attribute with a row of its own goes with those below a prefix',
     file: 'src/otel/row-index.ts',
-    find: ' || this.#places.has(key)',
+    find: '    if (this.#places.has(key)) return undefined;\n',
     replace: '',
     tests: aiSdkTests,
   },
@@ -279,8 +279,8 @@ export const defects = [
   {
     title: 'langsmith: the summed usage of a chain is read as usage of its own',
     file: 'src/otel/mapping.ts',
-    find: "kind.runType === 'chain' ? undefined : usageOf",
-    replace: "kind.runType === 'none' ? undefined : usageOf",
+    find: "runType === 'chain' ? undefined : usageOf",
+    replace: "runType === 'none' ? undefined : usageOf",
     tests: ['test/otel/langsmith.test.ts'],
   },
   {
