@@ -2,7 +2,7 @@
 import { trace } from '@opentelemetry/api';
 import { type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
-import type { SpanKey, SpanRegistry } from './span-registry.ts';
+import type { SpanEntry, SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
 const registries = new Set<SpanRegistry>();
@@ -46,6 +46,16 @@ export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
     if (entry instanceof SpanRun && entry.sink === sink) return entry;
   }
   return undefined;
+}
+
+/** What the processors of the process have made of a span, each for itself. */
+export function entriesOf(span: SpanKey): SpanEntry[] {
+  const entries: SpanEntry[] = [];
+  for (const registry of registries) {
+    const entry = registry.find(span);
+    if (entry !== undefined) entries.push(entry);
+  }
+  return entries;
 }
 
 function contextOf(span: SpanKey): RunContext | undefined {

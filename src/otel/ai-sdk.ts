@@ -68,6 +68,7 @@ const metadata: Rows = [
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',
+  roots: ['ai'],
   isSpoken: (attributes) => attributes[OPERATION] !== undefined,
   kindOf: (attributes) =>
     STEPS.get(stepOf(attributes[OPERATION])) ?? { runType: 'chain', nameFrom: nameOf(attributes) },
@@ -158,6 +159,7 @@ export const aiSdk: Vocabulary = {
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
+  roots: ['gen_ai'],
   isSpoken: (attributes) => attributes[OPERATION] === undefined && attributes['gen_ai.operation.name'] !== undefined,
   kindOf: () => ({}),
   inputs,

@@ -29,6 +29,7 @@ const WRITES =
  */
 export const database: Vocabulary = {
   name: 'database',
+  roots: ['db'],
   isSpoken: (attributes) => systemOf(attributes) !== undefined,
   kindOf: (attributes) => ({ runType: isSearch(attributes) ? 'retriever' : 'chain' }),
   inputs: [

@@ -10,7 +10,7 @@ export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 /** What may stand on any span, whatever convention it follows otherwise. They go after all others but the protocols'. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
-  isSpoken: () => true,
+  roots: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
   // A guess, for what names a model and says nothing of its kind in any vocabulary.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],

@@ -10,6 +10,7 @@ import { NOTHING_NEW, type Rename, type Vocabulary } from './vocabulary.ts';
  */
 export const http: Vocabulary = {
   name: 'http',
+  roots: ['http'],
   isSpoken: (attributes) => methodOf(attributes) !== undefined,
   kindOf: (attributes) => ({ runType: 'chain', rename: renameOf(attributes) }),
   inputs: [

@@ -22,7 +22,7 @@ const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
  */
 export const langfuse: Vocabulary = {
   name: 'langfuse',
-  isSpoken: () => true,
+  roots: ['langfuse'],
   kindOf: (attributes) => TYPES.get(attributes[TYPE]) ?? {},
   inputs: [
     ['langfuse.observation.input', WHOLE, json],

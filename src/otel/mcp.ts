@@ -13,6 +13,7 @@ const METHOD = 'mcp.method.name';
  */
 export const mcp: Vocabulary = {
   name: 'mcp',
+  roots: ['mcp'],
   isSpoken: (attributes) => attributes[METHOD] !== undefined,
   kindOf: (attributes) =>
     attributes[METHOD] === 'tools/call' ? { runType: 'tool', nameFrom: 'gen_ai.tool.name' } : { runType: 'chain' },

@@ -21,6 +21,7 @@ const SYSTEMS: readonly string[] = [
  */
 export const messaging: Vocabulary = {
   name: 'messaging',
+  roots: ['messaging', 'rpc', 'faas'],
   isSpoken: (attributes) => SYSTEMS.some((system) => attributes[system] !== undefined),
   kindOf: () => ({ runType: 'chain' }),
   inputs: [

@@ -36,6 +36,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
  */
 export const openInference: Vocabulary = {
   name: 'openinference',
+  roots: ['openinference'],
   isSpoken: (attributes) => attributes[KIND] !== undefined,
   kindOf: (attributes) => KINDS.get(kindName(attributes)) ?? { runType: 'chain' },
   inputs: [

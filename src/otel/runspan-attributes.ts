@@ -6,7 +6,7 @@ const PROJECT = 'runspan.project';
 /** Our own attributes, for what no convention has a word for. They go before all others. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
-  isSpoken: () => true,
+  roots: ['runspan'],
   kindOf: (attributes) => ({ runType: text(attributes['runspan.run_type']), nameFrom: 'runspan.name' }),
   inputs: [['runspan.inputs', WHOLE, json]],
   outputs: [['runspan.outputs', WHOLE, json]],

@@ -9,20 +9,32 @@ const ERROR = 2;
 /** Of the status codes of HTTP, the first one of a failure. */
 const FAILED = 400;
 
+/** Says of a span that LangSmith's SDK has made it. */
+const LANGSMITH = 'langsmith.traceable';
+
 /**
  * The `error` field of a run, when its span says that it has failed: `Type: message` on the first line, then the stack of
  * the exception recorded last. An exception alone is no failure, the application may have handled it.
  */
 export function spanError(span: SpanLike): string | undefined {
+  const exception = span.events.findLast(({ name }) => name === 'exception');
+  if (exception !== undefined && span.attributes[LANGSMITH] === 'true') return langSmithError(exception);
   if (span.status.code !== ERROR) return langfuseError(span.attributes);
   const said = text(span.status.message);
-  const exception = span.events.findLast(({ name }) => name === 'exception');
   const type = typeOf(span.attributes);
   if (exception === undefined) return headline(type, said);
   const thrown = exceptionText(exception, type);
   const message = text(exception.attributes?.['exception.message']);
   const isRepeated = said === undefined || thrown.includes(said) || said === message;
   return isRepeated ? thrown : `${headline(type, said)}\nCaused by: ${thrown}`;
+}
+
+/**
+ * The SDK of LangSmith gives each span the status OK while its run is still at work, which is final, so that ERROR comes too
+ * late. It records an exception for a run that has failed alone, made of the error's text and with a stack of its own.
+ */
+function langSmithError(exception: SpanEventLike): string {
+  return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
 }
 
 /** Of requests the status may be all there is, and a bare number says little. */

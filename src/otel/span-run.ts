@@ -16,14 +16,16 @@ import { withTags } from '../run/tags.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { isCancelledCall } from './cancelled-call.ts';
 import { hrTimeUs } from './hr-time.ts';
+import { LogMessages } from './log-messages.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
+import { toldByEvents, withoutTellers } from './message-events.ts';
 import { resourceWait } from './resource-wait.ts';
 import { spanError } from './span-error.ts';
 import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
-import { withVectorEvents } from './vector-events.ts';
+import type { Attributes } from './values.ts';
 import type { Found } from './vocabulary.ts';
 
 /** Where a span starts: below what, by what ids, and with which sink. */
@@ -51,6 +53,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #record: EncodedRun | undefined;
   #knownInputs: KnownInputs | undefined;
   #attachments: RunAttachments | undefined;
+  #logMessages: LogMessages | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
     super(sink);
@@ -88,15 +91,30 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
+  /** Takes what a log record tells, under the names of attributes, until the span ends; false when it has ended. */
+  tell(values: Attributes): boolean {
+    if (this.#record === undefined) return this.context.refused;
+    const { capture } = this.sink;
+    const isHidden = hiddenCarriers(capture);
+    const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
+    if (shown.length === 0) return true;
+    this.#logMessages ??= new LogMessages(capture.payload);
+    this.#logMessages.add(Object.fromEntries(shown));
+    return true;
+  }
+
   /** Records the end of the span. Only the first end counts, and none once the sink has given up waiting for it. */
   end(span: SpanLike, interruption?: string): void {
     const record = this.#record;
     this.#record = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     const { capture } = this.sink;
-    const { attributes, events } = guard(PLACE, () => withVectorEvents(span)) ?? span;
-    const mapped = guard(PLACE, () => mapSpan(attributes, capture, this.#knownInputs));
+    const told = guard(PLACE, () => toldByEvents(span.events));
+    const logged = this.#logMessages;
+    const beside = told && logged ? { ...logged.attributes, ...told.attributes } : (told ?? logged)?.attributes;
+    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs, beside));
     this.#knownInputs = undefined;
+    this.#logMessages = undefined;
     const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
@@ -104,11 +122,14 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       const metadata = new Map(record.metadata);
       for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
       if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
+      if (logged !== undefined && logged.leftOut > 0) metadata.set('dropped_log_records', String(logged.leftOut));
       record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
     });
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
+      const used = mapped?.toldUsed;
+      const events = told && used ? withoutTellers(span.events, told, used) : span.events;
       const shown = withFirstToken(events, this.#startUs, mapped?.firstTokenUs);
       record.events = spanEventsJson(shown, this.#startUs, capture.payload, hiddenCarriers(capture));
     });

@@ -39,6 +39,9 @@ const SEARCHES: readonly string[] = [
   'db.vector.get.selector',
 ];
 
+/** What only a change of what a vector database holds has. */
+const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.count', 'db.vector.delete.selector'];
+
 /**
  * Traceloop's OpenLLMetry: what its SDK says of functions, and what its instrumentations said of models before they took up
  * the conventions of OpenTelemetry. Vector databases tell their results in events, see `vector-events.ts`.
@@ -47,7 +50,7 @@ const SEARCHES: readonly string[] = [
  */
 export const traceloop: Vocabulary = {
   name: 'traceloop',
-  isSpoken: () => true,
+  roots: ['traceloop', 'gen_ai', 'llm', 'db'],
   kindOf,
   inputs: [
     ['gen_ai.prompt', 'messages', traceloopMessages, 'list'],
@@ -110,7 +113,9 @@ function kindOf(attributes: Attributes): Kind {
   if (attributes[GUARDRAIL] !== undefined) return { runType: 'chain', nameFrom: GUARDRAIL };
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
-  return SEARCHES.some((name) => attributes[name] !== undefined) ? RETRIEVER : {};
+  if (SEARCHES.some((name) => attributes[name] !== undefined)) return RETRIEVER;
+  // Its spans do not name the operation, which by the database alone would be taken for a search.
+  return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 
 /** The session goes by the name, too, by which runs of a conversation are found. */

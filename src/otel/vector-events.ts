@@ -1,4 +1,3 @@
-import type { SpanEventLike, SpanLike } from './span-like.ts';
 import { dimensionsOf } from './traceloop-messages.ts';
 import { type Attributes, defined, type Fields } from './values.ts';
 
@@ -13,36 +12,11 @@ const VECTORS: ReadonlySet<string> = new Set([
 /** Pinecone's metadata come as an event, what they belong to as attributes. */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
-/** The attributes of a span, and its events. */
-export interface SpanContent {
-  readonly attributes: Attributes;
-  readonly events: readonly SpanEventLike[];
-}
-
 /**
- * A span with the events of vector databases turned into attributes: each kind a list, under the name of the event.
- * Vectors are told by their length alone.
+ * What one event of a vector database tells, under the name of the attribute that would tell it: lists of one, to be put together. Undefined for
+ * an event of any other name. Vectors are told by their length alone.
  */
-export function withVectorEvents(span: Pick<SpanLike, 'attributes' | 'events'>): SpanContent {
-  const told: Fields = {};
-  const events = span.events.filter((event) => {
-    const values = attributesOfVectorEvent(event);
-    for (const name in values) {
-      const before = told[name];
-      const value = values[name];
-      if (Array.isArray(before) && Array.isArray(value)) before.push(...value);
-      else told[name] = value;
-    }
-    return values === undefined;
-  });
-  return events.length === span.events.length ? span : { attributes: { ...span.attributes, ...told }, events };
-}
-
-/**
- * What one event tells, under the name of the attribute that would tell it: lists of one, to be put together. Undefined for
- * an event of any other name.
- */
-function attributesOfVectorEvent({ name, attributes = {} }: SpanEventLike): Fields | undefined {
+export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };
   const place = name.startsWith('pinecone.') ? MATCH_METADATA.exec(name)?.[1] : undefined;
   return place === undefined ? undefined : { [`db.vector.query.result.${place}.metadata`]: attributes };

@@ -1,4 +1,5 @@
 import type { AttributeReader } from './attribute-reader.ts';
+import type { Place } from './row-index.ts';
 import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './values.ts';
 
 /**
@@ -29,6 +30,9 @@ export const FIRST_TOKEN = 'first_token';
 /** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
+/** The fields of a run that tables are about. */
+export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
+
 /** What kind of run a span is, and which attribute names it better than the span's own name. */
 export interface Kind {
   readonly runType?: string | undefined;
@@ -46,8 +50,10 @@ export interface Rename {
 /** What the attributes of one convention mean. */
 export interface Vocabulary {
   readonly name: string;
-  /** Whether the span is described in it; if not, its rows are not tried. */
-  isSpoken(attributes: Attributes): boolean;
+  /** The words that the names of attributes begin with by which it is spoken: where there is none of them, no row is tried. */
+  readonly roots: readonly string[];
+  /** Whether it is, where such a name alone does not tell. */
+  isSpoken?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
   readonly inputs: Rows;
   readonly outputs: Rows;
@@ -74,14 +80,11 @@ export interface Found {
   readonly text: string | undefined;
 }
 
-/**
- * What the rows of a table find, added to what is `found` already; undefined when there is nothing. `wholeKey` is for a
- * payload that is no object.
- */
-export function collect(table: Rows, reader: AttributeReader, wholeKey: string, found?: Found): Found | undefined {
-  let fields = found?.fields;
-  let text = found?.text;
-  for (const { row } of reader.rows(table)) {
+/** What rows find; undefined when there is nothing. `wholeKey` is for a payload that is no object. */
+export function collect(places: readonly Place[], reader: AttributeReader, wholeKey: string): Found | undefined {
+  let fields: Fields | undefined;
+  let text: string | undefined;
+  for (const { row } of places) {
     const [attribute, key, read, manner] = row;
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;

@@ -61,6 +61,15 @@ test('a span that says by the words of Langfuse alone that it has failed has an 
   expect(spanError({ ...failed({}, 0), attributes })).toBe('no tune');
 });
 
+test.each([0, 1, 2])('an exception on a span of langsmith is its error, with the status %j too', (code) => {
+  const events = [
+    exception('TypeError: no such tool\n    at call', 'Error', 'Error: TypeError: no such tool\n    at own'),
+  ];
+  const span = { ...failed({ events }, code), attributes: { 'langsmith.traceable': 'true' } };
+  expect(spanError(span)).toBe('TypeError: no such tool\n    at call');
+  expect(spanError({ ...span, events: [] })).toBe(code === 2 ? 'Error' : undefined);
+});
+
 test.each([0, 1])('an exception on a span of status %j is no error', (code) => {
   expect(spanError(failed({ events: [thrown] }, code))).toBeUndefined();
 });

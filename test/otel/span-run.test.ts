@@ -48,6 +48,23 @@ describe('the run of a span', () => {
     ]);
   });
 
+  test('has media of its messages beside it, which come as base64', () => {
+    const { sink, runs } = notingSink();
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const content = Buffer.alloc(900, 1).toString('base64');
+    const parts = [{ type: 'blob', modality: 'image', mime_type: 'image/png', content }];
+    tracer.startSpan('a', { attributes: { 'gen_ai.input.messages': JSON.stringify([{ role: 'user', parts }]) } }).end();
+    expect(JSON.parse(runs[0]?.inputs ?? '')).toEqual({
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'image_url', image_url: { url: '[Attachment inputs_1: image/png, 900 bytes]' } }],
+        },
+      ],
+    });
+    expect(runs[0]?.attachments).toEqual([{ name: 'inputs_1', bytes: Buffer.alloc(900, 1), mimeType: 'image/png' }]);
+  });
+
   test('is posted open when the span starts, and has no end before the span has', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a');
