@@ -7,6 +7,10 @@ import { SpanRun } from './span-run.ts';
 
 const registries = new Set<SpanRegistry>();
 
+/** Those of processors that were shut down last: a batch that is exported after that may have spans of theirs. */
+const detached: SpanRegistry[] = [];
+const DETACHED_MAX = 8;
+
 const source: SpanSource = {
   activeSpan: () => trace.getActiveSpan(),
   contextOf: (span) => contextOf(span as SpanKey),
@@ -18,8 +22,11 @@ export function attach(registry: SpanRegistry): void {
   setSpanSource(source);
 }
 
+/** From now on they are not. */
 export function detach(registry: SpanRegistry): void {
-  registries.delete(registry);
+  if (!registries.delete(registry)) return;
+  detached.push(registry);
+  if (detached.length > DETACHED_MAX) detached.shift();
   if (registries.size === 0) setSpanSource(undefined);
 }
 
@@ -30,6 +37,15 @@ export function isRecorded(span: object, sink: RunSink): boolean {
     if (entry instanceof SpanRun && entry.sink === sink) return true;
   }
   return false;
+}
+
+/** The run that a processor, perhaps one that was shut down since, has made of this span in this sink. */
+export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
+  for (const registry of [...registries, ...detached]) {
+    const entry = registry.find(span);
+    if (entry instanceof SpanRun && entry.sink === sink) return entry;
+  }
+  return undefined;
 }
 
 /** What the processors of the process have made of a span, each for itself. */
@@ -44,8 +60,8 @@ export function entriesOf(span: SpanKey): SpanEntry[] {
 
 function contextOf(span: SpanKey): RunContext | undefined {
   for (const registry of registries) {
-    const entry = registry.find(span);
-    if (entry !== undefined) return entry.context;
+    const context = registry.find(span)?.context;
+    if (context !== undefined) return context;
   }
   return undefined;
 }

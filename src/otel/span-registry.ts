@@ -14,9 +14,10 @@ export interface SpanKey {
   spanContext(): { readonly traceId: string; readonly spanId: string };
 }
 
-/** What is known of a span: the context for runs that start below it. A `SpanRun` where the span is a run itself. */
+/** What is known of a span: a `SpanRun` where the span is a run itself. */
 export interface SpanEntry {
-  readonly context: RunContext;
+  /** For runs that start below it; undefined when the span was left out and there is no run above it either. */
+  readonly context: RunContext | undefined;
 }
 
 /** The spans that one processor has seen start. Holds on to none of them. */
@@ -53,6 +54,12 @@ export class SpanRegistry {
     return used(this.#open, ids) ?? used(this.#ended, ids);
   }
 
+  /** From now on spans are found as the objects alone. */
+  forgetIds(): void {
+    this.#open.clear();
+    this.#ended.clear();
+  }
+
   /** The latest entries. */
   *entries(): Iterable<SpanEntry> {
     yield* this.#ended.values();
@@ -60,7 +67,8 @@ export class SpanRegistry {
   }
 }
 
-function idsOf(span: SpanKey): string {
+/** The ids of a span as one text. */
+export function idsOf(span: SpanKey): string {
   const { traceId, spanId } = span.spanContext();
   return `${traceId}:${spanId}`;
 }

@@ -19,9 +19,10 @@ import { hrTimeUs } from './hr-time.ts';
 import { LogMessages } from './log-messages.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
 import { toldByEvents, withoutTellers } from './message-events.ts';
+import { resourceWait } from './resource-wait.ts';
 import { spanError } from './span-error.ts';
 import { spanEventsJson, withFirstToken } from './span-events.ts';
-import type { SpanContextLike, SpanLike } from './span-like.ts';
+import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
 import type { Attributes } from './values.ts';
@@ -46,6 +47,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   readonly context: RunContext;
   readonly #startUs: number;
   readonly #origin: string;
+  /** For what it has been given since, should its end not be seen. */
+  readonly #span: WeakRef<SpanLike>;
   /** Undefined once the run has ended, or when the sink has refused it. */
   #record: EncodedRun | undefined;
   #knownInputs: KnownInputs | undefined;
@@ -75,6 +78,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
     this.#startUs = startUs;
     this.#origin = origin;
+    this.#span = new WeakRef(span);
     if (mapped?.inputs?.payload !== undefined) {
       const { payload, sources, used } = mapped.inputs;
       this.#knownInputs = { sources, used };
@@ -99,11 +103,11 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     return true;
   }
 
-  /** Records the end of the span. Only the first end counts. */
-  end(span: SpanLike): void {
+  /** Records the end of the span. Only the first end counts, and none once the sink has given up waiting for it. */
+  end(span: SpanLike, interruption?: string): void {
     const record = this.#record;
-    if (record === undefined) return;
     this.#record = undefined;
+    if (record === undefined || record.endTime !== undefined) return;
     const { capture } = this.sink;
     const told = guard(PLACE, () => toldByEvents(span.events));
     const logged = this.#logMessages;
@@ -131,7 +135,45 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
     record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));
     this.#attachments = undefined;
+    if (interruption !== undefined) this.#markInterrupted(record, interruption);
+    this.#deliver(record, span.resource);
+  }
+
+  /** Ends the run of a span whose end will not be seen, with what the span says by now if it is still there. */
+  interrupt(reason: string): void {
+    const span = this.#span.deref();
+    if (span !== undefined) {
+      this.end(span, reason);
+      return;
+    }
+    const record = this.#record;
+    this.#record = undefined;
+    if (record === undefined || record.endTime !== undefined) return;
+    this.#markInterrupted(record, reason);
     this.sink.end(record);
+  }
+
+  #markInterrupted(record: EncodedRun, reason: string): void {
+    record.metadata = new Map(record.metadata).set('end_reason', '"interrupted"');
+    record.error ??= `Interrupted: ${reason}`;
+    record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
+  }
+
+  /** Early spans end before their resource knows who it is. */
+  #deliver(record: EncodedRun, resource: ResourceLike): void {
+    const wait = guard(PLACE, () => resourceWait(resource));
+    if (wait === undefined) {
+      this.sink.end(record);
+      return;
+    }
+    this.sink.ending?.(record);
+    void wait.then(() => {
+      guard(PLACE, () => {
+        const known = resourceMetadata(resource, this.sink.capture.payload);
+        record.metadata = new Map([...known, ...(record.metadata ?? [])]);
+      });
+      this.sink.end(record);
+    });
   }
 
   #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
