@@ -1,5 +1,6 @@
 import './runspan.ts';
 
+export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
 export type {
   LinkLike,

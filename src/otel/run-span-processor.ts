@@ -6,6 +6,7 @@ import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
+import { type ExtractedRun, extractedFor } from './extracted-run.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 import { SpanRegistry } from './span-registry.ts';
 import { runIdOf, SpanRun } from './span-run.ts';
@@ -71,7 +72,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #start(span: SpanLike, parentContext: Context): void {
     const parentSpan = trace.getSpan(parentContext);
-    const parent = this.#parentOf(parentSpan);
+    const parent = this.#parentOf(parentSpan, extractedFor(parentContext, parentSpan));
     const sink = this.#options.exporter ?? sinkOf(parent);
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
@@ -88,14 +89,21 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#spans.add(span, new SpanRun(span, { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project }));
   }
 
-  /** The nearest run above a span: that of its parent span, or the one that was entered since that became active. */
-  #parentOf(parentSpan: Span | undefined): RunContext | undefined {
+  /**
+   * The nearest run above a span: that of its parent span, the one of another process that came with that, or the one that
+   * was entered since that became active.
+   */
+  #parentOf(parentSpan: Span | undefined, extracted: ExtractedRun | undefined): RunContext | undefined {
     const entered = enteredContext();
     // Started with `root: true` inside another span: a trace of its own.
     if (parentSpan === undefined && trace.getActiveSpan() !== undefined) return undefined;
-    if (parentSpan === undefined || parentSpan === entered?.span) return entered;
+    const above = parentSpan ?? extracted;
+    if (above === undefined || above === entered?.span) return entered;
     // With several processors, the run that this one has made of the parent comes first.
-    return this.#spans.find(parentSpan)?.context ?? innermostContext(entered, parentSpan);
+    const known = parentSpan && this.#spans.find(parentSpan);
+    if (known !== undefined) return known.context;
+    const sink = extracted && (this.#options.exporter ?? currentSink());
+    return sink === undefined ? innermostContext(entered, above) : extracted?.contextFor(sink);
   }
 
   /** The sinks that runs of this processor went to lately, and the one that they would go to now. */
