@@ -79,12 +79,8 @@ export class RunPropagator implements TextMapPropagator<unknown> {
       if (run === undefined || order === undefined) return;
       setter.set(carrier, TRACE, order);
       const told: ToldInBaggage = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
-      // A carrier that does not show what was just written into it can only be written.
-      const readable = asHeaders(carrier);
-      const isReadable = readable !== undefined && headerOf(readable, TRACE) === order;
-      const present = isReadable ? parseBaggage(headerOf(readable, BAGGAGE) ?? '') : membersOf(context);
-      const key = isReadable ? (keyOf(readable, BAGGAGE) ?? BAGGAGE) : BAGGAGE;
-      const baggage = baggageOf(told, present);
+      const { key, members } = baggageIn(carrier, order) ?? { key: BAGGAGE, members: membersOf(context) };
+      const baggage = baggageOf(told, members);
       if (baggage !== '') setter.set(carrier, key, baggage);
     });
   }
@@ -109,8 +105,15 @@ export class RunPropagator implements TextMapPropagator<unknown> {
   }
 }
 
-function asHeaders(carrier: unknown): HeadersLike | undefined {
-  return typeof carrier === 'object' && carrier !== null ? (carrier as HeadersLike) : undefined;
+/** The baggage that is there; undefined where the carrier does not show what was written into it just now. */
+function baggageIn(carrier: unknown, order: string): { key: string; members: BaggageMember[] } | undefined {
+  if (typeof carrier !== 'object' || carrier === null) return undefined;
+  const headers = carrier as HeadersLike;
+  if (headerOf(headers, TRACE) !== order) return undefined;
+  // In the spelling of the application it is there once more, where another propagator has written it since.
+  const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (keyOf(headers, BAGGAGE) ?? BAGGAGE);
+  const text = headerOf(typeof headers.get === 'function' ? headers : { [key]: Reflect.get(headers, key) }, BAGGAGE);
+  return { key, members: parseBaggage(text ?? '') };
 }
 
 /** What another propagator has written, as far as the context tells. */

@@ -85,6 +85,10 @@ describe('what is written', () => {
       expect(injected(undefined, { Baggage: 'userId=a%20b;p=1,runspan-project=old' })).toMatchObject({
         Baggage: `userId=a%20b;p=1,${members}`,
       });
+      expect(injected(undefined, { Baggage: 'a=1', baggage: 'b=2' })).toMatchObject({ baggage: `b=2,${members}` });
+      const headers = new Headers({ baggage: 'a=1' });
+      new RunPropagator().inject(context.active(), headers, { set: (_, key, value) => headers.set(key, value) });
+      expect(headers.get('baggage')).toBe(`a=1,${members}`);
       const written: string[] = [];
       const baggage = propagation.createBaggage({ 'user id': { value: 'a b' }, 'runspan-project': { value: 'old' } });
       const from = propagation.setBaggage(context.active(), baggage);
