@@ -7,9 +7,12 @@ import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import { type ExtractedRun, extractedFor } from './extracted-run.ts';
+import { LateEntry } from './late-entry.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
-import { SpanRegistry } from './span-registry.ts';
-import { runIdOf, SpanRun } from './span-run.ts';
+import { mayBeSeen, seenAlready } from './span-model-call.ts';
+import { type SpanEntry, SpanRegistry } from './span-registry.ts';
+import { runIdOf, SpanRun, type SpanStart } from './span-run.ts';
+import { isEmpty } from './values.ts';
 
 /** Ahead of the 30 s after which a tracer provider gives up on a processor, so that it has our answer. */
 const FLUSH_TIMEOUT_MS = 29_000;
@@ -51,6 +54,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     guard('RunSpanProcessor.onEnd', () => {
       const entry = this.#spans.end(span);
       if (entry instanceof SpanRun) entry.end(span);
+      else if (entry?.call !== undefined) entry.call.isTaken = false;
     });
   }
 
@@ -86,7 +90,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
       this.#spans.add(span, leftOut);
       return;
     }
-    this.#spans.add(span, new SpanRun(span, { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project }));
+    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
+    const isLate = mayBeSeen(parent) && isEmpty(span.attributes);
+    this.#spans.add(span, isLate ? new LateEntry(() => entryFor(span, start)) : entryFor(span, start));
   }
 
   /**
@@ -114,6 +120,11 @@ export class RunSpanProcessor implements SpanProcessorLike {
     for (const entry of this.#spans.entries()) if (entry instanceof SpanRun) sinks.add(entry.sink);
     return sinks;
   }
+}
+
+/** Its run, unless somebody else has made one of the same call. */
+function entryFor(span: SpanLike, start: SpanStart): SpanEntry {
+  return seenAlready(span.attributes, start.parent, start.sink) ?? new SpanRun(span, start);
 }
 
 /** What stands for a span whose trace sampling leaves out; undefined when it is recorded. */

@@ -20,6 +20,7 @@ import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } 
 import { spanError } from './span-error.ts';
 import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { SpanContextLike, SpanLike } from './span-like.ts';
+import { spanModelCall } from './span-model-call.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
 import { withVectorEvents } from './vector-events.ts';
@@ -70,6 +71,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       tags: inherited.tags,
       metadata: inherited.metadata,
     });
+    this.modelCall = mapped && spanModelCall(span.attributes, mapped.runType);
     this.#startUs = startUs;
     this.#origin = origin;
     if (mapped?.inputs?.payload !== undefined) {
