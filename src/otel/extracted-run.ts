@@ -39,13 +39,11 @@ export function withExtracted(context: Context, run: RemoteRun): Context {
   return context.setValue(KEY, new ExtractedRun(run, ids?.isRemote === true ? ids.spanId : undefined));
 }
 
-/** The run of another process that a span of this context, or the lack of one, stands for. */
+/** The run of another process that stands above a span of this context that is no run here, or where there is none. */
 export function extractedFor(
   context: Context,
   span: { spanContext(): SpanContextLike } | undefined,
 ): ExtractedRun | undefined {
-  const ids = span?.spanContext();
-  if (ids !== undefined && ids.isRemote !== true) return undefined;
   const extracted = context.getValue(KEY);
-  return extracted instanceof ExtractedRun && extracted.isBeside(ids) ? extracted : undefined;
+  return extracted instanceof ExtractedRun && extracted.isBeside(span?.spanContext()) ? extracted : undefined;
 }

@@ -246,6 +246,14 @@ describe('our header alone, without a remote span', () => {
     expect(runNamed(recorder, 'run').parent_run_id).toBe(LAST);
     expect(runNamed(recorder, 'inside').parent_run_id).toBe(runNamed(recorder, 'run').id);
   });
+
+  test('is above what a span that is no run here has below it', () => {
+    const { tracer, recorder } = setUp();
+    const from = new RunPropagator().extract(ROOT_CONTEXT, { 'runspan-trace': ORDER }, getter);
+    const unknown = trace.setSpanContext(from, { ...remote, isRemote: false });
+    tracer.startSpan('inside', {}, unknown).end();
+    expect(runNamed(recorder, 'inside').parent_run_id).toBe(LAST);
+  });
 });
 
 describe('what is not believed', () => {
