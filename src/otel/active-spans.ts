@@ -1,7 +1,8 @@
 /** The processors of the process together: what `run/` asks for the active span and its run. */
-import { trace } from '@opentelemetry/api';
-import { type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
-import type { RunSink } from '../run/sink.ts';
+import { type Context, context, type Span, trace } from '@opentelemetry/api';
+import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
+import { currentSink, type RunSink } from '../run/sink.ts';
+import { ExtractedRun, extractedFor } from './extracted-run.ts';
 import type { SpanEntry, SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
@@ -12,8 +13,8 @@ const detached: SpanRegistry[] = [];
 const DETACHED_MAX = 8;
 
 const source: SpanSource = {
-  activeSpan: () => trace.getActiveSpan(),
-  contextOf: (span) => contextOf(span as SpanKey),
+  activeSpan: () => trace.getActiveSpan() ?? extractedFor(context.active(), undefined),
+  contextOf: (span) => contextOf(span as Span | ExtractedRun, context.active()),
 };
 
 /** From now on runs that start inside these spans are their children. */
@@ -58,10 +59,24 @@ export function entriesOf(span: SpanKey): SpanEntry[] {
   return entries;
 }
 
-function contextOf(span: SpanKey): RunContext | undefined {
+/** The innermost run of a context, as a request that is made in it has to tell of it. */
+export function runAbove(given: Context): RunContext | undefined {
+  const entered = enteredContext();
+  const span = trace.getSpan(given) ?? extractedFor(given, undefined);
+  if (span === undefined || span === entered?.span) return entered;
+  return contextOf(span, given) ?? entered;
+}
+
+function contextOf(span: Span | ExtractedRun, within: Context): RunContext | undefined {
+  if (span instanceof ExtractedRun) return remoteContextOf(span);
   for (const registry of registries) {
-    const context = registry.find(span)?.context;
-    if (context !== undefined) return context;
+    const found = registry.find(span)?.context;
+    if (found !== undefined) return found;
   }
-  return undefined;
+  return remoteContextOf(extractedFor(within, span));
+}
+
+function remoteContextOf(extracted: ExtractedRun | undefined): RunContext | undefined {
+  const sink = extracted && currentSink();
+  return sink && extracted?.contextFor(sink);
 }

@@ -7,10 +7,14 @@ import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import { beginSpan, LeftOutSpan } from './begin-span.ts';
+import { type ExtractedRun, extractedFor } from './extracted-run.ts';
+import { LateEntry } from './late-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
+import { mayBeSeen, seenAlready } from './span-model-call.ts';
 import { type SpanEntry, SpanRegistry } from './span-registry.ts';
 import { SpanRun, type SpanStart } from './span-run.ts';
+import { isEmpty } from './values.ts';
 
 /** Ahead of the 30 s after which a tracer provider gives up on a processor, so that it has our answer. */
 const FLUSH_TIMEOUT_MS = 29_000;
@@ -66,8 +70,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   onEnd(span: SpanLike): void {
     guard('RunSpanProcessor.onEnd', () => {
       const entry = this.#spans.end(span);
-      if (entry instanceof SpanRun) entry.end(span);
-      else if (entry instanceof LeftOutSpan) this.#reconsider(span, entry.start);
+      if (entry instanceof LeftOutSpan) this.#reconsider(span, entry.start);
+      else endEntry(entry, span);
     });
   }
 
@@ -87,40 +91,48 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #start(span: SpanLike, parentContext: Context): void {
     const parentSpan = trace.getSpan(parentContext);
-    const parent = this.#parentOf(parentSpan);
+    const parent = this.#parentOf(parentSpan, extractedFor(parentContext, parentSpan));
     const sink = this.#options.exporter ?? sinkOf(parent);
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
-    const { project, shouldExport } = this.#options;
+    const { project } = this.#options;
     const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
-    this.#spans.add(span, this.#entryFor(span, start, shouldExport));
+    const isLate = mayBeSeen(parent) && isEmpty(span.attributes);
+    this.#spans.add(span, isLate ? new LateEntry(() => this.#entryFor(span, start)) : this.#entryFor(span, start));
   }
 
-  #entryFor(span: SpanLike, start: SpanStart, shouldExport: ShouldExport | undefined): SpanEntry {
+  #entryFor(span: SpanLike, start: SpanStart): SpanEntry {
     // One that is not sampled is nobody's to export, whatever it has at its end.
     if ((start.ids.traceFlags & SAMPLED) === 0) return { context: start.parent };
-    return isExported(span, shouldExport) ? beginSpan(span, start) : new LeftOutSpan(start);
+    if (!isExported(span, this.#options.shouldExport)) return new LeftOutSpan(start);
+    return seenAlready(span.attributes, start.parent, start.sink) ?? beginSpan(span, start);
   }
 
   /** A span that was left out has all its attributes now, and may be wanted after all. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
-    if (!isExported(span, this.#options.shouldExport)) return;
-    const entry = beginSpan(span, start);
+    const entry = this.#entryFor(span, start);
+    if (entry instanceof LeftOutSpan) return;
     this.#spans.add(span, entry);
     this.#spans.end(span);
-    if (entry instanceof SpanRun) entry.end(span);
+    endEntry(entry, span);
   }
 
-  /** The nearest run above a span: that of its parent span, or the one that was entered since that became active. */
-  #parentOf(parentSpan: Span | undefined): RunContext | undefined {
+  /**
+   * The nearest run above a span: that of its parent span, the one of another process that came with that, or the one that
+   * was entered since that became active.
+   */
+  #parentOf(parentSpan: Span | undefined, extracted: ExtractedRun | undefined): RunContext | undefined {
     const entered = enteredContext();
     // Started with `root: true` inside another span: a trace of its own.
     if (parentSpan === undefined && trace.getActiveSpan() !== undefined) return undefined;
-    if (parentSpan === undefined || parentSpan === entered?.span) return entered;
+    const above = parentSpan ?? extracted;
+    if (above === undefined || above === entered?.span) return entered;
     // With several processors, the run that this one has made of the parent comes first.
-    const known = this.#spans.find(parentSpan);
-    return known === undefined ? innermostContext(entered, parentSpan) : known.context;
+    const known = parentSpan && this.#spans.find(parentSpan);
+    if (known !== undefined) return known.context;
+    const sink = extracted && (this.#options.exporter ?? currentSink());
+    return sink === undefined ? innermostContext(entered, above) : extracted?.contextFor(sink);
   }
 
   #close(): Promise<void> {
@@ -146,6 +158,11 @@ export class RunSpanProcessor implements SpanProcessorLike {
     for (const entry of this.#spans.entries()) if (entry instanceof SpanRun) sinks.add(entry.sink);
     return sinks;
   }
+}
+
+function endEntry(entry: SpanEntry | undefined, span: SpanLike): void {
+  if (entry instanceof SpanRun) entry.end(span);
+  else if (entry?.call !== undefined) entry.call.isTaken = false;
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {

@@ -1,4 +1,6 @@
 import type { RunContext } from '../run/context.ts';
+import type { ToldCall } from '../run/model-call.ts';
+import { LateEntry } from './late-entry.ts';
 
 /**
  * Spans found by their ids alone: what is put in the active context may be a wrapper around the span that was started
@@ -18,15 +20,19 @@ export interface SpanKey {
 export interface SpanEntry {
   /** For runs that start below it; undefined when the span was left out and there is no run above it either. */
   readonly context: RunContext | undefined;
+  /** The call of a model that the span was left out for, as that has a run already. */
+  readonly call?: ToldCall;
 }
+
+type GivenEntry = SpanEntry | LateEntry;
 
 /** The spans that one processor has seen start. Holds on to none of them. */
 export class SpanRegistry {
-  readonly #bySpan = new WeakMap<object, SpanEntry>();
-  readonly #open = new Map<string, SpanEntry>();
-  readonly #ended = new Map<string, SpanEntry>();
+  readonly #bySpan = new WeakMap<object, GivenEntry>();
+  readonly #open = new Map<string, GivenEntry>();
+  readonly #ended = new Map<string, GivenEntry>();
 
-  add(span: SpanKey, entry: SpanEntry): void {
+  add(span: SpanKey, entry: GivenEntry): void {
     this.#bySpan.set(span, entry);
     setLatest(this.#open, idsOf(span), entry, OPEN_MAX);
   }
@@ -38,20 +44,20 @@ export class SpanRegistry {
     if (entry === undefined) return undefined;
     this.#open.delete(ids);
     setLatest(this.#ended, ids, entry, ENDED_MAX);
-    return entry;
+    return made(entry);
   }
 
   /** What was added for this very object. */
   get(span: object): SpanEntry | undefined {
-    return this.#bySpan.get(span);
+    return made(this.#bySpan.get(span));
   }
 
   /** The same, or what was added for a span of the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
     const entry = this.#bySpan.get(span);
-    if (entry !== undefined) return entry;
+    if (entry !== undefined) return made(entry);
     const ids = idsOf(span);
-    return used(this.#open, ids) ?? used(this.#ended, ids);
+    return made(used(this.#open, ids) ?? used(this.#ended, ids));
   }
 
   /** From now on spans are found as the objects alone. */
@@ -62,9 +68,17 @@ export class SpanRegistry {
 
   /** The latest entries. */
   *entries(): Iterable<SpanEntry> {
-    yield* this.#ended.values();
-    yield* this.#open.values();
+    for (const entries of [this.#ended, this.#open]) {
+      for (const given of entries.values()) {
+        const entry = made(given);
+        if (entry !== undefined) yield entry;
+      }
+    }
   }
+}
+
+function made(entry: GivenEntry | undefined): SpanEntry | undefined {
+  return entry instanceof LateEntry ? entry.made() : entry;
 }
 
 /** The ids of a span as one text. */
@@ -74,7 +88,7 @@ export function idsOf(span: SpanKey): string {
 }
 
 /** A map keeps its keys in the order in which they were set: the first is the one that was not used for longest. */
-function setLatest(map: Map<string, SpanEntry>, ids: string, entry: SpanEntry, countMax: number): void {
+function setLatest(map: Map<string, GivenEntry>, ids: string, entry: GivenEntry, countMax: number): void {
   map.delete(ids);
   map.set(ids, entry);
   if (map.size <= countMax) return;
@@ -84,7 +98,7 @@ function setLatest(map: Map<string, SpanEntry>, ids: string, entry: SpanEntry, c
   }
 }
 
-function used(map: Map<string, SpanEntry>, ids: string): SpanEntry | undefined {
+function used(map: Map<string, GivenEntry>, ids: string): GivenEntry | undefined {
   const entry = map.get(ids);
   if (entry !== undefined) setLatest(map, ids, entry, map.size);
   return entry;

@@ -23,6 +23,7 @@ import { resourceWait } from './resource-wait.ts';
 import { spanError } from './span-error.ts';
 import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
+import { spanModelCall } from './span-model-call.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
 import type { Attributes } from './values.ts';
@@ -76,6 +77,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       tags: inherited.tags,
       metadata: inherited.metadata,
     });
+    this.modelCall = mapped && spanModelCall(span.attributes, mapped.runType);
     this.#startUs = startUs;
     this.#origin = origin;
     this.#span = new WeakRef(span);

@@ -2,16 +2,17 @@
 // specification, https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions (up to 0.22) and
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (later), and from what
 // the program does.
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { snippetsOf } from '../package/snippets.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
+import { root } from '../support/folders.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
+import { asApplication } from './application.ts';
 
 const program = fileURLToPath(new URL('./traceloop-program.mjs', import.meta.url));
 
@@ -360,17 +361,3 @@ test('the program of the page on Traceloop sends what the page says', async () =
     ...below,
   });
 });
-
-/** A file with this code in a folder that has what the peers have, and the checkout itself as `runspan`. */
-function asApplication(code: string): string {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const installed = fileURLToPath(new URL('./otel/node_modules', import.meta.url));
-  mkdirSync(join(folder.path, 'node_modules'));
-  for (const name of readdirSync(installed))
-    symlinkSync(join(installed, name), join(folder.path, 'node_modules', name));
-  symlinkSync(root, join(folder.path, 'node_modules/runspan'));
-  const path = join(folder.path, 'program.mjs');
-  writeFileSync(path, code);
-  return path;
-}
