@@ -100,8 +100,8 @@ export const defects = [
   {
     title: 'a span that says late what it is is recorded beside the run of its call',
     file: 'src/otel/run-span-processor.ts',
-    find: 'isLate ? new LateEntry(() => entryFor(span, start)) : entryFor(span, start)',
-    replace: 'isLate ? new SpanRun(span, start) : entryFor(span, start)',
+    find: 'isLate ? new LateEntry(() => this.#entryFor(span, start)) : this.#entryFor(span, start)',
+    replace: 'isLate ? new SpanRun(span, start) : this.#entryFor(span, start)',
     tests: bothWorlds,
   },
   {
@@ -121,7 +121,7 @@ export const defects = [
   {
     title: 'a call that LangChain tries again is recorded beside its step',
     file: 'src/otel/run-span-processor.ts',
-    find: '      else if (entry?.call !== undefined) entry.call.isTaken = false;\n',
+    find: '  else if (entry?.call !== undefined) entry.call.isTaken = false;\n',
     replace: '',
     tests: bothWorlds,
   },

@@ -112,8 +112,8 @@ export const defects = [
   {
     title: 'a processor takes the runs of another for the parents of what is below a span that it has left out',
     file: processor,
-    find: 'return known === undefined ? innermostContext(entered, parentSpan) : known.context;',
-    replace: 'return known?.context ?? innermostContext(entered, parentSpan);',
+    find: 'if (known !== undefined) return known.context;',
+    replace: 'if (known?.context !== undefined) return known.context;',
     tests: trees,
   },
   {
@@ -126,7 +126,7 @@ export const defects = [
   {
     title: 'a wrapper around a span is not known by its ids',
     file: 'src/otel/span-registry.ts',
-    find: 'return used(this.#open, ids) ?? used(this.#ended, ids);',
+    find: 'return made(used(this.#open, ids) ?? used(this.#ended, ids));',
     replace: 'return undefined;',
     tests: trees,
   },
@@ -140,7 +140,7 @@ export const defects = [
   {
     title: 'a span that is wanted at its end stays left out',
     file: processor,
-    find: 'else if (entry instanceof LeftOutSpan) this.#reconsider(span, entry.start);',
+    find: 'if (entry instanceof LeftOutSpan) this.#reconsider(span, entry.start);\n      else ',
     replace: '',
     tests: filterTests,
   },
