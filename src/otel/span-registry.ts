@@ -1,3 +1,4 @@
+import { setTimer } from '../base/timers.ts';
 import type { RunContext } from '../run/context.ts';
 
 /**
@@ -9,6 +10,12 @@ import type { RunContext } from '../run/context.ts';
 const OPEN_MAX = 10_000;
 const ENDED_MAX = 1_000;
 
+/**
+ * A weak reference for each span would make it about a tenth dearer. As a rule spans end before this is over; those that have
+ * not are let go of, at most so long again after that.
+ */
+const HELD_MS = 1_000;
+
 /** What we use of a span to find it again. */
 export interface SpanKey {
   spanContext(): { readonly traceId: string; readonly spanId: string };
@@ -18,17 +25,21 @@ export interface SpanKey {
 export interface SpanEntry {
   /** For runs that start below it; undefined when the span was left out and there is no run above it either. */
   readonly context: RunContext | undefined;
+  /** Called when the span has been open for a while. */
+  letGo?(): void;
 }
 
-/** The spans that one processor has seen start. Holds on to none of them. */
+/** The spans that one processor has seen start. Holds on to none of them for long. */
 export class SpanRegistry {
   readonly #bySpan = new WeakMap<object, SpanEntry>();
   readonly #open = new Map<string, SpanEntry>();
   readonly #ended = new Map<string, SpanEntry>();
+  #timer: NodeJS.Timeout | undefined;
 
   add(span: SpanKey, entry: SpanEntry): void {
     this.#bySpan.set(span, entry);
     setLatest(this.#open, idsOf(span), entry, OPEN_MAX);
+    this.#timer ??= setTimer(() => this.#letGo(), HELD_MS).unref();
   }
 
   /** Notes that the span has ended, and gives what was added for it. */
@@ -58,6 +69,11 @@ export class SpanRegistry {
   forgetIds(): void {
     this.#open.clear();
     this.#ended.clear();
+  }
+
+  #letGo(): void {
+    this.#timer = undefined;
+    for (const entry of this.#open.values()) entry.letGo?.();
   }
 
   /** The latest entries. */
