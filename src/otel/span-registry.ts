@@ -1,3 +1,4 @@
+import { setTimer } from '../base/timers.ts';
 import type { RunContext } from '../run/context.ts';
 import type { ToldCall } from '../run/model-call.ts';
 import { LateEntry } from './late-entry.ts';
@@ -11,6 +12,12 @@ import { LateEntry } from './late-entry.ts';
 const OPEN_MAX = 10_000;
 const ENDED_MAX = 1_000;
 
+/**
+ * A weak reference for each span would make it about a tenth dearer. As a rule spans end before this is over; those that have
+ * not are let go of, at most so long again after that.
+ */
+const HELD_MS = 1_000;
+
 /** What we use of a span to find it again. */
 export interface SpanKey {
   spanContext(): { readonly traceId: string; readonly spanId: string };
@@ -22,19 +29,23 @@ export interface SpanEntry {
   readonly context: RunContext | undefined;
   /** The call of a model that the span was left out for, as that has a run already. */
   readonly call?: ToldCall;
+  /** Called when the span has been open for a while. */
+  letGo?(): void;
 }
 
 type GivenEntry = SpanEntry | LateEntry;
 
-/** The spans that one processor has seen start. Holds on to none of them. */
+/** The spans that one processor has seen start. Holds on to none of them for long. */
 export class SpanRegistry {
   readonly #bySpan = new WeakMap<object, GivenEntry>();
   readonly #open = new Map<string, GivenEntry>();
   readonly #ended = new Map<string, GivenEntry>();
+  #timer: NodeJS.Timeout | undefined;
 
   add(span: SpanKey, entry: GivenEntry): void {
     this.#bySpan.set(span, entry);
     setLatest(this.#open, idsOf(span), entry, OPEN_MAX);
+    this.#timer ??= setTimer(() => this.#letGo(), HELD_MS).unref();
   }
 
   /** Notes that the span has ended, and gives what was added for it. */
@@ -64,6 +75,11 @@ export class SpanRegistry {
   forgetIds(): void {
     this.#open.clear();
     this.#ended.clear();
+  }
+
+  #letGo(): void {
+    this.#timer = undefined;
+    for (const entry of this.#open.values()) made(entry)?.letGo?.();
   }
 
   /** The latest entries. */

@@ -43,13 +43,13 @@ export interface SpanStart {
 
 const PLACE = 'reading a span';
 
-/** The run that a span is, from the span's start to its end. The span itself is not held on to. */
+/** The run that a span is, from the span's start to its end. */
 export class SpanRun extends SinkHandle implements SpanEntry {
   readonly context: RunContext;
   readonly #startUs: number;
   readonly #origin: string;
-  /** For what it has been given since, should its end not be seen. */
-  readonly #span: WeakRef<SpanLike>;
+  /** While it is open, for what it has been given since, should its end not be seen. Held on to at first: see `letGo`. */
+  #span: SpanLike | WeakRef<SpanLike> | undefined;
   /** Undefined once the run has ended, or when the sink has refused it. */
   #record: EncodedRun | undefined;
   #knownInputs: KnownInputs | undefined;
@@ -80,7 +80,6 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.modelCall = mapped && spanModelCall(span.attributes, mapped.runType);
     this.#startUs = startUs;
     this.#origin = origin;
-    this.#span = new WeakRef(span);
     if (mapped?.inputs?.payload !== undefined) {
       const { payload, sources, used } = mapped.inputs;
       this.#knownInputs = { sources, used };
@@ -88,7 +87,10 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     }
     record.metadata = new Map(inherited.metadata).set('otel', origin);
     const isAccepted = sink.start(record);
-    if (isAccepted) this.#record = record;
+    if (isAccepted) {
+      this.#record = record;
+      this.#span = span;
+    }
     // Runs below take over what this one has from above, and not what is told of the span itself.
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
@@ -109,6 +111,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   end(span: SpanLike, interruption?: string): void {
     const record = this.#record;
     this.#record = undefined;
+    this.#span = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     const { capture } = this.sink;
     const told = guard(PLACE, () => toldByEvents(span.events));
@@ -143,7 +146,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
 
   /** Ends the run of a span whose end will not be seen, with what the span says by now if it is still there. */
   interrupt(reason: string): void {
-    const span = this.#span.deref();
+    const span = this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
     if (span !== undefined) {
       this.end(span, reason);
       return;
@@ -153,6 +156,11 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     if (record === undefined || record.endTime !== undefined) return;
     this.#markInterrupted(record, reason);
     this.sink.end(record);
+  }
+
+  /** Holds on to the span no longer: it may be one that nobody will end. */
+  letGo(): void {
+    if (this.#span !== undefined && !(this.#span instanceof WeakRef)) this.#span = new WeakRef(this.#span);
   }
 
   #markInterrupted(record: EncodedRun, reason: string): void {
