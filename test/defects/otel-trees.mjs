@@ -55,7 +55,7 @@ export const defects = [
   {
     title: 'a run holds on to its span',
     file: 'src/otel/span-registry.ts',
-    find: 'entry.letGo?.();',
+    find: 'made(entry)?.letGo?.();',
     replace: 'void entry;',
     tests: trees,
     isBuilt: true,

@@ -34,7 +34,8 @@ function drawn(runs: readonly RunRecord[], parent?: string, indent = ''): string
   const children = runs.filter(({ parent_run_id }) => parent_run_id === parent);
   const lines = children.map((run) => {
     const usage = (run.outputs?.usage_metadata ?? {}) as { input_tokens?: number };
-    const said = [run.name, run.run_type, usage.input_tokens, run.error?.split('\n', 1)[0]].filter(Boolean).join(' ');
+    const name = run.name.replace(/127\.0\.0\.1:\d+/, 'host');
+    const said = [name, run.run_type, usage.input_tokens, run.error?.split('\n', 1)[0]].filter(Boolean).join(' ');
     return [`${indent}${said}`, ...drawn(runs, run.id, `${indent}  `)].join('\n');
   });
   return lines.sort().flatMap((text) => text.split('\n'));
@@ -58,13 +59,13 @@ describe.each([
         'answer chain',
         '  ask chain',
         '    openai.chat.completions llm 20',
-        '      POST chain',
+        '      POST host/v1/chat/completions chain',
         '  openai.chat.completions llm 20',
-        '    POST chain',
+        '    POST host/v1/chat/completions chain',
         '  openai.chat.completions llm Error: 400 no such tune',
-        '    POST chain 400',
+        '    POST host/v1/chat/completions chain HTTP 400',
         '  openai.embeddings embedding 4',
-        '    POST chain',
+        '    POST host/v1/embeddings chain',
       ],
     });
   });
@@ -78,9 +79,9 @@ describe.each(['openinference', 'traceloop', 'traceloop-0.22', 'otel'])('%s', (i
       drawn: [
         'answer chain',
         '  ChatOpenAI llm 20',
-        '    POST chain',
-        '  POST chain',
-        '  POST chain',
+        '    POST host/v1/chat/completions chain',
+        '  POST host/v1/chat/completions chain',
+        '  POST host/v1/chat/completions chain',
         '  RunnableSequence chain',
         '    ChatOpenAI llm 20',
         '    ChatPromptTemplate prompt',

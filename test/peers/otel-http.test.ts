@@ -1,5 +1,5 @@
 // HTTP between two processes through OpenTelemetry's own instrumentations of node:http and of fetch. A span of theirs is named
-// after the method: https://opentelemetry.io/docs/specs/semconv/http/http-spans/#name
+// after the method (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#name), its run after the place too.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
@@ -36,12 +36,12 @@ function drawn(runs: readonly RunRecord[], parent?: string, indent = ''): string
     .filter(({ parent_run_id }) => parent_run_id === parent)
     .sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1))
     .flatMap((run) => [
-      `${indent}${run.name}${otel(run) ? ` ${otel(run)?.kind}` : ''}`,
+      `${indent}${run.name.replace(/127\.0\.0\.1:\d+/, 'host')}${otel(run) ? ` ${otel(run)?.kind}` : ''}`,
       ...drawn(runs, run.id, `${indent}  `),
     ]);
 }
 
-const request = ['  GET CLIENT', '    GET SERVER', '      search'];
+const request = ['  GET host/ CLIENT', '    GET / SERVER', '      search'];
 
 describe('with our propagator in both processes', () => {
   test('the spans of both are one trace, down to what the server has traced', async () => {
@@ -91,8 +91,8 @@ describe.each([
     const clients = runs.filter((run) => otel(run)?.kind === 'CLIENT');
     expect(clients).toHaveLength(client === 'runs' ? 3 : 2);
     const roots = runs.filter(({ parent_run_id }) => parent_run_id === undefined);
-    expect(roots.map(({ name }) => name).sort()).toEqual([...clients.map(() => 'GET'), 'work']);
-    const served = roots.filter(({ name }) => name === 'GET');
+    expect(roots.map(({ name }) => name).sort()).toEqual([...clients.map(() => 'GET /'), 'work']);
+    const served = roots.filter(({ name }) => name === 'GET /');
     expect(served.flatMap((root) => drawn(runs, root.id))).toEqual(clients.map(() => 'search'));
     expect(
       served
