@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 /** In the order of the table; `limit` is what the others are divided by. */
-export const DRIVERS = ['untraced', 'limit', 'traceable', 'processor', 'off'];
+export const DRIVERS = ['untraced', 'limit', 'traceable', 'processor', 'otlp-json', 'otlp-protobuf', 'off'];
 
 /** What is measured beside the drivers, in the order of the report. */
 export const SECTIONS = ['call-path', 'serialize', 'retained'];

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { ratioBetween } from './summary.mjs';
 
 /** Title, figure, decimals; a ratio to the limit stands beside each but the last two, which say what was sent. */
 const COST = [
@@ -21,6 +22,21 @@ export function tables(rows) {
   const net = { title: 'net of untraced', cell: ({ netCpuUsPerRun: { median } }) => median?.toFixed(2) ?? '–' };
   const [cpu, cpuRatio, ...others] = COST.flatMap(columnsOf);
   return [table(rows, [cpu, cpuRatio, spread, net, ...others]), table(rows, DELAY.flatMap(columnsOf))].join('\n\n');
+}
+
+/** The processor beside what OpenTelemetry has for the same spans, a line for each encoding. */
+export function besideOtlp(rounds) {
+  const lines = ['otlp-json', 'otlp-protobuf'].flatMap((other) => {
+    const ratio = (figure) => ratioBetween('processor', other, rounds, figure);
+    if (ratio('cpuUsPerRun') === undefined) return [];
+    const [cpu, memory, delay] = ['cpuUsPerRun', 'peakRssMiB', 'loopDelayP99Ms'].map((figure) =>
+      ratio(figure).toFixed(2),
+    );
+    return [
+      `processor: ${cpu} × the CPU per run of ${other}, ${memory} × its peak memory, ${delay} × its loop delay p99`,
+    ];
+  });
+  return lines.join('\n');
 }
 
 /** Writes all that was measured, for other programs to read; gives back where. */

@@ -6,9 +6,10 @@
  */
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, loadavg } from 'node:os';
+import { installLocked } from '../scripts/install-locked.mjs';
 import { readOptions } from './options.mjs';
 import { isTraced, runDriver, startSink } from './processes.mjs';
-import { tables, writeResults } from './report.mjs';
+import { besideOtlp, tables, writeResults } from './report.mjs';
 import { callPath } from './sections/call-path.mjs';
 import { retained } from './sections/retained.mjs';
 import { serialize } from './sections/serialize.mjs';
@@ -39,6 +40,7 @@ const versions = Object.fromEntries(
   ['runspan', 'undici', '@opentelemetry/api', '@opentelemetry/sdk-trace-base'].map((name) => [name, versionOf(name)]),
 );
 
+if (names.some((name) => name.startsWith('otlp'))) installLocked(new URL('peers/', import.meta.url));
 console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}\n${method}\n`);
 const startedAt = new Date();
 const sink = await startSink();
@@ -71,6 +73,8 @@ const file = writeResults({
   sections: figuresOf(measuredSections),
 });
 if (rows.length > 0) console.log(`${tables(rows)}\n`);
+const beside = besideOtlp(results);
+if (beside !== '') console.log(`${beside}\n`);
 for (const { table } of Object.values(measuredSections)) console.log(`${table}\n`);
 if (payloadBytes !== undefined)
   console.log(`${Math.round(payloadBytes * RUNS_PER_TURN)} bytes of inputs and outputs per turn`);

@@ -4,6 +4,7 @@
  * It runs in a process of its own, tells its port, and answers `reset` and `count` of the orchestrator.
  */
 import { createServer } from 'node:http';
+import { spanIdsOfJson, spanIdsOfProtobuf } from './otlp-reader.mjs';
 
 const INFO = JSON.stringify({
   version: 'bench',
@@ -16,7 +17,9 @@ const HEADER_END = Buffer.from('\r\n\r\n');
 let count = newCount();
 
 const server = createServer((request, response) => {
-  if (request.method === 'POST' && request.url === '/runs/multipart') receive(request, response);
+  if (request.method === 'POST' && request.url === '/runs/multipart') receive(request, response, 202, countParts);
+  else if (request.method === 'POST' && request.url === '/v1/traces')
+    receive(request, response, 200, countSpans(request));
   else if (request.method === 'GET' && request.url === '/info') {
     response.writeHead(200, { 'content-type': 'application/json' }).end(INFO);
   } else response.writeHead(404).end();
@@ -29,19 +32,28 @@ process.on('message', ({ kind }) => {
 });
 process.on('disconnect', () => process.exit());
 
-function receive(request, response) {
-  const body = Buffer.allocUnsafe(Number(request.headers['content-length']));
-  let length = 0;
-  request.on('data', (chunk) => {
-    chunk.copy(body, length);
-    length += chunk.length;
-  });
+function receive(request, response, status, countBody) {
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
-    response.writeHead(202, { 'content-length': 2 }).end('{}');
+    response.writeHead(status, { 'content-length': 2 }).end('{}');
+    const body = Buffer.concat(chunks);
     count.requests++;
-    count.bytes += length;
-    countParts(body);
+    count.bytes += body.length;
+    countBody(body);
   });
+}
+
+/** A span arrives once it has ended, as a whole. */
+function countSpans({ headers }) {
+  const idsOf = headers['content-type'] === 'application/json' ? spanIdsOfJson : spanIdsOfProtobuf;
+  return (body) => {
+    for (const id of idsOf(body)) {
+      count.posted.add(id);
+      count.ended.add(id);
+      count.endRecords++;
+    }
+  };
 }
 
 function countParts(body) {

@@ -27,6 +27,11 @@ export function summarize(names, rounds) {
   });
 }
 
+/** By what factor one driver's figure is another's: the median over the rounds; undefined where there is none. */
+export function ratioBetween(name, other, rounds, figure) {
+  return median(pairs(name, other, rounds, (own, beside) => own[figure] / beside[figure]));
+}
+
 function perFigure(figures, make) {
   return Object.fromEntries(Object.keys(figures).map((figure) => [figure, make(figure)]));
 }
@@ -34,7 +39,7 @@ function perFigure(figures, make) {
 /** `compare` over the rounds in which the other driver counts; where there are none, the median is undefined. */
 function pairs(name, other, rounds, compare) {
   return rounds
-    .filter((round) => round[other] !== undefined && round[other].complaint === undefined)
+    .filter((round) => round[name] !== undefined && round[other] !== undefined && round[other].complaint === undefined)
     .map((round) => compare(round[name], round[other]))
     .filter(Number.isFinite);
 }

@@ -1,12 +1,19 @@
 import './runspan.ts';
 
+export type { LogRecordLike, LogRecordProcessorLike } from './otel/log-record-like.ts';
+export { RunLogRecordProcessor } from './otel/run-log-record-processor.ts';
+export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
+export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
+export type { ShouldExport } from './otel/span-filter.ts';
 export type {
+  ExportResultLike,
   LinkLike,
   ResourceLike,
   ScopeLike,
   SpanContextLike,
   SpanEventLike,
+  SpanExporterLike,
   SpanLike,
   SpanProcessorLike,
 } from './otel/span-like.ts';

@@ -58,6 +58,26 @@ describe('the example distributed', () => {
   });
 });
 
+describe('the example otel-distributed', () => {
+  it('is one trace of spans and traced functions over two processes', async () => {
+    const { code, stdout, stderr, runs } = await runExample('otel-distributed/main.js');
+    expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
+    const path = ({ dotted_order }: RunRecord) =>
+      dotted_order.split('.').map((segment) => runs.find(({ id }) => segment.endsWith(id))?.name);
+    expect(runs.map(path).sort((a, b) => a.length - b.length)).toEqual([
+      ['answer'],
+      ['answer', 'GET'],
+      ['answer', 'GET', 'GET /'],
+      ['answer', 'GET', 'GET /', 'search'],
+    ]);
+  });
+
+  it('runs the same with tracing off', async () => {
+    const { code, stdout, stderr } = await runNode(['examples/otel-distributed/main.js']);
+    expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
+  });
+});
+
 describe('the example streaming', () => {
   it('records each stream with what was read of it, its first word as an event, and how it ended', async () => {
     const { code, stderr, runs } = await runExample('streaming/main.js');

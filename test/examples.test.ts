@@ -247,6 +247,21 @@ describe('langchain', () => {
   });
 });
 
+describe('otel-distributed', () => {
+  it('draws the spans and functions of both processes as one tree', async () => {
+    const program = 'examples/otel-distributed/main.js';
+    const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, program]);
+    expect(stderr).toBe('');
+    expect(treeIn(stdout)).toEqual([
+      'answer · chain · _',
+      '└─ GET · chain · _',
+      '   └─ GET / · chain · _',
+      '      └─ search · retriever · _',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('the demo', () => {
   it('shows one trace, the ledger and the count of the receiver, and that they agree', async () => {
     const { code, stdout, stderr } = await runNode(['scripts/demo/demo.mjs']);

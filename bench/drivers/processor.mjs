@@ -1,48 +1,5 @@
-/**
- * The three functions in OpenTelemetry spans, with `RunSpanProcessor` as the only processor. The spans carry what
- * OpenInference instrumentations write: kind, and inputs and outputs as JSON text.
- */
-import { context, SpanStatusCode, trace } from '@opentelemetry/api';
-import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+/** OpenTelemetry spans with `RunSpanProcessor` as the only processor. */
 import { RunSpanProcessor } from 'runspan/otel';
-import { measure } from '../measure.mjs';
-import { makeAgent } from '../workload.mjs';
+import { measureSpans } from '../spans.mjs';
 
-const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM' };
-
-const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
-trace.setGlobalTracerProvider(provider);
-context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-const tracer = trace.getTracer('bench');
-
-await measure({ answer: makeAgent(inSpan), flush: () => provider.forceFlush() });
-
-function inSpan(fn, name, runType) {
-  return (input) => tracer.startActiveSpan(name, (span) => record(span, fn, runType, input));
-}
-
-async function record(span, fn, runType, input) {
-  span.setAttribute('openinference.span.kind', KINDS[runType]);
-  span.setAttribute('input.value', JSON.stringify(input));
-  span.setAttribute('input.mime_type', 'application/json');
-  try {
-    const output = await fn(input);
-    span.setAttribute('output.value', JSON.stringify(output));
-    span.setAttribute('output.mime_type', 'application/json');
-    if (runType === 'llm') describeModel(span, input, output);
-    return output;
-  } catch (error) {
-    span.recordException(error);
-    span.setStatus({ code: SpanStatusCode.ERROR });
-    throw error;
-  } finally {
-    span.end();
-  }
-}
-
-function describeModel(span, { model }, { usage }) {
-  span.setAttribute('llm.model_name', model);
-  span.setAttribute('llm.token_count.prompt', usage.input_tokens);
-  span.setAttribute('llm.token_count.completion', usage.output_tokens);
-}
+await measureSpans(new RunSpanProcessor());

@@ -7,7 +7,7 @@ interface ContextManager {
 // Both are shared by every copy and version of OpenTelemetry's API 1.x: its global registry, and the key under which the
 // SDK's suppressTracing() keeps its flag. Reading them here needs no OpenTelemetry package to be installed.
 const API = Symbol.for('opentelemetry.js.api.1');
-const SUPPRESS_TRACING = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
+export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
 /** Calls `fn` so that no OpenTelemetry instrumentation traces what it sends: our own HTTP never becomes a span. */
 export function withoutTracing<Result>(fn: () => Result): Result {

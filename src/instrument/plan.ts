@@ -50,6 +50,8 @@ export interface Plan extends Omit<RunOptions, 'inputs'> {
   aggregate?: (chunks: unknown[]) => unknown;
   /** For `integrations/`, in the place of `inputs`: what is recorded of one call, undefined to leave it untraced. It may throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
+  /** For `integrations/`: its calls are calls of a model, which an instrumentation may see as well. */
+  isModelCall?: true;
   /** For `integrations/`, in the place of `outputs`: takes over the run of a call that came to `value`. It may throw. */
   complete?: (run: Run, value: unknown) => void;
   /**

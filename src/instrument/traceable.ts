@@ -2,6 +2,7 @@ import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, enterContext } from '../run/context.ts';
+import { isSeenAbove, modelCall } from '../run/model-call.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { Consumption } from './consumption.ts';
 import { followLazyGenerator } from './iterator.ts';
@@ -148,6 +149,8 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
     }
     const description = plan.describe && describeCall(plan.describe, args);
     if (plan.describe !== undefined && description === undefined) return undefined;
+    const call = plan.isModelCall && modelCall(plan.runType, description?.metadata);
+    if (isSeenAbove(parent, sink, call)) return undefined;
     const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
     return () =>
       guard('traceable', () => {
@@ -155,6 +158,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
         const run = new Run(named, parent, sink, inputs, verdict);
         // Set on the run itself, and not an option: what runs below take over is what the application gave.
         if (description?.metadata !== undefined) run.set({ metadata: description.metadata });
+        run.modelCall = call;
         return run;
       });
   });

@@ -63,6 +63,7 @@ function planOf(model: Fields, { runType, describe, complete }: ModelMethod): Pl
   return {
     name: runType,
     runType,
+    isModelCall: true,
     // A model made of another by middleware calls that one, which may be traced as well: it is one call, and its tokens
     // count once.
     describe: ([options]) => (isWithin(model, runType) ? undefined : describe(model, fieldsOf(options))),

@@ -1,6 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { currentContext, insideStep } from '../run/context.ts';
 import { isRunId } from '../run/ids.ts';
+import { modelCall, noteToldCall } from '../run/model-call.ts';
 import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
@@ -57,10 +58,9 @@ export class StepRecorder {
       const run = new Run(options, parent, sink, encoded, verdict);
       // LangChain hands down what is to be handed down; the rest, a place in a sequence for example, is this step's own.
       const { runType, tags, metadata, extra } = start;
-      run.set({
-        tags: tags ?? [],
-        metadata: runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata },
-      });
+      const about = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
+      run.set({ tags: tags ?? [], metadata: about });
+      if (runType === 'llm') noteToldCall(run, modelCall(runType, about));
       addStep(start.id, run, this, tags);
     });
   }

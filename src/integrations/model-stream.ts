@@ -26,6 +26,21 @@ export function followModelStream(stream: unknown, run: Run, reader: AnswerReade
   return isFollowed ?? false;
 }
 
+/**
+ * The same for what an instrumentation hands out in the place of the promise of a stream: an iteration of its own over the
+ * chunks (Traceloop does so). False when it is none.
+ */
+export function followChunks(chunks: object, run: Run, reader: AnswerReader): boolean {
+  const { fold } = reader;
+  if (fold === undefined) return false;
+  const isFollowed = guard('following a stream', () => {
+    const { then, [Symbol.asyncIterator]: open } = chunks as { then?: unknown; [Symbol.asyncIterator]?: unknown };
+    if (typeof then === 'function' || typeof open !== 'function') return false;
+    return new AnswerReading(run, fold()).follow(chunks, Symbol.asyncIterator);
+  });
+  return isFollowed ?? false;
+}
+
 function isModelStream(value: unknown): value is ModelStream {
   if (typeof value !== 'object' || value === null) return false;
   const { iterator, controller } = value as Partial<ModelStream>;

@@ -6,6 +6,7 @@ import type { RunType } from '../run/record.ts';
 import type { AnswerReader } from './answer.ts';
 import { followApiPromise } from './api-promise.ts';
 import { clientOptionsOf, type TracedClientOptions } from './client-options.ts';
+import { followChunks } from './model-stream.ts';
 import { tellUntraced } from './untraced.ts';
 
 /** An SDK that Stainless generates, and what of its clients is traced. */
@@ -80,8 +81,10 @@ function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): Plan {
     ...options,
     name: method.name,
     runType: method.runType,
+    isModelCall: true,
     describe: ([body]) => method.describe(body),
-    follow: (result, run) => followApiPromise(result, run, method.reader, sdk.requestIdHeader),
+    follow: (result, run) =>
+      followApiPromise(result, run, method.reader, sdk.requestIdHeader) || followChunks(result, run, method.reader),
   };
 }
 

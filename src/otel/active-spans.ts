@@ -1,15 +1,20 @@
 /** The processors of the process together: what `run/` asks for the active span and its run. */
-import { trace } from '@opentelemetry/api';
-import { type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
-import type { RunSink } from '../run/sink.ts';
-import type { SpanKey, SpanRegistry } from './span-registry.ts';
+import { type Context, context, type Span, trace } from '@opentelemetry/api';
+import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
+import { currentSink, type RunSink } from '../run/sink.ts';
+import { ExtractedRun, extractedFor } from './extracted-run.ts';
+import type { SpanEntry, SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
 const registries = new Set<SpanRegistry>();
 
+/** Those of processors that were shut down last: a batch that is exported after that may have spans of theirs. */
+const detached: SpanRegistry[] = [];
+const DETACHED_MAX = 8;
+
 const source: SpanSource = {
-  activeSpan: () => trace.getActiveSpan(),
-  contextOf: (span) => contextOf(span as SpanKey),
+  activeSpan: () => trace.getActiveSpan() ?? extractedFor(context.active(), undefined),
+  contextOf: (span) => contextOf(span as Span | ExtractedRun, context.active()),
 };
 
 /** From now on runs that start inside these spans are their children. */
@@ -18,8 +23,11 @@ export function attach(registry: SpanRegistry): void {
   setSpanSource(source);
 }
 
+/** From now on they are not. */
 export function detach(registry: SpanRegistry): void {
-  registries.delete(registry);
+  if (!registries.delete(registry)) return;
+  detached.push(registry);
+  if (detached.length > DETACHED_MAX) detached.shift();
   if (registries.size === 0) setSpanSource(undefined);
 }
 
@@ -32,10 +40,43 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-function contextOf(span: SpanKey): RunContext | undefined {
-  for (const registry of registries) {
+/** The run that a processor, perhaps one that was shut down since, has made of this span in this sink. */
+export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
+  for (const registry of [...registries, ...detached]) {
     const entry = registry.find(span);
-    if (entry !== undefined) return entry.context;
+    if (entry instanceof SpanRun && entry.sink === sink) return entry;
   }
   return undefined;
+}
+
+/** What the processors of the process have made of a span, each for itself. */
+export function entriesOf(span: SpanKey): SpanEntry[] {
+  const entries: SpanEntry[] = [];
+  for (const registry of registries) {
+    const entry = registry.find(span);
+    if (entry !== undefined) entries.push(entry);
+  }
+  return entries;
+}
+
+/** The innermost run of a context, as a request that is made in it has to tell of it. */
+export function runAbove(given: Context): RunContext | undefined {
+  const entered = enteredContext();
+  const span = trace.getSpan(given) ?? extractedFor(given, undefined);
+  if (span === undefined || span === entered?.span) return entered;
+  return contextOf(span, given) ?? entered;
+}
+
+function contextOf(span: Span | ExtractedRun, within: Context): RunContext | undefined {
+  if (span instanceof ExtractedRun) return remoteContextOf(span);
+  for (const registry of registries) {
+    const found = registry.find(span)?.context;
+    if (found !== undefined) return found;
+  }
+  return remoteContextOf(extractedFor(within, span));
+}
+
+function remoteContextOf(extracted: ExtractedRun | undefined): RunContext | undefined {
+  const sink = extracted && currentSink();
+  return sink && extracted?.contextFor(sink);
 }

@@ -7,7 +7,8 @@ import { type Attributes, defined, type Fields, isObject, json, objects, text } 
 export function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
   if (messages.length === 0) return undefined;
-  return [...(genAiInstructions(attributes['gen_ai.system_instructions']) ?? []), ...messages];
+  const [instructions] = genAiInstructions(attributes['gen_ai.system_instructions']) ?? [];
+  return instructions === undefined || isSaidBy(messages, instructions) ? messages : [instructions, ...messages];
 }
 
 /** `gen_ai.output.messages`, with the reasons of `gen_ai.response.finish_reasons` where a message has none. */
@@ -26,14 +27,28 @@ export function genAiInstructions(value: unknown): Fields[] | undefined {
   return content === undefined ? undefined : [{ role: 'system', content }];
 }
 
-/** `gen_ai.retrieval.documents` */
+/** `gen_ai.prompt` and `gen_ai.completion` of the first versions: messages, any other JSON, or plain text. */
+export function genAiText(value: unknown): unknown {
+  if (text(value) === undefined) return undefined;
+  const given = json(value);
+  const isMessages =
+    Array.isArray(given) && given.length > 0 && given.every((item) => isObject(item) && 'role' in item);
+  return isMessages ? given.flatMap(messagesOf) : given;
+}
+
+/** `gen_ai.retrieval.documents`, and memory records that were found. */
 export function genAiDocuments(value: unknown): Fields[] | undefined {
   const documents = objects(json(value)).map(({ content, metadata, ...rest }) => ({
-    page_content: text(content) ?? '',
+    page_content: typeof content === 'string' || content === undefined ? (content ?? '') : JSON.stringify(content),
     type: 'Document',
     metadata: { ...(isObject(metadata) ? metadata : defined({ metadata })), ...rest },
   }));
   return documents.length === 0 ? undefined : documents;
+}
+
+/** Some instrumentations give the instructions a second time, as the first message. */
+function isSaidBy([first]: readonly Fields[], instructions: Fields): boolean {
+  return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }
 
 /** Answers of tools stand in messages of their own. */
@@ -60,20 +75,41 @@ function contentOf(blocks: Fields[]): unknown {
   return blocks.length === 1 && first?.type === 'text' ? first.text : blocks;
 }
 
+/** Tools that run at the model's provider, files and what else has no other shape stay as they are. */
 function blockOf(part: Fields): Fields {
   const { type, content, ...rest } = part;
   if (type === 'text') return defined({ type, text: content, ...rest });
-  if (type === 'reasoning') return defined({ type, reasoning: content, ...rest });
+  if (type === 'reasoning') {
+    const { text: words, ...others } = rest;
+    return defined({ type, reasoning: content ?? words, ...others });
+  }
   if (type === 'uri' && part.modality === 'image') return { type: 'image_url', image_url: { url: part.uri } };
+  if (type === 'blob' && typeof content === 'string') return mediaOf(part, dataUri(content, part.mime_type));
   return part;
 }
 
-function toolCallOf({ id, name, arguments: args }: Fields): Fields {
+/** As a data URI, long media leaves the payload and is attached. */
+function mediaOf(part: Fields, url: string): Fields {
+  return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
+}
+
+function dataUri(base64: string, mimeType: unknown): string {
+  if (base64.startsWith('data:')) return base64;
+  return `data:${text(mimeType) ?? 'application/octet-stream'};base64,${base64}`;
+}
+
+/** OpenAI's own id of a call, by which its answer is found, is not that of the item which the call came in. */
+function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fields): Fields {
   const given = args === undefined || typeof args === 'string' ? args : JSON.stringify(args);
-  return defined({ id, type: 'function', function: defined({ name, arguments: given }) });
+  return defined({
+    id: call_id ?? id,
+    type: 'function',
+    function: defined({ name, arguments: given }),
+    ...rest,
+  });
 }
 
 /** The schema says `response`, its examples `result`. */
-function toolAnswerOf({ id, response, result }: Fields): Fields {
-  return defined({ role: 'tool', tool_call_id: id, content: response ?? result });
+function toolAnswerOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
+  return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

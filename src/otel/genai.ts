@@ -1,6 +1,12 @@
-import { genAiDocuments, genAiInputMessages, genAiInstructions, genAiOutputMessages } from './genai-messages.ts';
-import { json, number, same, text, texts } from './values.ts';
-import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+import {
+  genAiDocuments,
+  genAiInputMessages,
+  genAiInstructions,
+  genAiOutputMessages,
+  genAiText,
+} from './genai-messages.ts';
+import { type Attributes, json, number, same, text, texts } from './values.ts';
+import { FIRST_TOKEN, type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
 
@@ -8,23 +14,38 @@ const OPERATIONS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ['chat', { runType: 'llm' }],
   ['generate_content', { runType: 'llm' }],
   ['text_completion', { runType: 'llm' }],
+  ['completion', { runType: 'llm' }],
   ['fetch_response', { runType: 'llm' }],
   ['embeddings', { runType: 'embedding' }],
+  ['embedding', { runType: 'embedding' }],
   ['retrieval', { runType: 'retriever' }],
   ['rerank', { runType: 'retriever' }],
   ['search_memory', { runType: 'retriever' }],
+  ['create_memory', { runType: 'tool' }],
+  ['update_memory', { runType: 'tool' }],
+  ['upsert_memory', { runType: 'tool' }],
+  ['delete_memory', { runType: 'tool' }],
+  ['create_memory_store', { runType: 'tool' }],
+  ['delete_memory_store', { runType: 'tool' }],
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
   ['create_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
   ['invoke_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
   ['invoke_workflow', { runType: 'chain', nameFrom: 'gen_ai.workflow.name' }],
   ['plan', { runType: 'chain' }],
+  // In no convention. They name the model of the calls below them, which would make them calls themselves.
+  ['agent_step', { runType: 'chain' }],
+  ['handoff', { runType: 'chain' }],
+  ['guard', { runType: 'chain', nameFrom: 'gen_ai.guardrail.name' }],
+  ['guardrail.run', { runType: 'chain', nameFrom: 'gen_ai.guardrail.name' }],
 ]);
 
 const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   ['chat', 'chat'],
   ['generate_content', 'chat'],
   ['text_completion', 'llm'],
+  ['completion', 'llm'],
   ['embeddings', 'embedding'],
+  ['embedding', 'embedding'],
 ]);
 
 /**
@@ -33,21 +54,24 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
-  isSpoken: () => true,
-  kindOf: (attributes) =>
-    OPERATIONS.get(String(attributes[OPERATION])) ??
-    (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
+  roots: ['gen_ai', 'openai'],
+  kindOf: (attributes) => OPERATIONS.get(String(attributes[OPERATION])) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],
     ['gen_ai.system_instructions', 'messages', genAiInstructions, 'repeats'],
     ['gen_ai.retrieval.query.text', 'query', text],
     ['gen_ai.retrieval.top_k', 'top_k', number],
+    ['gen_ai.memory.query.text', 'query', text],
+    ['gen_ai.memory.records', 'records', recordsGiven],
     ['gen_ai.tool.call.arguments', WHOLE, json],
+    ['gen_ai.prompt', WHOLE, genAiText, 'repeats'],
   ],
   outputs: [
     ['gen_ai.output.messages', 'messages', genAiOutputMessages],
     ['gen_ai.retrieval.documents', 'documents', genAiDocuments],
+    ['gen_ai.memory.records', 'documents', recordsFound],
     ['gen_ai.tool.call.result', WHOLE, json],
+    ['gen_ai.completion', WHOLE, genAiText, 'repeats'],
   ],
   usage: [
     ['gen_ai.usage.input_tokens', 'input_tokens', number],
@@ -57,14 +81,18 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.total_tokens', 'total_tokens', number],
     ['gen_ai.usage.cache_read.input_tokens', 'input_token_details.cache_read', number],
     ['gen_ai.usage.cache_read_input_tokens', 'input_token_details.cache_read', number],
+    ['gen_ai.usage.details.cache_read_tokens', 'input_token_details.cache_read', number],
     ['gen_ai.usage.cache_creation.input_tokens', 'input_token_details.cache_creation', number],
     ['gen_ai.usage.cache_creation_input_tokens', 'input_token_details.cache_creation', number],
+    ['gen_ai.usage.details.cache_write_tokens', 'input_token_details.cache_creation', number],
     ['gen_ai.usage.text.input_tokens', 'input_token_details.text', number],
     ['gen_ai.usage.image.input_tokens', 'input_token_details.image', number],
     ['gen_ai.usage.audio.input_tokens', 'input_token_details.audio', number],
     ['gen_ai.usage.video.input_tokens', 'input_token_details.video', number],
     ['gen_ai.usage.reasoning.output_tokens', 'output_token_details.reasoning', number],
     ['gen_ai.usage.reasoning_tokens', 'output_token_details.reasoning', number],
+    ['gen_ai.usage.output_tokens.reasoning', 'output_token_details.reasoning', number],
+    ['gen_ai.usage.details.reasoning_tokens', 'output_token_details.reasoning', number],
     ['gen_ai.usage.text.output_tokens', 'output_token_details.text', number],
     ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', number],
   ],
@@ -80,9 +108,12 @@ export const genAi: Vocabulary = {
     ['gen_ai.request.seed', 'seed', number],
     ['gen_ai.request.choice.count', 'n', number],
     ['gen_ai.request.encoding_formats', 'encoding_formats', texts],
+    ['gen_ai.request.reasoning.level', 'reasoning_effort', text],
     ['gen_ai.request.stream', 'stream', same],
     ['gen_ai.output.type', 'output_type', text],
     ['gen_ai.tool.definitions', 'tools', json],
+    ['gen_ai.openai.request', WHOLE, same, 'below'],
+    ['openai.request', WHOLE, same, 'below'],
   ],
   metadata: [
     ['gen_ai.provider.name', 'ls_provider', text],
@@ -96,5 +127,20 @@ export const genAi: Vocabulary = {
     ['gen_ai.response.finish_reasons', 'finish_reasons', texts],
   ],
   tags: [],
+  times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds, 'kept']],
   spent: [],
 };
+
+/** The one attribute holds what was found, or what was to be stored. */
+function recordsFound(value: unknown, attributes: Attributes): unknown {
+  return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
+}
+
+function recordsGiven(value: unknown, attributes: Attributes): unknown {
+  return attributes[OPERATION] === 'search_memory' ? undefined : json(value);
+}
+
+function microseconds(value: unknown): number | undefined {
+  const seconds = number(value);
+  return seconds === undefined || seconds < 0 ? undefined : Math.floor(seconds * 1_000_000);
+}

@@ -1,14 +1,18 @@
-import { jsonAs, text, texts } from './values.ts';
+import { jsonAs, jsonTexts, text } from './values.ts';
 import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
 export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type'), 'repeats'];
 
-/** What may stand on any span, whatever convention it follows otherwise. They go after all others. */
+/** OpenInference's own packages write them as JSON. */
+export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
+
+/** What may stand on any span, whatever convention it follows otherwise. They go after all others but the protocols'. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
-  isSpoken: () => true,
-  kindOf: () => ({}),
+  roots: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
+  // A guess, for what names a model and says nothing of its kind in any vocabulary.
+  kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
   usage: [],
@@ -17,6 +21,6 @@ export const generalAttributes: Vocabulary = {
     ['session.id', 'thread_id', text, 'kept'],
     ['user.id', 'user_id', text],
   ],
-  tags: [['tag.tags', 'tags', texts]],
+  tags: [tagList],
   spent: ['input.mime_type', 'output.mime_type'],
 };

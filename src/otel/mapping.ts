@@ -1,18 +1,45 @@
 /** What the attributes of a span mean: pure, and the same for spans of this process and of others. */
+import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
+import { database } from './database.ts';
 import { genAi } from './genai.ts';
 import { generalAttributes } from './general-attributes.ts';
+import { http } from './http.ts';
+import { langfuse } from './langfuse.ts';
+import { langSmith } from './langsmith.ts';
+import { mcp } from './mcp.ts';
+import { messaging } from './messaging.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
-import { PROJECT, runspanAttributes } from './runspan-attributes.ts';
+import { runspanAttributes } from './runspan-attributes.ts';
+import { traceloop } from './traceloop.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
-import { collect, type Found, type Vocabulary } from './vocabulary.ts';
+import { collect, FIRST_TOKEN, type Found, type Group, type Rename, type Vocabulary } from './vocabulary.ts';
 
-/** In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. */
-export const vocabularies: readonly Vocabulary[] = [runspanAttributes, openInference, genAi, generalAttributes];
+/**
+ * In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. Those of
+ * protocols come last: what somebody has said of a request is worth more than its URL.
+ */
+export const vocabularies: readonly Vocabulary[] = [
+  runspanAttributes,
+  langSmith,
+  openInference,
+  aiSdk,
+  genAi,
+  aiSdkBesideGenAi,
+  traceloop,
+  langfuse,
+  generalAttributes,
+  mcp,
+  http,
+  database,
+  messaging,
+];
 
 const index = new RowIndex(vocabularies);
+
+const CLEANED = new Map(vocabularies.flatMap(({ cleaned }) => [...(cleaned ?? [])]));
 
 /** Keys of metadata that one span may have; the attributes beyond are counted in `dropped_attributes`. */
 const METADATA_KEYS_MAX = 1_000;
@@ -42,6 +69,7 @@ export interface MappedInputs extends KnownInputs {
 export interface MappedStart {
   /** Undefined where the span's own name is as good as any. */
   readonly name: string | undefined;
+  readonly rename: Rename | undefined;
   readonly runType: string;
   readonly project: string | undefined;
   readonly inputs: MappedInputs | undefined;
@@ -53,38 +81,60 @@ export interface MappedSpan extends Omit<MappedStart, 'project'> {
   readonly tags: string[] | undefined;
   /** Everything that has no field of its own. */
   readonly metadata: ReadonlyMap<string, unknown>;
+  /** Microseconds from the start to the first piece of a model's answer, where no event tells of it. */
+  readonly firstTokenUs: number | undefined;
+  /** Of the values that were told beside the attributes, those that the run has taken; undefined when none were told. */
+  readonly toldUsed: ReadonlySet<string> | undefined;
 }
 
-const NOTHING: MappedStart = { name: undefined, runType: 'chain', project: undefined, inputs: undefined };
+const NOTHING: MappedStart = {
+  name: undefined,
+  rename: undefined,
+  runType: 'chain',
+  project: undefined,
+  inputs: undefined,
+};
 
 export function mapStart(attributes: Attributes, visibility: Visibility): MappedStart {
   if (isEmpty(attributes)) return NOTHING;
-  const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
   const reader = new AttributeReader(attributes, index);
-  const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, undefined);
-  const { name, runType } = kindOf(spoken, reader);
-  return { name, runType, project: text(attributes[PROJECT]), inputs };
+  const inputs = visibility.hideInputs ? undefined : inputsOf(reader, undefined);
+  const { name, rename, runType } = kindOf(reader, visibility);
+  return { name, rename, runType, project: projectOf(reader), inputs };
 }
 
-/** The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. */
-export function mapSpan(attributes: Attributes, visibility: Visibility, known?: KnownInputs): MappedSpan {
-  const spoken = vocabularies.filter((vocabulary) => vocabulary.isSpoken(attributes));
-  const reader = new AttributeReader(attributes, index);
-  const inputs = visibility.hideInputs ? undefined : inputsOf(spoken, reader, known);
-  const outputs = visibility.hideOutputs ? undefined : payloadOf(spoken, 'outputs', 'output', reader);
-  const kind = kindOf(spoken, reader);
+/**
+ * The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. `told` is
+ * what has come beside the attributes; it stands where none of these has the same name.
+ */
+export function mapSpan(
+  attributes: Attributes,
+  visibility: Visibility,
+  known?: KnownInputs,
+  told?: Attributes,
+): MappedSpan {
+  const given = told === undefined ? attributes : { ...told, ...attributes };
+  const reader = new AttributeReader(given, index);
+  const inputs = visibility.hideInputs ? undefined : inputsOf(reader, known);
+  const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', reader);
+  const { name, rename, runType } = kindOf(reader, visibility);
   // On a span around others the counts are, as a rule, the sum of theirs; as a run's own they would count twice.
-  const usage = kind.runType === 'chain' ? undefined : usageOf(spoken, reader);
-  const metadata = metadataOf(spoken, reader, usage);
-  const tags = collectAll(spoken, 'tags', reader)?.fields.tags as string[] | undefined;
-  addRest(metadata, spoken, reader, hiddenCarriers(visibility));
+  const usage = runType === 'chain' ? undefined : usageOf(reader);
+  const metadata = metadataOf(reader, usage);
+  const tags = collectAll('tags', reader)?.fields.tags as string[] | undefined;
+  const firstTokenUs = collectAll('times', reader)?.fields[FIRST_TOKEN] as number | undefined;
+  const toldUsed = usedOf(told, attributes, reader);
+  addRest(metadata, reader, hiddenCarriers(visibility));
   return {
-    name: kind.name,
-    runType: kind.runType,
+    name,
+    rename,
+    runType,
     inputs,
     outputs: usage === undefined || visibility.hideOutputs ? outputs : withUsage(outputs, usage),
-    tags,
+    tags: tags?.length === 0 ? undefined : tags,
     metadata,
+    firstTokenUs,
+    toldUsed,
   };
 }
 
@@ -95,38 +145,55 @@ export function hiddenCarriers({ hideInputs, hideOutputs }: Visibility): IsCarri
 
 const HIDDEN: readonly (IsCarrier | undefined)[] = [
   undefined,
-  carriers(vocabularies, index, { hideInputs: true, hideOutputs: false }),
-  carriers(vocabularies, index, { hideInputs: false, hideOutputs: true }),
-  carriers(vocabularies, index, { hideInputs: true, hideOutputs: true }),
+  carriers(index, { hideInputs: true, hideOutputs: false }),
+  carriers(index, { hideInputs: false, hideOutputs: true }),
+  carriers(index, { hideInputs: true, hideOutputs: true }),
 ];
 
-type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags';
+function projectOf({ spoken, attributes }: AttributeReader): string | undefined {
+  for (const { project } of spoken) {
+    const named = project === undefined ? undefined : text(attributes[project]);
+    if (named !== undefined) return named;
+  }
+  return undefined;
+}
 
-function kindOf(spoken: readonly Vocabulary[], reader: AttributeReader): { name: string | undefined; runType: string } {
+/** What of the told has found a place. The rest is left out: it is no attribute of the span, and stays where it was told. */
+function usedOf(
+  told: Attributes | undefined,
+  attributes: Attributes,
+  reader: AttributeReader,
+): ReadonlySet<string> | undefined {
+  if (told === undefined) return undefined;
+  const own = Object.keys(told).filter((key) => !Object.hasOwn(attributes, key));
+  const used = new Set(own.filter((key) => reader.isUsed(key)));
+  for (const key of own) reader.use(key);
+  return used;
+}
+
+function kindOf(reader: AttributeReader, { hideInputs }: Visibility): Pick<MappedStart, 'name' | 'rename' | 'runType'> {
   let name: string | undefined;
+  let rename: Rename | undefined;
   let runType: string | undefined;
-  for (const vocabulary of spoken) {
+  for (const vocabulary of reader.spoken) {
     const kind = vocabulary.kindOf(reader.attributes);
     runType ??= kind.runType;
+    if (!hideInputs) rename ??= kind.rename;
     if (name !== undefined || kind.nameFrom === undefined) continue;
     name = text(reader.attributes[kind.nameFrom]);
     if (name !== undefined) reader.use(kind.nameFrom);
   }
-  return { name, runType: runType ?? 'chain' };
+  return { name, rename, runType: runType ?? 'chain' };
 }
 
-function inputsOf(
-  spoken: readonly Vocabulary[],
-  reader: AttributeReader,
-  known: KnownInputs | undefined,
-): MappedInputs | undefined {
+function inputsOf(reader: AttributeReader, known: KnownInputs | undefined): MappedInputs | undefined {
   const sources: unknown[] = [];
-  for (const { inputs } of spoken) for (const { row } of reader.rows(inputs)) reader.addSources(row[0], sources);
+  for (const { row } of reader.rows('inputs')) reader.addSources(row[0], sources);
   if (known !== undefined && isSame(known.sources, sources)) {
     for (const key of known.used) reader.use(key);
     return { payload: undefined, sources: known.sources, used: known.used };
   }
-  const payload = payloadOf(spoken, 'inputs', 'input', reader);
+  const payload = payloadOf('inputs', 'input', reader);
   return payload && { payload, sources, used: reader.used() };
 }
 
@@ -135,23 +202,19 @@ function isSame(before: readonly unknown[], now: readonly unknown[]): boolean {
 }
 
 /** A payload is told by one vocabulary: two that describe the same call in full would make a mixture of both. */
-function payloadOf(
-  spoken: readonly Vocabulary[],
-  group: 'inputs' | 'outputs',
-  wholeKey: string,
-  reader: AttributeReader,
-): Found | undefined {
-  for (const vocabulary of spoken) {
-    const found = collect(vocabulary[group], reader, wholeKey);
+function payloadOf(group: 'inputs' | 'outputs', wholeKey: string, reader: AttributeReader): Found | undefined {
+  const rows = reader.rows(group);
+  for (let from = 0, to = 0; from < rows.length; from = to) {
+    const rank = rows[from]?.rank;
+    while (rows[to]?.rank === rank) to++;
+    const found = collect(rows.slice(from, to), reader, wholeKey);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function collectAll(spoken: readonly Vocabulary[], group: Group, reader: AttributeReader): Found | undefined {
-  let found: Found | undefined;
-  for (const vocabulary of spoken) found = collect(vocabulary[group], reader, 'value', found);
-  return found;
+function collectAll(group: Group, reader: AttributeReader): Found | undefined {
+  return collect(reader.rows(group), reader, 'value');
 }
 
 /** Outputs with the token counts in them. Text of theirs is extended, which is cheaper than to write it anew. */
@@ -164,8 +227,8 @@ function withUsage(outputs: Found | undefined, usage: Fields): Found {
   return { fields, text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
 }
 
-function usageOf(spoken: readonly Vocabulary[], reader: AttributeReader): Fields | undefined {
-  const usage = collectAll(spoken, 'usage', reader)?.fields;
+function usageOf(reader: AttributeReader): Fields | undefined {
+  const usage = collectAll('usage', reader)?.fields;
   if (usage === undefined) return undefined;
   const { input_tokens: input, output_tokens: output } = usage;
   if (input !== undefined || output !== undefined) {
@@ -174,13 +237,9 @@ function usageOf(spoken: readonly Vocabulary[], reader: AttributeReader): Fields
   return usage;
 }
 
-function metadataOf(
-  spoken: readonly Vocabulary[],
-  reader: AttributeReader,
-  usage: Fields | undefined,
-): Map<string, unknown> {
-  const parameters = collectAll(spoken, 'parameters', reader)?.fields;
-  const metadata = new Map(Object.entries(collectAll(spoken, 'metadata', reader)?.fields ?? {}));
+function metadataOf(reader: AttributeReader, usage: Fields | undefined): Map<string, unknown> {
+  const parameters = collectAll('parameters', reader)?.fields;
+  const metadata = new Map(Object.entries(collectAll('metadata', reader)?.fields ?? {}));
   const add = (key: string, value: unknown): void => {
     if (value !== undefined && !metadata.has(key)) metadata.set(key, value);
   };
@@ -192,18 +251,13 @@ function metadataOf(
   return metadata;
 }
 
-function addRest(
-  metadata: Map<string, unknown>,
-  spoken: readonly Vocabulary[],
-  reader: AttributeReader,
-  isHidden: IsCarrier | undefined,
-): void {
-  for (const { spent } of spoken) for (const attribute of spent) reader.use(attribute);
+function addRest(metadata: Map<string, unknown>, reader: AttributeReader, isHidden: IsCarrier | undefined): void {
   let dropped = 0;
   for (const key of reader.keys) {
     const value = reader.attributes[key];
-    if (value === undefined || reader.isUsed(key) || metadata.has(key) || isHidden?.(key)) continue;
-    if (metadata.size < METADATA_KEYS_MAX) metadata.set(key, value);
+    if (value === undefined || reader.isUsed(key) || reader.isSpent(key)) continue;
+    if (metadata.has(key) || isHidden?.(key) === true) continue;
+    if (metadata.size < METADATA_KEYS_MAX) metadata.set(key, CLEANED.get(key)?.(value, reader.attributes) ?? value);
     else dropped++;
   }
   if (dropped > 0) metadata.set('dropped_attributes', dropped);

@@ -1,7 +1,19 @@
-import { inputValue, outputValue } from './general-attributes.ts';
-import { openInferenceDocuments, openInferenceMessages } from './openinference-messages.ts';
-import { type Fields, isObject, json, jsonObject, number, objects, same, text, texts } from './values.ts';
-import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { inputValue, outputValue, tagList } from './general-attributes.ts';
+import { openInferenceAnswers, openInferenceDocuments, openInferenceMessages } from './openinference-messages.ts';
+import {
+  type Attributes,
+  defined,
+  type Fields,
+  isObject,
+  json,
+  jsonObject,
+  number,
+  objects,
+  same,
+  text,
+  texts,
+} from './values.ts';
+import { type Kind, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
 
@@ -24,8 +36,9 @@ const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
  */
 export const openInference: Vocabulary = {
   name: 'openinference',
+  roots: ['openinference'],
   isSpoken: (attributes) => attributes[KIND] !== undefined,
-  kindOf: (attributes) => KINDS.get(String(attributes[KIND]).toUpperCase()) ?? { runType: 'chain' },
+  kindOf: (attributes) => KINDS.get(kindName(attributes)) ?? { runType: 'chain' },
   inputs: [
     ['llm.input_messages', 'messages', openInferenceMessages, 'list'],
     ['llm.prompts', 'prompts', promptTexts, 'list'],
@@ -33,19 +46,34 @@ export const openInference: Vocabulary = {
     ['reranker.query', 'query', same],
     ['reranker.top_k', 'top_k', number],
     ['reranker.input_documents', 'documents', openInferenceDocuments, 'list'],
+    ['llm.prompt_template.variables', WHOLE, renderedVariables],
     inputValue,
+    ['input.images', 'images', imageUrls, 'list'],
+    ['input.audio.url', 'audio.url', text],
+    ['input.audio.mime_type', 'audio.mime_type', text],
+    ['input.audio.transcript', 'audio.transcript', text],
+    // By themselves these do not say on which side they were; it is what came in that is described.
+    ['image.url', 'image.url', text],
+    ['video.url', 'video.url', text],
+    ['audio.url', 'audio.url', text],
+    ['audio.mime_type', 'audio.mime_type', text],
+    ['audio.transcript', 'audio.transcript', text],
     // A definition in the specification, the arguments of the call in some instrumentations: only where nothing else is.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],
   outputs: [
-    ['llm.output_messages', 'messages', openInferenceMessages, 'list'],
+    ['llm.output_messages', 'messages', openInferenceAnswers, 'list'],
     ['llm.choices', 'choices', completionTexts, 'list'],
     ['llm.function_call', 'function_call', json],
     ['retrieval.documents', 'documents', openInferenceDocuments, 'list'],
     ['reranker.output_documents', 'documents', openInferenceDocuments, 'list'],
     ['embedding.embeddings', 'embeddings', dimensions, 'list'],
     outputValue,
+    ['output.images', 'images', imageUrls, 'list'],
+    ['output.audio.url', 'audio.url', text],
+    ['output.audio.mime_type', 'audio.mime_type', text],
+    ['output.audio.transcript', 'audio.transcript', text],
   ],
   usage: [
     ['llm.token_count.prompt', 'input_tokens', number],
@@ -60,35 +88,55 @@ export const openInference: Vocabulary = {
     ['llm.cost.prompt', 'input_cost', number],
     ['llm.cost.completion', 'output_cost', number],
     ['llm.cost.total', 'total_cost', number],
+    ['llm.cost.prompt_details.input', 'input_cost_details.input', number],
+    ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', number],
+    ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', number],
+    ['llm.cost.prompt_details.cache_write', 'input_cost_details.cache_creation', number],
+    ['llm.cost.prompt_details.audio', 'input_cost_details.audio', number],
+    ['llm.cost.completion_details.output', 'output_cost_details.output', number],
+    ['llm.cost.completion_details.reasoning', 'output_cost_details.reasoning', number],
+    ['llm.cost.completion_details.audio', 'output_cost_details.audio', number],
   ],
   parameters: [
+    ['llm.tools', 'tools', toolSchemas, 'list'],
     ['llm.invocation_parameters', WHOLE, jsonObject, 'merged'],
     ['embedding.invocation_parameters', WHOLE, jsonObject, 'merged'],
-    ['llm.tools', 'tools', toolSchemas, 'list'],
   ],
   metadata: [
     ['llm.request.model_name', 'ls_model_name', text],
-    // Instrumentations write the model that answered into llm.model_name; this is the one that was asked.
-    ['llm.invocation_parameters', 'ls_model_name', modelOf, 'kept'],
+    ['llm.invocation_parameters', 'ls_model_name', askedModel, 'kept'],
     ['llm.model_name', 'ls_model_name', text],
+    ['llm.response.model_name', 'response_model', text],
+    ['llm.model_name', 'response_model', answeringModel, 'repeats'],
     ['embedding.model_name', 'ls_model_name', text],
     ['reranker.model_name', 'ls_model_name', text],
     ['llm.provider', 'ls_provider', text],
     ['llm.system', 'ls_provider', text],
     ['llm.finish_reason', 'finish_reasons', texts],
     ['llm.prompt_template.template', 'template', text],
+    ['llm.prompt_template.version', 'template_version', text],
     ['tool.id', 'tool_call_id', text],
     ['session.id', 'thread_id', text, 'kept'],
     ['session.id', 'session_id', text],
     ['user.id', 'user_id', text],
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
-  tags: [['tag.tags', 'tags', texts]],
-  spent: [],
+  tags: [tagList],
+  // Only ever within a list; by itself it would be thousands of numbers in the metadata.
+  spent: ['embedding.vector'],
 };
 
+function kindName(attributes: Attributes): string {
+  return String(attributes[KIND]).toUpperCase();
+}
+
+/** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */
+const REDACTED = '__REDACTED__';
+
+/** Earlier versions of the specification have plain text in the list. */
 function promptTexts(value: unknown): unknown[] | undefined {
-  return filled(objects(value).map(({ prompt }) => (isObject(prompt) ? prompt.text : prompt)));
+  const items = Array.isArray(value) ? value : [];
+  return filled(items.map((item) => (isObject(item) && isObject(item.prompt) ? item.prompt.text : item)));
 }
 
 function completionTexts(value: unknown): Fields[] | undefined {
@@ -99,22 +147,44 @@ function embeddedTexts(value: unknown): unknown[] | undefined {
   return filled(objects(value).flatMap(({ embedding }) => (isObject(embedding) ? (embedding.text ?? []) : [])));
 }
 
-/** Vectors are told by their length alone. */
+/** Vectors are told by their length alone; every one is used up, in whatever form it comes. */
 function dimensions(value: unknown): Fields[] | undefined {
   return filled(
-    objects(value).flatMap(({ embedding }) => {
-      const vector = isObject(embedding) ? json(embedding.vector) : undefined;
-      return Array.isArray(vector) ? [{ dimensions: vector.length }] : [];
-    }),
+    objects(value).map(({ embedding }) => vectorOf(isObject(embedding) ? json(embedding.vector) : undefined)),
   );
 }
 
-function toolSchemas(value: unknown): unknown[] | undefined {
-  return filled(objects(value).map(({ tool }) => (isObject(tool) ? json(tool.json_schema) : tool)));
+function vectorOf(vector: unknown): Fields {
+  if (Array.isArray(vector)) return { dimensions: vector.length };
+  return vector === REDACTED ? { vector } : {};
 }
 
-function modelOf(value: unknown): string | undefined {
-  return text(jsonObject(value)?.model);
+/** What a prompt is made with, where the span is about that; of a call of a model it is only where the messages come from. */
+function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
+  return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
+}
+
+function imageUrls(value: unknown): unknown[] | undefined {
+  return filled(objects(value).map(({ image }) => (isObject(image) ? image.url : image)));
+}
+
+function toolSchemas(value: unknown): unknown[] | undefined {
+  return filled(objects(value).map(({ tool }) => (isObject(tool) ? schemaOf(tool) : tool)));
+}
+
+function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
+  if (schema !== undefined) return json(schema);
+  return { type: 'function', function: defined({ name, description }) };
+}
+
+function askedModel(parameters: unknown): string | undefined {
+  return text(jsonObject(parameters)?.model);
+}
+
+/** Instrumentations write the model that answered into `llm.model_name`, once they know it: it is news where it is another. */
+function answeringModel(value: unknown, attributes: Attributes): unknown {
+  const asked = text(attributes['llm.request.model_name']) ?? askedModel(attributes['llm.invocation_parameters']);
+  return asked === undefined || asked === value ? NOTHING_NEW : text(value);
 }
 
 function filled<Item>(items: Item[]): Item[] | undefined {

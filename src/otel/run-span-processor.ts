@@ -1,14 +1,20 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
+import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
-import { safeText } from '../base/text.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
-import { Run, sinkOf, verdictOn } from '../run/run.ts';
+import { sinkOf } from '../run/run.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
+import { beginSpan, LeftOutSpan } from './begin-span.ts';
+import { type ExtractedRun, extractedFor } from './extracted-run.ts';
+import { LateEntry } from './late-entry.ts';
+import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
-import { SpanRegistry } from './span-registry.ts';
-import { runIdOf, SpanRun } from './span-run.ts';
+import { mayBeSeen, seenAlready } from './span-model-call.ts';
+import { type SpanEntry, SpanRegistry } from './span-registry.ts';
+import { SpanRun, type SpanStart } from './span-run.ts';
+import { isEmpty } from './values.ts';
 
 /** Ahead of the 30 s after which a tracer provider gives up on a processor, so that it has our answer. */
 const FLUSH_TIMEOUT_MS = 29_000;
@@ -16,18 +22,34 @@ const FLUSH_TIMEOUT_MS = 29_000;
 /** Of a span's trace flags, the one that says that it is to be exported. */
 const SAMPLED = 1;
 
+const SHUT_DOWN = 'the span had not ended when its provider was shut down';
+
 export interface RunSpanProcessorOptions {
   /** Where the runs go, and all below them. @default the parent run's, else the configured one */
   exporter?: RunSink;
   /** The project of traces that start with a span; spans below a run are in the run's. @default that of the exporter */
   project?: string;
+  /**
+   * Which spans become runs: `'llm'` for those that look like work with models, by their attributes or the instrumentation
+   * that made them, or a function that says so of each. Asked when a span starts, and once more when one that was left out
+   * ends and has all its attributes. What runs below a span that is left out hangs on the nearest run above it; that goes
+   * for what started before such a span became a run at its end, too. @default all
+   */
+  shouldExport?: ShouldExport;
 }
+
+/** Those of `RunSpanExporter` as well. */
+export const processorChecks: Checks<RunSpanProcessorOptions> = {
+  exporter: commonChecks.exporter,
+  project: commonChecks.project,
+  shouldExport: shouldExportCheck,
+};
 
 /**
  * Makes a run of every span, for the `spanProcessors` of a tracer provider. A run is posted when its span starts and
  * completed when it ends. Spans inside traced functions, and traced functions inside spans, are parent and child in one
- * trace. Attributes of the OpenInference and GenAI conventions become run types, inputs, outputs and token counts; all
- * others are metadata.
+ * trace. Attributes of the OpenInference and GenAI conventions, of Vercel's AI SDK, of Traceloop and of Langfuse become run
+ * types, inputs, outputs and token counts; all others are metadata.
  *
  * Spans that are recorded but not sampled are left out, and what is below them moves up. With tracing off it does nothing.
  */
@@ -37,8 +59,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanProcessorOptions) {
-    const { exporter, project } = commonChecks;
-    this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, { exporter, project });
+    this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
     attach(this.#spans);
   }
 
@@ -49,53 +70,84 @@ export class RunSpanProcessor implements SpanProcessorLike {
   onEnd(span: SpanLike): void {
     guard('RunSpanProcessor.onEnd', () => {
       const entry = this.#spans.end(span);
-      if (entry instanceof SpanRun) entry.end(span);
+      if (entry instanceof LeftOutSpan) this.#reconsider(span, entry.start);
+      else endEntry(entry, span);
     });
   }
 
   /** Waits until the runs recorded so far are delivered or given up. Never rejects; `stats()` tells of losses. */
-  async forceFlush(): Promise<void> {
-    const sinks = [...this.#sinks()];
-    await Promise.all(sinks.map((sink) => sink.flush({ timeoutMs: FLUSH_TIMEOUT_MS })));
+  forceFlush(): Promise<void> {
+    return this.#shutdown ?? this.#flush();
   }
 
   /**
-   * Flushes, and records no further span; those that are open may still end. The exporter stays open, as others may use
-   * it: `shutdown()` of the package closes them all.
+   * Ends the runs of open spans, as interrupted, and flushes; records nothing after that. The exporter stays open, as others
+   * may use it: `shutdown()` of the package closes them all.
    */
   shutdown(): Promise<void> {
-    detach(this.#spans);
-    this.#shutdown ??= this.forceFlush();
+    this.#shutdown ??= this.#close();
     return this.#shutdown;
   }
 
   #start(span: SpanLike, parentContext: Context): void {
     const parentSpan = trace.getSpan(parentContext);
-    const parent = this.#parentOf(parentSpan);
+    const parent = this.#parentOf(parentSpan, extractedFor(parentContext, parentSpan));
     const sink = this.#options.exporter ?? sinkOf(parent);
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
-    if ((ids.traceFlags & SAMPLED) === 0) {
-      if (parent !== undefined) this.#spans.add(span, { context: parent });
-      return;
-    }
     const { project } = this.#options;
-    const leftOut = sampledOut(span, parent, sink, project);
-    if (leftOut !== undefined) {
-      this.#spans.add(span, leftOut);
-      return;
-    }
-    this.#spans.add(span, new SpanRun(span, { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project }));
+    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
+    const isLate = mayBeSeen(parent) && isEmpty(span.attributes);
+    this.#spans.add(span, isLate ? new LateEntry(() => this.#entryFor(span, start)) : this.#entryFor(span, start));
   }
 
-  /** The nearest run above a span: that of its parent span, or the one that was entered since that became active. */
-  #parentOf(parentSpan: Span | undefined): RunContext | undefined {
+  #entryFor(span: SpanLike, start: SpanStart): SpanEntry {
+    // One that is not sampled is nobody's to export, whatever it has at its end.
+    if ((start.ids.traceFlags & SAMPLED) === 0) return { context: start.parent };
+    if (!isExported(span, this.#options.shouldExport)) return new LeftOutSpan(start);
+    return seenAlready(span.attributes, start.parent, start.sink) ?? beginSpan(span, start);
+  }
+
+  /** A span that was left out has all its attributes now, and may be wanted after all. */
+  #reconsider(span: SpanLike, start: SpanStart): void {
+    if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
+    const entry = this.#entryFor(span, start);
+    if (entry instanceof LeftOutSpan) return;
+    this.#spans.add(span, entry);
+    this.#spans.end(span);
+    endEntry(entry, span);
+  }
+
+  /**
+   * The nearest run above a span: that of its parent span, the one of another process that came with that, or the one that
+   * was entered since that became active.
+   */
+  #parentOf(parentSpan: Span | undefined, extracted: ExtractedRun | undefined): RunContext | undefined {
     const entered = enteredContext();
     // Started with `root: true` inside another span: a trace of its own.
     if (parentSpan === undefined && trace.getActiveSpan() !== undefined) return undefined;
-    if (parentSpan === undefined || parentSpan === entered?.span) return entered;
+    const above = parentSpan ?? extracted;
+    if (above === undefined || above === entered?.span) return entered;
     // With several processors, the run that this one has made of the parent comes first.
-    return this.#spans.find(parentSpan)?.context ?? innermostContext(entered, parentSpan);
+    const known = parentSpan && this.#spans.find(parentSpan);
+    if (known !== undefined) return known.context;
+    const sink = extracted && (this.#options.exporter ?? currentSink());
+    return sink === undefined ? innermostContext(entered, above) : extracted?.contextFor(sink);
+  }
+
+  #close(): Promise<void> {
+    detach(this.#spans);
+    for (const entry of [...this.#spans.entries()]) {
+      if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
+    }
+    const flushed = this.#flush();
+    this.#spans.forgetIds();
+    return flushed;
+  }
+
+  async #flush(): Promise<void> {
+    const sinks = [...this.#sinks()];
+    await Promise.allSettled(sinks.map(async (sink) => sink.flush({ timeoutMs: FLUSH_TIMEOUT_MS })));
   }
 
   /** The sinks that runs of this processor went to lately, and the one that they would go to now. */
@@ -108,17 +160,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 }
 
-/** What stands for a span whose trace sampling leaves out; undefined when it is recorded. */
-function sampledOut(
-  span: SpanLike,
-  parent: RunContext | undefined,
-  sink: RunSink,
-  project: string | undefined,
-): Run | undefined {
-  if (parent?.sampled !== false && sink.capture.sampling === undefined) return undefined;
-  const options = { name: safeText(span.name), id: runIdOf(span), ...(project !== undefined && { project }) };
-  const verdict = verdictOn(options, parent, sink);
-  return verdict.isKept ? undefined : new Run(options, parent, sink, undefined, verdict);
+function endEntry(entry: SpanEntry | undefined, span: SpanLike): void {
+  if (entry instanceof SpanRun) entry.end(span);
+  else if (entry?.call !== undefined) entry.call.isTaken = false;
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {

@@ -1,13 +1,12 @@
 import { json, text, texts } from './values.ts';
 import { type Vocabulary, WHOLE } from './vocabulary.ts';
 
-/** Read when the span starts: the project of a run cannot change later. */
-export const PROJECT = 'runspan.project';
+const PROJECT = 'runspan.project';
 
 /** Our own attributes, for what no convention has a word for. They go before all others. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
-  isSpoken: () => true,
+  roots: ['runspan'],
   kindOf: (attributes) => ({ runType: text(attributes['runspan.run_type']), nameFrom: 'runspan.name' }),
   inputs: [['runspan.inputs', WHOLE, json]],
   outputs: [['runspan.outputs', WHOLE, json]],
@@ -15,5 +14,6 @@ export const runspanAttributes: Vocabulary = {
   parameters: [],
   metadata: [],
   tags: [['runspan.tags', 'tags', texts]],
+  project: PROJECT,
   spent: ['runspan.run_type', PROJECT],
 };

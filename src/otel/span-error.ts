@@ -1,24 +1,48 @@
 import { stackFrames } from '../run/error-text.ts';
+import { langfuseError } from './langfuse.ts';
 import type { SpanEventLike, SpanLike } from './span-like.ts';
-import { text } from './values.ts';
+import { type Attributes, number, text } from './values.ts';
 
 /** Of the status codes, the one that says that a span has failed. */
 const ERROR = 2;
+
+/** Of the status codes of HTTP, the first one of a failure. */
+const FAILED = 400;
+
+/** Says of a span that LangSmith's SDK has made it. */
+const LANGSMITH = 'langsmith.traceable';
 
 /**
  * The `error` field of a run, when its span says that it has failed: `Type: message` on the first line, then the stack of
  * the exception recorded last. An exception alone is no failure, the application may have handled it.
  */
 export function spanError(span: SpanLike): string | undefined {
-  if (span.status.code !== ERROR) return undefined;
-  const said = text(span.status.message);
   const exception = span.events.findLast(({ name }) => name === 'exception');
-  const type = text(span.attributes['error.type']);
+  if (exception !== undefined && span.attributes[LANGSMITH] === 'true') return langSmithError(exception);
+  if (span.status.code !== ERROR) return langfuseError(span.attributes);
+  const said = text(span.status.message);
+  const type = typeOf(span.attributes);
   if (exception === undefined) return headline(type, said);
   const thrown = exceptionText(exception, type);
   const message = text(exception.attributes?.['exception.message']);
   const isRepeated = said === undefined || thrown.includes(said) || said === message;
   return isRepeated ? thrown : `${headline(type, said)}\nCaused by: ${thrown}`;
+}
+
+/**
+ * The SDK of LangSmith gives each span the status OK while its run is still at work, which is final, so that ERROR comes too
+ * late. It records an exception for a run that has failed alone, made of the error's text and with a stack of its own.
+ */
+function langSmithError(exception: SpanEventLike): string {
+  return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
+}
+
+/** Of requests the status may be all there is, and a bare number says little. */
+function typeOf(attributes: Attributes): string | undefined {
+  const type = text(attributes['error.type']);
+  const status = number(attributes['http.response.status_code'] ?? attributes['http.status_code']) ?? 0;
+  const isStatus = status >= FAILED && (type === undefined || type === String(status));
+  return isStatus ? `HTTP ${status}` : type;
 }
 
 function exceptionText({ attributes = {} }: SpanEventLike, errorType: string | undefined): string {

@@ -6,6 +6,24 @@ import type { IsCarrier } from './payload-carriers.ts';
 import type { SpanEventLike } from './span-like.ts';
 import { type Attributes, isEmpty } from './values.ts';
 
+const FIRST_TOKEN_EVENT = 'new_token';
+/** The AI SDK's own. In 7 it comes at the end, and only an attribute has the time. */
+const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
+
+/** The events with one for the first piece of a model's answer, `afterUs` from the start, where no event is that. */
+export function withFirstToken(
+  events: readonly SpanEventLike[],
+  startUs: number,
+  afterUs: number | undefined,
+): readonly SpanEventLike[] {
+  if (afterUs === undefined || events.some(({ name }) => name === FIRST_TOKEN_EVENT)) return events;
+  const atUs = startUs + afterUs;
+  const time = [Math.floor(atUs / 1_000_000), (atUs % 1_000_000) * 1_000] as const;
+  const others = events.filter(({ name }) => name !== FIRST_CHUNK_EVENT);
+  const later = others.findIndex((event) => (hrTimeUs(event.time) ?? startUs) > atUs);
+  return others.toSpliced(later < 0 ? others.length : later, 0, { name: FIRST_TOKEN_EVENT, time });
+}
+
 /** JSON text of the events of a run, or undefined when its span has none. `startUs` stands for a time that is none. */
 export function spanEventsJson(
   events: readonly SpanEventLike[],

@@ -53,6 +53,7 @@ export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
   /** Some attributes are not known yet; reading them now makes the SDK complain. */
   readonly asyncAttributesPending?: boolean;
+  waitForAsyncAttributes?(): Promise<void>;
 }
 
 /** The instrumentation that made a span. */
@@ -67,4 +68,17 @@ export interface SpanProcessorLike {
   onEnd(span: SpanLike): void;
   forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
+}
+
+/** The interface of the SDK that `RunSpanExporter` meets. */
+export interface SpanExporterLike {
+  export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void;
+  forceFlush(): Promise<void>;
+  shutdown(): Promise<void>;
+}
+
+/** How an export went: 0 is success, 1 failure. */
+export interface ExportResultLike {
+  code: 0 | 1;
+  error?: Error;
 }

@@ -1,4 +1,7 @@
+import { setTimer } from '../base/timers.ts';
 import type { RunContext } from '../run/context.ts';
+import type { ToldCall } from '../run/model-call.ts';
+import { LateEntry } from './late-entry.ts';
 
 /**
  * Spans found by their ids alone: what is put in the active context may be a wrapper around the span that was started
@@ -9,25 +12,40 @@ import type { RunContext } from '../run/context.ts';
 const OPEN_MAX = 10_000;
 const ENDED_MAX = 1_000;
 
+/**
+ * A weak reference for each span would make it about a tenth dearer. As a rule spans end before this is over; those that have
+ * not are let go of, at most so long again after that.
+ */
+const HELD_MS = 1_000;
+
 /** What we use of a span to find it again. */
 export interface SpanKey {
   spanContext(): { readonly traceId: string; readonly spanId: string };
 }
 
-/** What is known of a span: the context for runs that start below it. A `SpanRun` where the span is a run itself. */
+/** What is known of a span: a `SpanRun` where the span is a run itself. */
 export interface SpanEntry {
-  readonly context: RunContext;
+  /** For runs that start below it; undefined when the span was left out and there is no run above it either. */
+  readonly context: RunContext | undefined;
+  /** The call of a model that the span was left out for, as that has a run already. */
+  readonly call?: ToldCall;
+  /** Called when the span has been open for a while. */
+  letGo?(): void;
 }
 
-/** The spans that one processor has seen start. Holds on to none of them. */
-export class SpanRegistry {
-  readonly #bySpan = new WeakMap<object, SpanEntry>();
-  readonly #open = new Map<string, SpanEntry>();
-  readonly #ended = new Map<string, SpanEntry>();
+type GivenEntry = SpanEntry | LateEntry;
 
-  add(span: SpanKey, entry: SpanEntry): void {
+/** The spans that one processor has seen start. Holds on to none of them for long. */
+export class SpanRegistry {
+  readonly #bySpan = new WeakMap<object, GivenEntry>();
+  readonly #open = new Map<string, GivenEntry>();
+  readonly #ended = new Map<string, GivenEntry>();
+  #timer: NodeJS.Timeout | undefined;
+
+  add(span: SpanKey, entry: GivenEntry): void {
     this.#bySpan.set(span, entry);
     setLatest(this.#open, idsOf(span), entry, OPEN_MAX);
+    this.#timer ??= setTimer(() => this.#letGo(), HELD_MS).unref();
   }
 
   /** Notes that the span has ended, and gives what was added for it. */
@@ -37,36 +55,56 @@ export class SpanRegistry {
     if (entry === undefined) return undefined;
     this.#open.delete(ids);
     setLatest(this.#ended, ids, entry, ENDED_MAX);
-    return entry;
+    return made(entry);
   }
 
   /** What was added for this very object. */
   get(span: object): SpanEntry | undefined {
-    return this.#bySpan.get(span);
+    return made(this.#bySpan.get(span));
   }
 
   /** The same, or what was added for a span of the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
     const entry = this.#bySpan.get(span);
-    if (entry !== undefined) return entry;
+    if (entry !== undefined) return made(entry);
     const ids = idsOf(span);
-    return used(this.#open, ids) ?? used(this.#ended, ids);
+    return made(used(this.#open, ids) ?? used(this.#ended, ids));
+  }
+
+  /** From now on spans are found as the objects alone. */
+  forgetIds(): void {
+    this.#open.clear();
+    this.#ended.clear();
+  }
+
+  #letGo(): void {
+    this.#timer = undefined;
+    for (const entry of this.#open.values()) made(entry)?.letGo?.();
   }
 
   /** The latest entries. */
   *entries(): Iterable<SpanEntry> {
-    yield* this.#ended.values();
-    yield* this.#open.values();
+    for (const entries of [this.#ended, this.#open]) {
+      for (const given of entries.values()) {
+        const entry = made(given);
+        if (entry !== undefined) yield entry;
+      }
+    }
   }
 }
 
-function idsOf(span: SpanKey): string {
+function made(entry: GivenEntry | undefined): SpanEntry | undefined {
+  return entry instanceof LateEntry ? entry.made() : entry;
+}
+
+/** The ids of a span as one text. */
+export function idsOf(span: SpanKey): string {
   const { traceId, spanId } = span.spanContext();
   return `${traceId}:${spanId}`;
 }
 
 /** A map keeps its keys in the order in which they were set: the first is the one that was not used for longest. */
-function setLatest(map: Map<string, SpanEntry>, ids: string, entry: SpanEntry, countMax: number): void {
+function setLatest(map: Map<string, GivenEntry>, ids: string, entry: GivenEntry, countMax: number): void {
   map.delete(ids);
   map.set(ids, entry);
   if (map.size <= countMax) return;
@@ -76,7 +114,7 @@ function setLatest(map: Map<string, SpanEntry>, ids: string, entry: SpanEntry, c
   }
 }
 
-function used(map: Map<string, SpanEntry>, ids: string): SpanEntry | undefined {
+function used(map: Map<string, GivenEntry>, ids: string): GivenEntry | undefined {
   const entry = map.get(ids);
   if (entry !== undefined) setLatest(map, ids, entry, map.size);
   return entry;

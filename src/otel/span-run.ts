@@ -14,13 +14,19 @@ import { serializeParsed } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 import { withTags } from '../run/tags.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
+import { isCancelledCall } from './cancelled-call.ts';
 import { hrTimeUs } from './hr-time.ts';
+import { LogMessages } from './log-messages.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
+import { toldByEvents, withoutTellers } from './message-events.ts';
+import { resourceWait } from './resource-wait.ts';
 import { spanError } from './span-error.ts';
-import { spanEventsJson } from './span-events.ts';
-import type { SpanContextLike, SpanLike } from './span-like.ts';
+import { spanEventsJson, withFirstToken } from './span-events.ts';
+import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
+import { spanModelCall } from './span-model-call.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
+import type { Attributes } from './values.ts';
 import type { Found } from './vocabulary.ts';
 
 /** Where a span starts: below what, by what ids, and with which sink. */
@@ -37,15 +43,18 @@ export interface SpanStart {
 
 const PLACE = 'reading a span';
 
-/** The run that a span is, from the span's start to its end. The span itself is not held on to. */
+/** The run that a span is, from the span's start to its end. */
 export class SpanRun extends SinkHandle implements SpanEntry {
   readonly context: RunContext;
   readonly #startUs: number;
   readonly #origin: string;
+  /** While it is open, for what it has been given since, should its end not be seen. Held on to at first: see `letGo`. */
+  #span: SpanLike | WeakRef<SpanLike> | undefined;
   /** Undefined once the run has ended, or when the sink has refused it. */
   #record: EncodedRun | undefined;
   #knownInputs: KnownInputs | undefined;
   #attachments: RunAttachments | undefined;
+  #logMessages: LogMessages | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
     super(sink);
@@ -63,11 +72,12 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       startTime: isoTimestamp(startUs),
       project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
       refused,
-      name: shownName(mapped?.name ?? safeText(span.name), sink.capture.payload),
+      name: shownName(nameOf(span, mapped), sink.capture.payload),
       runType: mapped?.runType ?? 'chain',
       tags: inherited.tags,
       metadata: inherited.metadata,
     });
+    this.modelCall = mapped && spanModelCall(span.attributes, mapped.runType);
     this.#startUs = startUs;
     this.#origin = origin;
     if (mapped?.inputs?.payload !== undefined) {
@@ -77,35 +87,103 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     }
     record.metadata = new Map(inherited.metadata).set('otel', origin);
     const isAccepted = sink.start(record);
-    if (isAccepted) this.#record = record;
+    if (isAccepted) {
+      this.#record = record;
+      this.#span = span;
+    }
     // Runs below take over what this one has from above, and not what is told of the span itself.
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
-  /** Records the end of the span. Only the first end counts. */
-  end(span: SpanLike): void {
-    const record = this.#record;
-    if (record === undefined) return;
-    this.#record = undefined;
+  /** Takes what a log record tells, under the names of attributes, until the span ends; false when it has ended. */
+  tell(values: Attributes): boolean {
+    if (this.#record === undefined) return this.context.refused;
     const { capture } = this.sink;
-    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs));
+    const isHidden = hiddenCarriers(capture);
+    const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
+    if (shown.length === 0) return true;
+    this.#logMessages ??= new LogMessages(capture.payload);
+    this.#logMessages.add(Object.fromEntries(shown));
+    return true;
+  }
+
+  /** Records the end of the span. Only the first end counts, and none once the sink has given up waiting for it. */
+  end(span: SpanLike, interruption?: string): void {
+    const record = this.#record;
+    this.#record = undefined;
+    this.#span = undefined;
+    if (record === undefined || record.endTime !== undefined) return;
+    const { capture } = this.sink;
+    const told = guard(PLACE, () => toldByEvents(span.events));
+    const logged = this.#logMessages;
+    const beside = told && logged ? { ...logged.attributes, ...told.attributes } : (told ?? logged)?.attributes;
+    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs, beside));
     this.#knownInputs = undefined;
-    const name = mapped?.name ?? safeText(span.name);
+    this.#logMessages = undefined;
+    const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
     guard(PLACE, () => {
       const metadata = new Map(record.metadata);
       for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
+      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
+      if (logged !== undefined && logged.leftOut > 0) metadata.set('dropped_log_records', String(logged.leftOut));
       record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
     });
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
-      record.events = spanEventsJson(span.events, this.#startUs, capture.payload, hiddenCarriers(capture));
+      const used = mapped?.toldUsed;
+      const events = told && used ? withoutTellers(span.events, told, used) : span.events;
+      const shown = withFirstToken(events, this.#startUs, mapped?.firstTokenUs);
+      record.events = spanEventsJson(shown, this.#startUs, capture.payload, hiddenCarriers(capture));
     });
     record.endTime = isoTimestamp(Math.max(this.#startUs, hrTimeUs(span.endTime) ?? this.#startUs));
     this.#attachments = undefined;
+    if (interruption !== undefined) this.#markInterrupted(record, interruption);
+    this.#deliver(record, span.resource);
+  }
+
+  /** Ends the run of a span whose end will not be seen, with what the span says by now if it is still there. */
+  interrupt(reason: string): void {
+    const span = this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
+    if (span !== undefined) {
+      this.end(span, reason);
+      return;
+    }
+    const record = this.#record;
+    this.#record = undefined;
+    if (record === undefined || record.endTime !== undefined) return;
+    this.#markInterrupted(record, reason);
     this.sink.end(record);
+  }
+
+  /** Holds on to the span no longer: it may be one that nobody will end. */
+  letGo(): void {
+    if (this.#span !== undefined && !(this.#span instanceof WeakRef)) this.#span = new WeakRef(this.#span);
+  }
+
+  #markInterrupted(record: EncodedRun, reason: string): void {
+    record.metadata = new Map(record.metadata).set('end_reason', '"interrupted"');
+    record.error ??= `Interrupted: ${reason}`;
+    record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
+  }
+
+  /** Early spans end before their resource knows who it is. */
+  #deliver(record: EncodedRun, resource: ResourceLike): void {
+    const wait = guard(PLACE, () => resourceWait(resource));
+    if (wait === undefined) {
+      this.sink.end(record);
+      return;
+    }
+    this.sink.ending?.(record);
+    void wait.then(() => {
+      guard(PLACE, () => {
+        const known = resourceMetadata(resource, this.sink.capture.payload);
+        record.metadata = new Map([...known, ...(record.metadata ?? [])]);
+      });
+      this.sink.end(record);
+    });
   }
 
   #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
@@ -142,6 +220,12 @@ export function runIdOf(span: SpanLike): string {
 
 function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
+}
+
+function nameOf(span: SpanLike, mapped: Pick<MappedSpan, 'name' | 'rename'> | undefined): string {
+  if (mapped?.name !== undefined) return mapped.name;
+  const own = safeText(span.name);
+  return own === mapped?.rename?.plain ? mapped.rename.telling : own;
 }
 
 /** Generators of ids that applications bring may not keep to hexadecimal. */

@@ -7,6 +7,8 @@ export type Fields = Record<string, unknown>;
 /** What a row of a table makes of a value; undefined when the value is not of its kind. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
+const verbatim = new WeakSet<Read>([json, anyJson, jsonObject]);
+
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
@@ -28,7 +30,12 @@ export function json(value: unknown): unknown {
   return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsed(value) : value;
 }
 
-/** The same, when it comes to a plain object. */
+/** What JSON text stands for, also a number or a word; for what is always written as JSON. */
+export function anyJson(value: unknown): unknown {
+  return typeof value === 'string' ? parsed(value) : value;
+}
+
+/** The same as `json`, when it comes to a plain object. */
 export function jsonObject(value: unknown): Fields | undefined {
   const result = json(value);
   return isObject(result) ? result : undefined;
@@ -36,11 +43,23 @@ export function jsonObject(value: unknown): Fields | undefined {
 
 /** The same for a value whose attribute `mimeType` says what it is; without it the value is looked at. */
 export function jsonAs(mimeType: string): Read {
-  return (value, attributes) => {
+  const read: Read = (value, attributes) => {
     const type = attributes[mimeType];
     if (typeof value !== 'string' || type === 'text/plain') return value;
     return type === 'application/json' ? parsed(value) : json(value);
   };
+  verbatim.add(read);
+  return read;
+}
+
+/** Whether what it makes of JSON text is all that the text says, and nothing else. */
+export function isVerbatim(read: Read): boolean {
+  return verbatim.has(read);
+}
+
+/** A list of text, also as JSON; one text alone is a list of one. */
+export function jsonTexts(value: unknown): string[] | undefined {
+  return texts(json(value));
 }
 
 /** A list of text; one text alone is a list of one. */

@@ -1,5 +1,6 @@
 import type { AttributeReader } from './attribute-reader.ts';
-import { type Attributes, type Fields, isObject, type Read } from './values.ts';
+import type { Place } from './row-index.ts';
+import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './values.ts';
 
 /**
  * One row of a table: what an attribute becomes. `key` is where it goes within the row's group, with a dot where it is
@@ -12,28 +13,47 @@ export type Row = readonly [attribute: string, key: string, read: Read, manner?:
  * - `list`: the attribute is the prefix of a flattened list;
  * - `repeats`: says again what rows above say, and is left out once one of them has spoken;
  * - `merged`: an object, of which the keys that are not taken yet are added;
+ * - `below`: the same with an object that is spread over attributes: it has what stands below the attribute's name;
  * - `kept`: stays in the metadata under its own name, unless another row uses it up.
  *
  * An attribute that no row has used goes to the metadata unchanged.
  */
-export type Manner = 'list' | 'repeats' | 'merged' | 'kept';
+export type Manner = 'list' | 'repeats' | 'merged' | 'below' | 'kept';
 
 /** A table, for one group of a run's fields. */
 export type Rows = readonly Row[];
 
 export const WHOLE = '*';
 
+/** The key, among the times, of the first piece of a model's answer. */
+export const FIRST_TOKEN = 'first_token';
+/** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
+export const NOTHING_NEW: unique symbol = Symbol('nothing new');
+
+/** The fields of a run that tables are about. */
+export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
+
 /** What kind of run a span is, and which attribute names it better than the span's own name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
+  /** Made of payload, and so not used where inputs are hidden. */
+  readonly rename?: Rename | undefined;
+}
+
+/** A name for spans whose own is no more than `plain`. */
+export interface Rename {
+  readonly plain: string;
+  readonly telling: string;
 }
 
 /** What the attributes of one convention mean. */
 export interface Vocabulary {
   readonly name: string;
-  /** Whether the span is described in it; if not, its rows are not tried. */
-  isSpoken(attributes: Attributes): boolean;
+  /** The words that the names of attributes begin with by which it is spoken: where there is none of them, no row is tried. */
+  readonly roots: readonly string[];
+  /** Whether it is, where such a name alone does not tell. */
+  isSpoken?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
   readonly inputs: Rows;
   readonly outputs: Rows;
@@ -43,8 +63,14 @@ export interface Vocabulary {
   readonly parameters: Rows;
   readonly metadata: Rows;
   readonly tags: Rows;
+  /** Microseconds from the start of the span to what no event tells. */
+  readonly times?: Rows;
+  /** The attribute that names the project. Read when the span starts: the project of a run cannot change later. */
+  readonly project?: string;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
   readonly spent: readonly string[];
+  /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
+  readonly cleaned?: ReadonlyMap<string, Read>;
 }
 
 /** What rows have found. The object is ours to add to; what is inside of it may be an attribute's. */
@@ -54,29 +80,27 @@ export interface Found {
   readonly text: string | undefined;
 }
 
-/**
- * What the rows of a table find, added to what is `found` already; undefined when there is nothing. `wholeKey` is for a
- * payload that is no object.
- */
-export function collect(table: Rows, reader: AttributeReader, wholeKey: string, found?: Found): Found | undefined {
-  let fields = found?.fields;
-  let text = found?.text;
-  for (const { row } of reader.rows(table)) {
+/** What rows find; undefined when there is nothing. `wholeKey` is for a payload that is no object. */
+export function collect(places: readonly Place[], reader: AttributeReader, wholeKey: string): Found | undefined {
+  let fields: Fields | undefined;
+  let text: string | undefined;
+  for (const { row } of places) {
     const [attribute, key, read, manner] = row;
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
-    if (manner !== 'merged' && isTaken(fields, key)) {
+    if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
     const meant = read(value, reader.attributes);
     if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
+    if (meant === NOTHING_NEW) continue;
     const isWhole = key === WHOLE && fields === undefined;
     if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
     else fields = isWhole ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
-    // Text that has become an object can only be JSON, and stands for it as long as nothing is added.
-    text = isWhole && typeof value === 'string' && fields === meant ? value : undefined;
+    // Text that has become an object can only be JSON, and stands for it as long as nothing is added or left out.
+    text = isWhole && typeof value === 'string' && fields === meant && isVerbatim(read) ? value : undefined;
     if (fields === value) fields = { ...fields };
   }
   return fields && { fields, text };

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EncodedRun } from './encoded-run.ts';
+import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
 
 /**
@@ -30,9 +31,18 @@ export interface RunContext {
   readonly handle: object | undefined;
 }
 
+/** Which call of a model a run is, as far as one who sees the same call can tell when it begins. */
+export interface ModelCall {
+  readonly runType: RunType;
+  /** The model that is asked for. */
+  readonly model: string;
+}
+
 /** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span, or one of another process. */
 export class SinkHandle {
   readonly sink: RunSink;
+  /** The call of a model that the run is. */
+  modelCall: ModelCall | undefined;
 
   constructor(sink: RunSink) {
     this.sink = sink;

@@ -70,7 +70,7 @@ export class RemoteRun {
 export function fromHeaders(headers: HeadersLike): RemoteRun | undefined {
   try {
     for (const [header, prefix] of DIALECTS) {
-      const order = headerOf(headers, header)?.trim();
+      const order = innermostOrder(headerOf(headers, header));
       if (order === undefined || order.length > ORDER_MAX) continue;
       const segments = parseDottedOrder(order);
       const [first, last] = [segments?.at(0), segments?.at(-1)];
@@ -94,20 +94,22 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
   guard('toHeaders', () => {
     const context = contextToSend(run);
-    if (context?.dottedOrder === undefined) return;
-    if (context.dottedOrder.length > ORDER_MAX) {
-      diagnostics.warnOnce(
-        'toHeaders',
-        'toHeaders: a run is too deep in its trace to be told in a header; none is added',
-      );
-      return;
-    }
+    const order = orderToSend('toHeaders', context, ORDER_MAX);
+    if (context === undefined || order === undefined) return;
     const key = keyOf(result, 'baggage') ?? 'baggage';
     const baggage = baggageOf(context, parseBaggage(result[key] ?? ''));
-    result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = context.dottedOrder;
+    result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = order;
     if (baggage !== '') result[key] = baggage;
   });
   return result;
+}
+
+/** The order of a run, for a header of as many characters; undefined, and told once, where it does not fit. */
+export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
+  const order = context?.dottedOrder;
+  if (order === undefined || order.length <= charactersMax) return order;
+  diagnostics.warnOnce(place, `${place}: a run is too deep in its trace to be told in a header; none is added`);
+  return undefined;
 }
 
 function contextToSend(run: Run | undefined): RunContext | undefined {
@@ -117,7 +119,11 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
   return undefined;
 }
 
-function baggageOf(context: RunContext, present: readonly BaggageMember[]): string {
+/** What a baggage header tells of a run beside its place. */
+export type ToldInBaggage = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
+
+/** The members that are there, without ours, and what is told of the run as far as it fits. */
+export function baggageOf(context: ToldInBaggage, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
   // Each member with the comma behind it, which the last does not have.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
@@ -150,6 +156,16 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
   return `{${entries.join(',')}}`;
 }
 
+/**
+ * A request that was given the header by hand and once more by a propagator has it twice: the second goes on from the first.
+ * Any other list is no place in a trace.
+ */
+function innermostOrder(value: string | undefined): string | undefined {
+  const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
+  if (inner === undefined) return order;
+  return more.length === 0 && inner.startsWith(`${order}.`) ? inner : undefined;
+}
+
 function tagsOf(text: string | undefined, prefix: string): readonly string[] | undefined {
   if (text === undefined) return undefined;
   const tags: unknown = prefix === 'runspan' ? jsonOf(text) : text.split(',');
@@ -172,7 +188,8 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function headerOf(headers: HeadersLike, name: string): string | undefined {
+/** The value of a header in whatever case; undefined where there is none, or it is no text. */
+export function headerOf(headers: HeadersLike, name: string): string | undefined {
   if (typeof headers.get === 'function') {
     const value: unknown = headers.get(name);
     if (types.isPromise(value)) refusePromise();
@@ -191,7 +208,8 @@ function refusePromise(): void {
   );
 }
 
-function keyOf(headers: object, name: string): string | undefined {
+/** How the header is spelt there. */
+export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
 

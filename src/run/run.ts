@@ -5,7 +5,15 @@ import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import type { AttachmentContent } from './attachment.ts';
 import { closeStream } from './byte-stream.ts';
-import { activeSpan, contextOf, currentContext, type Inherited, type RunContext, SinkHandle } from './context.ts';
+import {
+  activeSpan,
+  contextOf,
+  currentContext,
+  type Inherited,
+  type ModelCall,
+  type RunContext,
+  SinkHandle,
+} from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
@@ -63,6 +71,8 @@ export class Run {
   readonly sink: RunSink | undefined;
   /** @internal What runs that start below this one are told. */
   readonly context: RunContext;
+  /** @internal The call of a model that it is. */
+  modelCall: ModelCall | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
   readonly #startMonotonicUs: number;

@@ -118,9 +118,9 @@ export const defects = [
   },
   {
     title: 'spans of a trace that is left out are recorded',
-    file: 'src/otel/run-span-processor.ts',
-    find: 'if (leftOut !== undefined) {',
-    replace: 'if (leftOut === null) {',
+    file: 'src/otel/begin-span.ts',
+    find: 'return sampledOut(span, start) ?? new SpanRun(span, start);',
+    replace: 'sampledOut(span, start);\n  return new SpanRun(span, start);',
     tests: ['test/otel/run-span-processor.test.ts'],
   },
   {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AnswerReader } from '../../src/integrations/answer.ts';
 import { followApiPromise } from '../../src/integrations/api-promise.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
 import { collected, collectGarbage } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
@@ -42,6 +43,18 @@ describe('a followed promise', () => {
     expect(record()).not.toHaveProperty('end_time');
     await promise.parse();
     expect(parsed).toBe(1);
+  });
+
+  test('that an instrumentation has asked already leaves no rejection of ours unhandled', async () => {
+    const { run, record } = makeRun();
+    const unhandled = unhandledRejections();
+    const failure = new RangeError('refused');
+    const responsePromise = Promise.reject(failure);
+    const promise = { responsePromise, parseResponse: () => 1, parsedPromise: responsePromise.then(() => 1) };
+    promise.parsedPromise.catch(() => {});
+    followApiPromise(promise, run, reader, 'request-id');
+    expect(await unhandled()).toEqual([]);
+    expect(record()?.error).toMatch(/^RangeError: refused/);
   });
 
   test('that is read twice has the first answer', async () => {

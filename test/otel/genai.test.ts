@@ -24,6 +24,18 @@ test.each([
   ['retrieval', 'retriever'],
   ['rerank', 'retriever'],
   ['search_memory', 'retriever'],
+  ['create_memory', 'tool'],
+  ['update_memory', 'tool'],
+  ['upsert_memory', 'tool'],
+  ['delete_memory', 'tool'],
+  ['create_memory_store', 'tool'],
+  ['delete_memory_store', 'tool'],
+  ['completion', 'llm'],
+  ['embedding', 'embedding'],
+  ['agent_step', 'chain'],
+  ['handoff', 'chain'],
+  ['guard', 'chain'],
+  ['guardrail.run', 'chain'],
   ['execute_tool', 'tool'],
   ['create_agent', 'chain'],
   ['invoke_agent', 'chain'],
@@ -32,6 +44,27 @@ test.each([
   ['something new', 'chain'],
 ])('the operation %s makes a run of type %s', (operation, runType) => {
   expect(mapped({ 'gen_ai.operation.name': operation }).runType).toBe(runType);
+});
+
+test.each([
+  ['execute_tool', 'gen_ai.tool.name'],
+  ['create_agent', 'gen_ai.agent.name'],
+  ['invoke_agent', 'gen_ai.agent.name'],
+  ['invoke_workflow', 'gen_ai.workflow.name'],
+  ['guard', 'gen_ai.guardrail.name'],
+])('%s is named by %s', (operation, attribute) => {
+  expect(mapped({ 'gen_ai.operation.name': operation, [attribute]: 'own' }).name).toBe('own');
+});
+
+test('a step of an agent names the model that is asked below it, and is no call itself', () => {
+  const run = mapped({
+    'gen_ai.operation.name': 'agent_step',
+    'gen_ai.request.model': 'm',
+    'gen_ai.usage.input_tokens': 3,
+  });
+  expect(run.runType).toBe('chain');
+  expect(run.outputs).toBeUndefined();
+  expect(run.metadata['gen_ai.usage.input_tokens']).toBe(3);
 });
 
 test('a model without an operation makes an llm run', () => {
@@ -169,6 +202,87 @@ describe('messages', () => {
     });
   });
 
+  // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/model/gen-ai/gen-ai-input-messages.json
+  test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    ['text', { type: 'text', content: 'a', extra: 1 }, { type: 'text', text: 'a', extra: 1 }],
+    ['reasoning', { type: 'reasoning', content: 'hm' }, { type: 'reasoning', reasoning: 'hm' }],
+    ['reasoning of other packages', { type: 'reasoning', text: 'hm' }, { type: 'reasoning', reasoning: 'hm' }],
+    [
+      'image',
+      { type: 'blob', modality: 'image', mime_type: 'image/png', content: 'AAAA' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    ],
+    [
+      'sound',
+      { type: 'blob', modality: 'audio', mime_type: 'audio/wav', content: 'AAAA', transcript: 'hi' },
+      {
+        type: 'blob',
+        modality: 'audio',
+        mime_type: 'audio/wav',
+        content: 'data:audio/wav;base64,AAAA',
+        transcript: 'hi',
+      },
+    ],
+    [
+      'document of unknown type',
+      { type: 'blob', modality: 'document', mime_type: null, content: 'AAAA' },
+      {
+        type: 'blob',
+        modality: 'document',
+        mime_type: null,
+        content: 'data:application/octet-stream;base64,AAAA',
+      },
+    ],
+    [
+      'image at an address',
+      { type: 'uri', modality: 'image', uri: 'https://a.example/b.png' },
+      { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+    ],
+    ...[
+      { type: 'uri', modality: 'video', uri: 'gs://a/b.mp4' },
+      { type: 'file', modality: 'image', file_id: 'f1' },
+      { type: 'server_tool_call', id: 's1', name: 'search', server_tool_call: { type: 'web_search', query: 'q' } },
+      { type: 'server_tool_call_response', id: 's1', server_tool_call_response: { type: 'web_search', hits: 2 } },
+      { type: 'compaction', id: 'k1', content: 'so far' },
+      { type: 'something new', content: 'a' },
+    ].map((part) => [part.type, part, part] as [string, Record<string, unknown>, Record<string, unknown>]),
+  ])('have a part of the type %s', (_, part, block) => {
+    const parts = [{ type: 'text', content: 'see' }, part];
+    const content = [{ type: 'text', text: 'see' }, block];
+    expect(inputs([{ role: 'user', parts }])).toEqual({ messages: [{ role: 'user', content }] });
+  });
+
+  test('name a call by the id that its answer names, where a package tells two', () => {
+    expect(
+      inputs([
+        { role: 'assistant', parts: [{ type: 'tool_call', id: 'fc_1', call_id: 'c1', name: 'f', arguments: '{}' }] },
+        { role: 'user', parts: [{ type: 'tool_call_response', call_id: 'c1', response: 'wet', server: 's' }] },
+      ]),
+    ).toEqual({
+      messages: [
+        { role: 'assistant', tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+        { role: 'tool', tool_call_id: 'c1', content: 'wet', server: 's' },
+      ],
+    });
+  });
+
+  test('do not have the instructions twice', () => {
+    const parts = [{ type: 'text', content: 'Be brief.' }];
+    const messages = [
+      { role: 'system', parts },
+      { role: 'user', content: 'a' },
+    ];
+    const expected = {
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'a' },
+      ],
+    };
+    expect(inputs(messages, { 'gen_ai.system_instructions': 'Be brief.' })).toEqual(expected);
+    expect(inputs(messages, { 'gen_ai.system_instructions': parts })).toEqual(expected);
+    expect(inputs(messages, { 'gen_ai.system_instructions': 'Be kind.' }).messages).toHaveLength(3);
+  });
+
   test('take the answer of a tool from either name', () => {
     const answers = [
       { type: 'tool_call_response', id: '1', response: { temperature: 12 } },
@@ -229,8 +343,92 @@ test('a retrieval has its query and documents', () => {
   });
 });
 
-test('an agent is called by its own name', () => {
-  expect(mapped({ 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'planner' }).name).toBe('planner');
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/registry/attributes/gen-ai.md
+test('a search of the memory has its query, and what was found as documents', () => {
+  const run = mapped({
+    'gen_ai.operation.name': 'search_memory',
+    'gen_ai.memory.store.id': 'ms_1',
+    'gen_ai.memory.query.text': 'diet',
+    'gen_ai.memory.records': [
+      { content: 'Likes tea.', id: 'mem_1', score: 0.5 },
+      { content: { preference: 'vegetarian' }, metadata: { source: 'profile' } },
+    ],
+  });
+  expect(run.inputs).toEqual({ query: 'diet' });
+  expect(run.outputs).toEqual({
+    documents: [
+      { page_content: 'Likes tea.', type: 'Document', metadata: { id: 'mem_1', score: 0.5 } },
+      { page_content: '{"preference":"vegetarian"}', type: 'Document', metadata: { source: 'profile' } },
+    ],
+  });
+  expect(run.metadata).toEqual({ 'gen_ai.operation.name': 'search_memory', 'gen_ai.memory.store.id': 'ms_1' });
+});
+
+test('what is written into the memory is the input', () => {
+  const records = [{ content: 'Likes tea.', id: 'mem_1' }];
+  const run = mapped({ 'gen_ai.operation.name': 'create_memory', 'gen_ai.memory.records': JSON.stringify(records) });
+  expect(run.inputs).toEqual({ records });
+  expect(run.outputs).toBeUndefined();
+});
+
+describe('of the first versions, a prompt and its completion', () => {
+  test.each<[string, unknown, unknown]>([
+    ['messages', '[{"role":"user","content":"a"}]', { messages: [{ role: 'user', content: 'a' }] }],
+    ['an object', '{"question":"a"}', { question: 'a' }],
+    ['plain text', 'a', { input: 'a' }],
+    ['broken JSON', '[{"role"', { input: '[{"role"' }],
+  ])('may be %s', (_, prompt, inputs) => {
+    expect(mapped({ 'gen_ai.prompt': prompt }).inputs).toEqual(inputs);
+  });
+
+  test('are left out where the present attributes say the same', () => {
+    const run = mapped({
+      'gen_ai.input.messages': [{ role: 'user', content: 'a' }],
+      'gen_ai.prompt': 'b',
+      'gen_ai.output.messages': [{ role: 'assistant', content: 'c' }],
+      'gen_ai.completion': 'd',
+    });
+    expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'a' }] });
+    expect(run.outputs).toEqual({ messages: [{ role: 'assistant', content: 'c' }] });
+    expect(run.metadata).toEqual({});
+  });
+});
+
+test.each([
+  ['gen_ai.request.reasoning.level', 'high', { reasoning_effort: 'high' }],
+  ['gen_ai.request.frequency_penalty', 0.5, { frequency_penalty: 0.5 }],
+  ['gen_ai.request.presence_penalty', 0.5, { presence_penalty: 0.5 }],
+  ['gen_ai.request.top_k', 5, { top_k: 5 }],
+  ['gen_ai.request.seed', 7, { seed: 7 }],
+  ['gen_ai.request.stream', true, { stream: true }],
+  ['gen_ai.request.encoding_formats', ['float'], { encoding_formats: ['float'] }],
+  ['gen_ai.output.type', 'json', { output_type: 'json' }],
+  ['gen_ai.openai.request.service_tier', 'auto', { service_tier: 'auto' }],
+  ['openai.request.service_tier', 'flex', { service_tier: 'flex' }],
+])('%s is a parameter of the call', (attribute, value, parameters) => {
+  expect(mapped({ [attribute]: value }).metadata).toEqual({ ls_invocation_params: parameters });
+});
+
+test.each([
+  ['gen_ai.usage.cache_read.input_tokens', 'input_token_details', 'cache_read'],
+  ['gen_ai.usage.cache_read_input_tokens', 'input_token_details', 'cache_read'],
+  ['gen_ai.usage.details.cache_read_tokens', 'input_token_details', 'cache_read'],
+  ['gen_ai.usage.cache_creation.input_tokens', 'input_token_details', 'cache_creation'],
+  ['gen_ai.usage.cache_creation_input_tokens', 'input_token_details', 'cache_creation'],
+  ['gen_ai.usage.details.cache_write_tokens', 'input_token_details', 'cache_creation'],
+  ['gen_ai.usage.text.input_tokens', 'input_token_details', 'text'],
+  ['gen_ai.usage.image.input_tokens', 'input_token_details', 'image'],
+  ['gen_ai.usage.audio.input_tokens', 'input_token_details', 'audio'],
+  ['gen_ai.usage.video.input_tokens', 'input_token_details', 'video'],
+  ['gen_ai.usage.reasoning.output_tokens', 'output_token_details', 'reasoning'],
+  ['gen_ai.usage.reasoning_tokens', 'output_token_details', 'reasoning'],
+  ['gen_ai.usage.output_tokens.reasoning', 'output_token_details', 'reasoning'],
+  ['gen_ai.usage.details.reasoning_tokens', 'output_token_details', 'reasoning'],
+  ['gen_ai.usage.text.output_tokens', 'output_token_details', 'text'],
+  ['gen_ai.usage.audio.output_tokens', 'output_token_details', 'audio'],
+])('%s is counted in %s as %s', (attribute, details, key) => {
+  const run = mapped({ 'gen_ai.operation.name': 'chat', [attribute]: 4 });
+  expect(run.outputs).toEqual({ usage_metadata: { [details]: { [key]: 4 } } });
 });
 
 test('names of older versions are read where the present ones are missing', () => {

@@ -63,7 +63,16 @@ test('a call of a chat model has its messages, tokens, model and parameters', ()
     'llm.token_count.prompt_details.cache_read': 16,
     'llm.token_count.prompt_details.cache_write': 2,
     'llm.token_count.completion_details.reasoning': 5,
+    'llm.cost.prompt': 0.002,
+    'llm.cost.completion': 0.008,
     'llm.cost.total': 0.01,
+    'llm.cost.prompt_details.input': 0.0005,
+    'llm.cost.prompt_details.cache_read': 0.001,
+    'llm.cost.prompt_details.cache_write': 0.0003,
+    'llm.cost.prompt_details.audio': 0.0002,
+    'llm.cost.completion_details.output': 0.005,
+    'llm.cost.completion_details.reasoning': 0.002,
+    'llm.cost.completion_details.audio': 0.001,
     'llm.finish_reason': 'tool_calls',
   });
   const usage = {
@@ -72,7 +81,11 @@ test('a call of a chat model has its messages, tokens, model and parameters', ()
     total_tokens: 27,
     input_token_details: { cache_read: 16, cache_creation: 2 },
     output_token_details: { reasoning: 5 },
+    input_cost: 0.002,
+    output_cost: 0.008,
     total_cost: 0.01,
+    input_cost_details: { input: 0.0005, cache_read: 0.001, cache_creation: 0.0003, audio: 0.0002 },
+    output_cost_details: { output: 0.005, reasoning: 0.002, audio: 0.001 },
   };
   expect(run).toEqual({
     runType: 'llm',
@@ -93,6 +106,7 @@ test('a call of a chat model has its messages, tokens, model and parameters', ()
       messages: [
         {
           role: 'assistant',
+          finish_reason: 'tool_calls',
           tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
         },
       ],
@@ -100,7 +114,7 @@ test('a call of a chat model has its messages, tokens, model and parameters', ()
     },
     metadata: {
       ls_model_name: 'gpt-4o',
-      'llm.model_name': 'gpt-4o-2024-08-06',
+      response_model: 'gpt-4o-2024-08-06',
       ls_provider: 'azure',
       'llm.system': 'openai',
       ls_invocation_params: {
@@ -116,6 +130,179 @@ test('a call of a chat model has its messages, tokens, model and parameters', ()
       finish_reasons: ['tool_calls'],
       usage_metadata: usage,
     },
+  });
+});
+
+describe('the content of a message', () => {
+  const at = 'llm.output_messages.0.message';
+  const messageOf = (attributes: Attributes) => mapped('LLM', attributes).outputs.messages[0];
+
+  test.each<[string, Attributes, object]>([
+    ['text', { type: 'text', text: 'a' }, { type: 'text', text: 'a' }],
+    [
+      'text with a signature',
+      { type: 'text', text: 'a', id: 'i', signature: 's' },
+      { type: 'text', text: 'a', id: 'i', signature: 's' },
+    ],
+    [
+      'an image',
+      { type: 'image', 'image.image.url': 'data:image/png;base64,iVBO' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO' } },
+    ],
+    [
+      'an image that was taken out',
+      { type: 'image', 'image.image.url': '__REDACTED__' },
+      { type: 'image_url', image_url: { url: '__REDACTED__' } },
+    ],
+    [
+      'audio',
+      { type: 'audio', 'audio.audio.url': 'https://a.example/b.mp3', 'audio.audio.mime_type': 'audio/mpeg' },
+      { type: 'audio', audio: { url: 'https://a.example/b.mp3', mime_type: 'audio/mpeg' } },
+    ],
+    [
+      'audio with its words',
+      { type: 'audio', 'audio.audio.transcript': 'Hello' },
+      { type: 'audio', audio: { transcript: 'Hello' } },
+    ],
+    [
+      'a video',
+      { type: 'video', 'video.video.url': 'gs://bucket/clip.mp4' },
+      { type: 'video', video: { url: 'gs://bucket/clip.mp4' } },
+    ],
+    [
+      'reasoning that is signed',
+      { type: 'reasoning', text: 'Hm.', signature: 'EuYB' },
+      { type: 'reasoning', reasoning: 'Hm.', signature: 'EuYB' },
+    ],
+    ['reasoning that is withheld', { type: 'reasoning', data: 'EmwK' }, { type: 'reasoning', data: 'EmwK' }],
+    [
+      'reasoning that is encrypted',
+      { type: 'reasoning', id: 'rs_1', text: 'Hm.', encrypted_content: 'gAAA' },
+      { type: 'reasoning', reasoning: 'Hm.', id: 'rs_1', encrypted_content: 'gAAA' },
+    ],
+    ['what is new', { type: 'smell', text: 'a', strength: 2 }, { type: 'smell', text: 'a', strength: 2 }],
+  ])('has %s', (_, content, block) => {
+    const attributes = Object.entries(content).map(([key, value]) => [
+      `${at}.contents.0.message_content.${key}`,
+      value,
+    ]);
+    expect(messageOf(Object.fromEntries(attributes))).toEqual({ content: [block] });
+  });
+
+  test('has calls of tools in their order among the rest', () => {
+    const message = messageOf({
+      [`${at}.role`]: 'assistant',
+      [`${at}.contents.0.message_content.type`]: 'text',
+      [`${at}.contents.0.message_content.text`]: 'Let me see.',
+      [`${at}.contents.1.message_content.type`]: 'tool_use',
+      [`${at}.contents.1.tool_call.id`]: 'call_1',
+      [`${at}.contents.1.tool_call.function.name`]: 'weather',
+      [`${at}.contents.1.tool_call.function.arguments`]: '{"city":"Cork"}',
+      [`${at}.contents.1.tool_call.reasoning_signature`]: 'CiQB',
+    });
+    expect(message).toEqual({
+      role: 'assistant',
+      content: [
+        { type: 'text', text: 'Let me see.' },
+        {
+          type: 'tool_use',
+          id: 'call_1',
+          name: 'weather',
+          input: { city: 'Cork' },
+          reasoning_signature: 'CiQB',
+        },
+      ],
+    });
+  });
+
+  test.each([
+    ['beside others', 'And?', ['And?', 'a']],
+    ['that is one of them', 'a', ['a']],
+    ['that is empty', '', ['a']],
+  ])('has text %s', (_, content, texts) => {
+    const message = messageOf({
+      [`${at}.content`]: content,
+      [`${at}.contents.0.message_content.type`]: 'text',
+      [`${at}.contents.0.message_content.text`]: 'a',
+    });
+    expect(message).toEqual({ content: texts.map((text) => ({ type: 'text', text })) });
+  });
+
+  test('has the signature of a call, the name of who speaks and a call of a function', () => {
+    expect(
+      messageOf({
+        [`${at}.name`]: 'adder',
+        [`${at}.tool_calls.0.tool_call.function.name`]: 'add',
+        [`${at}.tool_calls.0.tool_call.reasoning_signature`]: 'CiQB',
+        [`${at}.function_call_name`]: 'multiply',
+        [`${at}.function_call_arguments_json`]: '{"x":2}',
+      }),
+    ).toEqual({
+      name: 'adder',
+      tool_calls: [{ type: 'function', function: { name: 'add' }, reasoning_signature: 'CiQB' }],
+      function_call: { name: 'multiply', arguments: '{"x":2}' },
+    });
+  });
+
+  test('has a reason to end of its own where several were answered', () => {
+    const run = mapped('LLM', {
+      'llm.output_messages.0.message.content': 'a',
+      'llm.output_messages.1.message.content': 'b',
+      'llm.finish_reason': 'stop',
+    });
+    expect(run.outputs).toEqual({ messages: [{ content: 'a' }, { content: 'b' }] });
+    expect(run.metadata).toEqual({ finish_reasons: ['stop'] });
+  });
+});
+
+describe('models', () => {
+  test('the one that was asked and the one that answered are told apart', () => {
+    const run = mapped('LLM', {
+      'llm.model_name': 'opus-4',
+      'llm.request.model_name': 'opus-5',
+      'llm.response.model_name': 'opus-4',
+      'llm.system': 'anthropic',
+    });
+    expect(run.metadata).toEqual({ ls_model_name: 'opus-5', response_model: 'opus-4', ls_provider: 'anthropic' });
+  });
+
+  test.each<[string, Attributes]>([
+    ['nothing else', {}],
+    ['parameters that have the same', { 'llm.invocation_parameters': '{"model":"gpt-4o"}' }],
+    ['the same in the request', { 'llm.request.model_name': 'gpt-4o' }],
+  ])('the one that was asked is not said to have answered by %s', (_, attributes) => {
+    const { metadata } = mapped('LLM', { 'llm.model_name': 'gpt-4o', ...attributes });
+    expect(metadata.ls_model_name).toBe('gpt-4o');
+    expect(metadata).not.toHaveProperty('response_model');
+    expect(metadata).not.toHaveProperty('llm.model_name');
+  });
+
+  test('tools without a schema have their name and description', () => {
+    const run = mapped('LLM', {
+      'llm.tools.0.tool.name': 'weather',
+      'llm.tools.0.tool.description': 'Tells it.',
+      'llm.tools.1.tool.json_schema': '{"name":"add"}',
+      'llm.tools.1.tool.name': 'add',
+    });
+    expect(run.metadata.ls_invocation_params).toEqual({
+      tools: [{ type: 'function', function: { name: 'weather', description: 'Tells it.' } }, { name: 'add' }],
+    });
+  });
+
+  test('tools that are among the parameters too are told once', () => {
+    const run = mapped('LLM', {
+      'llm.invocation_parameters': '{"temperature":1,"tools":[{"name":"add"}]}',
+      'llm.tools.0.tool.json_schema': '{"name":"add"}',
+    });
+    expect(run.metadata).toEqual({
+      ls_invocation_params: { temperature: 1, tools: [{ name: 'add' }] },
+      ls_temperature: 1,
+    });
+  });
+
+  test('parameters that were taken out stay so', () => {
+    const run = mapped('LLM', { 'llm.invocation_parameters': '__REDACTED__' });
+    expect(run.metadata).toEqual({ 'llm.invocation_parameters': '__REDACTED__' });
   });
 });
 
@@ -135,6 +322,35 @@ describe('payloads', () => {
     ['a list', { 'input.value': '[1,2]' }, { input: [1, 2] }],
     ['what was redacted', { 'input.value': '__REDACTED__' }, { input: '__REDACTED__' }],
     ['prompts', { 'llm.prompts.0.prompt.text': 'a', 'llm.prompts.1.prompt.text': 'b' }, { prompts: ['a', 'b'] }],
+    ['prompts of earlier versions', { 'llm.prompts': ['a', 'b'] }, { prompts: ['a', 'b'] }],
+    [
+      'speech',
+      {
+        'input.audio.url': 'https://a.example/b.wav',
+        'input.audio.mime_type': 'audio/wav',
+        'input.audio.transcript': 'Hi',
+      },
+      { audio: { url: 'https://a.example/b.wav', mime_type: 'audio/wav', transcript: 'Hi' } },
+    ],
+    [
+      'what is described by itself',
+      {
+        'image.url': 'https://a.example/b.png',
+        'audio.url': 'gs://a',
+        'audio.transcript': 'Hi',
+        'video.url': 'gs://b',
+      },
+      {
+        image: { url: 'https://a.example/b.png' },
+        video: { url: 'gs://b' },
+        audio: { url: 'gs://a', transcript: 'Hi' },
+      },
+    ],
+    [
+      'text with pictures',
+      { 'input.value': 'a', 'input.images.0.image.url': 'https://a.example/b.png' },
+      { input: 'a', images: ['https://a.example/b.png'] },
+    ],
     ['a query', { 'reranker.query': 'q', 'reranker.top_k': 3 }, { query: 'q', top_k: 3 }],
     ['arguments of a tool', { 'tool.parameters': '{"city":"Oslo"}' }, { city: 'Oslo' }],
     ['variables of a prompt', { 'llm.prompt_template.variables': '{"name":"Ann"}' }, { name: 'Ann' }],
@@ -152,6 +368,63 @@ describe('payloads', () => {
   test('completions and function calls become outputs', () => {
     const run = mapped('LLM', { 'llm.choices.0.completion.text': 'a', 'llm.function_call': '{"name":"f"}' });
     expect(run.outputs).toEqual({ choices: [{ text: 'a' }], function_call: { name: 'f' } });
+  });
+
+  test('speech and pictures become outputs', () => {
+    const run = mapped('LLM', {
+      'output.audio.url': 'https://a.example/b.wav',
+      'output.audio.mime_type': 'audio/wav',
+      'output.audio.transcript': 'Hi',
+      'output.images.0.image.url': 'https://a.example/b.png',
+    });
+    expect(run.outputs).toEqual({
+      audio: { url: 'https://a.example/b.wav', mime_type: 'audio/wav', transcript: 'Hi' },
+      images: ['https://a.example/b.png'],
+    });
+    expect(run.metadata).toEqual({});
+  });
+
+  test('the documents of a reranker stand on the side they were on', () => {
+    const run = mapped('RERANKER', {
+      'reranker.query': 'cats',
+      'reranker.top_k': 1,
+      'reranker.model_name': 'cross-encoder',
+      'reranker.input_documents.0.document.content': 'A dog.',
+      'reranker.input_documents.1.document.content': 'A cat.',
+      'reranker.output_documents.0.document.content': 'A cat.',
+      'reranker.output_documents.0.document.score': 0.9,
+    });
+    expect(run).toEqual({
+      runType: 'retriever',
+      inputs: {
+        query: 'cats',
+        top_k: 1,
+        documents: [
+          { page_content: 'A dog.', type: 'Document', metadata: {} },
+          { page_content: 'A cat.', type: 'Document', metadata: {} },
+        ],
+      },
+      outputs: { documents: [{ page_content: 'A cat.', type: 'Document', metadata: { score: 0.9 } }] },
+      metadata: { ls_model_name: 'cross-encoder' },
+    });
+  });
+
+  test('a prompt has its variables, its template and what became of it', () => {
+    const run = mapped('PROMPT', {
+      'llm.prompt_template.template': 'Hello {name}',
+      'llm.prompt_template.version': 'v1',
+      'llm.prompt_template.variables': '{"name":"Ann"}',
+      'input.value': '{"name":"Ann","unused":1}',
+      'output.value': 'Hello Ann',
+      'prompt.vendor': 'langsmith',
+      'prompt.id': '7',
+    });
+    expect(run).toEqual({
+      runType: 'prompt',
+      inputs: { name: 'Ann' },
+      outputs: { output: 'Hello Ann' },
+      metadata: { template: 'Hello {name}', template_version: 'v1', 'prompt.vendor': 'langsmith', 'prompt.id': '7' },
+    });
   });
 
   test('documents that were retrieved become outputs', () => {
@@ -189,6 +462,16 @@ describe('payloads', () => {
     });
     expect(JSON.stringify(run)).not.toContain('0.2');
   });
+
+  test.each<[string, unknown, object]>([
+    ['text that was taken out', '__REDACTED__', { vector: '__REDACTED__' }],
+    ['JSON', '[0.125,0.25]', { dimensions: 2 }],
+    ['base64', 'AAAAPgAAgD4=', {}],
+  ])('of a vector that is %s no more is recorded', (_, vector, embedding) => {
+    const run = mapped('EMBEDDING', { 'embedding.embeddings.0.embedding.vector': vector, 'embedding.vector': [0.125] });
+    expect(run.outputs).toEqual({ embeddings: [embedding] });
+    expect(run.metadata).toEqual({});
+  });
 });
 
 describe('names, sessions and tags', () => {
@@ -201,6 +484,11 @@ describe('names, sessions and tags', () => {
     expect(mapped('LLM', { 'tool.name': 'weather' })).not.toHaveProperty('name');
   });
 
+  test('tags come as JSON too', () => {
+    expect(mapped('CHAIN', { 'tag.tags': '["a","b"]' }).tags).toEqual(['a', 'b']);
+    expect(mapped('CHAIN', { 'tag.tags': 'a' }).tags).toEqual(['a']);
+  });
+
   test('session, user, tags and metadata have their own places', () => {
     const run = mapped('CHAIN', {
       'session.id': 's1',
@@ -210,6 +498,17 @@ describe('names, sessions and tags', () => {
     });
     expect(run.tags).toEqual(['a', 'b']);
     expect(run.metadata).toEqual({ thread_id: 's1', session_id: 's1', user_id: 'u1', topic: 'cats' });
+  });
+
+  test('places in a graph and verdicts stay under their own names', () => {
+    const attributes = {
+      'graph.node.id': 'search_0',
+      'graph.node.name': 'Search',
+      'graph.node.parent_id': 'router_0',
+      'evaluations.0.evaluation.name': 'relevance',
+      'evaluations.0.evaluation.score': 0.95,
+    };
+    expect(mapped('EVALUATOR', attributes).metadata).toEqual(attributes);
   });
 
   test('token counts of a chain, which are those of its children, are no usage of its own', () => {

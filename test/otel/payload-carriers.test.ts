@@ -16,8 +16,14 @@ const INPUTS = [
   'ai.prompt.messages',
   'ai.toolCall.args',
   'traceloop.entity.input',
+  'http.url',
+  'url.full',
+  'db.statement',
   'db.query.text',
   'db.query.parameter.0',
+  'db.query.parameter.name',
+  'mcp.request.argument',
+  'messaging.destination.name',
 ];
 const OUTPUTS = [
   'runspan.outputs',
@@ -31,8 +37,19 @@ const OUTPUTS = [
   'ai.response.text',
   'ai.toolCall.result',
   'traceloop.entity.output',
+  'http.response.status_code',
+  'db.response.returned_rows',
+  'mcp.response.value',
 ];
-const NEITHER = ['ai.response.id', 'gen_ai.request.model', 'llm.token_count.prompt', 'http.url', 'prompt', 'db.system'];
+const NEITHER = [
+  'ai.response.id',
+  'gen_ai.request.model',
+  'llm.token_count.prompt',
+  'server.address',
+  'prompt',
+  'db.system',
+  'db.query.summary',
+];
 
 describe('where nothing is hidden', () => {
   test('there is nothing to leave out', () => {

@@ -226,7 +226,7 @@ describe('the life of a processor', () => {
     await provider.shutdown();
     tracer.startSpan('late').end();
     open.end();
-    expect(asked).toEqual(['start open', 'flush', 'end open']);
+    expect(asked).toEqual(['start open', 'end open', 'flush']);
   });
 
   test('an option that does not hold is told and left out', async () => {

@@ -54,6 +54,20 @@ test.each([
   expect([...registry.entries()]).toHaveLength(2_000 - count + 1_000);
 });
 
+test('ids that are forgotten leave the objects', () => {
+  const { registry, first, second } = filled(3);
+  registry.end(second);
+  registry.forgetIds();
+  expect([registry.find(span(0)), registry.find(span(1)), registry.find(span(2))]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect(registry.find(first)).toBeDefined();
+  expect(registry.find(second)).toBeDefined();
+  expect([...registry.entries()]).toEqual([]);
+});
+
 test('the end of a span that was never added is nothing', () => {
   expect(filled(2).registry.end(span(2))).toBeUndefined();
 });

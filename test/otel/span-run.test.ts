@@ -48,6 +48,23 @@ describe('the run of a span', () => {
     ]);
   });
 
+  test('has media of its messages beside it, which come as base64', () => {
+    const { sink, runs } = notingSink();
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const content = Buffer.alloc(900, 1).toString('base64');
+    const parts = [{ type: 'blob', modality: 'image', mime_type: 'image/png', content }];
+    tracer.startSpan('a', { attributes: { 'gen_ai.input.messages': JSON.stringify([{ role: 'user', parts }]) } }).end();
+    expect(JSON.parse(runs[0]?.inputs ?? '')).toEqual({
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'image_url', image_url: { url: '[Attachment inputs_1: image/png, 900 bytes]' } }],
+        },
+      ],
+    });
+    expect(runs[0]?.attachments).toEqual([{ name: 'inputs_1', bytes: Buffer.alloc(900, 1), mimeType: 'image/png' }]);
+  });
+
   test('is posted open when the span starts, and has no end before the span has', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a');
@@ -126,7 +143,7 @@ describe('the run of a span', () => {
     const link = { context: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }, attributes: { a: 1 } };
     const tracer = provider.getTracer('scope', '1.2.3');
     const parent = tracer.startSpan('parent');
-    const attributes = { 'http.method': 'GET', list: ['a', 'b'], n: 1.5, over: true };
+    const attributes = { 'net.peer.name': 'a.example', list: ['a', 'b'], n: 1.5, over: true };
     const span = tracer.startSpan(
       'a',
       { kind: SpanKind.CLIENT, attributes, links: [link, link] },
@@ -135,7 +152,7 @@ describe('the run of a span', () => {
     span.addEvent('1').addEvent('2').setStatus({ code: SpanStatusCode.OK }).end();
     const { traceId, spanId } = span.spanContext();
     expect(runNamed(recorder, 'a').extra?.metadata).toEqual({
-      'http.method': 'GET',
+      'net.peer.name': 'a.example',
       list: ['a', 'b'],
       n: 1.5,
       'service.name': 'shop',

@@ -1,0 +1,51 @@
+/**
+ * The three functions in OpenTelemetry spans, which carry what OpenInference instrumentations write: kind, and inputs and
+ * outputs as JSON text. The same for every processor.
+ */
+import { context, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { measure } from './measure.mjs';
+import { makeAgent } from './workload.mjs';
+
+const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM' };
+
+/** Measures them with one processor; `delivered` resolves when what it has handed on has arrived. */
+export async function measureSpans(processor, delivered = async () => {}) {
+  const provider = new BasicTracerProvider({ spanProcessors: [processor] });
+  trace.setGlobalTracerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  const tracer = trace.getTracer('bench');
+  const inSpan = (fn, name, runType) => (input) =>
+    tracer.startActiveSpan(name, (span) => record(span, fn, runType, input));
+  const flush = async () => {
+    await provider.forceFlush();
+    await delivered();
+  };
+  await measure({ answer: makeAgent(inSpan), flush });
+}
+
+async function record(span, fn, runType, input) {
+  span.setAttribute('openinference.span.kind', KINDS[runType]);
+  span.setAttribute('input.value', JSON.stringify(input));
+  span.setAttribute('input.mime_type', 'application/json');
+  try {
+    const output = await fn(input);
+    span.setAttribute('output.value', JSON.stringify(output));
+    span.setAttribute('output.mime_type', 'application/json');
+    if (runType === 'llm') describeModel(span, input, output);
+    return output;
+  } catch (error) {
+    span.recordException(error);
+    span.setStatus({ code: SpanStatusCode.ERROR });
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+function describeModel(span, { model }, { usage }) {
+  span.setAttribute('llm.model_name', model);
+  span.setAttribute('llm.token_count.prompt', usage.input_tokens);
+  span.setAttribute('llm.token_count.completion', usage.output_tokens);
+}

@@ -1,0 +1,31 @@
+// The set-up of both processes: OpenTelemetry as anybody has it, with a processor and a propagator of ours.
+import { context, propagation, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { RunPropagator, RunSpanProcessor } from 'runspan/otel';
+
+const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+trace.setGlobalTracerProvider(provider);
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+propagation.setGlobalPropagator(
+  new CompositePropagator({
+    propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator(), new RunPropagator()],
+  }),
+);
+
+const tracer = trace.getTracer('otel-distributed');
+
+/** Calls `fn` in a span of this kind; `from` is the context that the headers of a request have told of. */
+export function inSpan(name, kind, fn, from = context.active()) {
+  return tracer.startActiveSpan(name, { kind }, from, async (span) => {
+    try {
+      return await fn(span);
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/** Delivers what is queued. */
+export const shutdown = () => provider.shutdown();

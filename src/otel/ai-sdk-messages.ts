@@ -1,0 +1,110 @@
+import { type Attributes, anyJson, defined, type Fields, isObject, json, objects, text } from './values.ts';
+
+/** `ai.prompt.messages`: what the model is asked with, in the shape that models take: `{ role, content, tool_calls }`. */
+export function aiSdkMessages(value: unknown): Fields[] | undefined {
+  const messages = objects(json(value)).flatMap(messagesOf);
+  return messages.length === 0 ? undefined : messages;
+}
+
+/** `ai.prompt`: what a function of the SDK is called with, `{ system, prompt, messages }`. */
+export function aiSdkPrompt(value: unknown): Fields | undefined {
+  const prompt = json(value);
+  if (!isObject(prompt)) return undefined;
+  const { messages, prompt: asked, ...rest } = prompt;
+  return defined({ ...rest, prompt: aiSdkMessages(asked) ?? asked, messages: aiSdkMessages(messages) ?? messages });
+}
+
+/** The answer as one message, of all the attributes that have a part of it. */
+export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
+  const said = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
+  const calls = objects(json(said('toolCalls'))).map(toolCallOf);
+  const files = objects(json(said('files'))).map(fileOf);
+  const message = {
+    role: 'assistant',
+    content: text(said('text')) ?? text(said('object')),
+    reasoning: text(said('reasoning')),
+    tool_calls: calls.length === 0 ? undefined : calls,
+    files: files.length === 0 ? undefined : files,
+    finish_reason: text(attributes['ai.response.finishReason'] ?? attributes['ai.finishReason']),
+  };
+  return [defined(message)];
+}
+
+/** The arguments of a tool. Those that the SDK could not know in advance are JSON text within the JSON text. */
+export function aiSdkArguments(value: unknown): unknown {
+  return json(anyJson(value));
+}
+
+/** Results of tools stand in messages of their own. */
+function messagesOf(message: Fields): Fields[] {
+  const { role, content, ...rest } = message;
+  if (!Array.isArray(content)) return [message];
+  const calls: Fields[] = [];
+  const answers: Fields[] = [];
+  const blocks: Fields[] = [];
+  for (const part of objects(content)) {
+    if (part.type === 'tool-call') calls.push(toolCallOf(part));
+    else if (part.type === 'tool-result') answers.push(toolAnswerOf(part));
+    else blocks.push(blockOf(part));
+  }
+  if (role === 'tool' && blocks.length === 0) return answers;
+  const own = { role, content: contentOf(blocks), tool_calls: calls.length === 0 ? undefined : calls, ...rest };
+  return [defined(own), ...answers];
+}
+
+/** One piece of text stands for itself. */
+function contentOf(blocks: Fields[]): unknown {
+  if (blocks.length === 0) return undefined;
+  const [first] = blocks;
+  return blocks.length === 1 && first?.type === 'text' ? first.text : blocks;
+}
+
+function blockOf(part: Fields): Fields {
+  const { type, text: words } = part;
+  if (type === 'text') return { type, text: words };
+  if (type === 'reasoning') return { type, reasoning: words };
+  return type === 'file' || type === 'image' ? fileOf(part) : part;
+}
+
+/** `input` in versions 5 and later, `args` in 4; models give them as text. */
+function toolCallOf({ toolCallId, toolName, input, args }: Fields): Fields {
+  const given = input ?? args;
+  const told = given === undefined || typeof given === 'string' ? given : JSON.stringify(given);
+  return defined({ id: toolCallId, type: 'function', function: defined({ name: toolName, arguments: told }) });
+}
+
+/** `output` in versions 5 and later, which says of what kind it is; `result` in 4. */
+function toolAnswerOf({ toolCallId, toolName, output, result }: Fields): Fields {
+  const given = isObject(output) && 'value' in output ? output.value : output;
+  return defined({ role: 'tool', tool_call_id: toolCallId, name: toolName, content: given ?? result });
+}
+
+/** An image, or `file` of another kind. Bytes become a data URI, which leaves the payload when it is long. */
+function fileOf({ type, mediaType, mimeType, filename, name, data, image }: Fields): Fields {
+  const media = text(mediaType) ?? text(mimeType);
+  const url = urlOf(data ?? image, media ?? (type === 'image' ? 'image/*' : 'application/octet-stream'));
+  const isImage = type === 'image' || media?.startsWith('image/') === true;
+  if (isImage && typeof url === 'string') return { type: 'image_url', image_url: { url } };
+  return defined({ type: 'file', media_type: media, filename: filename ?? name, data: url });
+}
+
+function urlOf(data: unknown, mediaType: string): unknown {
+  // 7 says of what kind the data are.
+  if (isObject(data) && data.type === 'data') return urlOf(data.data, mediaType);
+  if (isObject(data) && data.type === 'url') return data.url;
+  const base64 = typeof data === 'string' ? data : base64Of(data);
+  if (base64 === undefined) return data;
+  return /^(?:https?|data):/.test(base64) ? base64 : `data:${mediaType};base64,${base64}`;
+}
+
+/** Bytes that went through `JSON.stringify`: `{ type: 'Buffer', data: [137, …] }`, or `{ 0: 137, … }` of a `Uint8Array`. */
+function base64Of(data: unknown): string | undefined {
+  if (!isObject(data)) return undefined;
+  const numbers = data.type === 'Buffer' ? data.data : Object.values(data);
+  const isBytes = Array.isArray(numbers) && numbers.length > 0 && numbers.every(isByte);
+  return isBytes ? Buffer.from(numbers).toString('base64') : undefined;
+}
+
+function isByte(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255;
+}

@@ -1,0 +1,77 @@
+import { type Attributes, type Fields, isObject, jsonObject, number } from './values.ts';
+import type { Rows } from './vocabulary.ts';
+
+const PROVIDER_METADATA = 'ai.response.providerMetadata';
+
+/**
+ * Tokens, of which each version has names of its own: `promptTokens` and `completionTokens` in 4, and for objects until 6,
+ * `inputTokens` and `outputTokens` from 5 on, their details from 6 on. Before that, some stand in what the provider says.
+ */
+export const aiSdkUsage: Rows = [
+  ['ai.usage.inputTokens', 'input_tokens', withCached],
+  ['ai.usage.promptTokens', 'input_tokens', withCached],
+  ['ai.usage.tokens', 'input_tokens', number],
+  ['ai.usage.input_tokens', 'input_tokens', number],
+  ['ai.usage.outputTokens', 'output_tokens', number],
+  ['ai.usage.completionTokens', 'output_tokens', number],
+  ['ai.usage.output_tokens', 'output_tokens', number],
+  ['ai.usage.totalTokens', 'total_tokens', withCached],
+  ['ai.usage.total_tokens', 'total_tokens', number],
+  ['ai.usage.inputTokenDetails.cacheReadTokens', 'input_token_details.cache_read', number],
+  ['ai.usage.cachedInputTokens', 'input_token_details.cache_read', number, 'repeats'],
+  [PROVIDER_METADATA, 'input_token_details.cache_read', cacheRead, 'kept'],
+  ['ai.usage.inputTokenDetails.cacheWriteTokens', 'input_token_details.cache_creation', number],
+  [PROVIDER_METADATA, 'input_token_details.cache_creation', cacheWritten, 'kept'],
+  ['ai.usage.outputTokenDetails.reasoningTokens', 'output_token_details.reasoning', number],
+  ['ai.usage.reasoningTokens', 'output_token_details.reasoning', number, 'repeats'],
+  [PROVIDER_METADATA, 'output_token_details.reasoning', reasoning, 'kept'],
+];
+
+/** Anthropic counts the tokens of its cache apart. Since 6 the SDK adds them up; before that they are added here. */
+function withCached(value: unknown, attributes: Attributes): number | undefined {
+  const told = number(value);
+  const { anthropic } = providersOf(attributes);
+  if (told === undefined || number(anthropic.cacheCreationInputTokens) === undefined) return told;
+  if (attributes['ai.usage.inputTokenDetails.noCacheTokens'] !== undefined) return told;
+  const { input_tokens: own } = fieldsOf(anthropic.usage);
+  const input = number(attributes['ai.usage.inputTokens'] ?? attributes['ai.usage.promptTokens']);
+  if (own !== undefined && own !== input) return told;
+  const read = cacheRead(undefined, attributes) ?? number(attributes['ai.usage.cachedInputTokens']);
+  return told + (read ?? 0) + (cacheWritten(undefined, attributes) ?? 0);
+}
+
+function cacheRead(_: unknown, attributes: Attributes): number | undefined {
+  const { openai, anthropic } = providersOf(attributes);
+  const { cache_read_input_tokens: told } = fieldsOf(anthropic.usage);
+  return number(openai.cachedPromptTokens) ?? number(anthropic.cacheReadInputTokens) ?? number(told);
+}
+
+function cacheWritten(_: unknown, attributes: Attributes): number | undefined {
+  return number(providersOf(attributes).anthropic.cacheCreationInputTokens);
+}
+
+function reasoning(_: unknown, attributes: Attributes): number | undefined {
+  return number(providersOf(attributes).openai.reasoningTokens);
+}
+
+interface Providers {
+  readonly openai: Fields;
+  readonly anthropic: Fields;
+}
+
+const known = new WeakMap<Attributes, Providers>();
+
+/** What the provider says beside the answer, which may be long: parsed once for a span. */
+function providersOf(attributes: Attributes): Providers {
+  let providers = known.get(attributes);
+  if (providers === undefined) {
+    const { openai, anthropic } = jsonObject(attributes[PROVIDER_METADATA]) ?? {};
+    providers = { openai: fieldsOf(openai), anthropic: fieldsOf(anthropic) };
+    known.set(attributes, providers);
+  }
+  return providers;
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}

@@ -1,0 +1,242 @@
+import { aiSdkAnswer, aiSdkArguments, aiSdkMessages, aiSdkPrompt } from './ai-sdk-messages.ts';
+import { aiSdkUsage } from './ai-sdk-usage.ts';
+import { type Attributes, anyJson, type Fields, json, number, same, text, texts } from './values.ts';
+import { FIRST_TOKEN, type Kind, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
+
+const OPERATION = 'ai.operationId';
+const METADATA = 'ai.telemetry.metadata';
+/** What 7 has in the place of metadata. */
+const CONTEXT = 'ai.settings.context';
+
+/** By the last word of an operation. All others are functions around these: `ai.generateText`, `ai.embedMany`. */
+const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+  ['doGenerate', { runType: 'llm' }],
+  ['doStream', { runType: 'llm' }],
+  ['doEmbed', { runType: 'embedding' }],
+  ['doRerank', { runType: 'retriever' }],
+  ['generateSpeech', { runType: 'llm' }],
+  ['transcribe', { runType: 'llm' }],
+  ['streamTranscribe', { runType: 'llm' }],
+  ['toolCall', { runType: 'tool', nameFrom: 'ai.toolCall.name' }],
+]);
+
+const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  ['doGenerate', 'chat'],
+  ['doStream', 'chat'],
+  ['doEmbed', 'embedding'],
+]);
+
+const inputs: Rows = [
+  ['ai.values', 'values', eachJson],
+  ['ai.value', 'value', anyJson],
+  ['ai.documents', 'documents', eachJson],
+  ['ai.decision.state', 'state', json],
+  ['ai.decision.questions', 'questions', json],
+];
+
+const outputs: Rows = [
+  ['ai.embeddings', 'embeddings', dimensions],
+  ['ai.embedding', 'embeddings', dimensions],
+  ['ai.ranking', 'ranking', eachJson],
+  ['ai.decision.answers', 'answers', json],
+];
+
+const parameters: Rows = [
+  ['ai.prompt.toolChoice', 'tool_choice', json],
+  ['ai.settings.output', 'response_format.type', text],
+  ['ai.schema', 'response_format.schema', json],
+  ['ai.schema.name', 'response_format.name', text],
+  ['ai.schema.description', 'response_format.description', text],
+];
+
+const metadata: Rows = [
+  ...personal(METADATA),
+  ...personal(CONTEXT),
+  [METADATA, WHOLE, same, 'below'],
+  [CONTEXT, WHOLE, same, 'below'],
+  // They carry keys.
+  ['ai.request.headers', WHOLE, nothing, 'below'],
+  // Too long for metadata, where the outputs are told by others.
+  ['ai.embeddings', WHOLE, nothing, 'merged'],
+  ['ai.embedding', WHOLE, nothing, 'merged'],
+];
+
+/**
+ * The spans of Vercel's AI SDK, versions 4 to 6, and of 7 with `LegacyOpenTelemetry`. What they say in the words of the
+ * GenAI conventions as well is a part of this, and in places less exact, so that this goes first:
+ * https://ai-sdk.dev/docs/ai-sdk-core/telemetry
+ */
+export const aiSdk: Vocabulary = {
+  name: 'ai_sdk',
+  roots: ['ai'],
+  isSpoken: (attributes) => attributes[OPERATION] !== undefined,
+  kindOf: (attributes) =>
+    STEPS.get(stepOf(attributes[OPERATION])) ?? { runType: 'chain', nameFrom: nameOf(attributes) },
+  inputs: [
+    ['ai.prompt.messages', 'messages', aiSdkMessages],
+    ['ai.prompt', WHOLE, aiSdkPrompt],
+    ['ai.toolCall.args', WHOLE, aiSdkArguments],
+    ['ai.toolCall.input', WHOLE, aiSdkArguments],
+    ['ai.request.text', 'text', text],
+    ...inputs,
+  ],
+  outputs: [
+    ['ai.response.object', WHOLE, objectAround],
+    ['ai.result.object', WHOLE, objectAround],
+    ...['text', 'reasoning', 'toolCalls', 'files'].flatMap((part): Row[] => [
+      [`ai.response.${part}`, 'messages', aiSdkAnswer, 'repeats'],
+      [`ai.result.${part}`, 'messages', aiSdkAnswer, 'repeats'],
+    ]),
+    ['ai.response.object', 'messages', objectAnswered, 'repeats'],
+    ['ai.result.object', 'messages', objectAnswered, 'repeats'],
+    ['ai.toolCall.result', WHOLE, anyJson],
+    ['ai.toolCall.output', WHOLE, anyJson],
+    ...outputs,
+  ],
+  usage: aiSdkUsage,
+  parameters: [
+    ['ai.model.id', 'model', text],
+    // What a step was asked with, where `prepareStep` has changed the settings of the whole.
+    ['gen_ai.request.temperature', 'temperature', number],
+    ['ai.settings.temperature', 'temperature', number, 'repeats'],
+    ['gen_ai.request.max_tokens', 'max_tokens', number],
+    ['ai.settings.maxOutputTokens', 'max_tokens', number, 'repeats'],
+    ['ai.settings.maxTokens', 'max_tokens', number, 'repeats'],
+    ['gen_ai.request.stop_sequences', 'stop', texts],
+    ['ai.settings.stopSequences', 'stop', texts, 'repeats'],
+    ['gen_ai.request.top_p', 'top_p', number],
+    ['ai.settings.topP', 'top_p', number, 'repeats'],
+    ['gen_ai.request.top_k', 'top_k', number],
+    ['ai.settings.topK', 'top_k', number, 'repeats'],
+    ['gen_ai.request.frequency_penalty', 'frequency_penalty', number],
+    ['ai.settings.frequencyPenalty', 'frequency_penalty', number, 'repeats'],
+    ['gen_ai.request.presence_penalty', 'presence_penalty', number],
+    ['ai.settings.presencePenalty', 'presence_penalty', number, 'repeats'],
+    ['ai.settings.seed', 'seed', number],
+    ['ai.prompt.tools', 'tools', eachJson],
+    ...parameters,
+    ['ai.settings', WHOLE, same, 'below'],
+  ],
+  metadata: [
+    ['ai.model.provider', 'ls_provider', providerOf],
+    ['ai.model.id', 'ls_model_name', text],
+    ['ai.response.model', 'ls_model_name', text],
+    ['ai.response.model', 'response_model', text],
+    [OPERATION, 'ls_model_type', (operation) => MODEL_TYPES.get(stepOf(operation)), 'kept'],
+    ['ai.response.finishReason', 'finish_reasons', texts],
+    ['ai.finishReason', 'finish_reasons', texts],
+    ['ai.telemetry.functionId', 'function_id', text],
+    ['ai.toolCall.id', 'tool_call_id', text],
+    ...metadata,
+  ],
+  tags: [
+    [`${METADATA}.tags`, 'tags', texts],
+    [`${CONTEXT}.tags`, 'tags', texts],
+  ],
+  times: [
+    ['ai.response.msToFirstChunk', FIRST_TOKEN, (value) => microseconds(value, 1_000), 'kept'],
+    ['ai.stream.msToFirstChunk', FIRST_TOKEN, (value) => microseconds(value, 1_000), 'kept'],
+  ],
+  project: `${METADATA}.ls_project_name`,
+  spent: [
+    'operation.name',
+    'resource.name',
+    'gen_ai.system',
+    'gen_ai.request.model',
+    'gen_ai.response.finish_reasons',
+    'gen_ai.response.id',
+    'gen_ai.response.model',
+    'gen_ai.usage.input_tokens',
+    'gen_ai.usage.output_tokens',
+    'gen_ai.usage.prompt_tokens',
+    'gen_ai.usage.completion_tokens',
+  ],
+};
+
+/**
+ * What 7 says, if asked to, beside the GenAI conventions: `new OpenTelemetry({ usage, embedding, schema, … })` of
+ * `@ai-sdk/otel`. Speech and transcriptions are told in both, which the messages win.
+ */
+export const aiSdkBesideGenAi: Vocabulary = {
+  name: 'ai_sdk_beside_gen_ai',
+  roots: ['gen_ai'],
+  isSpoken: (attributes) => attributes[OPERATION] === undefined && attributes['gen_ai.operation.name'] !== undefined,
+  kindOf: () => ({}),
+  inputs,
+  outputs,
+  usage: aiSdkUsage,
+  parameters,
+  metadata,
+  tags: [[`${CONTEXT}.tags`, 'tags', texts]],
+  times: [
+    ['gen_ai.client.operation.time_to_first_chunk', FIRST_TOKEN, (value) => microseconds(value, 1_000_000), 'kept'],
+  ],
+  spent: ['ai.request.text', 'ai.response.text'],
+};
+
+/** The user and the conversation, under their own names too. */
+function personal(prefix: string): Rows {
+  return [
+    [`${prefix}.userId`, 'user_id', text],
+    [`${prefix}.userId`, 'userId', same],
+    [`${prefix}.sessionId`, 'thread_id', text],
+    [`${prefix}.sessionId`, 'sessionId', same],
+    [`${prefix}.conversationId`, 'thread_id', text],
+    [`${prefix}.conversationId`, 'conversationId', same],
+  ];
+}
+
+/** `doGenerate` of `ai.generateText.doGenerate`. */
+function stepOf(operation: unknown): string {
+  const name = String(operation);
+  return name.slice(name.lastIndexOf('.') + 1);
+}
+
+/** A function of the SDK is called by what the application calls it. */
+function nameOf(attributes: Attributes): string {
+  const named = `${METADATA}.ls_run_name`;
+  return text(attributes[named]) === undefined ? 'ai.telemetry.functionId' : named;
+}
+
+/** `openai.responses` is the provider `openai`. */
+function providerOf(value: unknown): string | undefined {
+  return text(text(value)?.split('.', 1)[0]);
+}
+
+/** The object that a function gives. */
+function objectAround(value: unknown, attributes: Attributes): unknown {
+  return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
+}
+
+/** A model answers with the text of the object. */
+function objectAnswered(value: unknown, attributes: Attributes): unknown {
+  return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
+}
+
+/** A list of JSON texts. */
+function eachJson(value: unknown): unknown[] | undefined {
+  return Array.isArray(value) ? value.map(anyJson) : undefined;
+}
+
+/** Vectors, as a rule each a JSON text, are told by their length alone. */
+function dimensions(value: unknown): Fields[] {
+  const vectors = Array.isArray(value) && typeof value[0] !== 'number' ? value : [value];
+  return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
+}
+
+/** Numbers of a list in JSON, which may be thousands: counted by what separates them. */
+function numbersIn(list: string): number {
+  if (/^\s*\[\s*\]\s*$/.test(list)) return 0;
+  let count = 1;
+  for (let at = list.indexOf(','); at >= 0; at = list.indexOf(',', at + 1)) count++;
+  return count;
+}
+
+function nothing(): Fields {
+  return {};
+}
+
+function microseconds(value: unknown, each: number): number | undefined {
+  const told = number(value);
+  return told === undefined || told < 0 ? undefined : Math.floor(told * each);
+}

@@ -1,0 +1,75 @@
+import type { PayloadLimits } from '../run/payload-rules.ts';
+import { addTold } from './message-events.ts';
+import type { Attributes, Fields } from './values.ts';
+
+/** What stands for a value beyond the limits. */
+const CUT = '[Truncated]';
+
+/**
+ * What log records tell of a span while it is open, under the names of attributes. Values are copied, as the application goes
+ * on with its own; within the limits of one payload for all of them together, beyond which records are left out and counted.
+ */
+export class LogMessages {
+  readonly attributes: Fields = {};
+  readonly #depthMax: number;
+  #nodesLeft: number;
+  #bytesLeft: number;
+  #leftOut = 0;
+
+  constructor({ depth, nodes, bytes }: PayloadLimits) {
+    this.#depthMax = depth;
+    this.#nodesLeft = nodes;
+    this.#bytesLeft = bytes;
+  }
+
+  /** Records that came beyond the limits. */
+  get leftOut(): number {
+    return this.#leftOut;
+  }
+
+  add(values: Attributes): void {
+    if (this.#nodesLeft <= 0 || this.#bytesLeft <= 0) this.#leftOut++;
+    else addTold(this.attributes, this.#copy(values, 0) as Attributes);
+  }
+
+  #copy(value: unknown, depth: number): unknown {
+    if (typeof value === 'bigint') return String(value);
+    if (typeof value === 'string') this.#bytesLeft -= value.length;
+    if (typeof value !== 'object' || value === null) return value;
+    if (ArrayBuffer.isView(value)) return this.#bytes(value);
+    if (depth > this.#depthMax || this.#nodesLeft <= 0) return CUT;
+    if (Array.isArray(value)) return this.#list(value, depth);
+    return isPlain(value) ? this.#object(value, depth) : value;
+  }
+
+  #list(list: readonly unknown[], depth: number): unknown[] {
+    const copy: unknown[] = [];
+    for (const item of list) {
+      if (this.#nodesLeft-- <= 0) return [...copy, CUT];
+      copy.push(this.#copy(item, depth + 1));
+    }
+    return copy;
+  }
+
+  #object(object: object, depth: number): Fields {
+    const copy: Fields = Object.create(null);
+    for (const [key, value] of Object.entries(object)) {
+      if (this.#nodesLeft-- <= 0) break;
+      this.#bytesLeft -= key.length;
+      copy[key] = this.#copy(value, depth + 1);
+    }
+    return copy;
+  }
+
+  #bytes({ buffer, byteOffset, byteLength }: ArrayBufferView): unknown {
+    if (byteLength > this.#bytesLeft) return `[Left out: ${byteLength} bytes]`;
+    this.#bytesLeft -= byteLength;
+    return new Uint8Array(buffer, byteOffset, byteLength).slice();
+  }
+}
+
+/** Objects of the platform say more by themselves than their keys do. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,126 @@
+import {
+  type Context,
+  propagation,
+  type TextMapGetter,
+  type TextMapPropagator,
+  type TextMapSetter,
+} from '@opentelemetry/api';
+import type { Checks } from '../base/checked-options.ts';
+import { guard } from '../base/guard.ts';
+import { ignoreRejection } from '../base/rejection.ts';
+import { SUPPRESS_TRACING } from '../base/suppression.ts';
+import { type BaggageMember, baggageMember, parseBaggage } from '../run/baggage.ts';
+import {
+  baggageOf,
+  fromHeaders,
+  type HeadersLike,
+  headerOf,
+  keyOf,
+  orderToSend,
+  type ToldInBaggage,
+} from '../run/propagation.ts';
+import { usableOptions } from '../run/run-options.ts';
+import { runAbove } from './active-spans.ts';
+import { withExtracted } from './extracted-run.ts';
+
+/** What `RunPropagator` takes. Everything is optional. */
+export interface RunPropagatorOptions {
+  /**
+   * Whether what a message tells is believed: the trace and the run that it belongs to, its project, its tags and
+   * metadata, and whether it is sampled. A function is asked for each message, and given its carrier, the headers of a
+   * request for example; only `true` is a yes. Where it is not believed, spans start a trace of their own.
+   *
+   * @default true
+   */
+  trust?: boolean | ((carrier: unknown) => boolean);
+  /**
+   * Whether tags and metadata of a run travel too. Instrumentations put headers on every request, also on those to others.
+   *
+   * @default false
+   */
+  metadata?: boolean;
+}
+
+const checks: Checks<RunPropagatorOptions> = {
+  trust: ['true, false or a function', (value) => typeof value === 'boolean' || typeof value === 'function'],
+  metadata: ['true or false', (value) => typeof value === 'boolean'],
+};
+
+const TRACE = 'runspan-trace';
+const BAGGAGE = 'baggage';
+
+/** Characters of a dotted order that are sent, some 69 runs below each other: a server takes 16 KiB of headers in all. */
+const ORDER_MAX = 4_096;
+
+/**
+ * Carries the run above each request to the process that answers it, for a `CompositePropagator`, after those of W3C:
+ * spans that start there because of it are below that run, in one trace. It writes `runspan-trace`, and `runspan-project`
+ * and `runspan-sampled` into W3C `baggage`, whose other members it keeps; it reads the same, or `langsmith-trace`. The
+ * other process needs a `RunPropagator` as well, and both a `RunSpanProcessor`.
+ *
+ * Nothing is written with tracing off or suppressed, and of a run so deep in its trace that its order has over 4 096
+ * characters; what does not hold is not read. No method throws.
+ */
+export class RunPropagator implements TextMapPropagator<unknown> {
+  readonly #trust: NonNullable<RunPropagatorOptions['trust']>;
+  readonly #withMetadata: boolean;
+
+  constructor(options?: RunPropagatorOptions) {
+    const { trust = true, metadata = false } = usableOptions<RunPropagatorOptions>('RunPropagator', options, checks);
+    this.#trust = trust;
+    this.#withMetadata = metadata;
+  }
+
+  inject(context: Context, carrier: unknown, setter: TextMapSetter<unknown>): void {
+    guard('RunPropagator.inject', () => {
+      if (context.getValue(SUPPRESS_TRACING) === true) return;
+      const run = runAbove(context);
+      const order = orderToSend('RunPropagator', run, ORDER_MAX);
+      if (run === undefined || order === undefined) return;
+      setter.set(carrier, TRACE, order);
+      const told: ToldInBaggage = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
+      const { key, members } = baggageIn(carrier, order) ?? { key: BAGGAGE, members: membersOf(context) };
+      const baggage = baggageOf(told, members);
+      if (baggage !== '') setter.set(carrier, key, baggage);
+    });
+  }
+
+  extract(context: Context, carrier: unknown, getter: TextMapGetter<unknown>): Context {
+    const extracted = guard('RunPropagator.extract', () => {
+      const run = fromHeaders({ get: (name) => headerOf({ [name]: getter.get(carrier, name) }, name) });
+      return run !== undefined && this.#trusts(carrier) ? withExtracted(context, run) : undefined;
+    });
+    return extracted ?? context;
+  }
+
+  fields(): string[] {
+    return [TRACE, BAGGAGE];
+  }
+
+  #trusts(carrier: unknown): boolean {
+    if (typeof this.#trust === 'boolean') return this.#trust;
+    const answer: unknown = this.#trust(carrier);
+    ignoreRejection(answer);
+    return answer === true;
+  }
+}
+
+/** The baggage that is there; undefined where the carrier does not show what was written into it just now. */
+function baggageIn(carrier: unknown, order: string): { key: string; members: BaggageMember[] } | undefined {
+  if (typeof carrier !== 'object' || carrier === null) return undefined;
+  const headers = carrier as HeadersLike;
+  if (headerOf(headers, TRACE) !== order) return undefined;
+  // In the spelling of the application it is there once more, where another propagator has written it since.
+  const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (keyOf(headers, BAGGAGE) ?? BAGGAGE);
+  const text = headerOf(typeof headers.get === 'function' ? headers : { [key]: Reflect.get(headers, key) }, BAGGAGE);
+  return { key, members: parseBaggage(text ?? '') };
+}
+
+/** What another propagator has written, as far as the context tells. */
+function membersOf(context: Context): BaggageMember[] {
+  const entries = propagation.getBaggage(context)?.getAllEntries() ?? [];
+  return entries.map(([key, { value, metadata }]) => {
+    const { text } = baggageMember(key, value);
+    return { key, text: metadata === undefined ? text : `${text};${metadata.toString()}` };
+  });
+}

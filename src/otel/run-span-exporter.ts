@@ -1,0 +1,161 @@
+import { guard } from '../base/guard.ts';
+import { usableOptions } from '../run/run-options.ts';
+import { currentSink, type RunSink } from '../run/sink.ts';
+import { recordedRun } from './active-spans.ts';
+import { beginSpan } from './begin-span.ts';
+import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
+import { isExported } from './span-filter.ts';
+import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
+import { idsOf, type SpanEntry, type SpanKey, SpanRegistry } from './span-registry.ts';
+import { SpanRun } from './span-run.ts';
+import { type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
+
+/** Ahead of the 30 s after which a batch processor gives up on an export, so that it has our answer. */
+const FLUSH_TIMEOUT_MS = 29_000;
+
+/** How long, and how much of it, waits for parents that have not ended yet. */
+const WAIT_MAX_MS = 300_000;
+const WAITING_MAX = 10_000;
+const WAITING_CHARACTERS_MAX = 64 * 1_024 * 1_024;
+
+const SUCCESS = 0;
+const FAILED = 1;
+const PLACE = 'RunSpanExporter.export';
+
+export type RunSpanExporterOptions = RunSpanProcessorOptions;
+
+/**
+ * Makes runs of finished spans, for a batch processor that you keep. Prefer `RunSpanProcessor`: it sees spans start, so that
+ * it shows what is under way, puts wrapped functions and spans in one trace, and loses nothing with the process that had
+ * not ended.
+ *
+ * A run's place in its trace is known once its parent is, and children end before their parents: a span waits here until
+ * its parent comes, for 5 minutes at most, with at most 10 000 others and 64 Mi characters of text. What waits for longer,
+ * or is the oldest beyond that, becomes the first run of a trace of its own, whose metadata has the ids of its parent; so
+ * does a span whose parent is in another process. `forceFlush` and `shutdown` let nothing wait.
+ *
+ * Spans of which a `RunSpanProcessor` with the same exporter has made runs are not sent twice.
+ */
+export class RunSpanExporter implements SpanExporterLike {
+  readonly #options: RunSpanExporterOptions;
+  /** The spans that parents are found among. */
+  readonly #spans = new SpanRegistry();
+  readonly #waiting: WaitingSpans;
+  #shutdown: Promise<void> | undefined;
+
+  constructor(options?: RunSpanExporterOptions) {
+    this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, processorChecks);
+    this.#waiting = new WaitingSpans({
+      spansMax: WAITING_MAX,
+      charactersMax: WAITING_CHARACTERS_MAX,
+      ageMaxMs: WAIT_MAX_MS,
+      monotonicMs: () => performance.now(),
+      overdue: () => this.#giveUpWaiting(() => this.#waiting.isOverdue),
+    });
+  }
+
+  /** Calls back once the runs are delivered or given up, with a failure when that takes over 29 s; they are tried further. */
+  export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void {
+    const answer = (error?: Error): void => {
+      const result = error === undefined ? { code: SUCCESS } : { code: FAILED, error };
+      guard(`${PLACE}'s callback`, () => resultCallback(result as ExportResultLike));
+    };
+    if (this.#shutdown !== undefined) {
+      answer(new Error('RunSpanExporter was shut down'));
+      return;
+    }
+    const isTaken = guard(PLACE, () => {
+      for (const span of spans) guard(PLACE, () => this.#take(span));
+      return true;
+    });
+    if (isTaken === undefined) answer(new Error('RunSpanExporter: expected a list of spans'));
+    else void this.#flush().then(answer);
+  }
+
+  /** Lets nothing wait for its parent, and waits until all is delivered or given up. Never rejects. */
+  async forceFlush(): Promise<void> {
+    if (this.#shutdown !== undefined) return this.#shutdown;
+    this.#giveUpWaiting(() => this.#waiting.size > 0);
+    await this.#flush();
+  }
+
+  /** The same, and takes no further span. The runs' own exporter stays open, as others may use it. */
+  shutdown(): Promise<void> {
+    this.#shutdown ??= this.forceFlush();
+    return this.#shutdown;
+  }
+
+  #take(span: SpanLike): void {
+    const sink = this.#options.exporter ?? currentSink();
+    if (sink === undefined || recordedRun(span, sink) !== undefined) return;
+    const parentIds = parentIdsOf(span);
+    const known = parentIds && this.#known(parentIds, sink);
+    if (parentIds === undefined || parentIds.isRemote === true || known !== undefined) {
+      this.#record(span, sink, known);
+      return;
+    }
+    this.#waiting.add({ span, parent: idsOf(keyOf(parentIds)), sink });
+    this.#giveUpWaiting(() => this.#waiting.isOverfull);
+  }
+
+  #known(ids: SpanContextLike, sink: RunSink): SpanEntry | undefined {
+    const key = keyOf(ids);
+    return this.#spans.find(key) ?? recordedRun(key, sink);
+  }
+
+  /** Records a span, and all that has waited for it. */
+  #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
+    // A list, as there may be more levels than calls fit into each other.
+    const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
+      { waiting: { span, sink }, above: parent },
+    ];
+    for (let next = ready.pop(); next !== undefined; next = ready.pop()) {
+      const { waiting, above } = next;
+      const entry = guard(PLACE, () => this.#end(waiting, above)) ?? { context: above?.context };
+      for (const child of this.#waiting.takeBelow(idsOf(waiting.span))) ready.push({ waiting: child, above: entry });
+    }
+  }
+
+  #end({ span, sink }: Omit<WaitingSpan, 'parent'>, above: SpanEntry | undefined): SpanEntry {
+    const { project, shouldExport } = this.#options;
+    const parent = above?.context;
+    const start = { ids: span.spanContext(), parentIds: parentIdsOf(span), parent, sink, project };
+    const entry = isExported(span, shouldExport) ? beginSpan(span, start) : { context: parent };
+    this.#spans.add(span, entry);
+    if (entry instanceof SpanRun) entry.end(span);
+    return entry;
+  }
+
+  /** Begins a trace with the oldest of the spans that wait, as long as that has to be. */
+  #giveUpWaiting(hasToBe: () => boolean): void {
+    guard(PLACE, () => {
+      while (hasToBe()) {
+        const first = this.#waiting.takeTopOfOldest();
+        if (first === undefined) return;
+        this.#record(first.span, first.sink, undefined);
+      }
+    });
+  }
+
+  async #flush(): Promise<Error | undefined> {
+    try {
+      const sink = this.#options.exporter ?? currentSink();
+      const result = await sink?.flush({ timeoutMs: FLUSH_TIMEOUT_MS });
+      return result?.ok === false ? new Error(`${result.pending} runs not delivered in time`) : undefined;
+    } catch (thrown) {
+      return thrown instanceof Error ? thrown : new Error('not delivered');
+    }
+  }
+}
+
+/** In 1.x a finished span has no more of its parent than the id: whether that is remote is not known. */
+function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
+  const { parentSpanContext, parentSpanId } = span;
+  if (parentSpanContext !== undefined || !parentSpanId) return parentSpanContext;
+  const { traceId, traceFlags } = span.spanContext();
+  return { traceId, traceFlags, spanId: parentSpanId };
+}
+
+function keyOf(ids: SpanContextLike): SpanKey {
+  return { spanContext: () => ids };
+}

@@ -1,0 +1,135 @@
+import {
+  callInputs,
+  dimensionsOf,
+  finishReasons,
+  traceloopMessages,
+  traceloopTools,
+  vectorDocuments,
+} from './traceloop-messages.ts';
+import { type Attributes, anyJson, type Fields, isObject, json, number, same, text, texts } from './values.ts';
+import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+
+const NAME = 'traceloop.entity.name';
+const WORKFLOW = 'traceloop.workflow.name';
+const GUARDRAIL = 'gen_ai.guardrail.name';
+
+const RETRIEVER: Kind = { runType: 'retriever' };
+
+const REQUESTS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
+  ['chat', { runType: 'llm' }],
+  ['completion', { runType: 'llm' }],
+  ['embedding', { runType: 'embedding' }],
+  ['rerank', RETRIEVER],
+]);
+
+const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  ['chat', 'chat'],
+  ['completion', 'llm'],
+  ['embedding', 'embedding'],
+]);
+
+/** What only a search in a vector database has, or the reading of vectors by their ids. */
+const SEARCHES: readonly string[] = [
+  'db.query.result',
+  'db.query.embeddings',
+  'db.search.result',
+  'db.search.embeddings',
+  'db.vector.query.top_k',
+  'db.vector.query.result.matches_length',
+  'db.vector.get.selector',
+];
+
+/** What only a change of what a vector database holds has. */
+const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.count', 'db.vector.delete.selector'];
+
+/**
+ * Traceloop's OpenLLMetry: what its SDK says of functions, and what its instrumentations said of models before they took up
+ * the conventions of OpenTelemetry. Vector databases tell their results in events, see `vector-events.ts`.
+ * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
+ * https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions
+ */
+export const traceloop: Vocabulary = {
+  name: 'traceloop',
+  roots: ['traceloop', 'gen_ai', 'llm', 'db'],
+  kindOf,
+  inputs: [
+    ['gen_ai.prompt', 'messages', traceloopMessages, 'list'],
+    ['gen_ai.prompt', WHOLE, json],
+    ['traceloop.entity.input', WHOLE, callInputs],
+    ['gen_ai.guardrail.input', WHOLE, anyJson],
+    ['db.vector.table_name', 'collection', text],
+    ['db.vector.query.top_k', 'top_k', number],
+    ['db.vector.query.id', 'id', same],
+    ['db.vector.query.metadata_filter', 'filter', json],
+    ['db.vector.query.include_metadata', 'include_metadata', same],
+    ['db.vector.query.include_values', 'include_values', same],
+    ['db.vector.query.embeddings.vector', 'embeddings', embedded],
+    ['db.query.embeddings', 'embeddings', same],
+    ['db.search.embeddings', 'embeddings', same],
+    ['db.vector.get.selector', 'ids', json],
+    ['db.vector.get.include_metadata', 'include_metadata', same],
+    ['db.vector.get.include_values', 'include_values', same],
+    ['db.vector.delete.selector', 'selector', json],
+  ],
+  outputs: [
+    ['gen_ai.completion', 'messages', traceloopMessages, 'list'],
+    ['gen_ai.completion', WHOLE, json],
+    ['traceloop.entity.output', WHOLE, anyJson],
+    ['gen_ai.guardrail.output', WHOLE, anyJson],
+    ['db.query.result', 'documents', vectorDocuments],
+    ['db.search.result', 'documents', vectorDocuments],
+    ['db.vector.query.result', 'documents', vectorDocuments, 'list'],
+  ],
+  usage: [['llm.usage.total_tokens', 'total_tokens', number]],
+  parameters: [
+    ['llm.request.functions', 'tools', traceloopTools, 'list'],
+    ['llm.top_k', 'top_k', number],
+    ['llm.frequency_penalty', 'frequency_penalty', number],
+    ['llm.presence_penalty', 'presence_penalty', number],
+    ['llm.request.repetition_penalty', 'repetition_penalty', number],
+    ['llm.chat.stop_sequences', 'stop', stopSequences],
+    ['llm.is_streaming', 'stream', same],
+  ],
+  metadata: [
+    ['llm.request.type', 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'],
+    ['gen_ai.completion', 'finish_reasons', finishReasons, 'kept'],
+    ['llm.response.finish_reason', 'finish_reasons', texts],
+    ['llm.response.stop_reason', 'finish_reasons', texts],
+    ['llm.user', 'user_id', text],
+    ['traceloop.association.properties', WHOLE, associations, 'below'],
+  ],
+  tags: [],
+  // The headers of a request have keys in them; a vector is told by its length alone.
+  spent: ['llm.headers', 'db.vector.query.embeddings.vector'],
+};
+
+function kindOf(attributes: Attributes): Kind {
+  const kind = attributes['traceloop.span.kind'];
+  if (kind !== undefined) {
+    // Frameworks name their workflows by this alone; on other spans it is the workflow around them.
+    const isUnnamed = kind === 'workflow' && attributes[NAME] === undefined;
+    return { runType: kind === 'tool' ? 'tool' : 'chain', nameFrom: isUnnamed ? WORKFLOW : NAME };
+  }
+  if (attributes[GUARDRAIL] !== undefined) return { runType: 'chain', nameFrom: GUARDRAIL };
+  const request = REQUESTS.get(attributes['llm.request.type']);
+  if (request !== undefined) return request;
+  if (SEARCHES.some((name) => attributes[name] !== undefined)) return RETRIEVER;
+  // Its spans do not name the operation, which by the database alone would be taken for a search.
+  return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
+}
+
+/** The session goes by the name, too, by which runs of a conversation are found. */
+function associations(value: unknown): Fields | undefined {
+  if (!isObject(value)) return undefined;
+  const { session_id } = value;
+  return session_id === undefined || Object.hasOwn(value, 'thread_id') ? value : { ...value, thread_id: session_id };
+}
+
+function stopSequences(value: unknown): string[] | undefined {
+  return texts(json(value));
+}
+
+function embedded(value: unknown): Fields[] | undefined {
+  const dimensions = dimensionsOf(value);
+  return dimensions === undefined ? undefined : [{ dimensions }];
+}

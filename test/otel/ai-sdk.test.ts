@@ -1,0 +1,667 @@
+// After https://ai-sdk.dev/docs/ai-sdk-core/telemetry#collected-data, and the sources of `ai` 4 to 6 and `@ai-sdk/otel`.
+import { describe, expect, test } from 'vitest';
+import { aiSdk, aiSdkBesideGenAi } from '../../src/otel/ai-sdk.ts';
+import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
+import type { Attributes } from '../../src/otel/values.ts';
+import { runNamed, setUp } from './set-up.ts';
+
+const SHOWN = { hideInputs: false, hideOutputs: false };
+
+/** What a span with these attributes comes to, as JSON has it. */
+function mapped(attributes: Attributes, visibility = SHOWN) {
+  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, visibility);
+  return JSON.parse(
+    JSON.stringify({
+      ...rest,
+      inputs: inputs?.payload?.fields,
+      outputs: outputs?.fields,
+      metadata: Object.fromEntries(metadata),
+    }),
+  );
+}
+
+const model = (attributes: Attributes) => mapped({ 'ai.operationId': 'ai.generateText.doGenerate', ...attributes });
+const around = (attributes: Attributes) => mapped({ 'ai.operationId': 'ai.generateText', ...attributes });
+
+describe('an operation makes a run of its type', () => {
+  test.each([
+    ['ai.generateText', 'chain'],
+    ['ai.streamText', 'chain'],
+    ['ai.generateObject', 'chain'],
+    ['ai.streamObject', 'chain'],
+    ['ai.embed', 'chain'],
+    ['ai.embedMany', 'chain'],
+    ['ai.rerank', 'chain'],
+    ['ai.workflowAgent.stream', 'chain'],
+    ['ai.generateText.doGenerate', 'llm'],
+    ['ai.streamText.doStream', 'llm'],
+    ['ai.generateObject.doGenerate', 'llm'],
+    ['ai.streamObject.doStream', 'llm'],
+    ['ai.embed.doEmbed', 'embedding'],
+    ['ai.embedMany.doEmbed', 'embedding'],
+    ['ai.rerank.doRerank', 'retriever'],
+    ['ai.toolCall', 'tool'],
+    ['ai.generateSpeech', 'llm'],
+    ['ai.transcribe', 'llm'],
+    ['something new', 'chain'],
+  ])('%s: %s', (operation, runType) => {
+    expect(mapped({ 'ai.operationId': operation }).runType).toBe(runType);
+  });
+});
+
+describe('the name', () => {
+  const named = { 'ai.telemetry.functionId': 'forecast', 'ai.toolCall.name': 'weather' };
+
+  test.each([
+    ['of a function is what the application calls it', 'ai.generateText', {}, 'forecast'],
+    ['that the metadata say goes before', 'ai.streamText', { 'ai.telemetry.metadata.ls_run_name': 'mine' }, 'mine'],
+    ['of a call of the model is that of its span', 'ai.streamText.doStream', {}, undefined],
+    ['of a tool is its own', 'ai.toolCall', { 'ai.telemetry.metadata.ls_run_name': 'mine' }, 'weather'],
+  ])('%s', (_, operation, more, name) => {
+    const attributes = { 'ai.operationId': operation, ...named, ...more };
+    expect(mapped(attributes).name).toBe(name);
+    expect(mapStart(attributes, SHOWN).name).toBe(name);
+    expect(mapped(attributes).metadata.function_id).toBe('forecast');
+  });
+
+  test('of the project may be said with the call', () => {
+    const attributes = { 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.ls_project_name': 'shop' };
+    expect(mapStart(attributes, SHOWN).project).toBe('shop');
+  });
+});
+
+test('a call of a model has its messages, answer, tokens, model and settings', () => {
+  const run = model({
+    'operation.name': 'ai.generateText.doGenerate forecast',
+    'resource.name': 'forecast',
+    'ai.telemetry.functionId': 'forecast',
+    'ai.model.provider': 'openai.chat',
+    'ai.model.id': 'gpt',
+    'ai.settings.maxOutputTokens': 100,
+    'ai.settings.temperature': 0.5,
+    'ai.settings.topP': 0.9,
+    'ai.settings.topK': 4,
+    'ai.settings.frequencyPenalty': 0.1,
+    'ai.settings.presencePenalty': 0.2,
+    'ai.settings.seed': 7,
+    'ai.settings.stopSequences': ['END'],
+    'ai.settings.maxRetries': 2,
+    'ai.request.headers.authorization': 'Bearer hush',
+    'ai.prompt.messages': '[{"role":"user","content":[{"type":"text","text":"Rain?"}]}]',
+    'ai.prompt.tools': ['{"type":"function","name":"weather"}'],
+    'ai.prompt.toolChoice': '{"type":"auto"}',
+    'gen_ai.system': 'openai.chat',
+    'gen_ai.request.model': 'gpt',
+    'gen_ai.request.temperature': 0.25,
+    'gen_ai.request.max_tokens': 100,
+    'gen_ai.request.top_p': 0.9,
+    'gen_ai.request.top_k': 4,
+    'gen_ai.request.frequency_penalty': 0.1,
+    'gen_ai.request.presence_penalty': 0.2,
+    'gen_ai.request.stop_sequences': ['END'],
+    'ai.response.finishReason': 'stop',
+    'ai.response.text': 'It rains.',
+    'ai.response.id': 'chatcmpl-1',
+    'ai.response.model': 'gpt-2026',
+    'ai.usage.inputTokens': 20,
+    'ai.usage.outputTokens': 9,
+    'ai.usage.totalTokens': 29,
+    'gen_ai.response.finish_reasons': ['stop'],
+    'gen_ai.response.id': 'chatcmpl-1',
+    'gen_ai.response.model': 'gpt-2026',
+    'gen_ai.usage.input_tokens': 20,
+    'gen_ai.usage.output_tokens': 9,
+  });
+  const usage = { input_tokens: 20, output_tokens: 9, total_tokens: 29 };
+  expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'Rain?' }] });
+  expect(run.outputs).toEqual({
+    messages: [{ role: 'assistant', content: 'It rains.', finish_reason: 'stop' }],
+    usage_metadata: usage,
+  });
+  expect(run.metadata).toEqual({
+    'ai.operationId': 'ai.generateText.doGenerate',
+    'ai.response.id': 'chatcmpl-1',
+    function_id: 'forecast',
+    ls_provider: 'openai',
+    ls_model_name: 'gpt',
+    ls_model_type: 'chat',
+    response_model: 'gpt-2026',
+    finish_reasons: ['stop'],
+    // `prepareStep` has changed the temperature of this step.
+    ls_temperature: 0.25,
+    ls_max_tokens: 100,
+    ls_stop: ['END'],
+    ls_invocation_params: {
+      model: 'gpt',
+      temperature: 0.25,
+      max_tokens: 100,
+      stop: ['END'],
+      top_p: 0.9,
+      top_k: 4,
+      frequency_penalty: 0.1,
+      presence_penalty: 0.2,
+      seed: 7,
+      tools: [{ type: 'function', name: 'weather' }],
+      tool_choice: { type: 'auto' },
+      maxRetries: 2,
+    },
+    usage_metadata: usage,
+  });
+});
+
+describe('messages', () => {
+  const messages = (...given: object[]) => model({ 'ai.prompt.messages': JSON.stringify(given) }).inputs.messages;
+  const parts = (...content: object[]) => messages({ role: 'user', content })[0].content;
+
+  test('of text stay as they are', () => {
+    expect(messages({ role: 'system', content: 'Be brief.', providerOptions: { a: 1 } })).toEqual([
+      { role: 'system', content: 'Be brief.', providerOptions: { a: 1 } },
+    ]);
+  });
+
+  test('have calls of tools, and each result in one of its own', () => {
+    const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather' };
+    const result = { type: 'tool-result', toolCallId: 'c1', toolName: 'weather' };
+    const told = (args: unknown) => ({
+      id: 'c1',
+      type: 'function',
+      function: { name: 'weather', arguments: args },
+    });
+    const answer = (content: unknown) => ({ role: 'tool', tool_call_id: 'c1', name: 'weather', content });
+    expect(
+      messages(
+        {
+          role: 'assistant',
+          content: [
+            { type: 'text', text: 'Wait.' },
+            { ...call, args: { city: 'Cork' } },
+          ],
+        },
+        { role: 'tool', content: [{ ...result, result: 'rain' }] },
+        { role: 'assistant', content: [{ ...call, input: '{"city":"Cork"}' }] },
+        {
+          role: 'tool',
+          content: [
+            { ...result, output: { type: 'text', value: 'rain' } },
+            { ...result, output: { type: 'json', value: { rain: true } } },
+            { ...result, output: { type: 'execution-denied', reason: 'no' } },
+          ],
+        },
+        { role: 'assistant', content: [call, { ...result, output: { type: 'text', value: 'by the provider' } }] },
+      ),
+    ).toEqual([
+      { role: 'assistant', content: 'Wait.', tool_calls: [told('{"city":"Cork"}')] },
+      answer('rain'),
+      { role: 'assistant', tool_calls: [told('{"city":"Cork"}')] },
+      answer('rain'),
+      answer({ rain: true }),
+      answer({ type: 'execution-denied', reason: 'no' }),
+      { role: 'assistant', tool_calls: [{ id: 'c1', type: 'function', function: { name: 'weather' } }] },
+      answer('by the provider'),
+    ]);
+  });
+
+  const image = (url: string) => ({ type: 'image_url', image_url: { url } });
+  test.each([
+    ['reasoning', { type: 'reasoning', text: 'hm' }, { type: 'reasoning', reasoning: 'hm' }],
+    ['an image (4)', { type: 'image', image: 'iVBO', mimeType: 'image/png' }, image('data:image/png;base64,iVBO')],
+    ['an image by its address', { type: 'image', image: 'https://a.example/b' }, image('https://a.example/b')],
+    [
+      'an image as a file (5)',
+      { type: 'file', mediaType: 'image/png', data: 'iVBO' },
+      image('data:image/png;base64,iVBO'),
+    ],
+    [
+      'bytes of a buffer',
+      { type: 'image', image: { type: 'Buffer', data: [137, 80, 78] }, mediaType: 'image/png' },
+      image('data:image/png;base64,iVBO'),
+    ],
+    [
+      'bytes of an array',
+      { type: 'file', data: { 0: 137, 1: 80, 2: 78 }, mediaType: 'image/png' },
+      image('data:image/png;base64,iVBO'),
+    ],
+    [
+      'data that say what they are (7)',
+      { type: 'file', data: { type: 'data', data: 'iVBO' }, mediaType: 'image/png' },
+      image('data:image/png;base64,iVBO'),
+    ],
+    [
+      'an address that says so (7)',
+      { type: 'file', data: { type: 'url', url: 'https://a.example/b' }, mediaType: 'image/png' },
+      image('https://a.example/b'),
+    ],
+    [
+      'another file',
+      { type: 'file', mediaType: 'application/pdf', filename: 'a.pdf', data: 'JVBE' },
+      {
+        type: 'file',
+        media_type: 'application/pdf',
+        filename: 'a.pdf',
+        data: 'data:application/pdf;base64,JVBE',
+      },
+    ],
+    [
+      'a file that the provider keeps',
+      { type: 'file', mediaType: 'application/pdf', data: { openai: 'file-1' } },
+      { type: 'file', media_type: 'application/pdf', data: { openai: 'file-1' } },
+    ],
+    ['what is not known', { type: 'source', url: 'b' }, { type: 'source', url: 'b' }],
+  ])('have %s', (_, part, expected) => {
+    expect(parts({ type: 'text', text: 'See:' }, part)[1]).toEqual(expected);
+  });
+
+  test('that are none stay in the metadata', () => {
+    const run = model({ 'ai.prompt.messages': '[{"role"' });
+    expect(run.inputs).toBeUndefined();
+    expect(run.metadata['ai.prompt.messages']).toBe('[{"role"');
+  });
+
+  test('may be structured values instead of JSON text', () => {
+    const given = [{ role: 'user', content: [{ type: 'text', text: 'a' }] }];
+    expect(model({ 'ai.prompt.messages': given }).inputs).toEqual({ messages: [{ role: 'user', content: 'a' }] });
+  });
+});
+
+describe('the prompt of a function', () => {
+  test.each([
+    ['has text', { system: 'Be brief.', prompt: 'Rain?' }, { system: 'Be brief.', prompt: 'Rain?' }],
+    [
+      'has messages',
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'Rain?' }] }] },
+      { messages: [{ role: 'user', content: 'Rain?' }] },
+    ],
+    [
+      'has messages for a text',
+      { prompt: [{ role: 'user', content: [{ type: 'text', text: 'Rain?' }] }] },
+      { prompt: [{ role: 'user', content: 'Rain?' }] },
+    ],
+  ])('%s', (_, prompt, expected) => {
+    const { inputs } = mapSpan({ 'ai.operationId': 'ai.generateText', 'ai.prompt': JSON.stringify(prompt) }, SHOWN);
+    expect(inputs?.payload?.fields).toEqual(expected);
+    // What the attribute says is not what is to be recorded.
+    expect(inputs?.payload?.text).toBeUndefined();
+  });
+});
+
+describe('the answer', () => {
+  const calls = (key: string) => JSON.stringify([{ toolCallId: 'c1', toolName: 'weather', [key]: '{"city":"Cork"}' }]);
+  const toolCalls = [{ id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Cork"}' } }];
+
+  test.each([
+    ['text', { 'ai.response.text': 'Rain.' }, { content: 'Rain.' }],
+    [
+      'text of version 3',
+      { 'ai.result.text': 'Rain.', 'ai.finishReason': 'stop' },
+      { content: 'Rain.', finish_reason: 'stop' },
+    ],
+    ['no text', { 'ai.response.text': '', 'ai.response.finishReason': 'other' }, { finish_reason: 'other' }],
+    ['reasoning', { 'ai.response.reasoning': 'hm' }, { reasoning: 'hm' }],
+    ['calls of tools (4)', { 'ai.response.toolCalls': calls('args') }, { tool_calls: toolCalls }],
+    ['calls of tools (5)', { 'ai.response.toolCalls': calls('input') }, { tool_calls: toolCalls }],
+    ['calls of tools (3)', { 'ai.result.toolCalls': calls('args') }, { tool_calls: toolCalls }],
+    [
+      'files',
+      { 'ai.response.files': '[{"type":"file","mediaType":"image/png","data":"iVBO"}]' },
+      { files: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO' } }] },
+    ],
+    ['the text of an object', { 'ai.response.object': '{"rain":true}' }, { content: '{"rain":true}' }],
+  ])('of a model has %s', (_, attributes, expected) => {
+    const run = model(attributes);
+    expect(run.outputs).toEqual({ messages: [{ role: 'assistant', ...expected }] });
+    for (const key of Object.keys(attributes)) expect(run.metadata).not.toHaveProperty([key]);
+  });
+
+  test.each([
+    ['ai.response.object', '{"rain":true}', { rain: true }],
+    ['ai.result.object', '{"rain":true}', { rain: true }],
+    ['ai.response.object', '["a","b"]', { output: ['a', 'b'] }],
+    ['ai.response.object', '"sunny"', { output: 'sunny' }],
+  ])('of a function is the object: %s = %s', (attribute, value, expected) => {
+    expect(mapped({ 'ai.operationId': 'ai.generateObject', [attribute]: value }).outputs).toEqual(expected);
+  });
+});
+
+describe('tokens', () => {
+  const usage = (attributes: Attributes) => model(attributes).outputs?.usage_metadata;
+  const anthropic = (more: object) => JSON.stringify({ anthropic: { cacheCreationInputTokens: 30, ...more } });
+
+  test.each([
+    [
+      'of 4',
+      {
+        'ai.usage.promptTokens': 20,
+        'ai.usage.completionTokens': 9,
+        'ai.response.providerMetadata': '{"openai":{"reasoningTokens":3,"cachedPromptTokens":8}}',
+      },
+      [20, 9, 29, { cache_read: 8 }, { reasoning: 3 }],
+    ],
+    [
+      'of 5',
+      {
+        'ai.usage.inputTokens': 20,
+        'ai.usage.outputTokens': 9,
+        'ai.usage.totalTokens': 30,
+        'ai.usage.reasoningTokens': 3,
+        'ai.usage.cachedInputTokens': 8,
+      },
+      [20, 9, 30, { cache_read: 8 }, { reasoning: 3 }],
+    ],
+    [
+      'of 6',
+      {
+        'ai.usage.inputTokens': 20,
+        'ai.usage.inputTokenDetails.noCacheTokens': 5,
+        'ai.usage.inputTokenDetails.cacheReadTokens': 8,
+        'ai.usage.inputTokenDetails.cacheWriteTokens': 7,
+        'ai.usage.cachedInputTokens': 8,
+        'ai.usage.outputTokens': 9,
+        'ai.usage.outputTokenDetails.reasoningTokens': 3,
+        'ai.usage.reasoningTokens': 3,
+      },
+      [20, 9, 29, { cache_read: 8, cache_creation: 7 }, { reasoning: 3 }],
+    ],
+    [
+      'of Anthropic by 4, which counts its cache apart',
+      {
+        'ai.usage.promptTokens': 20,
+        'ai.usage.completionTokens': 9,
+        'ai.response.providerMetadata': anthropic({ cacheReadInputTokens: 50 }),
+      },
+      [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
+    ],
+    [
+      'of Anthropic by 5',
+      {
+        'ai.usage.inputTokens': 20,
+        'ai.usage.outputTokens': 9,
+        'ai.usage.totalTokens': 29,
+        'ai.usage.cachedInputTokens': 50,
+        'ai.response.providerMetadata': anthropic({ usage: { input_tokens: 20, cache_read_input_tokens: 50 } }),
+      },
+      [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
+    ],
+    [
+      'of Anthropic by 6, which has added them',
+      {
+        'ai.usage.inputTokens': 100,
+        'ai.usage.inputTokenDetails.noCacheTokens': 20,
+        'ai.usage.inputTokenDetails.cacheReadTokens': 50,
+        'ai.usage.inputTokenDetails.cacheWriteTokens': 30,
+        'ai.usage.outputTokens': 9,
+        'ai.response.providerMetadata': anthropic({ usage: { input_tokens: 20, cache_read_input_tokens: 50 } }),
+      },
+      [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
+    ],
+    [
+      'of an object from Anthropic by 6, which says them by their names of 4',
+      {
+        'ai.usage.promptTokens': 100,
+        'ai.usage.completionTokens': 9,
+        'ai.response.providerMetadata': anthropic({ usage: { input_tokens: 20, cache_read_input_tokens: 50 } }),
+      },
+      [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
+    ],
+    [
+      'of what nothing is known',
+      { 'ai.usage.promptTokens': Number.NaN, 'ai.usage.completionTokens': 9, 'ai.response.providerMetadata': '{"op' },
+      [undefined, 9, 9, undefined, undefined],
+    ],
+  ])('%s', (_, attributes, [input, output, total, read, written]) => {
+    const expected = {
+      input_tokens: input,
+      output_tokens: output,
+      total_tokens: total,
+      input_token_details: read,
+      output_token_details: written,
+    };
+    expect(usage(attributes)).toEqual(JSON.parse(JSON.stringify(expected)));
+  });
+
+  test('of a function are those of its calls, and stay in the metadata', () => {
+    const run = around({ 'ai.usage.inputTokens': 40, 'ai.response.text': 'Rain.' });
+    expect(run.outputs).toEqual({ messages: [{ role: 'assistant', content: 'Rain.' }] });
+    expect(run.metadata).toMatchObject({ 'ai.usage.inputTokens': 40 });
+    expect(run.metadata).not.toHaveProperty('usage_metadata');
+  });
+});
+
+test('a tool has its arguments and result', () => {
+  const run = (args: string, result: string) =>
+    mapped({
+      'ai.operationId': 'ai.toolCall',
+      'ai.toolCall.name': 'weather',
+      'ai.toolCall.id': 'c1',
+      'ai.toolCall.args': args,
+      'ai.toolCall.result': result,
+    });
+  expect(run('{"city":"Cork"}', '{"rain":true}')).toMatchObject({
+    name: 'weather',
+    inputs: { city: 'Cork' },
+    outputs: { rain: true },
+    metadata: { tool_call_id: 'c1' },
+  });
+  expect(run('"{\\"city\\":\\"Cork\\"}"', '12')).toMatchObject({ inputs: { city: 'Cork' }, outputs: { output: 12 } });
+  const later = { 'ai.operationId': 'ai.toolCall', 'ai.toolCall.input': '{"a":1}', 'ai.toolCall.output': '"b"' };
+  expect(mapped(later)).toMatchObject({ inputs: { a: 1 }, outputs: { output: 'b' } });
+});
+
+test.each([
+  ['ai.embed', { 'ai.value': '"a"', 'ai.embedding': '[0.5,0.25,1]' }, { value: 'a' }, [{ dimensions: 3 }]],
+  [
+    'ai.embedMany.doEmbed',
+    { 'ai.values': ['"a"', '"b"'], 'ai.embeddings': ['[0.5]', '[]'], 'ai.usage.tokens': 4 },
+    { values: ['a', 'b'] },
+    [{ dimensions: 1 }, { dimensions: 0 }],
+  ],
+])('%s has its values, and of vectors the length', (operation, attributes, inputs, embeddings) => {
+  const run = mapped({ 'ai.operationId': operation, ...attributes });
+  expect(run.inputs).toEqual(inputs);
+  expect(run.outputs.embeddings).toEqual(embeddings);
+  const total = operation === 'ai.embed' ? undefined : { input_tokens: 4, total_tokens: 4 };
+  expect(run.outputs.usage_metadata).toEqual(total);
+  expect(run.metadata).not.toHaveProperty(['ai.embeddings']);
+});
+
+test.each([
+  [
+    [[0.5, 0.25], [1]],
+    [{ dimensions: 2 }, { dimensions: 1 }],
+  ],
+  [[0.5, 0.25], [{ dimensions: 2 }]],
+  [
+    ['[ ]', '[0.5]'],
+    [{ dimensions: 0 }, { dimensions: 1 }],
+  ],
+])('vectors %j are told by their length too', (vectors, expected) => {
+  expect(mapped({ 'ai.operationId': 'ai.embedMany', 'ai.embeddings': vectors }).outputs.embeddings).toEqual(expected);
+});
+
+test('vectors are not in the metadata either, when the outputs are told by others', () => {
+  const attributes = { 'ai.operationId': 'ai.embed', 'runspan.outputs': '{"a":1}', 'ai.embedding': '[0.25]' };
+  expect(mapped(attributes).outputs).toEqual({ a: 1 });
+  expect(JSON.stringify(mapped(attributes))).not.toContain('0.25');
+});
+
+test('a ranking has its documents and their order', () => {
+  const run = mapped({
+    'ai.operationId': 'ai.rerank.doRerank',
+    'ai.documents': ['"a cat"', '{"text":"a dog"}'],
+    'ai.ranking.type': 'text',
+    'ai.ranking': ['{"index":1,"relevanceScore":0.9}'],
+  });
+  expect(run.inputs).toEqual({ documents: ['a cat', { text: 'a dog' }] });
+  expect(run.outputs).toEqual({ ranking: [{ index: 1, relevanceScore: 0.9 }] });
+});
+
+test('the schema of an object is the format of the answer', () => {
+  const run = mapped({
+    'ai.operationId': 'ai.generateObject',
+    'ai.schema': '{"type":"object"}',
+    'ai.schema.name': 'report',
+    'ai.schema.description': 'The weather.',
+    'ai.settings.output': 'object',
+    'ai.settings.mode': 'json',
+  });
+  expect(run.metadata.ls_invocation_params).toEqual({
+    response_format: { type: 'object', schema: { type: 'object' }, name: 'report', description: 'The weather.' },
+    mode: 'json',
+  });
+});
+
+describe('what is said with a call', () => {
+  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('%s: goes to the metadata', (prefix) => {
+    const { metadata } = around({
+      [`${prefix}.tier`]: 'gold',
+      [`${prefix}.a.b`]: 1,
+      [`${prefix}.userId`]: 'ann',
+      [`${prefix}.sessionId`]: 's1',
+      [`${prefix}.conversationId`]: 'c1',
+    });
+    expect(metadata).toEqual({
+      'ai.operationId': 'ai.generateText',
+      tier: 'gold',
+      'a.b': 1,
+      user_id: 'ann',
+      userId: 'ann',
+      thread_id: 's1',
+      sessionId: 's1',
+      conversationId: 'c1',
+    });
+  });
+
+  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('%s: has tags', (prefix) => {
+    expect(around({ [`${prefix}.tags`]: ['a', 'b'] }).tags).toEqual(['a', 'b']);
+  });
+
+  test('takes no place of what is known of the call', () => {
+    const { metadata } = around({ 'ai.model.id': 'gpt', 'ai.telemetry.metadata.ls_model_name': 'mine' });
+    expect(metadata.ls_model_name).toBe('gpt');
+  });
+
+  test('is harmless by any name', () => {
+    const { metadata } = mapSpan({ 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.__proto__': 'x' }, SHOWN);
+    expect(metadata.get('__proto__')).toBe('x');
+  });
+});
+
+test('headers of requests are left out', () => {
+  expect(around({ 'ai.request.headers.authorization': 'Bearer hush' }).metadata).toEqual({
+    'ai.operationId': 'ai.generateText',
+  });
+});
+
+test('the time to the first piece of an answer is told in microseconds', () => {
+  expect(model({ 'ai.response.msToFirstChunk': 12.5 }).firstTokenUs).toBe(12_500);
+  expect(mapped({ 'ai.operationId': 'ai.streamObject.doStream', 'ai.stream.msToFirstChunk': 3 }).firstTokenUs).toBe(
+    3_000,
+  );
+});
+
+describe('beside the GenAI conventions (7)', () => {
+  const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'gpt' };
+
+  test('a step of an agent is a chain, and the function is called by its name', () => {
+    expect(mapped({ 'gen_ai.operation.name': 'agent_step' }).runType).toBe('chain');
+    const agent = { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'forecast' };
+    expect(mapped({ ...agent, 'gen_ai.request.model': 'gpt' })).toMatchObject({ runType: 'chain', name: 'forecast' });
+  });
+
+  test('details are read where they are told', () => {
+    const run = mapped({
+      ...chat,
+      'gen_ai.usage.input_tokens': 20,
+      'gen_ai.usage.output_tokens': 9,
+      'ai.usage.outputTokenDetails.reasoningTokens': 3,
+      'gen_ai.client.operation.time_to_first_chunk': 0.0125,
+      'ai.prompt.toolChoice': '{"type":"auto"}',
+      'ai.schema': '{"type":"object"}',
+      'ai.settings.context.userId': 'ann',
+      'ai.settings.context.tags': ['a'],
+      'ai.request.headers.authorization': 'Bearer hush',
+    });
+    expect(run.outputs.usage_metadata).toMatchObject({ input_tokens: 20, output_token_details: { reasoning: 3 } });
+    expect(run.firstTokenUs).toBe(12_500);
+    expect(run.tags).toEqual(['a']);
+    expect(run.metadata).toMatchObject({
+      user_id: 'ann',
+      ls_invocation_params: { tool_choice: { type: 'auto' }, response_format: { schema: { type: 'object' } } },
+    });
+    expect(JSON.stringify(run.metadata)).not.toContain('hush');
+  });
+
+  test('embeddings and rankings have their values', () => {
+    const embedding = { 'gen_ai.operation.name': 'embeddings', 'ai.values': ['"a"'], 'ai.embeddings': ['[1,2]'] };
+    expect(mapped(embedding)).toMatchObject({
+      runType: 'embedding',
+      inputs: { values: ['a'] },
+      outputs: { embeddings: [{ dimensions: 2 }] },
+    });
+    const ranking = { 'gen_ai.operation.name': 'rerank', 'ai.documents': ['"a"'], 'ai.ranking': ['{"index":0}'] };
+    expect(mapped(ranking)).toMatchObject({
+      runType: 'retriever',
+      inputs: { documents: ['a'] },
+      outputs: { ranking: [{ index: 0 }] },
+    });
+  });
+
+  test('speech and transcriptions are told by their messages alone', () => {
+    const run = mapped({
+      'gen_ai.operation.name': 'ai.generateSpeech',
+      'gen_ai.request.model': 'tts',
+      'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"Hello."}]}]',
+      'ai.request.text': 'Hello.',
+    });
+    expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'Hello.' }] });
+    expect(run.metadata).not.toHaveProperty(['ai.request.text']);
+  });
+});
+
+test('hidden payloads are nowhere', () => {
+  const attributes = {
+    'ai.operationId': 'ai.streamText.doStream',
+    'ai.prompt': '{"prompt":"HUSH"}',
+    'ai.prompt.messages': '[{"role":"user","content":"HUSH"}]',
+    'ai.toolCall.args': '"HUSH"',
+    'ai.values': ['"HUSH"'],
+    'ai.response.text': 'HUSH',
+    'ai.response.reasoning': 'HUSH',
+    'ai.response.toolCalls': '[{"input":"HUSH"}]',
+    'ai.response.object': '{"a":"HUSH"}',
+    'ai.toolCall.result': '"HUSH"',
+  };
+  expect(JSON.stringify(mapped(attributes, { hideInputs: true, hideOutputs: true }))).not.toContain('HUSH');
+});
+
+test('the first piece of an answer is one event, at the time that is told', () => {
+  const { tracer, recorder } = setUp();
+  const start = new Date('2026-11-20T10:00:00.000Z');
+  const attributes = { 'ai.operationId': 'ai.streamText.doStream', 'ai.response.msToFirstChunk': 12.5 };
+  const span = tracer.startSpan('answered', { attributes, startTime: start });
+  // 7 adds it at the end.
+  span.addEvent('ai.stream.firstChunk', { 'ai.response.msToFirstChunk': 12.5 }, new Date(start.getTime() + 90));
+  span.addEvent('ai.stream.finish', new Date(start.getTime() + 95));
+  span.end(new Date(start.getTime() + 100));
+
+  expect(runNamed(recorder, 'answered').events).toEqual([
+    { name: 'new_token', time: '2026-11-20T10:00:00.012500Z' },
+    { name: 'ai.stream.finish', time: '2026-11-20T10:00:00.095000Z' },
+  ]);
+});
+
+describe('of the wrong kind, an attribute costs nothing but itself', () => {
+  const names = [aiSdk, aiSdkBesideGenAi].flatMap(
+    ({ inputs, outputs, usage, parameters, metadata, tags, times = [] }) =>
+      [inputs, outputs, usage, parameters, metadata, tags, times].flat().map(([attribute]) => attribute),
+  );
+  const wrong = [0, Number.NaN, true, '', '[{"role"', 'null', '[null,[]]', '{"messages":7}', {}, [], [null, 1], [{}]];
+
+  test.each([...new Set(names)])('%s', (name) => {
+    for (const value of [...wrong, new Uint8Array(2), { content: [{ type: 'file' }, null] }]) {
+      const attributes = { 'ai.operationId': 'ai.streamText.doStream', 'ai.model.provider': 'openai', [name]: value };
+      expect(() => mapped(attributes)).not.toThrow();
+      expect(() => mapped({ 'gen_ai.operation.name': 'chat', [name]: value, [`${name}.b`]: value })).not.toThrow();
+      if (!name.startsWith('ai.model')) expect(mapped(attributes).metadata.ls_provider).toBe('openai');
+    }
+  });
+});

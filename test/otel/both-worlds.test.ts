@@ -1,0 +1,319 @@
+// Spans and runs of wrapped functions, methods, clients, models and LangChain in one trace; and calls of models that an
+// instrumentation and a wrapper both see. What the real instrumentations do is in test/peers/otel-both.test.ts.
+import '@langchain/core/context';
+import { RunnableLambda } from '@langchain/core/runnables';
+import { FakeListChatModel } from '@langchain/core/utils/testing';
+import type { Attributes, Span, Tracer } from '@opentelemetry/api';
+import * as ai from 'ai';
+import { MockEmbeddingModelV3, MockLanguageModelV3 } from 'ai/test';
+import type OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import { wrapAISDK, wrapModel } from '../../src/ai.ts';
+import { startRun, traceable, traced, withRun } from '../../src/index.ts';
+import { RunspanCallbackHandler } from '../../src/langchain.ts';
+import { wrapOpenAI } from '../../src/openai.ts';
+import { RunSpanProcessor } from '../../src/otel.ts';
+import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
+import { below, inSpan, runNamed, setUp, tree } from './set-up.ts';
+
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+const callbacks = [new RunspanCallbackHandler()];
+const asked = { model: 'small', messages: tea };
+const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'small' };
+
+/** Calls of this client become spans, as an instrumentation makes them; below each a span of its request. */
+function instrument(tracer: Tracer, client: OpenAI, attributes: Attributes = chat, late?: Attributes): OpenAI {
+  const { completions } = client.chat;
+  const create = completions.create as (...args: unknown[]) => PromiseLike<unknown>;
+  completions.create = ((...args: unknown[]) =>
+    tracer.startActiveSpan('chat small', { attributes }, (span) => {
+      if (late !== undefined) span.setAttributes(late);
+      tracer.startSpan('POST').end();
+      const answer = Reflect.apply(create, completions, args) as PromiseLike<unknown>;
+      const end = () => {
+        span.setAttributes({ 'gen_ai.usage.input_tokens': 3, 'gen_ai.usage.output_tokens': 4 });
+        span.end();
+      };
+      answer.then(end, end);
+      return answer;
+    })) as never;
+  return client;
+}
+
+/** How many tokens the trace has, as whoever adds them up finds them. */
+const tokensOf = ({ runs }: RunRecorder) =>
+  runs.map(({ outputs }) => (outputs?.usage_metadata as { input_tokens?: number })?.input_tokens ?? 0).filter(Boolean);
+
+describe('all that is traced, in one trace', () => {
+  class Shop {
+    readonly #tracer: Tracer;
+
+    constructor(tracer: Tracer) {
+      this.#tracer = tracer;
+    }
+
+    @traced
+    async answer(client: OpenAI): Promise<void> {
+      await soon();
+      await inSpan(this.#tracer, 'span', async () => {
+        await RunnableLambda.from(async () => {
+          await inSpan(this.#tracer, 'inner span', () => client.chat.completions.create(asked));
+        }).invoke({}, { callbacks, runName: 'step' });
+        await this.rest();
+      });
+    }
+
+    @traced({ name: 'rest' })
+    async rest(): Promise<void> {
+      this.#tracer.startSpan('last span').end();
+    }
+  }
+
+  test('with a context manager every one is below the one around it', async () => {
+    const { tracer, recorder } = setUp();
+    const client = wrapOpenAI(bareClient(await localModel()));
+    await inSpan(tracer, 'request', () => new Shop(tracer).answer(client));
+    expect(tree(recorder)).toEqual([
+      'request',
+      '  answer',
+      '    span',
+      '      rest',
+      '        last span',
+      '      step',
+      '        inner span',
+      '          openai.chat.completions',
+    ]);
+  });
+
+  test('without one spans are below the runs around them, and no run is below a span', async () => {
+    const { tracer, recorder } = setUp({ contextManager: false });
+    const client = wrapOpenAI(bareClient(await localModel()));
+    await inSpan(tracer, 'request', () => new Shop(tracer).answer(client));
+    expect(tree(recorder)).toEqual([
+      'answer',
+      '  rest',
+      '    last span',
+      '  span',
+      '  step',
+      '    inner span',
+      '    openai.chat.completions',
+      'request',
+    ]);
+  });
+
+  test('without one a span is passed on by hand, and a run below it by withRun', async () => {
+    const { tracer, recorder } = setUp({ contextManager: false });
+    const span = tracer.startSpan('span');
+    tracer.startSpan('child', {}, below(span)).end();
+    const run = startRun({ name: 'run' });
+    withRun(run, () => tracer.startSpan('in run').end());
+    run.end();
+    span.end();
+    expect(tree(recorder)).toEqual(['run', '  in run', 'span', '  child']);
+  });
+});
+
+describe('a call of a model that a wrapper and an instrumentation see', () => {
+  const wrappedOutside = (tracer: Tracer, client: OpenAI, ...given: [Attributes?, Attributes?]) =>
+    wrapOpenAI(instrument(tracer, client, ...given));
+
+  test('is recorded by the wrapper where that is outside, and what is below the span moves up', async () => {
+    const { tracer, recorder } = setUp();
+    const client = wrappedOutside(tracer, bareClient(await localModel()));
+    await inSpan(tracer, 'answer', () => client.chat.completions.create(asked));
+    expect(tree(recorder)).toEqual(['answer', '  openai.chat.completions', '    POST']);
+    expect(tokensOf(recorder)).toEqual([3]);
+  });
+
+  test('also where the span says only after its start what it is', async () => {
+    const { tracer, recorder } = setUp();
+    const client = wrappedOutside(tracer, bareClient(await localModel()), {}, chat);
+    await client.chat.completions.create(asked);
+    expect(tree(recorder)).toEqual(['openai.chat.completions', '  POST']);
+    expect(tokensOf(recorder)).toEqual([3]);
+  });
+
+  test('is recorded by the span where that is outside', async () => {
+    const { tracer, recorder } = setUp();
+    const client = instrument(tracer, wrapOpenAI(bareClient(await localModel())));
+    await client.chat.completions.create(asked);
+    expect(tree(recorder)).toEqual(['chat small', '  POST']);
+    expect(tokensOf(recorder)).toEqual([3]);
+  });
+
+  test('is recorded once with two processors of one sink too, and by each of two sinks', async () => {
+    const own = recordRuns();
+    own.stop();
+    const processors = [
+      new RunSpanProcessor(),
+      new RunSpanProcessor(),
+      new RunSpanProcessor({ exporter: own.exporter }),
+    ];
+    const { tracer, recorder } = setUp({ processors });
+    const client = wrappedOutside(tracer, bareClient(await localModel()));
+    await client.chat.completions.create(asked);
+    expect(tree(recorder)).toEqual(['openai.chat.completions', '  POST']);
+    expect(own.runs.map(({ name }) => name)).toEqual(['chat small', 'POST']);
+    expect(tokensOf(own)).toEqual([3]);
+  });
+
+  test.each<[string, Attributes]>([
+    ['another model', { ...chat, 'gen_ai.request.model': 'large' }],
+    ['no model', { 'gen_ai.operation.name': 'chat' }],
+    ['another kind of call', { ...chat, 'gen_ai.operation.name': 'embeddings' }],
+    ['no call of a model', { 'gen_ai.request.model': 'small', 'gen_ai.operation.name': 'invoke_agent' }],
+  ])('is not confused with a span that tells of %s', async (_, attributes) => {
+    const { tracer, recorder } = setUp();
+    const client = wrappedOutside(tracer, bareClient(await localModel()), attributes);
+    await client.chat.completions.create(asked);
+    expect(tree(recorder)).toEqual(['openai.chat.completions', '  chat small', '    POST']);
+  });
+
+  test('is recorded by both where the outer is a function of the application that calls itself a model', async () => {
+    const { tracer, recorder } = setUp();
+    const client = instrument(tracer, bareClient(await localModel()));
+    await traceable(() => client.chat.completions.create(asked), { name: 'call', runType: 'llm' })();
+    expect(tree(recorder)).toEqual(['call', '  chat small', '    POST']);
+  });
+
+  test('leaves spans alone that start in it without attributes, and are something else', async () => {
+    const { tracer, recorder } = setUp();
+    const client = wrappedOutside(tracer, bareClient(await localModel()), {});
+    await client.chat.completions.create(asked);
+    expect(tree(recorder)).toEqual(['openai.chat.completions', '  chat small', '    POST']);
+    expect(recorder.runs.every(({ end_time }) => end_time !== undefined)).toBe(true);
+  });
+});
+
+describe('the telemetry of the AI SDK beside its wrappers', () => {
+  const usage = { inputTokens: { total: 20 }, outputTokens: { total: 9 } };
+  const finishReason = { unified: 'stop', raw: undefined } as const;
+  const model = () =>
+    new MockLanguageModelV3({
+      modelId: 'small',
+      doGenerate: async () =>
+        ({ content: [{ type: 'text', text: 'Hello.' }], finishReason, usage, warnings: [] }) as never,
+    });
+  const telemetry = (tracer: Tracer) => ({ experimental_telemetry: { isEnabled: true, tracer } });
+
+  test('records a wrapped model once, as the span of its call', async () => {
+    const { tracer, recorder } = setUp();
+    await ai.generateText({ model: wrapModel(model()), prompt: 'Hi', ...telemetry(tracer) });
+    expect(tree(recorder)).toEqual(['ai.generateText', '  ai.generateText.doGenerate']);
+    expect(tokensOf(recorder)).toEqual([20]);
+    expect(runNamed(recorder, 'ai.generateText.doGenerate').run_type).toBe('llm');
+  });
+
+  test('counts tokens once where the functions are wrapped too', async () => {
+    const { tracer, recorder } = setUp();
+    const { generateText } = wrapAISDK(ai);
+    await generateText({ model: model(), prompt: 'Hi', ...telemetry(tracer) });
+    expect(tree(recorder)).toEqual(['generateText', '  ai.generateText', '    ai.generateText.doGenerate']);
+    expect(tokensOf(recorder)).toEqual([20]);
+  });
+
+  test('records an embedding once', async () => {
+    const { tracer, recorder } = setUp();
+    const embedding = new MockEmbeddingModelV3({
+      modelId: 'vectors',
+      doEmbed: async () => ({ embeddings: [[0.5, 0.25]], usage: { tokens: 5 }, warnings: [] }),
+    });
+    await ai.embed({ model: wrapModel(embedding), value: 'Hi', ...telemetry(tracer) });
+    expect(tree(recorder)).toEqual(['ai.embed', '  ai.embed.doEmbed']);
+    expect(tokensOf(recorder)).toEqual([5]);
+  });
+});
+
+describe('a step of LangChain beside an instrumentation of the client that it calls', () => {
+  /** A model of LangChain that is called as the SDK of a service is. */
+  class Model extends FakeListChatModel {
+    readonly #calls: (() => Promise<unknown>)[];
+
+    constructor(...calls: (() => Promise<unknown>)[]) {
+      super({ responses: ['Hello.'] });
+      this.#calls = calls;
+    }
+
+    override async _generate(...args: Parameters<FakeListChatModel['_generate']>) {
+      for (const call of this.#calls) await call();
+      return super._generate(...args);
+    }
+
+    override invocationParams() {
+      return { model: 'small' } as never;
+    }
+  }
+
+  const call =
+    (tracer: Tracer, attributes: Attributes = chat) =>
+    () =>
+      inSpan(tracer, 'chat small', async (span: Span) => {
+        span.setAttributes(attributes);
+        await soon();
+        tracer.startSpan('POST').end();
+      });
+
+  test('is recorded once, as the step, with what is below the span', async () => {
+    const { tracer, recorder } = setUp();
+    await inSpan(tracer, 'answer', () => new Model(call(tracer)).invoke('Hi', { callbacks, runName: 'model' }));
+    expect(tree(recorder)).toEqual(['answer', '  model', '    POST']);
+  });
+
+  test('also where nothing is around it', async () => {
+    const { tracer, recorder } = setUp();
+    await new Model(call(tracer)).invoke('Hi', { callbacks, runName: 'model' });
+    expect(tree(recorder)).toEqual(['model', '  POST']);
+  });
+
+  test('also when it is tried again', async () => {
+    const { tracer, recorder } = setUp();
+    const model = new Model(call(tracer), call(tracer));
+    await inSpan(tracer, 'answer', () => model.invoke('Hi', { callbacks, runName: 'model' }));
+    expect(tree(recorder)).toEqual(['answer', '  model', '    POST', '    POST']);
+  });
+
+  test('each once where several run at the same time; what is below their spans goes to what is above all', async () => {
+    const { tracer, recorder } = setUp();
+    const model = new Model(call(tracer));
+    const both = (): Promise<unknown> =>
+      Promise.all(['a', 'b'].map((runName) => model.invoke('Hi', { callbacks, runName })));
+    await inSpan(tracer, 'answer', both);
+    expect(tree(recorder)).toEqual(['answer', '  POST', '  POST', '  a', '  b']);
+    recorder.clear();
+    await both();
+    expect(tree(recorder)).toEqual(['POST', 'POST', 'a', 'b']);
+  });
+
+  test('and a second call while one is under way is another', async () => {
+    const { tracer, recorder } = setUp();
+    const model = new Model(() => Promise.all([call(tracer)(), call(tracer)()]));
+    await inSpan(tracer, 'answer', () => model.invoke('Hi', { callbacks, runName: 'model' }));
+    expect(tree(recorder)).toEqual(['answer', '  chat small', '    POST', '  model', '    POST']);
+  });
+
+  test('and leaves alone calls of another model, in another trace, and after its end', async () => {
+    const { tracer, recorder } = setUp();
+    const other = call(tracer, { ...chat, 'gen_ai.request.model': 'large' });
+    const elsewhere = () =>
+      withRun(startRun({ name: 'elsewhere', root: true }), () => inSpan(tracer, 'span', call(tracer)));
+    await inSpan(tracer, 'answer', async () => {
+      await new Model(other).invoke('Hi', { callbacks, runName: 'model' });
+      await call(tracer)();
+    });
+    await new Model(elsewhere).invoke('Hi', { callbacks, runName: 'second' });
+    expect(tree(recorder)).toEqual([
+      'answer',
+      '  chat small',
+      '  chat small',
+      '    POST',
+      '    POST',
+      '  model',
+      'elsewhere',
+      '  span',
+      '    chat small',
+      '      POST',
+      'second',
+    ]);
+  });
+});

@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { mapSpan } from '../../src/otel/mapping.ts';
+import type { Attributes } from '../../src/otel/values.ts';
+import { RunSpanProcessor } from '../../src/otel.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { setUp } from './set-up.ts';
+
+/** Names from https://opentelemetry.io/docs/specs/semconv/http/http-spans/, and those of its version 1.20. */
+function mapped(attributes: Attributes) {
+  const { rename, runType, inputs, outputs, metadata } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
+  return {
+    name: rename?.telling,
+    runType,
+    inputs: inputs?.payload?.fields,
+    outputs: outputs?.fields,
+    metadata: Object.fromEntries(metadata),
+  };
+}
+
+describe('a request', () => {
+  test('of a client tells its URL, without credentials', () => {
+    expect(
+      mapped({
+        'http.request.method': 'POST',
+        'url.full': 'https://ann:pw@a.example:8443/v1/chat?api_key=k&n=1',
+        'server.address': 'a.example',
+        'server.port': 8443,
+        'http.response.status_code': 201,
+        'http.response.body.size': 512,
+        'http.request.resend_count': 1,
+        'http.request.body.content': '{"a":1}',
+        'http.response.body.content': 'ok',
+      }),
+    ).toEqual({
+      name: 'POST a.example:8443/v1/chat',
+      runType: 'chain',
+      inputs: { method: 'POST', url: 'https://a.example:8443/v1/chat?api_key=REDACTED&n=1', body: { a: 1 } },
+      outputs: { status_code: 201, size: 512, body: 'ok' },
+      metadata: { 'server.address': 'a.example', 'server.port': 8443, 'http.request.resend_count': 1 },
+    });
+  });
+
+  test('of a client by the old names', () => {
+    expect(
+      mapped({
+        'http.method': 'GET',
+        'http.url': 'http://a.example/b?c=d',
+        'http.target': '/b?c=d',
+        'http.host': 'a.example',
+        'http.status_code': '404',
+        'http.response_content_length': 7,
+      }),
+    ).toEqual({
+      name: 'GET a.example/b',
+      runType: 'chain',
+      inputs: { method: 'GET', url: 'http://a.example/b?c=d' },
+      outputs: { status_code: 404, size: 7 },
+      metadata: { 'http.host': 'a.example' },
+    });
+  });
+
+  test('on a server tells its route, path and query', () => {
+    expect(
+      mapped({
+        'http.request.method': 'GET',
+        'url.scheme': 'http',
+        'url.path': '/users/7',
+        'url.query': 'fields=name&token=t',
+        'http.route': '/users/:id',
+        'http.response.status_code': 200,
+      }),
+    ).toEqual({
+      name: 'GET /users/:id',
+      runType: 'chain',
+      inputs: { method: 'GET', route: '/users/:id', path: '/users/7', query: 'fields=name&token=REDACTED' },
+      outputs: { status_code: 200 },
+      metadata: { 'url.scheme': 'http' },
+    });
+  });
+
+  test('on a server by the old names', () => {
+    const attributes = { 'http.method': 'GET', 'http.target': '/users/7?a=b', 'http.scheme': 'http' };
+    expect(mapped({ ...attributes, 'http.status_code': 200 })).toEqual({
+      name: 'GET /users/7',
+      runType: 'chain',
+      inputs: { method: 'GET', path: '/users/7?a=b' },
+      outputs: { status_code: 200 },
+      metadata: { 'http.scheme': 'http' },
+    });
+  });
+
+  test('by both names at once is told once', () => {
+    const run = mapped({
+      'http.request.method': 'GET',
+      'http.method': 'GET',
+      'url.full': 'http://a.example/b',
+      'http.url': 'http://a.example/b',
+      'http.target': '/b',
+      'http.response.status_code': 200,
+      'http.status_code': 200,
+    });
+    expect(run).toMatchObject({ inputs: { method: 'GET', url: 'http://a.example/b' }, outputs: { status_code: 200 } });
+    expect(run.metadata).toEqual({});
+  });
+
+  test('of an unknown method tells the one that was sent', () => {
+    const run = mapped({ 'http.request.method': '_OTHER', 'http.request.method_original': 'BREW', 'url.path': '/pot' });
+    expect(run.inputs).toEqual({ method: 'BREW', path: '/pot' });
+  });
+
+  test('with a template is named after that', () => {
+    const run = mapped({
+      'http.request.method': 'GET',
+      'url.full': 'https://a.example/users/7',
+      'url.template': '/users/{id}',
+    });
+    expect(run.name).toBe('GET a.example/users/{id}');
+  });
+
+  test.each([['/b?c'], ['b c'], ['http://[broken/x?y']])('whose URL is %j is recorded all the same', (url) => {
+    const run = mapped({ 'http.request.method': 'GET', 'url.full': url });
+    expect(run).toMatchObject({ name: `GET ${url.split('?')[0]}`, inputs: { method: 'GET', url } });
+  });
+
+  test.each<[string, Attributes]>([
+    ['a method that is none', { 'http.request.method': 7, 'url.full': 'https://ann:pw@a.example/' }],
+    ['inputs of its own', { 'http.request.method': 'GET', 'input.value': 'x', 'url.query': 'key=k' }],
+  ])('with %s leaves no credentials in the metadata', (_, attributes) => {
+    const { metadata } = mapped(attributes);
+    expect(JSON.stringify(metadata)).not.toMatch(/pw|=k/);
+    expect(Object.keys(metadata)).toContain(Object.keys(attributes).at(-1));
+  });
+});
+
+describe('the name of its run', () => {
+  const attributes = { 'http.request.method': 'GET', 'url.full': 'https://a.example/b' };
+  const named = (name: string, processors = [new RunSpanProcessor()]) => {
+    const { tracer, recorder } = setUp({ processors });
+    tracer.startSpan(name, { attributes }).end();
+    return recorder.runs[0]?.name;
+  };
+
+  test('tells the place where the name of the span is the method alone', () => {
+    expect(named('GET')).toBe('GET a.example/b');
+  });
+
+  test.each([['GET /b'], ['fetch the page'], ['G']])('is that of the span where that is %s', (name) => {
+    expect(named(name)).toBe(name);
+  });
+
+  test('has nothing of the URL where inputs are hidden', () => {
+    const recorder = recordRuns({ hideInputs: true });
+    recorder.stop();
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: recorder.exporter })] });
+    tracer.startSpan('GET', { attributes }).end();
+    expect(recorder.runs).toMatchObject([{ name: 'GET' }]);
+    expect(JSON.stringify(recorder.runs)).not.toContain('a.example');
+  });
+});

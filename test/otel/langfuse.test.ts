@@ -1,0 +1,115 @@
+// What the attributes mean is told by https://langfuse.com/integrations/native/opentelemetry#property-mapping
+import { expect, test } from 'vitest';
+import { langfuseError } from '../../src/otel/langfuse.ts';
+import { mapSpan } from '../../src/otel/mapping.ts';
+import type { Attributes } from '../../src/otel/values.ts';
+
+function mapped(attributes: Attributes) {
+  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
+  return {
+    ...rest,
+    inputs: inputs?.payload?.fields,
+    outputs: outputs?.fields,
+    metadata: Object.fromEntries(metadata),
+  };
+}
+
+test.each([
+  ['span', 'chain'],
+  ['event', 'chain'],
+  ['agent', 'chain'],
+  ['chain', 'chain'],
+  ['evaluator', 'chain'],
+  ['guardrail', 'chain'],
+  ['generation', 'llm'],
+  ['embedding', 'embedding'],
+  ['tool', 'tool'],
+  ['retriever', 'retriever'],
+  ['something new', 'chain'],
+])('an observation of type %s makes a run of type %s', (type, runType) => {
+  expect(mapped({ 'langfuse.observation.type': type }).runType).toBe(runType);
+});
+
+test('a generation has its payloads, model, tokens, costs and metadata', () => {
+  const run = mapped({
+    'langfuse.observation.type': 'generation',
+    'langfuse.observation.input': '[{"role":"user","content":"hi"}]',
+    'langfuse.observation.output': 'hello',
+    'langfuse.observation.model.name': 'gpt-4o',
+    'langfuse.observation.model.parameters': '{"temperature":0.5,"model":"other"}',
+    'langfuse.observation.usage_details':
+      '{"input":20,"output":7,"total":27,"input_cached_tokens":16,"input_audio":1,"output_reasoning_tokens":5,"searches":1,"bad":"x"}',
+    'langfuse.observation.cost_details': '{"input":0.25,"output":0.5,"total":0.75,"bad":"x"}',
+    'langfuse.observation.metadata.step': 'two',
+    'langfuse.observation.prompt.name': 'greet',
+    'langfuse.trace.metadata.step': 'one',
+    'langfuse.trace.metadata.plan': 'gold',
+    'langfuse.trace.tags': ['a', 'b'],
+    'langfuse.session.id': 's1',
+    'langfuse.user.id': 'u1',
+  });
+  const usage = {
+    input_tokens: 20,
+    output_tokens: 7,
+    total_tokens: 27,
+    input_token_details: { cache_read: 16, audio: 1 },
+    output_token_details: { reasoning: 5 },
+    searches: 1,
+    input_cost: 0.25,
+    output_cost: 0.5,
+    total_cost: 0.75,
+  };
+  expect(run).toEqual({
+    name: undefined,
+    runType: 'llm',
+    inputs: { messages: [{ role: 'user', content: 'hi' }] },
+    outputs: { output: 'hello', usage_metadata: usage },
+    tags: ['a', 'b'],
+    metadata: {
+      ls_model_name: 'gpt-4o',
+      ls_invocation_params: { model: 'gpt-4o', temperature: 0.5 },
+      ls_temperature: 0.5,
+      usage_metadata: usage,
+      step: 'two',
+      plan: 'gold',
+      thread_id: 's1',
+      user_id: 'u1',
+      'langfuse.session.id': 's1',
+      'langfuse.observation.type': 'generation',
+      'langfuse.observation.prompt.name': 'greet',
+    },
+  });
+});
+
+test('payloads and metadata of the trace stand where the observation has none', () => {
+  const run = mapped({
+    'langfuse.trace.input': '{"q":1}',
+    'langfuse.trace.output': '{"a":2}',
+    'langfuse.trace.metadata': '{"plan":"gold"}',
+    'langfuse.trace.tags': '["a"]',
+  });
+  expect(run).toMatchObject({ inputs: { q: 1 }, outputs: { a: 2 }, tags: ['a'], metadata: { plan: 'gold' } });
+});
+
+test.each([
+  ['[1]', '[1]'],
+  ['{"input":"many"}', '{"in'],
+])('counts that are none stay in the metadata: %s, %s', (usage, costs) => {
+  const run = mapped({
+    'langfuse.observation.type': 'generation',
+    'langfuse.observation.usage_details': usage,
+    'langfuse.observation.cost_details': costs,
+  });
+  expect(run.metadata).toMatchObject({
+    'langfuse.observation.usage_details': usage,
+    'langfuse.observation.cost_details': costs,
+  });
+  expect(run.outputs).toBeUndefined();
+});
+
+test('an observation of the level ERROR has failed with its status message', () => {
+  expect(langfuseError({ 'langfuse.observation.level': 'ERROR' })).toBe('Error');
+  const status = { 'langfuse.observation.status_message': 'no tune' };
+  expect(langfuseError({ 'langfuse.observation.level': 'ERROR', ...status })).toBe('no tune');
+  expect(langfuseError({ 'langfuse.observation.level': 'WARNING', ...status })).toBeUndefined();
+});

@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'vitest';
+import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
+import type { Attributes } from '../../src/otel/values.ts';
+
+// https://docs.langchain.com/langsmith/trace-with-opentelemetry#supported-opentelemetry-attribute-and-event-mapping
+
+const SHOW_ALL = { hideInputs: false, hideOutputs: false };
+
+function mapped(attributes: Attributes) {
+  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, SHOW_ALL);
+  return { ...rest, inputs: inputs?.payload?.fields, outputs: outputs?.fields, metadata: Object.fromEntries(metadata) };
+}
+
+test.each([
+  ['llm', 'llm'],
+  ['LLM', 'llm'],
+  ['retriever', 'retriever'],
+  ['parser', 'parser'],
+])('the kind %s makes a run of type %s, whatever the operation', (kind, runType) => {
+  expect(mapped({ 'langsmith.span.kind': kind, 'gen_ai.operation.name': 'execute_tool' }).runType).toBe(runType);
+});
+
+test('a run has the name, the tags and the project that its span is given', () => {
+  const attributes = {
+    'langsmith.trace.name': 'answer',
+    'langsmith.trace.session_name': 'shop',
+    'langsmith.span.tags': 'a, b,c',
+    'gen_ai.tool.name': 'other',
+    'gen_ai.operation.name': 'execute_tool',
+  };
+  expect(mapStart(attributes, SHOW_ALL)).toMatchObject({ name: 'answer', project: 'shop' });
+  expect(mapped(attributes)).toMatchObject({ name: 'answer', tags: ['a', 'b', 'c'] });
+  expect(mapped({ 'langsmith.span.tags': ['a', 'b, c'] }).tags).toEqual(['a', 'b, c']);
+  expect(mapped({ 'langsmith.span.tags': '' })).toMatchObject({ tags: undefined, metadata: {} });
+  expect(mapped({ 'langsmith.span.tags': 4 })).toMatchObject({ metadata: { 'langsmith.span.tags': 4 } });
+});
+
+test('our own attributes name the project before it does', () => {
+  const attributes = { 'langsmith.trace.session_name': 'theirs', 'runspan.project': 'ours' };
+  expect(mapStart(attributes, SHOW_ALL).project).toBe('ours');
+});
+
+describe('metadata', () => {
+  test('is what stands below its name, as values where it comes as JSON', () => {
+    const { metadata } = mapped({
+      'langsmith.metadata.user_id': 'u1',
+      'langsmith.metadata.count': '3',
+      'langsmith.metadata.nested.key': '{"a":[1]}',
+      'langsmith.metadata.quoted': '"as it is"',
+      'langsmith.metadata.broken': '{"a"',
+      'langsmith.metadata.__proto__': 'p',
+    });
+    expect(Object.entries(metadata)).toEqual([
+      ['user_id', 'u1'],
+      ['count', '3'],
+      ['nested.key', { a: [1] }],
+      ['quoted', '"as it is"'],
+      ['broken', '{"a"'],
+      ['__proto__', 'p'],
+    ]);
+  });
+
+  test('may be one attribute, which single ones go before', () => {
+    const attributes = { 'langsmith.metadata': '{"a":1,"b":2}', 'langsmith.metadata.b': 'own' };
+    expect(mapped(attributes).metadata).toEqual({ a: 1, b: 'own' });
+  });
+
+  test.each([
+    [{ session_id: 's1' }, 's1'],
+    [{ conversation_id: 'c1' }, 'c1'],
+    [{ session_id: 's1', thread_id: 't1' }, 't1'],
+    [{ thread_id: 5 }, 5],
+  ])('names the thread by %j', (metadata, thread) => {
+    expect(mapped({ 'langsmith.metadata': metadata }).metadata).toEqual({ ...metadata, thread_id: thread });
+  });
+
+  test('has the ids that another tracer gave: the run keeps its own, by which those below it are placed', () => {
+    const ids = {
+      'langsmith.span.id': '018f0000-0000-7000-8000-000000000001',
+      'langsmith.trace.id': '018f0000-0000-7000-8000-000000000002',
+      'langsmith.span.parent_id': '018f0000-0000-7000-8000-000000000003',
+      'langsmith.span.dotted_order': '20261120T072240123456Z018f0000-0000-7000-8000-000000000002',
+      'langsmith.trace.session_id': '018f0000-0000-7000-8000-000000000004',
+      'langsmith.reference_example_id': '018f0000-0000-7000-8000-000000000005',
+    };
+    expect(mapped(ids).metadata).toEqual(ids);
+  });
+
+  test('has nothing of headers, nor of what is between its SDK and its exporter', () => {
+    const attributes = {
+      'langsmith.request.headers': '{"authorization":"Bearer SECRET"}',
+      'langsmith.traceable': 'true',
+      'langsmith.is_root': true,
+      'langsmith.traceable_parent_otel_span_id': '2222222222222222',
+    };
+    expect(mapped(attributes).metadata).toEqual({});
+  });
+});
+
+describe('a call of a model', () => {
+  test('has tokens, details and costs of the usage, and of the GenAI attributes what that leaves out', () => {
+    const usage = { input_tokens: 5, output_tokens: 7, total_cost: 0.5 };
+    const run = mapped({
+      'langsmith.span.kind': 'llm',
+      'langsmith.usage_metadata': JSON.stringify(usage),
+      'gen_ai.usage.input_tokens': 1,
+      'gen_ai.usage.input_token_details': '{"cache_read":2}',
+      'gen_ai.usage.output_token_details': '{"reasoning":3}',
+    });
+    expect(run.outputs).toEqual({
+      usage_metadata: {
+        ...usage,
+        total_tokens: 12,
+        input_token_details: { cache_read: 2 },
+        output_token_details: { reasoning: 3 },
+      },
+    });
+  });
+
+  test('has what it was called with', () => {
+    const { metadata } = mapped({
+      'langsmith.request.streaming': true,
+      'gen_ai.request.extra_query': '{"a":1}',
+      'gen_ai.request.extra_body': '{"b":2}',
+    });
+    expect(metadata).toEqual({
+      ls_invocation_params: { stream: true, extra_query: { a: 1 }, extra_body: { b: 2 } },
+    });
+  });
+
+  test('has as payloads what the SDK calls a prompt and a completion', () => {
+    const run = mapped({
+      'langsmith.span.kind': 'tool',
+      'gen_ai.prompt': '{"city":"Oslo"}',
+      'gen_ai.completion': '{"outputs":"cold"}',
+    });
+    expect(run).toMatchObject({ inputs: { city: 'Oslo' }, outputs: { outputs: 'cold' } });
+  });
+});
+
+test('of a run around others the summed usage is no count of its own', () => {
+  const usage = '{"input_tokens":5,"output_tokens":7}';
+  const run = mapped({ 'langsmith.span.kind': 'chain', 'langsmith.usage_metadata': usage });
+  expect(run.outputs).toBeUndefined();
+  expect(run.metadata).toEqual({ 'langsmith.usage_metadata': usage });
+});

@@ -1,0 +1,181 @@
+import { type Span, TraceFlags } from '@opentelemetry/api';
+import { describe, expect, test } from 'vitest';
+import { type LogRecordLike, RunLogRecordProcessor, RunSpanProcessor } from '../../src/otel.ts';
+import { told } from '../support/told.ts';
+import { notingSink, runNamed, setUp } from './set-up.ts';
+
+const chat = { attributes: { 'gen_ai.operation.name': 'chat' } };
+
+/** A record as `@opentelemetry/sdk-logs` gives it to processors, emitted inside `span`. */
+function logRecord(span: Span, record: Partial<LogRecordLike>): LogRecordLike {
+  return { spanContext: span.spanContext(), attributes: {}, ...record };
+}
+
+const userSays = (span: Span, content: unknown) =>
+  logRecord(span, { attributes: { 'event.name': 'gen_ai.user.message' }, body: { content } });
+
+describe('a log record with messages', () => {
+  test('joins the run of its span, by the name of its event in either place', () => {
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    const other = tracer.startSpan('other', chat);
+    logs.onEmit(userSays(span, 'Rain?'));
+    logs.onEmit(
+      logRecord(span, {
+        eventName: 'gen_ai.client.inference.operation.details',
+        attributes: { 'gen_ai.output.messages': [{ role: 'assistant', parts: [{ type: 'text', content: 'Yes.' }] }] },
+      }),
+    );
+    other.end();
+    span.end();
+    expect(runNamed(recorder, 'chat')).toMatchObject({
+      inputs: { messages: [{ role: 'user', content: 'Rain?' }] },
+      outputs: { messages: [{ role: 'assistant', content: 'Yes.' }] },
+    });
+    expect(runNamed(recorder, 'other').inputs).toEqual({});
+  });
+
+  test('is recorded as it was when it was emitted', () => {
+    const { tracer, recorder } = setUp();
+    const span = tracer.startSpan('chat', chat);
+    const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{}' } };
+    new RunLogRecordProcessor().onEmit(
+      logRecord(span, { eventName: 'gen_ai.choice', body: { message: { tool_calls: [call] } } }),
+    );
+    call.function.name = 'changed';
+    span.end();
+    expect(runNamed(recorder, 'chat').outputs).toMatchObject({
+      messages: [{ tool_calls: [{ function: { name: 'weather' } }] }],
+    });
+  });
+
+  test('does not speak where the span does, by its attributes or its events', () => {
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const attributes = { ...chat.attributes, 'gen_ai.input.messages': '[{"role":"user","content":"attribute"}]' };
+    const spans = [tracer.startSpan('attribute', { attributes }), tracer.startSpan('event', chat)];
+    for (const span of spans) logs.onEmit(userSays(span, 'record'));
+    spans[1]?.addEvent('gen_ai.user.message', { content: 'event' });
+    for (const span of spans) span.end();
+    expect(runNamed(recorder, 'attribute').inputs).toEqual({ messages: [{ role: 'user', content: 'attribute' }] });
+    expect(runNamed(recorder, 'event').inputs).toEqual({ messages: [{ role: 'user', content: 'event' }] });
+  });
+
+  test('reaches the run of every processor that has the span', () => {
+    const sinks = [notingSink(), notingSink()];
+    const processors = sinks.map(({ sink }) => new RunSpanProcessor({ exporter: sink }));
+    const { tracer } = setUp({ processors });
+    const span = tracer.startSpan('chat', chat);
+    new RunLogRecordProcessor().onEmit(userSays(span, 'Rain?'));
+    span.end();
+    for (const { runs } of sinks) {
+      expect(runs.at(-1)?.inputs).toBe('{"messages":[{"role":"user","content":"Rain?"}]}');
+    }
+  });
+
+  test.each([
+    [{ hideInputs: true }, undefined, '{"messages":[{"role":"assistant","content":"SECRET 2"}]}'],
+    [{ hideOutputs: true }, '{"messages":[{"role":"user","content":"SECRET 1"}]}', undefined],
+  ])('is hidden with %j', (hidden, inputs, outputs) => {
+    const { sink, runs } = notingSink(hidden);
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    logs.onEmit(userSays(span, 'SECRET 1'));
+    logs.onEmit(logRecord(span, { eventName: 'gen_ai.choice', body: { message: { content: 'SECRET 2' } } }));
+    span.end();
+    const run = runs.at(-1);
+    expect([run?.inputs, run?.outputs]).toEqual([inputs, outputs]);
+    expect(JSON.stringify([...(run?.metadata ?? []), run?.events])).not.toContain('SECRET');
+  });
+
+  test('is left out beyond the limits of a payload, and counted in the metadata', () => {
+    const payload = { depth: 64, width: 10_000, nodes: 100_000, bytes: 60 };
+    const { sink, runs } = notingSink({ payload });
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    for (const content of ['x'.repeat(60), 'y', 'z']) logs.onEmit(userSays(span, content));
+    span.end();
+    expect(runs.at(-1)?.inputs).not.toContain('y');
+    expect(runs.at(-1)?.metadata?.get('dropped_log_records')).toBe('2');
+  });
+
+  test('is told of once, and left out, when it comes after the end of its span', () => {
+    const lines = told();
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    span.end();
+    for (const content of ['late', 'later']) logs.onEmit(userSays(span, content));
+    expect(runNamed(recorder, 'chat').inputs).toEqual({});
+    expect(lines).toEqual(['warn: log records with messages came after their span had ended; they are left out.']);
+  });
+
+  test('is left alone where its span is not recorded, or refused', () => {
+    const lines = told();
+    const { sink } = notingSink({}, false);
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const logs = new RunLogRecordProcessor();
+    const ids = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: TraceFlags.SAMPLED };
+    logs.onEmit({ spanContext: ids, eventName: 'gen_ai.user.message', attributes: {}, body: { content: 'a' } });
+    logs.onEmit({ eventName: 'gen_ai.user.message', attributes: {}, body: { content: 'a' } });
+    logs.onEmit(userSays(tracer.startSpan('refused', chat), 'a'));
+    expect(lines).toEqual([]);
+  });
+});
+
+describe('the processor', () => {
+  test('leaves other records alone', () => {
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    logs.onEmit(logRecord(span, { body: 'gen_ai.user.message' }));
+    logs.onEmit(logRecord(span, { eventName: 'order.placed', body: { content: 'a' } }));
+    logs.onEmit(logRecord(span, { attributes: { 'event.name': 7 }, body: { content: 'a' } }));
+    span.end();
+    expect(runNamed(recorder, 'chat')).toMatchObject({ inputs: {} });
+  });
+
+  test('asks for no other records where an instrumentation names the event beforehand', async () => {
+    const logs = new RunLogRecordProcessor();
+    expect(logs.enabled({})).toBe(true);
+    expect(logs.enabled({ eventName: 'gen_ai.choice' })).toBe(true);
+    expect(logs.enabled({ eventName: 'order.placed' })).toBe(false);
+    await logs.shutdown();
+    expect(logs.enabled({})).toBe(false);
+  });
+
+  test('throws nothing at the application, whatever a record is', () => {
+    const lines = told();
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    const body = {
+      get content() {
+        throw new Error('no');
+      },
+    };
+    logs.onEmit(logRecord(span, { eventName: 'gen_ai.user.message', body }));
+    logs.onEmit(undefined as never);
+    logs.onEmit(logRecord(span, { eventName: 'gen_ai.choice', body: { message: { content: 'Yes.' } } }));
+    span.end();
+    expect(runNamed(recorder, 'chat').outputs).toMatchObject({ messages: [{ content: 'Yes.' }] });
+    expect(lines).toEqual([
+      expect.stringMatching(/^warn: RunLogRecordProcessor.onEmit failed, the application is not/),
+    ]);
+  });
+
+  test('joins nothing after its shutdown, and flushes at once', async () => {
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const span = tracer.startSpan('chat', chat);
+    await logs.forceFlush();
+    await logs.shutdown();
+    await logs.shutdown();
+    logs.onEmit(userSays(span, 'Rain?'));
+    span.end();
+    expect(runNamed(recorder, 'chat').inputs).toEqual({});
+  });
+});

@@ -1,0 +1,341 @@
+import {
+  type Context,
+  context,
+  createContextKey,
+  defaultTextMapGetter as getter,
+  propagation,
+  ROOT_CONTEXT,
+  defaultTextMapSetter as setter,
+  type TextMapPropagator,
+  trace,
+} from '@opentelemetry/api';
+import { describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { startRun, toHeaders, traceable, withRun } from '../../src/index.ts';
+import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '../../src/otel.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
+
+const ROOT = '0195c0de-0000-7000-8000-000000000001';
+const LAST = '0195c0de-0000-7000-8000-000000000002';
+const ORDER = `20261120T072240123456Z${ROOT}.20261120T072240123460Z${LAST}`;
+const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
+
+/** An order of as many runs below each other, 59 characters each with the dot between them. */
+const orderOf = (depth: number) => new Array(depth).fill(ORDER.split('.')[1]).join('.');
+
+/** What `propagation.extract` makes of a request that W3C's propagator has read a remote span of. */
+const extracted = (headers: Record<string, unknown>, given?: RunPropagatorOptions, from = ROOT_CONTEXT) =>
+  new RunPropagator(given).extract(trace.setSpanContext(from, remote), headers, getter);
+
+const injected = (from: Context = context.active(), carrier: Record<string, unknown> = {}) => {
+  new RunPropagator().inject(from, carrier, setter);
+  return carrier;
+};
+
+test('it is a propagator of the API, and names the headers that it writes', () => {
+  expectTypeOf<RunPropagator>().toExtend<TextMapPropagator>();
+  expect(new RunPropagator().fields()).toEqual(['runspan-trace', 'baggage']);
+});
+
+describe('what is written', () => {
+  test('is the place of the span of the request, and the project', async () => {
+    const { tracer, recorder } = setUp();
+    const headers = await inSpan(tracer, 'request', () => injected());
+    const { dotted_order } = runNamed(recorder, 'request');
+    expect(headers).toEqual({ 'runspan-trace': dotted_order, baggage: 'runspan-project=default' });
+  });
+
+  test('is that of the span in the context that is passed, with no context manager', () => {
+    const { tracer, recorder } = setUp({ contextManager: false });
+    const span = tracer.startSpan('request');
+    expect(injected(below(span))['runspan-trace']).toBe(runNamed(recorder, 'request').dotted_order);
+  });
+
+  test('is that of a traced function, with a span around it and without a span', async () => {
+    const { tracer, recorder } = setUp();
+    const call = traceable(() => injected()['runspan-trace'], { name: 'call' });
+    expect(call()).toBe(recorder.runs[0]?.dotted_order);
+    const order = await inSpan(tracer, 'around', call);
+    expect(order).toBe(recorder.runs.at(-1)?.dotted_order);
+    expect(order).toMatch(`${runNamed(recorder, 'around').dotted_order}.`);
+  });
+
+  test('has tags and metadata where they are asked for, and always what sampling said', () => {
+    const exporter = notingSink().sink;
+    const run = startRun({ name: 'work', exporter, project: 'shop', tags: ['a'], metadata: { user: 'ada' } });
+    setUp();
+    withRun(run, () => {
+      expect(injected().baggage).toBe('runspan-project=shop');
+      const carrier = {};
+      new RunPropagator({ metadata: true }).inject(context.active(), carrier, setter);
+      expect(carrier).toEqual(toHeaders(run));
+      expect(toHeaders(run).baggage).toMatch(/runspan-tags=.*runspan-metadata=/);
+    });
+    const { sink } = notingSink({ sampling: () => false });
+    traceable(() => expect(injected().baggage).toBe('runspan-sampled=false,runspan-project=default'), {
+      exporter: sink,
+    })();
+  });
+
+  test('keeps the baggage of others, also where the carrier can only be written', async () => {
+    const { tracer } = setUp();
+    await inSpan(tracer, 'request', () => {
+      const members = 'runspan-project=default';
+      expect(injected(undefined, { Baggage: 'userId=a%20b;p=1,runspan-project=old' })).toMatchObject({
+        Baggage: `userId=a%20b;p=1,${members}`,
+      });
+      expect(injected(undefined, { Baggage: 'a=1', baggage: 'b=2' })).toMatchObject({ baggage: `b=2,${members}` });
+      const headers = new Headers({ baggage: 'a=1' });
+      new RunPropagator().inject(context.active(), headers, { set: (_, key, value) => headers.set(key, value) });
+      expect(headers.get('baggage')).toBe(`a=1,${members}`);
+      const written: string[] = [];
+      const baggage = propagation.createBaggage({ 'user id': { value: 'a b' }, 'runspan-project': { value: 'old' } });
+      const from = propagation.setBaggage(context.active(), baggage);
+      new RunPropagator().inject(from, Object.freeze([]), { set: (_, key, value) => written.push(`${key}: ${value}`) });
+      expect(written[1]).toBe(`baggage: user id=a%20b,${members}`);
+    });
+  });
+
+  test('is nothing outside of any run, with tracing off, and where tracing is suppressed', async () => {
+    expect(injected(ROOT_CONTEXT)).toEqual({});
+    const { tracer, recorder } = setUp();
+    expect(injected()).toEqual({});
+    await inSpan(tracer, 'request', () => {
+      const key = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
+      expect(injected(context.active().setValue(key, true))).toEqual({});
+    });
+    recorder.stop();
+    await inSpan(tracer, 'off', () => expect(injected()).toEqual({}));
+    traceable(() => expect(injected()).toEqual({}))();
+  });
+
+  test('is the run of another process where no span is between', () => {
+    setUp();
+    const from = extracted({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' });
+    expect(injected(from)).toEqual({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' });
+  });
+
+  test.each([
+    [69, true],
+    [70, false],
+  ])('with %i runs below each other: %j', (depth, isWritten) => {
+    const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
+    setUp();
+    let run = startRun({ name: 'root' });
+    for (let level = 1; level < depth; level++) run = run.child({ name: 'deep' });
+    // 58 characters each, and the dots between them.
+    expect(run.dottedOrder.length).toBe(depth * 59 - 1);
+    expect('runspan-trace' in withRun(run, () => injected())).toBe(isWritten);
+    expect(warned.mock.calls.map(([, line]) => line)).toEqual(
+      isWritten ? [] : ['RunPropagator: a run is too deep in its trace to be told in a header; none is added'],
+    );
+    warned.mockRestore();
+  });
+
+  test.each([
+    ['null', null],
+    ['text', 'headers'],
+    ['a frozen object', Object.freeze({})],
+    [
+      'a proxy that throws',
+      new Proxy(
+        {},
+        {
+          set() {
+            throw new Error('no');
+          },
+        },
+      ),
+    ],
+  ])('into %s never throws', async (_, carrier) => {
+    const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
+    const { tracer } = setUp();
+    await inSpan(tracer, 'request', () => new RunPropagator().inject(context.active(), carrier, setter));
+    warned.mockRestore();
+  });
+});
+
+describe('a span whose parent is remote', () => {
+  test('is below the run that came with it, in its trace and project, and has its tags and metadata', () => {
+    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'spans' })] });
+    const baggage = `runspan-project=shop,runspan-tags=${encodeURIComponent('["a"]')},runspan-metadata=${encodeURIComponent('{"user":7}')}`;
+    const span = tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER, baggage }));
+    tracer.startSpan('inside', {}, below(span)).end();
+    span.end();
+    const served = runNamed(recorder, 'served');
+    expect(served).toMatchObject({
+      trace_id: ROOT,
+      parent_run_id: LAST,
+      session_name: 'shop',
+      tags: ['a'],
+      extra: { metadata: { user: 7, otel: { parent_span_id: remote.spanId, parent_is_remote: true } } },
+    });
+    expect(served.dotted_order.startsWith(`${ORDER}.`)).toBe(true);
+    expect(runNamed(recorder, 'inside')).toMatchObject({ trace_id: ROOT, parent_run_id: served.id });
+  });
+
+  test('may be 138 levels down, in 8 192 characters', () => {
+    const { tracer, recorder } = setUp();
+    tracer.startSpan('served', {}, extracted({ 'runspan-trace': orderOf(138) })).end();
+    expect(runNamed(recorder, 'served').parent_run_id).toBe(LAST);
+  });
+
+  test('reads the header of LangSmith where ours is not there, and prefers ours', () => {
+    const { tracer, recorder } = setUp();
+    const theirs = { 'langsmith-trace': ORDER, baggage: 'langsmith-project=shop' };
+    tracer.startSpan('theirs', {}, extracted(theirs)).end();
+    tracer.startSpan('both', {}, extracted({ ...theirs, 'runspan-trace': ORDER.split('.')[0] })).end();
+    expect(runNamed(recorder, 'theirs')).toMatchObject({ parent_run_id: LAST, session_name: 'shop' });
+    expect(runNamed(recorder, 'both')).toMatchObject({ parent_run_id: ROOT, session_name: 'default' });
+  });
+
+  test('is left out with a trace that sampling has left out there', () => {
+    const { sink, asked } = notingSink();
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER, baggage: 'runspan-sampled=false' })).end();
+    expect(asked).toEqual(['skip']);
+  });
+
+  test('goes to the exporter of its processor', () => {
+    const own = recordRuns();
+    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
+    tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER })).end();
+    expect(runNamed(own, 'served').parent_run_id).toBe(LAST);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('goes before the run that is entered, and not before one that was entered inside of it', () => {
+    const { tracer, recorder } = setUp();
+    const from = extracted({ 'runspan-trace': ORDER });
+    traceable(() => tracer.startSpan('message', {}, from).end(), { name: 'poll' })();
+    context.with(from, () => traceable(() => tracer.startSpan('step').end(), { name: 'handle' })());
+    expect(runNamed(recorder, 'message').parent_run_id).toBe(LAST);
+    expect(runNamed(recorder, 'handle').parent_run_id).toBe(LAST);
+    expect(runNamed(recorder, 'step').parent_run_id).toBe(runNamed(recorder, 'handle').id);
+  });
+
+  test('is the root of a trace where another message brought it, without our header', () => {
+    const { tracer, recorder } = setUp();
+    const request = extracted({ 'runspan-trace': ORDER });
+    const message = trace.setSpanContext(request, { ...remote, spanId: 'c'.repeat(16) });
+    tracer.startSpan('served', {}, new RunPropagator().extract(message, {}, getter)).end();
+    const { id, trace_id, parent_run_id } = runNamed(recorder, 'served');
+    expect([trace_id, parent_run_id]).toEqual([id, undefined]);
+  });
+
+  test('is below the span itself where that is of this process', () => {
+    const { tracer, recorder } = setUp();
+    const client = tracer.startSpan('client');
+    const from = trace.setSpanContext(ROOT_CONTEXT, { ...client.spanContext(), isRemote: true });
+    tracer.startSpan('server', {}, new RunPropagator().extract(from, { 'runspan-trace': ORDER }, getter)).end();
+    client.end();
+    expect(tree(recorder)).toEqual(['client', '  server']);
+  });
+});
+
+describe('our header alone, without a remote span', () => {
+  test('is enough for a span and for a traced function', () => {
+    const { tracer, recorder } = setUp();
+    const from = new RunPropagator().extract(ROOT_CONTEXT, { 'runspan-trace': ORDER }, getter);
+    context.with(from, () => {
+      tracer.startSpan('span').end();
+      traceable(() => tracer.startSpan('inside').end(), { name: 'run' })();
+    });
+    expect(runNamed(recorder, 'span').parent_run_id).toBe(LAST);
+    expect(runNamed(recorder, 'run').parent_run_id).toBe(LAST);
+    expect(runNamed(recorder, 'inside').parent_run_id).toBe(runNamed(recorder, 'run').id);
+  });
+
+  test('is above what a span that is no run here has below it', () => {
+    const { tracer, recorder } = setUp();
+    const from = new RunPropagator().extract(ROOT_CONTEXT, { 'runspan-trace': ORDER }, getter);
+    const unknown = trace.setSpanContext(from, { ...remote, isRemote: false });
+    tracer.startSpan('inside', {}, unknown).end();
+    expect(runNamed(recorder, 'inside').parent_run_id).toBe(LAST);
+  });
+});
+
+describe('what is not believed', () => {
+  test.each<[string, unknown, boolean]>([
+    ['true', true, true],
+    ['false', false, false],
+    ['a function that says yes', () => true, true],
+    ['a function that says no', () => false, false],
+    ['a function that answers with anything else', () => 1, false],
+    ['a function that promises', async () => true, false],
+    ['an async function that fails', () => Promise.reject(new Error('no')), false],
+    [
+      'a function that throws',
+      () => {
+        throw new Error('no');
+      },
+      false,
+    ],
+    ['a function that looks at the carrier', (carrier: { from?: string }) => carrier.from === 'us', true],
+  ])('trust is %s', (_, trust, isBelow) => {
+    const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
+    const { tracer, recorder } = setUp();
+    const headers = { 'runspan-trace': ORDER, from: 'us' };
+    tracer.startSpan('served', {}, extracted(headers, { trust } as RunPropagatorOptions)).end();
+    expect(runNamed(recorder, 'served').parent_run_id).toBe(isBelow ? LAST : undefined);
+    warned.mockRestore();
+  });
+
+  test.each<[string, unknown]>([
+    ['no header', undefined],
+    ['an empty one', ''],
+    ['no order', 'hello'],
+    ['a name that objects have', '__proto__'],
+    ['a broken segment', `${ORDER}.x`],
+    ['two lines', [ORDER, ORDER]],
+    ['more runs below each other than fit', orderOf(139)],
+    ['a number', 7],
+    ['an object', { toString: () => ORDER }],
+  ])('a carrier with %s leaves the span a root, and the context as it was', (_, value) => {
+    const { tracer, recorder } = setUp();
+    const from = trace.setSpanContext(ROOT_CONTEXT, remote);
+    const after = new RunPropagator().extract(from, { 'runspan-trace': value }, getter);
+    expect(after).toBe(from);
+    tracer.startSpan('served', {}, after).end();
+    expect(runNamed(recorder, 'served').parent_run_id).toBeUndefined();
+  });
+
+  test.each([
+    ['null', null],
+    ['nothing', undefined],
+    ['text', 'headers'],
+  ])('a carrier that is %s is no reason to throw', (_, carrier) => {
+    expect(new RunPropagator().extract(ROOT_CONTEXT, carrier, getter)).toBe(ROOT_CONTEXT);
+  });
+
+  test('a getter that throws is no reason to throw either', () => {
+    const throwing = {
+      keys: () => [],
+      get: () => {
+        throw new Error('no');
+      },
+    };
+    expect(new RunPropagator().extract(ROOT_CONTEXT, {}, throwing)).toBe(ROOT_CONTEXT);
+  });
+
+  test('options that do not hold are told, and left out', () => {
+    const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
+    const { tracer, recorder } = setUp();
+    const options = { trust: 'all', metadata: 1, other: true } as never;
+    tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER }, options)).end();
+    expect(runNamed(recorder, 'served').parent_run_id).toBe(LAST);
+    expect(warned).toHaveBeenCalledTimes(3);
+    warned.mockRestore();
+  });
+});
+
+test('a request that was given the header by hand too is below what the propagator has written last', async () => {
+  const { tracer, recorder } = setUp();
+  const served = await inSpan(tracer, 'call', () => {
+    const byHand = toHeaders()['runspan-trace'];
+    return inSpan(tracer, 'request', () => [byHand, injected()['runspan-trace']]);
+  });
+  tracer.startSpan('served', {}, extracted({ 'runspan-trace': served })).end();
+  expect(runNamed(recorder, 'served').parent_run_id).toBe(runNamed(recorder, 'request').id);
+});

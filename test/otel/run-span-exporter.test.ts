@@ -1,0 +1,327 @@
+import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace-base';
+import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
+import { createExporter } from '../../src/index.ts';
+import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
+import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { gate } from '../support/gate.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { told } from '../support/told.ts';
+import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
+
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+
+test('the exporter fits the batch processor of SDK 2.x', () => {
+  expectTypeOf<RunSpanExporter>().toExtend<SpanExporter>();
+});
+
+/** Finished spans by their names, as the SDK hands them to an exporter. */
+function finishedSpans(make: (tracer: ReturnType<typeof setUp>['tracer']) => void): Map<string, ReadableSpan> {
+  const memory = new InMemorySpanExporter();
+  make(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(memory)] }).getTracer('test', '1.2.3'));
+  return new Map(memory.getFinishedSpans().map((span) => [span.name, span]));
+}
+
+/** a > b > c, and d below a; they end from the innermost outwards. */
+const nested = () =>
+  finishedSpans((tracer) => {
+    const a = tracer.startSpan('a');
+    const b = tracer.startSpan('b', {}, below(a));
+    tracer.startSpan('c', {}, below(b)).end();
+    b.end();
+    tracer.startSpan('d', {}, below(a)).end();
+    a.end();
+  });
+
+function recording(options: ConstructorParameters<typeof RunSpanExporter>[0] = {}) {
+  const recorder = recordRuns();
+  onTestFinished(() => recorder.stop());
+  const exporter = new RunSpanExporter(options);
+  const exported = (...spans: (SpanLike | undefined)[]) =>
+    new Promise<ExportResultLike>((resolve) => exporter.export(spans as SpanLike[], resolve));
+  return { recorder, exporter, exported };
+}
+
+const otelOf = (recorder: RunRecorder, name: string) =>
+  runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
+
+describe('with a batch processor', () => {
+  test('the runs are those of RunSpanProcessor, ids and all', async () => {
+    const [one, two] = [recordRuns(), recordRuns()];
+    one.stop();
+    two.stop();
+    const { tracer, provider } = setUp({
+      processors: [
+        new RunSpanProcessor({ exporter: one.exporter }),
+        new BatchSpanProcessor(new RunSpanExporter({ exporter: two.exporter })),
+      ],
+    });
+    await inSpan(tracer, 'a', (span) => {
+      span.setAttributes({ 'gen_ai.operation.name': 'chat', 'gen_ai.usage.input_tokens': 3, other: 1 });
+      return inSpan(tracer, 'b', () => inSpan(tracer, 'c', soon));
+    });
+    await provider.forceFlush();
+    expect(tree(two)).toEqual(['a', '  b', '    c']);
+    expect(two.runs).toEqual(one.runs);
+  });
+
+  test('spans that a processor of the same exporter has recorded are not sent twice, also at the shutdown', async () => {
+    const { sink, asked } = notingSink();
+    const { tracer, provider } = setUp({
+      processors: [
+        new RunSpanProcessor({ exporter: sink }),
+        new BatchSpanProcessor(new RunSpanExporter({ exporter: sink })),
+      ],
+    });
+    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
+    await provider.forceFlush();
+    tracer.startSpan('c').end();
+    await provider.shutdown();
+    expect(asked.filter((call) => call !== 'flush')).toEqual([
+      'start a',
+      'start b',
+      'end b',
+      'end a',
+      'start c',
+      'end c',
+    ]);
+  });
+
+  test('a flush of the provider waits until the service has the runs', async () => {
+    const held = gate<{ status: number }>();
+    await using server = await ingestServer(() => held);
+    const exporter = createExporter({ endpoint: server.url, apiKey: 'key' });
+    const { tracer, provider } = setUp({ processors: [new BatchSpanProcessor(new RunSpanExporter({ exporter }))] });
+    tracer.startSpan('a').end();
+    const flushed = provider.forceFlush().then(() => 'flushed');
+    await server.arrived(1);
+    expect(await Promise.race([flushed, soon().then(() => 'waiting')])).toBe('waiting');
+    held.open({ status: 202 });
+    expect(await flushed).toBe('flushed');
+    expect(exporter.stats()).toMatchObject({ sent: 1 });
+    await exporter.close();
+  });
+});
+
+describe('a parent', () => {
+  test('is found in the same batch, before or after its children', async () => {
+    const spans = nested();
+    for (const order of ['abcd', 'dcba', 'cbda', 'cadb']) {
+      const { recorder, exported } = recording();
+      expect(await exported(...[...order].map((name) => spans.get(name)))).toEqual({ code: 0 });
+      expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+      recorder.stop();
+    }
+  });
+
+  test('is found in an earlier batch', async () => {
+    const spans = nested();
+    const { recorder, exported } = recording();
+    for (const name of 'abcd') await exported(spans.get(name));
+    expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+  });
+
+  test('that comes in a later batch is waited for, over several levels', async () => {
+    const spans = nested();
+    const { recorder, exported } = recording();
+    for (const name of 'cbd') {
+      expect(await exported(spans.get(name))).toEqual({ code: 0 });
+      expect(recorder.runs).toEqual([]);
+    }
+    await exported(spans.get('a'));
+    expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+  });
+
+  test('in another process is not waited for, and stays visible', async () => {
+    const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
+    const spans = finishedSpans((tracer) => {
+      const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
+      tracer.startSpan('inner', {}, below(served)).end();
+      served.end();
+    });
+    const { recorder, exported } = recording();
+    await exported(spans.get('inner'), spans.get('served'));
+    expect(tree(recorder)).toEqual(['served', '  inner']);
+    expect(otelOf(recorder, 'served')).toMatchObject({ parent_span_id: remote.spanId, parent_is_remote: true });
+  });
+
+  test('of a span of SDK 1.x is known by its id alone', async () => {
+    const earlier = [...nested().values()].map((span) => {
+      const { parentSpanContext, instrumentationScope, ...rest } = span;
+      return {
+        ...rest,
+        name: span.name,
+        spanContext: () => span.spanContext(),
+        parentSpanId: parentSpanContext?.spanId,
+        instrumentationLibrary: instrumentationScope,
+      } as unknown as SpanLike;
+    });
+    const { recorder, exported } = recording();
+    await exported(...earlier);
+    expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+    expect(otelOf(recorder, 'b').parent_span_id).toBe(otelOf(recorder, 'a').span_id);
+  });
+
+  test('that a processor of the same exporter has recorded is one', async () => {
+    const { sink, runs } = notingSink();
+    const processor = new RunSpanProcessor({ exporter: sink });
+    onTestFinished(() => processor.shutdown());
+    const spans = nested();
+    const a = spans.get('a') as ReadableSpan;
+    processor.onStart(a as unknown as SpanLike, ROOT_CONTEXT);
+    const { exported } = recording({ exporter: sink });
+    await exported(spans.get('b'));
+    expect(runs.at(-1)).toMatchObject({ name: 'b', parentRunId: runs[0]?.id });
+  });
+});
+
+describe('a span whose parent does not come', () => {
+  test.each(['forceFlush', 'shutdown'] as const)('begins a trace at %s, with all below it', async (method) => {
+    const spans = nested();
+    const { recorder, exporter, exported } = recording();
+    await exported(spans.get('c'), spans.get('d'), spans.get('b'));
+    expect(recorder.runs).toEqual([]);
+    await exporter[method]();
+    expect(tree(recorder)).toEqual(['b', '  c', 'd']);
+    const { spanId } = spans.get('a')?.spanContext() ?? {};
+    expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
+    expect(otelOf(recorder, 'd').parent_span_id).toBe(spanId);
+  });
+
+  test('leaves a later child of it to be found below it', async () => {
+    const spans = nested();
+    const { recorder, exporter, exported } = recording();
+    await exported(spans.get('b'));
+    await exporter.forceFlush();
+    await exported(spans.get('c'));
+    expect(tree(recorder)).toEqual(['b', '  c']);
+  });
+
+  test.each([
+    [10_000, 0],
+    [10_001, 1],
+  ])('of %j that wait, %j go without it', async (count, gone) => {
+    const orphan = nested().get('b') as ReadableSpan;
+    const spans = Array.from({ length: count }, (_, index) => {
+      const ids = { ...orphan.spanContext(), spanId: index.toString(16).padStart(16, '0') };
+      return Object.assign(Object.create(orphan), { spanContext: () => ids }) as ReadableSpan;
+    });
+    const { recorder, exported } = recording();
+    await exported(...spans);
+    expect(recorder.runs).toHaveLength(gone);
+  });
+
+  test('over ten thousand levels begins one trace', async () => {
+    const levels = 9_999;
+    const orphan = nested().get('b') as ReadableSpan;
+    const ids = (index: number) => ({ ...orphan.spanContext(), spanId: index.toString(16).padStart(16, '0') });
+    const spans = Array.from({ length: levels }, (_, index) =>
+      Object.assign(Object.create(orphan), { spanContext: () => ids(index), parentSpanContext: ids(index + 1) }),
+    );
+    const { sink, asked } = notingSink();
+    // The place of each would be as long as its level is deep.
+    const { exporter, exported } = recording({
+      exporter: sink,
+      shouldExport: (span) => span.spanContext().spanId === ids(0).spanId,
+    });
+    await exported(...spans);
+    await exporter.forceFlush();
+    expect(asked.filter((call) => call !== 'flush')).toEqual(['start b', 'end b']);
+  });
+});
+
+describe('what is exported', () => {
+  test('goes to the exporter that is given, and has its project', async () => {
+    const { sink, asked, runs } = notingSink();
+    const { recorder, exported } = recording({ exporter: sink, project: 'shop' });
+    await exported(nested().get('a'));
+    expect(asked).toEqual(['start a', 'end a', 'flush']);
+    expect(runs[0]?.project).toBe('shop');
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('is what shouldExport wants; what is below the rest moves up', async () => {
+    const { recorder, exported } = recording({ shouldExport: ({ name }) => name !== 'b' });
+    await exported(...nested().values());
+    expect(tree(recorder)).toEqual(['a', '  c', '  d']);
+  });
+
+  test('is left out with its whole trace by sampling', async () => {
+    const { sink, asked } = notingSink({ sampling: () => false });
+    const { exported } = recording({ exporter: sink });
+    await exported(...nested().values());
+    expect(asked).toEqual(['skip', 'skip', 'skip', 'skip', 'flush']);
+  });
+
+  test('is nothing while tracing is off', async () => {
+    const { recorder, exported } = recording();
+    recorder.stop();
+    expect(await exported(...nested().values())).toEqual({ code: 0 });
+    expect(recorder.runs).toEqual([]);
+  });
+});
+
+describe('the result', () => {
+  test('is a failure with a reason when the service does not take the runs in time', async () => {
+    const { sink } = notingSink();
+    const slow = { ...sink, flush: async () => ({ ok: false, pending: 2 }) };
+    const { exported } = recording({ exporter: slow });
+    expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('2 runs not delivered in time') });
+  });
+
+  test('of a flush that fails is that failure', async () => {
+    const { sink } = notingSink();
+    const { exporter, exported } = recording({ exporter: { ...sink, flush: () => Promise.reject(new Error('no')) } });
+    expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('no') });
+    await exporter.forceFlush();
+    await exporter.shutdown();
+  });
+
+  test('is told after the shutdown too, which takes no further span and comes once', async () => {
+    const { sink, asked } = notingSink();
+    const { exporter, exported } = recording({ exporter: sink });
+    await Promise.all([exporter.shutdown(), exporter.shutdown()]);
+    await exporter.forceFlush();
+    expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('RunSpanExporter was shut down') });
+    expect(asked).toEqual(['flush']);
+  });
+
+  test('comes whatever is exported, and a callback that throws reaches nobody', async () => {
+    const lines = told();
+    const { recorder, exporter, exported } = recording();
+    const hostile = {
+      spanContext: () => {
+        throw new Error('no ids');
+      },
+    } as unknown as SpanLike;
+    expect(await exported(hostile, undefined, nested().get('a'))).toEqual({ code: 0 });
+    expect(tree(recorder)).toEqual(['a']);
+    expect(await new Promise((resolve) => exporter.export(null as unknown as SpanLike[], resolve))).toMatchObject({
+      code: 1,
+    });
+    exporter.export([], () => {
+      throw new Error('not mine');
+    });
+    exporter.export([], undefined as unknown as () => void);
+    await soon();
+    expect(lines).toEqual([
+      'warn: RunSpanExporter.export failed, the application is not affected: no ids',
+      "warn: RunSpanExporter.export's callback failed, the application is not affected: not mine",
+    ]);
+  });
+
+  test('an option that does not hold is told and left out', async () => {
+    const lines = told();
+    const { recorder, exported } = recording({ exporter: 'mine', shouldExport: 'all' } as object);
+    await exported(nested().get('a'));
+    expect(tree(recorder)).toEqual(['a']);
+    expect(lines).toHaveLength(2);
+  });
+});

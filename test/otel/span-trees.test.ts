@@ -1,0 +1,309 @@
+import { context, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
+import { type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createExporter, traceable } from '../../src/index.ts';
+import { SpanRun } from '../../src/otel/span-run.ts';
+import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { compactTimestamp } from '../../src/run/timestamp.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { moduleText, runNode } from '../support/program.ts';
+import { told } from '../support/told.ts';
+import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
+
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+const otelOf = (recorder: ReturnType<typeof recordRuns>, name: string) =>
+  runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
+
+/** Decides by the name of the span; others are sampled. */
+const deciding = (decisions: Readonly<Record<string, SamplingDecision>>): Sampler => ({
+  shouldSample: (_context, _traceId, name) => ({
+    decision: decisions[name] ?? SamplingDecision.RECORD_AND_SAMPLED,
+  }),
+});
+
+describe('children and the times of their parents', () => {
+  test('a child that ends after its parent does not move the end of that', () => {
+    const { tracer, recorder } = setUp();
+    const parent = tracer.startSpan('parent');
+    const child = tracer.startSpan('child', {}, below(parent));
+    parent.end();
+    const end = runNamed(recorder, 'parent').end_time;
+    child.end();
+    expect(tree(recorder)).toEqual(['parent', '  child']);
+    expect(runNamed(recorder, 'parent').end_time).toBe(end);
+  });
+
+  test('a child that starts after its parent has ended is still below it, and so is its own child', () => {
+    const { tracer, recorder } = setUp();
+    const parent = tracer.startSpan('parent');
+    parent.end();
+    const child = tracer.startSpan('child', {}, below(parent));
+    tracer.startSpan('grandchild', {}, below(child)).end();
+    child.end();
+    expect(tree(recorder)).toEqual(['parent', '  child', '    grandchild']);
+  });
+
+  test('a span that is recorded afterwards keeps its times, also before those of its parent', () => {
+    const { tracer, recorder } = setUp();
+    const parent = tracer.startSpan('parent', { startTime: [1_795_159_360, 0] });
+    const child = tracer.startSpan('child', { startTime: [1_795_159_300, 5_000] }, below(parent));
+    child.end([1_795_159_310, 0]);
+    parent.end([1_795_159_370, 0]);
+    const { id, dotted_order } = runNamed(recorder, 'parent');
+    const late = runNamed(recorder, 'child');
+    expect(late).toMatchObject({
+      parent_run_id: id,
+      start_time: '2026-11-20T07:21:40.000005Z',
+      end_time: '2026-11-20T07:21:50.000000Z',
+      dotted_order: `${dotted_order}.${compactTimestamp(1_795_159_300_000_005)}${late.id}`,
+    });
+  });
+
+  test('an end before the start is the start', () => {
+    const { sink, runs } = notingSink();
+    const processor = new RunSpanProcessor({ exporter: sink });
+    onTestFinished(() => processor.shutdown());
+    const span = finished({ startTime: [1_795_159_360, 0], endTime: [1_795_159_300, 0] });
+    processor.onStart(span, ROOT_CONTEXT);
+    processor.onEnd(span);
+    expect(runs.at(-1)?.endTime).toBe('2026-11-20T07:22:40.000000Z');
+  });
+});
+
+describe('a span that never ends', () => {
+  test('is told as interrupted when its provider is shut down, with what it says by then', async () => {
+    const { tracer, provider, recorder } = setUp();
+    const span = tracer.startSpan('open', { attributes: { 'input.value': 'hi' } });
+    span.setAttributes({ 'output.value': 'ho', 'shop.user': 'ann' });
+    await provider.shutdown();
+    span.setAttribute('shop.user', 'bob');
+    span.end();
+    const { end_time = '', start_time, ...run } = runNamed(recorder, 'open');
+    expect(run).toMatchObject({
+      error: 'Interrupted: the span had not ended when its provider was shut down',
+      inputs: { input: 'hi' },
+      outputs: { output: 'ho' },
+      extra: { metadata: { 'shop.user': 'ann', end_reason: 'interrupted' } },
+    });
+    expect(end_time >= start_time).toBe(true);
+  });
+
+  test('is told in the same way when the application has let go of it', () => {
+    // What is known of a span that is gone.
+    vi.stubGlobal(
+      'WeakRef',
+      class {
+        deref() {}
+      },
+    );
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const { sink, runs } = notingSink();
+    const span = finished({ attributes: { 'input.value': 'hi' } });
+    const start = { ids: span.spanContext(), parentIds: undefined, parent: undefined, sink, project: undefined };
+    const run = new SpanRun(span, start);
+    run.letGo();
+    run.interrupt('no more');
+    run.end(span);
+    expect(runs).toHaveLength(2);
+    expect(runs[1]).toMatchObject({
+      error: 'Interrupted: no more',
+      inputs: '{"input":"hi"}',
+      endTime: expect.any(String),
+    });
+    expect(runs[1]?.metadata?.get('end_reason')).toBe('"interrupted"');
+  });
+
+  test('keeps the error that it has', async () => {
+    const { tracer, provider, recorder } = setUp();
+    tracer.startSpan('open').setStatus({ code: 2, message: 'no tea' });
+    await provider.shutdown();
+    expect(runNamed(recorder, 'open').error).toBe('no tea');
+  });
+
+  test('is held by nobody after a while', async () => {
+    const program = `
+      import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+      const { RunSpanProcessor } = await import('./dist/otel.js');
+      const { recordRuns } = await import('./dist/testing.js');
+      const recorder = recordRuns();
+      const tracer = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] }).getTracer('t');
+      const ref = new WeakRef(tracer.startSpan('open'));
+      for (const untilMs = performance.now() + 10_000; ref.deref() !== undefined && performance.now() < untilMs; ) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        gc();
+      }
+      console.log(ref.deref() === undefined, recorder.runs.length);`;
+    expect(await runNode(['--expose-gc', ...moduleText(program)])).toMatchObject({ stdout: 'true 1\n' });
+  });
+
+  test('is sent as incomplete beyond the open runs that the exporter keeps, and a later end changes nothing', async () => {
+    told();
+    const receiver = await createReceiver();
+    const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });
+    onTestFinished(() => receiver.close());
+    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter })] });
+    const first = tracer.startSpan('first', { attributes: { 'input.value': 'hi' } });
+    tracer.startSpan('second').end();
+    first.setAttribute('output.value', 'ho');
+    first.end();
+    await provider.forceFlush();
+    await exporter.close();
+    const [run] = await receiver.runs({ name: 'first' });
+    expect(run).toMatchObject({
+      inputs: { input: 'hi' },
+      error: 'Incomplete: the run had not ended when its exporter gave up waiting for it',
+    });
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 2, dropped: 0 });
+  });
+});
+
+test('a span that ends twice has the first end', () => {
+  const { sink, asked, runs } = notingSink();
+  const processor = new RunSpanProcessor({ exporter: sink });
+  onTestFinished(() => processor.shutdown());
+  const span = finished();
+  processor.onStart(span, ROOT_CONTEXT);
+  processor.onEnd(span);
+  processor.onEnd({ ...span, endTime: [1_795_159_399, 0] });
+  expect(asked).toEqual(['start a', 'end a']);
+  expect(runs.at(-1)?.endTime).toBe('2026-11-20T07:22:41.000000Z');
+});
+
+describe('one trace of OpenTelemetry', () => {
+  const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
+
+  test('with several first spans is a trace each, joined by its id', () => {
+    const { tracer, recorder } = setUp();
+    const served = trace.setSpanContext(ROOT_CONTEXT, remote);
+    const a = tracer.startSpan('a', {}, served);
+    tracer.startSpan('below a', {}, below(a)).end();
+    tracer.startSpan('b', {}, served).end();
+    a.end();
+    expect(tree(recorder)).toEqual(['a', '  below a', 'b']);
+    expect(runNamed(recorder, 'a').trace_id).not.toBe(runNamed(recorder, 'b').trace_id);
+    for (const name of ['a', 'below a', 'b']) expect(otelOf(recorder, name).trace_id).toBe(remote.traceId);
+  });
+
+  test('whose first span is remote says so, and what is below does not', () => {
+    const { tracer, recorder } = setUp();
+    const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
+    tracer.startSpan('inner', {}, below(served)).end();
+    served.end();
+    expect(otelOf(recorder, 'served')).toMatchObject({ parent_span_id: remote.spanId, parent_is_remote: true });
+    expect(otelOf(recorder, 'inner')).not.toHaveProperty('parent_is_remote');
+    expect(otelOf(recorder, 'inner').parent_span_id).toBe(served.spanContext().spanId);
+  });
+});
+
+test('a link is no parent, and stays visible with its attributes', () => {
+  const { tracer, recorder } = setUp();
+  const cause = tracer.startSpan('cause');
+  const links = [{ context: cause.spanContext(), attributes: { why: 'queue' } }];
+  tracer.startSpan('effect', { links }).end();
+  cause.end();
+  expect(tree(recorder)).toEqual(['cause', 'effect']);
+  const { traceId, spanId } = cause.spanContext();
+  expect(otelOf(recorder, 'effect').links).toEqual([
+    { trace_id: traceId, span_id: spanId, attributes: { why: 'queue' } },
+  ]);
+});
+
+describe('what is left out by the sampler', () => {
+  test('a span that is recorded and not sampled: what is below moves up', async () => {
+    const { tracer, recorder } = setUp({ sampler: deciding({ hidden: SamplingDecision.RECORD }) });
+    await inSpan(tracer, 'a', () => inSpan(tracer, 'hidden', () => inSpan(tracer, 'b', soon)));
+    expect(tree(recorder)).toEqual(['a', '  b']);
+  });
+
+  test('a span that is dropped is not seen by any processor: what is below begins a trace, with its ids', async () => {
+    const { tracer, recorder } = setUp({ sampler: deciding({ dropped: SamplingDecision.NOT_RECORD }) });
+    let spanId = '';
+    await inSpan(tracer, 'a', () =>
+      inSpan(tracer, 'dropped', (span) => {
+        spanId = span.spanContext().spanId;
+        return inSpan(tracer, 'b', soon);
+      }),
+    );
+    expect(tree(recorder)).toEqual(['a', 'b']);
+    expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
+  });
+
+  test('a span that is dropped inside a traced function: what is below is in that', async () => {
+    const { tracer, recorder } = setUp({ sampler: deciding({ dropped: SamplingDecision.NOT_RECORD }) });
+    await traceable(() => inSpan(tracer, 'dropped', () => inSpan(tracer, 'b', soon)), { name: 'run' })();
+    expect(tree(recorder)).toEqual(['run', '  b']);
+  });
+
+  test('a first span that is not sampled: traced functions in it begin a trace', async () => {
+    const { tracer, recorder } = setUp({ sampler: deciding({ hidden: SamplingDecision.RECORD }) });
+    await inSpan(tracer, 'hidden', () => traceable(() => inSpan(tracer, 'b', soon), { name: 'run' })());
+    expect(tree(recorder)).toEqual(['run', '  b']);
+  });
+});
+
+describe('two processors', () => {
+  test('with exporters of their own each have a whole tree, whatever the other leaves out', async () => {
+    const [one, two] = [recordRuns(), recordRuns()];
+    const { tracer } = setUp({
+      processors: [
+        new RunSpanProcessor({ exporter: one.exporter, shouldExport: ({ name }) => name !== 'a' }),
+        new RunSpanProcessor({ exporter: two.exporter, shouldExport: ({ name }) => name !== 'b' }),
+      ],
+    });
+    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', () => inSpan(tracer, 'c', soon)));
+    expect(tree(one)).toEqual(['b', '  c']);
+    expect(tree(two)).toEqual(['a', '  c']);
+  });
+
+  test('with the same exporter record what either wants, once', async () => {
+    const { tracer, recorder } = setUp({
+      processors: [
+        new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'a' }),
+        new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'b' }),
+      ],
+    });
+    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
+    expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(['a', 'b']);
+  });
+});
+
+test('a span that another library has wrapped is the parent that its ids name', async () => {
+  const { tracer, recorder } = setUp();
+  const span = tracer.startSpan('parent');
+  const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
+  context.with(trace.setSpan(context.active(), wrapper), () => {
+    tracer.startSpan('span').end();
+    traceable(() => 1, { name: 'run' })();
+  });
+  span.end();
+  expect(tree(recorder)).toEqual(['parent', '  run', '  span']);
+});
+
+test('a wrapper that ends in the place of the span it wraps ends the run', () => {
+  const { sink, asked } = notingSink();
+  const processor = new RunSpanProcessor({ exporter: sink });
+  onTestFinished(() => processor.shutdown());
+  const span = finished();
+  processor.onStart(span, ROOT_CONTEXT);
+  processor.onEnd({ ...span });
+  expect(asked).toEqual(['start a', 'end a']);
+});
+
+/** A span as SDK 2.x hands it to a processor. */
+function finished(given: Partial<SpanLike> = {}): SpanLike & Parameters<SpanProcessor['onStart']>[0] {
+  const ids = { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16), traceFlags: 1 };
+  return {
+    name: 'a',
+    kind: 0,
+    spanContext: () => ids,
+    startTime: [1_795_159_360, 0],
+    endTime: [1_795_159_361, 0],
+    status: { code: 0 },
+    attributes: {},
+    links: [],
+    events: [],
+    resource: { attributes: {} },
+    ...given,
+  } as SpanLike & Parameters<SpanProcessor['onStart']>[0];
+}

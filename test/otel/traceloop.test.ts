@@ -1,0 +1,412 @@
+// What the attributes mean is told by https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions and
+// https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
+import { describe, expect, test } from 'vitest';
+import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
+import type { Attributes } from '../../src/otel/values.ts';
+
+const SHOW_ALL = { hideInputs: false, hideOutputs: false };
+
+/** What a span with these attributes comes to, as JSON has it. */
+function mapped(attributes: Attributes, visibility = SHOW_ALL) {
+  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, visibility);
+  return JSON.parse(
+    JSON.stringify({
+      ...rest,
+      inputs: inputs?.payload?.fields,
+      outputs: outputs?.fields,
+      metadata: Object.fromEntries(metadata),
+    }),
+  );
+}
+
+describe('kinds and names', () => {
+  test.each([
+    ['workflow', 'chain'],
+    ['task', 'chain'],
+    ['agent', 'chain'],
+    ['tool', 'tool'],
+    ['session', 'chain'],
+    ['unknown', 'chain'],
+    ['something new', 'chain'],
+  ])('the kind %s makes a run of type %s, named after the entity', (kind, runType) => {
+    const run = mapped({
+      'traceloop.span.kind': kind,
+      'traceloop.entity.name': 'plan',
+      'traceloop.entity.path': 'outer.plan',
+      'traceloop.entity.version': 2,
+      'traceloop.workflow.name': 'trip',
+    });
+    expect(run).toEqual({
+      name: 'plan',
+      runType,
+      metadata: {
+        'traceloop.span.kind': kind,
+        'traceloop.entity.path': 'outer.plan',
+        'traceloop.entity.version': 2,
+        'traceloop.workflow.name': 'trip',
+      },
+    });
+  });
+
+  test('a workflow without an entity is named after itself, and nothing else is', () => {
+    expect(mapped({ 'traceloop.span.kind': 'workflow', 'traceloop.workflow.name': 'trip' }).name).toBe('trip');
+    expect(mapped({ 'traceloop.span.kind': 'task', 'traceloop.workflow.name': 'trip' })).not.toHaveProperty('name');
+    expect(mapped({ 'traceloop.workflow.name': 'trip' })).not.toHaveProperty('name');
+  });
+
+  test.each([
+    ['chat', 'llm', 'chat'],
+    ['completion', 'llm', 'llm'],
+    ['embedding', 'embedding', 'embedding'],
+    ['rerank', 'retriever', undefined],
+    ['unknown', 'llm', undefined],
+  ])('a request of type %s makes a run of type %s', (type, runType, modelType) => {
+    const run = mapped({ 'llm.request.type': type, 'gen_ai.request.model': 'm' });
+    expect(run).toMatchObject({ runType, metadata: { 'llm.request.type': type } });
+    expect(run.metadata.ls_model_type).toBe(modelType);
+  });
+
+  test('an operation of the conventions of OpenTelemetry says more than the kind', () => {
+    const run = mapped({
+      'gen_ai.operation.name': 'execute_tool',
+      'traceloop.span.kind': 'task',
+      'traceloop.entity.name': 'Weather',
+    });
+    expect(run).toMatchObject({ runType: 'tool', name: 'Weather' });
+  });
+
+  test('a guard is a chain that is called by its name', () => {
+    const run = mapped({
+      'gen_ai.operation.name': 'guard',
+      'gen_ai.guardrail.name': 'toxicity',
+      'gen_ai.guardrail.input': '{"text":"hello"}',
+      'gen_ai.guardrail.output': '{"is_safe":true}',
+      'gen_ai.guardrail.status': 'PASSED',
+    });
+    expect(run).toMatchObject({
+      runType: 'chain',
+      name: 'toxicity',
+      inputs: { text: 'hello' },
+      outputs: { is_safe: true },
+      metadata: { 'gen_ai.guardrail.status': 'PASSED' },
+    });
+  });
+});
+
+describe('inputs and outputs of functions', () => {
+  test.each<[string, string, unknown]>([
+    ['no argument', '{"args":[],"kwargs":{}}', {}],
+    ['one object', '{"args":[],"kwargs":{"city":"Oslo"}}', { city: 'Oslo' }],
+    ['one list', '{"args":[],"kwargs":[1,2]}', { input: [1, 2] }],
+    ['nothing at all', '{"args":[],"kwargs":null}', { input: null }],
+    ['one text', '{"args":["Oslo"],"kwargs":{}}', { input: 'Oslo' }],
+    ['one text that is JSON', '{"args":["{\\"city\\":1}"],"kwargs":{}}', { input: '{"city":1}' }],
+    ['one object among arguments', '{"args":[{"city":"Oslo"}],"kwargs":{}}', { city: 'Oslo' }],
+    ['several', '{"args":["Oslo",{"days":2}],"kwargs":{}}', { args: ['Oslo', { days: 2 }] }],
+    ['both kinds', '{"args":[1],"kwargs":{"a":2}}', { args: [1], kwargs: { a: 2 } }],
+    ['arguments of a LangChain tool', '{"args":["{\\"city\\":\\"Oslo\\"}"]}', { city: 'Oslo' }],
+    ['text for a LangChain tool', '{"args":["Oslo"]}', { input: 'Oslo' }],
+    ['inputs of a framework', '{"question":"q"}', { question: 'q' }],
+    ['inputs that only look like arguments', '{"args":[1],"other":2}', { args: [1], other: 2 }],
+    ['messages', '[{"role":"user","content":"a"}]', { messages: [{ role: 'user', content: 'a' }] }],
+    ['text', '"hello"', { input: 'hello' }],
+    ['a number', '5', { input: 5 }],
+    ['what was cut off', '{"args":["O', { input: '{"args":["O' }],
+  ])('%s', (_, value, inputs) => {
+    const run = mapped({ 'traceloop.span.kind': 'task', 'traceloop.entity.input': value });
+    expect(run.inputs).toEqual(inputs);
+    expect(run.metadata).toEqual({ 'traceloop.span.kind': 'task' });
+  });
+
+  test('text of JSON is not handed on for an object that was taken out of it', () => {
+    const { inputs } = mapSpan({ 'traceloop.entity.input': '{"args":[],"kwargs":{"city":"Oslo"}}' }, SHOW_ALL);
+    expect(inputs?.payload).toEqual({ fields: { city: 'Oslo' }, text: undefined });
+  });
+
+  test.each<[string, string, unknown]>([
+    ['an object', '{"rain":true}', { rain: true }],
+    ['a list', '[1]', { output: [1] }],
+    ['text', '"wet"', { output: 'wet' }],
+    ['a number', '12.5', { output: 12.5 }],
+    ['a truth', 'false', { output: false }],
+    ['nothing', 'null', { output: null }],
+    ['what is no JSON', 'wet', { output: 'wet' }],
+  ])('%s is an output', (_, value, outputs) => {
+    expect(mapped({ 'traceloop.entity.output': value })).toMatchObject({ outputs, metadata: {} });
+  });
+
+  test('are left out where they are hidden', () => {
+    const attributes = { 'traceloop.entity.input': '{"a":1}', 'traceloop.entity.output': '{"b":2}' };
+    expect(mapped(attributes, { hideInputs: true, hideOutputs: true })).toEqual({ runType: 'chain', metadata: {} });
+  });
+});
+
+describe('a call of a model', () => {
+  test('has its messages, tools, tokens and parameters', () => {
+    // As the instrumentations up to 0.22 and those of Python set them.
+    const run = mapped({
+      'gen_ai.system': 'OpenAI',
+      'llm.request.type': 'chat',
+      'gen_ai.request.model': 'gpt-4o',
+      'gen_ai.request.temperature': 0.5,
+      'gen_ai.request.max_tokens': 64,
+      'gen_ai.request.top_p': 0.9,
+      'llm.top_k': 5,
+      'llm.frequency_penalty': 0.1,
+      'llm.presence_penalty': 0.2,
+      'llm.request.repetition_penalty': 1.1,
+      'llm.chat.stop_sequences': ['x'],
+      'llm.is_streaming': true,
+      'llm.user': 'u1',
+      'llm.headers': '{"authorization":"Bearer k"}',
+      'gen_ai.prompt.0.role': 'system',
+      'gen_ai.prompt.0.content': 'Be brief.',
+      'gen_ai.prompt.1.role': 'user',
+      'gen_ai.prompt.1.content':
+        '[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"https://a.example/b.png"}}]',
+      'gen_ai.prompt.2.role': 'assistant',
+      'gen_ai.prompt.2.tool_calls.0.id': 'call_0',
+      'gen_ai.prompt.2.tool_calls.0.name': 'weather',
+      'gen_ai.prompt.2.tool_calls.0.arguments': '{"city":"Oslo"}',
+      'gen_ai.prompt.3.role': 'tool',
+      'gen_ai.prompt.3.tool_call_id': 'call_0',
+      'gen_ai.prompt.3.content': '[12]',
+      'llm.request.functions.0.name': 'weather',
+      'llm.request.functions.0.description': 'The weather.',
+      'llm.request.functions.0.parameters': '{"type":"object"}',
+      'llm.request.functions.1.name': 'clock',
+      'llm.request.functions.1.arguments': '{"type":"string"}',
+      'gen_ai.response.model': 'gpt-4o-2024-08-06',
+      'gen_ai.completion.0.finish_reason': 'tool_calls',
+      'gen_ai.completion.0.role': 'assistant',
+      'gen_ai.completion.0.content': '',
+      'gen_ai.completion.0.tool_calls.0.name': 'weather',
+      'gen_ai.completion.0.tool_calls.0.arguments': '{"city":"Rome"}',
+      'gen_ai.completion.0.function_call.name': 'clock',
+      'gen_ai.completion.0.function_call.arguments': '{}',
+      'gen_ai.usage.prompt_tokens': 20,
+      'gen_ai.usage.completion_tokens': 7,
+      'llm.usage.total_tokens': 30,
+      'gen_ai.usage.cache_read_input_tokens': 16,
+      'gen_ai.usage.cache_creation_input_tokens': 2,
+      'gen_ai.usage.reasoning_tokens': 5,
+    });
+    const usage = {
+      input_tokens: 20,
+      output_tokens: 7,
+      total_tokens: 30,
+      input_token_details: { cache_read: 16, cache_creation: 2 },
+      output_token_details: { reasoning: 5 },
+    };
+    const parameters = {
+      model: 'gpt-4o',
+      temperature: 0.5,
+      max_tokens: 64,
+      top_p: 0.9,
+      top_k: 5,
+      frequency_penalty: 0.1,
+      presence_penalty: 0.2,
+      repetition_penalty: 1.1,
+      stop: ['x'],
+      stream: true,
+      tools: [
+        {
+          type: 'function',
+          function: { name: 'weather', description: 'The weather.', parameters: { type: 'object' } },
+        },
+        { type: 'function', function: { name: 'clock', parameters: { type: 'string' } } },
+      ],
+    };
+    expect(run).toEqual({
+      runType: 'llm',
+      inputs: {
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'What is this?' },
+              { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+            ],
+          },
+          {
+            role: 'assistant',
+            tool_calls: [
+              { id: 'call_0', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } },
+            ],
+          },
+          { role: 'tool', tool_call_id: 'call_0', content: '[12]' },
+        ],
+      },
+      outputs: {
+        messages: [
+          {
+            role: 'assistant',
+            content: '',
+            finish_reason: 'tool_calls',
+            tool_calls: [{ type: 'function', function: { name: 'weather', arguments: '{"city":"Rome"}' } }],
+            function_call: { name: 'clock', arguments: '{}' },
+          },
+        ],
+        usage_metadata: usage,
+      },
+      metadata: {
+        ls_provider: 'OpenAI',
+        ls_model_name: 'gpt-4o',
+        response_model: 'gpt-4o-2024-08-06',
+        ls_model_type: 'chat',
+        'llm.request.type': 'chat',
+        finish_reasons: ['tool_calls'],
+        user_id: 'u1',
+        ls_invocation_params: parameters,
+        ls_temperature: 0.5,
+        ls_max_tokens: 64,
+        ls_stop: ['x'],
+        usage_metadata: usage,
+      },
+    });
+  });
+
+  test.each<[string, Attributes, object]>([
+    ['text', { 'gen_ai.prompt': 'Tell me.' }, { input: 'Tell me.' }],
+    ['an object', { 'gen_ai.prompt': '{"q":1}' }, { q: 1 }],
+    ['a list of messages', { 'gen_ai.prompt': '[{"role":"user"}]' }, { messages: [{ role: 'user' }] }],
+    [
+      'messages one level deeper',
+      { 'gen_ai.prompt.0.message.role': 'user', 'gen_ai.prompt.0.message.content': 'a' },
+      { messages: [{ role: 'user', content: 'a' }] },
+    ],
+    [
+      'messages with places left out, the tenth after the second',
+      { 'gen_ai.prompt.10.role': 'b', 'gen_ai.prompt.2.role': 'a' },
+      { messages: [{ role: 'a' }, { role: 'b' }] },
+    ],
+  ])('takes prompts that are %s', (_, attributes, inputs) => {
+    expect(mapped(attributes)).toMatchObject({ inputs, metadata: {} });
+  });
+
+  test.each<[string, Attributes, object]>([
+    ['text', { 'gen_ai.completion': 'Yes.' }, { output: 'Yes.' }],
+    ['an object', { 'gen_ai.completion': '{"a":1}' }, { a: 1 }],
+    ['a list of messages', { 'gen_ai.completion': '[{"role":"assistant"}]' }, { messages: [{ role: 'assistant' }] }],
+  ])('takes a completion that is %s', (_, attributes, outputs) => {
+    expect(mapped(attributes)).toMatchObject({ outputs, metadata: {} });
+  });
+
+  test('has the messages of the conventions of OpenTelemetry where it has both', () => {
+    const run = mapped({
+      'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"new"}]}]',
+      'gen_ai.prompt.0.role': 'user',
+      'gen_ai.prompt.0.content': 'old',
+    });
+    expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'new' }] });
+  });
+
+  test('never shows the headers of its request', () => {
+    expect(JSON.stringify(mapped({ 'llm.headers': '{"api-key":"k"}' }))).not.toContain('api-key');
+  });
+
+  test.each([
+    ['llm.response.finish_reason', 'stop'],
+    ['llm.response.stop_reason', 'stop'],
+  ])('reads %s', (name, reason) => {
+    expect(mapped({ [name]: reason }).metadata).toEqual({ finish_reasons: ['stop'] });
+  });
+});
+
+describe('association properties', () => {
+  test('become metadata under their own names', () => {
+    const run = mapped({
+      'traceloop.association.properties.user_id': 'u1',
+      'traceloop.association.properties.session_id': 's1',
+      'traceloop.association.properties.plan.tier': 'gold',
+    });
+    expect(run.metadata).toEqual({ user_id: 'u1', session_id: 's1', thread_id: 's1', 'plan.tier': 'gold' });
+  });
+
+  test('do not take the place of what is said of the run itself', () => {
+    const run = mapped({
+      'gen_ai.request.model': 'm',
+      'traceloop.association.properties.ls_model_name': 'other',
+      'traceloop.association.properties.thread_id': 't1',
+      'traceloop.association.properties.session_id': 's1',
+    });
+    expect(run.metadata).toMatchObject({ ls_model_name: 'm', thread_id: 't1', session_id: 's1' });
+  });
+
+  test('may have any name', () => {
+    const { metadata } = mapSpan({ 'traceloop.association.properties.__proto__': 'x' }, SHOW_ALL);
+    expect([...metadata]).toEqual([['__proto__', 'x']]);
+    expect(mapSpan({ 'traceloop.association.properties': 'x' }, SHOW_ALL).metadata).toEqual(
+      new Map([['traceloop.association.properties', 'x']]),
+    );
+  });
+});
+
+describe('a vector database', () => {
+  test('is a retriever where it is searched, with its matches as documents', () => {
+    const run = mapped({
+      'db.system': 'Pinecone',
+      'db.vector.table_name': 'pages',
+      'db.vector.query.top_k': 2,
+      'db.vector.query.id': 'q1',
+      'db.vector.query.metadata_filter': '{"lang":"en"}',
+      'db.vector.query.include_metadata': true,
+      'db.vector.query.include_values': false,
+      'db.vector.query.embeddings.vector': [0.125, 0.25, 0.5],
+      'db.vector.query.result.namespace': 'ns',
+      'db.vector.query.result.matches_length': 2,
+      'db.vector.query.result.0.id': 'a',
+      'db.vector.query.result.0.score': 0.75,
+      'db.vector.query.result.0.values': '[0.375,0.625]',
+      'db.vector.query.result.0.sparse.indices': [1],
+      'db.vector.query.result.0.metadata': '{"page":3}',
+      'db.vector.query.result.1.id': 'b',
+    });
+    expect(run).toEqual({
+      runType: 'retriever',
+      inputs: {
+        collection: 'pages',
+        top_k: 2,
+        id: 'q1',
+        filter: { lang: 'en' },
+        include_metadata: true,
+        include_values: false,
+        embeddings: [{ dimensions: 3 }],
+      },
+      outputs: {
+        documents: [
+          { page_content: '', type: 'Document', metadata: { dimensions: 2, page: 3, id: 'a', score: 0.75 } },
+          { page_content: '', type: 'Document', metadata: { id: 'b' } },
+        ],
+      },
+      metadata: {
+        'db.system': 'Pinecone',
+        'db.vector.query.result.namespace': 'ns',
+        'db.vector.query.result.matches_length': 2,
+      },
+    });
+  });
+
+  test('is a retriever where nothing is said of the search but what it found', () => {
+    const run = mapped({ 'db.system': 'Qdrant', 'db.vector.query.result.matches_length': 0 });
+    expect(run).toMatchObject({ runType: 'retriever' });
+  });
+
+  test('is a retriever where vectors are read by their ids', () => {
+    const run = mapped({ 'db.system': 'Qdrant', 'db.vector.get.selector': '[1,2]', 'db.vector.get.count': 2 });
+    expect(run).toMatchObject({ runType: 'retriever', inputs: { ids: [1, 2] } });
+  });
+
+  test('is none where it is written to', () => {
+    const run = mapped({ 'db.system': 'Qdrant', 'db.vector.table_name': 'pages', 'db.vector.add.count': 2 });
+    expect(run).toMatchObject({ runType: 'chain', inputs: { collection: 'pages' } });
+  });
+});
+
+test('type and inputs are known at the start where the span starts with them', () => {
+  expect(mapStart({ 'llm.request.type': 'chat', 'gen_ai.prompt.0.role': 'user' }, SHOW_ALL)).toMatchObject({
+    runType: 'llm',
+    inputs: { payload: { fields: { messages: [{ role: 'user' }] } } },
+  });
+});

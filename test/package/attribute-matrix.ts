@@ -1,0 +1,128 @@
+import type { Attributes } from '../../src/otel/values.ts';
+import { type Row, type Vocabulary, WHOLE } from '../../src/otel/vocabulary.ts';
+import { type Notes, notes } from './attribute-notes.ts';
+
+/** Where the fields of a group are in a run. */
+const PLACES: Readonly<Record<string, string>> = {
+  usage: 'usage_metadata',
+  parameters: 'metadata.ls_invocation_params',
+};
+
+/** Fields of a run, each with the attributes that it is made of, the first one in the first place. */
+type FieldSources = ReadonlyMap<string, readonly string[]>;
+
+/** The page of the documentation that says what becomes of which attribute: of all vocabularies, and of each. */
+export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
+  const sources = vocabularies.map(sourcesOf);
+  const fields = [...new Set(sources.flatMap((one) => [...one.keys()]))].sort(byPlace);
+  const titles = vocabularies.map(({ name }) => notesOf(name).title);
+  return [
+    '# Which attribute of a span becomes what of a run?',
+    '<!-- Made from the tables in src/otel/ by `npm run matrix`. -->',
+    [
+      'Each vocabulary is a table. They are asked from left to right: a field that one has set is not set by a later one, and',
+      'inputs and outputs are those of one alone. What no table reads stays in `extra.metadata` under its own name.',
+    ].join('\n'),
+    table(
+      ['', ...titles],
+      fields.map((field) => [code(field), ...sources.map((one) => (one.has(field) ? '●' : ''))]),
+    ),
+    ...vocabularies.map((vocabulary, at) => section(vocabulary, sources[at] as FieldSources)),
+    '',
+  ].join('\n\n');
+}
+
+function section(vocabulary: Vocabulary, sources: FieldSources): string {
+  const { title, specification, kinds = [], omitted = [] } = notesOf(vocabulary.name);
+  const parts = [`## ${title}`];
+  if (specification !== undefined) parts.push(`<${specification}>`);
+  if (kinds.length > 0)
+    parts.push(table(['a span with', 'is a run of type', 'its name, if another'], kinds.map(kindRow(vocabulary))));
+  const rows = [...sources].sort(([a], [b]) => byPlace(a, b));
+  if (rows.length > 0)
+    parts.push(
+      table(
+        ['field', 'attributes, the first that is there'],
+        rows.map(([field, from]) => [code(field), list(from)]),
+      ),
+    );
+  if (vocabulary.spent.length > 0) parts.push(`Nowhere: ${list(vocabulary.spent)}.`);
+  if (omitted.length > 0)
+    parts.push(
+      'In the specification, and in no table:',
+      table(
+        ['attribute', 'why it stays in the metadata'],
+        [...reasons(omitted)].map(([reason, attributes]) => [list(attributes), reason]),
+      ),
+    );
+  return parts.join('\n\n');
+}
+
+const kindRow =
+  (vocabulary: Vocabulary) =>
+  (attributes: Attributes): string[] => {
+    const { runType = '', nameFrom, rename } = vocabulary.kindOf(attributes);
+    const said = Object.entries(attributes).map(([name, value]) => `${code(name)} ${value}`);
+    return [said.join(', '), runType, nameFrom === undefined ? (rename?.telling ?? '') : code(nameFrom)];
+  };
+
+function reasons(omitted: NonNullable<Notes['omitted']>): Map<string, string[]> {
+  const byReason = new Map<string, string[]>();
+  for (const [attribute, reason] of omitted) byReason.set(reason, [...(byReason.get(reason) ?? []), attribute]);
+  return byReason;
+}
+
+/** Every group of rows that a vocabulary has. */
+export function groupsOf(vocabulary: Vocabulary): [group: string, rows: readonly Row[]][] {
+  return Object.entries(vocabulary).filter(
+    (entry): entry is [string, readonly Row[]] => Array.isArray(entry[1]) && entry[1].every(Array.isArray),
+  );
+}
+
+function sourcesOf(vocabulary: Vocabulary): FieldSources {
+  const sources = new Map<string, string[]>();
+  for (const [group, rows] of groupsOf(vocabulary)) {
+    for (const row of rows) {
+      const field = fieldOf(group, row[1]);
+      const attribute = shown(row);
+      const known = sources.get(field) ?? [];
+      if (!known.includes(attribute)) sources.set(field, [...known, attribute]);
+    }
+  }
+  return sources;
+}
+
+function fieldOf(group: string, key: string): string {
+  if (key === WHOLE) return PLACES[group] ?? group;
+  return key === group ? key : `${PLACES[group] ?? group}.${key}`;
+}
+
+/** Names that are the beginning of others have a star. */
+function shown([attribute, , , manner]: Row): string {
+  if (attribute.endsWith('.')) return `${attribute}*`;
+  return manner === 'list' || (manner as string) === 'below' ? `${attribute}.*` : attribute;
+}
+
+const ORDER = ['inputs', 'outputs', 'usage_metadata', 'metadata', 'tags'];
+
+/** By their place in a run, and the whole of a place before its parts; else as they come. */
+function byPlace(a: string, b: string): number {
+  const place = (field: string): number => {
+    const at = ORDER.indexOf(field.split('.', 1)[0] ?? '');
+    return at < 0 ? ORDER.length : at;
+  };
+  const rank = (field: string): number => Number(field.startsWith('metadata.ls_invocation_params'));
+  return place(a) - place(b) || rank(a) - rank(b);
+}
+
+function notesOf(name: string): Notes {
+  return notes[name] ?? { title: name };
+}
+
+const code = (text: string): string => `\`${text}\``;
+const list = (texts: readonly string[]): string => texts.map(code).join(', ');
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, head.map(() => '---'), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}

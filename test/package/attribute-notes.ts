@@ -1,0 +1,213 @@
+import type { Attributes } from '../../src/otel/values.ts';
+
+/** What the tables of a vocabulary cannot tell of themselves. */
+export interface Notes {
+  readonly title: string;
+  readonly specification?: string;
+  /** Attributes of spans whose type of run is to be told. */
+  readonly kinds?: readonly Attributes[];
+  /** What the specification names and no row reads, with the reason. `.*` at the end is for all names that begin so. */
+  readonly omitted?: readonly (readonly [attribute: string, reason: string])[];
+}
+
+const samples = (attribute: string, ...values: readonly string[]): Attributes[] =>
+  values.map((value) => ({ [attribute]: value }));
+
+const NO_FIELD = 'no field of a run is for it';
+const CONNECTION = 'the connection, which is the same for many runs';
+const OTHER_SYSTEMS = 'for one system alone';
+const VERDICTS = 'verdicts on a run, which are no part of it';
+
+/** By the name of the vocabulary. */
+export const notes: Readonly<Record<string, Notes>> = {
+  runspan: {
+    title: 'runspan',
+    kinds: samples('runspan.run_type', 'parser'),
+  },
+  langsmith: {
+    title: 'LangSmith',
+    specification: 'https://docs.smith.langchain.com/observability/how_to_guides/trace_with_opentelemetry',
+    kinds: samples('langsmith.span.kind', 'LLM', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'),
+  },
+  openinference: {
+    title: 'OpenInference',
+    specification: 'https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md',
+    kinds: samples(
+      'openinference.span.kind',
+      'LLM',
+      'EMBEDDING',
+      'RETRIEVER',
+      'RERANKER',
+      'TOOL',
+      'PROMPT',
+      'CHAIN',
+      'AGENT',
+      'GUARDRAIL',
+      'EVALUATOR',
+    ),
+    omitted: [
+      ['openinference.span.kind', 'tells a guardrail or an evaluator from other chains'],
+      ['tool.description', 'the definition of a tool, and not its call'],
+      ['tool.json_schema', 'the definition of a tool, and not its call'],
+      ['prompt.vendor', NO_FIELD],
+      ['prompt.id', NO_FIELD],
+      ['prompt.url', NO_FIELD],
+      ['graph.node.id', 'the tree of runs is that of the spans'],
+      ['graph.node.name', 'the tree of runs is that of the spans'],
+      ['graph.node.parent_id', 'the tree of runs is that of the spans'],
+      ['annotations.*', VERDICTS],
+      ['evaluations.*', VERDICTS],
+      ['trace.annotations.*', VERDICTS],
+      ['trace.evaluations.*', VERDICTS],
+      ['session.annotations.*', VERDICTS],
+      ['session.evaluations.*', VERDICTS],
+    ],
+  },
+  gen_ai: {
+    title: 'GenAI',
+    specification: 'https://github.com/open-telemetry/semantic-conventions-genai',
+    kinds: samples(
+      'gen_ai.operation.name',
+      'chat',
+      'generate_content',
+      'text_completion',
+      'embeddings',
+      'retrieval',
+      'execute_tool',
+      'create_agent',
+      'invoke_agent',
+      'invoke_workflow',
+      'plan',
+      'search_memory',
+      'upsert_memory',
+    ),
+    omitted: [
+      ['gen_ai.agent.id', NO_FIELD],
+      ['gen_ai.agent.description', NO_FIELD],
+      ['gen_ai.agent.version', NO_FIELD],
+      ['gen_ai.data_source.id', NO_FIELD],
+      ['gen_ai.embeddings.dimension.count', NO_FIELD],
+      ['gen_ai.response.id', NO_FIELD],
+      ['gen_ai.openai.response.service_tier', NO_FIELD],
+      ['gen_ai.openai.response.system_fingerprint', NO_FIELD],
+      ['gen_ai.token.type', 'an attribute of metrics'],
+      ['gen_ai.tool.description', 'the definition of a tool, and not its call'],
+      ['gen_ai.tool.type', 'the definition of a tool, and not its call'],
+      ['gen_ai.evaluation.*', VERDICTS],
+    ],
+  },
+  ai_sdk: {
+    title: 'AI SDK',
+    specification: 'https://ai-sdk.dev/docs/ai-sdk-core/telemetry',
+    kinds: samples(
+      'ai.operationId',
+      'ai.generateText',
+      'ai.generateText.doGenerate',
+      'ai.streamText.doStream',
+      'ai.toolCall',
+      'ai.embed',
+      'ai.embed.doEmbed',
+      'ai.rerank.doRerank',
+    ),
+  },
+  ai_sdk_beside_gen_ai: { title: 'AI SDK, beside GenAI' },
+  traceloop: {
+    title: 'Traceloop',
+    specification: 'https://github.com/traceloop/openllmetry-js/tree/main/packages/ai-semantic-conventions',
+    kinds: samples('traceloop.span.kind', 'workflow', 'task', 'agent', 'tool'),
+  },
+  langfuse: {
+    title: 'Langfuse',
+    specification: 'https://langfuse.com/integrations/native/opentelemetry',
+    kinds: samples('langfuse.observation.type', 'generation', 'tool', 'retriever', 'embedding', 'agent', 'span'),
+  },
+  mcp: {
+    title: 'MCP',
+    specification: 'https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md',
+    kinds: samples('mcp.method.name', 'tools/call', 'tools/list', 'resources/read', 'prompts/get', 'initialize'),
+    omitted: [
+      ['mcp.method.name', NO_FIELD],
+      ['mcp.protocol.version', CONNECTION],
+      ['mcp.session.id', 'a connection, and not the conversation that a thread is'],
+      ['jsonrpc.protocol.version', CONNECTION],
+      ['jsonrpc.request.id', NO_FIELD],
+    ],
+  },
+  http: {
+    title: 'HTTP',
+    specification: 'https://opentelemetry.io/docs/specs/semconv/http/http-spans/',
+    kinds: [
+      { 'http.request.method': 'GET', 'url.full': 'https://a.example/users/7?page=2' },
+      { 'http.request.method': 'GET', 'http.route': '/users/:id' },
+    ],
+    omitted: [
+      ['http.request.header.*', 'headers are many and long; names of secrets are hidden among them too'],
+      ['http.response.header.*', 'headers are many and long; names of secrets are hidden among them too'],
+      ['http.request.resend_count', NO_FIELD],
+      ['http.request.size', 'the body is what inputs are about'],
+      ['http.request.body.size', 'the body is what inputs are about'],
+      ['http.request_content_length', 'the body is what inputs are about'],
+      ['http.request_content_length_uncompressed', 'the body is what inputs are about'],
+      ['http.response.size', 'the size of the body alone is an output'],
+      ['http.response_content_length_uncompressed', 'the size of the body alone is an output'],
+      ['http.connection.state', CONNECTION],
+      ['http.flavor', CONNECTION],
+      ['http.client_ip', CONNECTION],
+      ['http.host', 'a part of the URL'],
+      ['http.scheme', 'a part of the URL'],
+      ['http.server_name', CONNECTION],
+      ['http.user_agent', 'a header'],
+      ['url.original', 'the URL as it was before it was parsed'],
+      ['url.template', 'a part of the name'],
+      ['url.scheme', 'a part of the URL'],
+      ['url.domain', 'a part of the URL'],
+      ['url.extension', 'a part of the URL'],
+      ['url.fragment', 'a part of the URL'],
+      ['url.port', 'a part of the URL'],
+      ['url.registered_domain', 'a part of the URL'],
+      ['url.subdomain', 'a part of the URL'],
+      ['url.top_level_domain', 'a part of the URL'],
+    ],
+  },
+  database: {
+    title: 'Databases',
+    specification: 'https://opentelemetry.io/docs/specs/semconv/db/database-spans/',
+    kinds: [
+      { 'db.system.name': 'pinecone', 'db.operation.name': 'query' },
+      { 'db.system.name': 'pinecone', 'db.operation.name': 'upsert' },
+      { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' },
+    ],
+    omitted: [
+      ['db.system', NO_FIELD],
+      ['db.system.name', NO_FIELD],
+      ['db.namespace', CONNECTION],
+      ['db.name', CONNECTION],
+      ['db.user', CONNECTION],
+      ['db.connection_string', CONNECTION],
+      ['db.instance.id', CONNECTION],
+      ['db.client.*', CONNECTION],
+      ['db.query.summary', 'says in short what the query says'],
+      ['db.operation.batch.size', NO_FIELD],
+      ['db.cassandra.*', OTHER_SYSTEMS],
+      ['db.cosmosdb.*', OTHER_SYSTEMS],
+      ['db.elasticsearch.*', OTHER_SYSTEMS],
+      ['db.jdbc.*', OTHER_SYSTEMS],
+      ['db.mssql.*', OTHER_SYSTEMS],
+      ['db.redis.*', OTHER_SYSTEMS],
+    ],
+  },
+  messaging: {
+    title: 'Messaging',
+    specification: 'https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/',
+    kinds: [{ 'messaging.system': 'kafka' }, { 'rpc.system': 'grpc' }, { 'faas.trigger': 'timer' }],
+    omitted: [
+      ['messaging.*', 'what is left tells of the broker and the message, whose content no attribute has'],
+      ['rpc.*', 'what is left tells of the protocol, and of no content'],
+      ['faas.*', 'what is left tells of the platform'],
+    ],
+  },
+  general: {
+    title: 'Any span',
+    specification: 'https://opentelemetry.io/docs/specs/semconv/general/',
+  },
+};

@@ -1,0 +1,16 @@
+// Compiled by test/peers/otel-sdk.test.ts.
+
+import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { BasicTracerProvider, BatchSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+import { RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../../dist/otel.js';
+
+export const processor: SpanProcessor = new RunSpanProcessor();
+export const exporter: SpanExporter = new RunSpanExporter();
+export const spanLike = (span: ReadableSpan): SpanLike => span;
+export const filtering: SpanProcessor = new RunSpanProcessor({ shouldExport: ({ kind }) => kind !== 2 });
+export const batch: SpanProcessor = new BatchSpanProcessor(new RunSpanExporter(), { maxQueueSize: 100 });
+export const simple: SpanProcessor = new SimpleSpanProcessor(new RunSpanExporter({ shouldExport: 'llm' }));
+export const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+export const nodeProvider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor(), batch] });
+provider.addSpanProcessor(new RunSpanProcessor());

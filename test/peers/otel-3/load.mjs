@@ -1,0 +1,2 @@
+/** A package of this folder. */
+export const load = (name) => import(name);

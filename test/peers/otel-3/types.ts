@@ -1,0 +1,17 @@
+// Compiled by test/peers/otel-sdk.test.ts.
+import { NodeSDK } from '@opentelemetry/sdk-node';
+import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
+import { BatchSpanProcessor, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../../dist/otel.js';
+
+export const processor: SpanProcessor = new RunSpanProcessor();
+export const exporter: SpanExporter = new RunSpanExporter();
+export const spanLike = (span: ReadableSpan): SpanLike => span;
+export const filtering: SpanProcessor = new RunSpanProcessor({ shouldExport: ({ kind }) => kind !== 2 });
+export const batch: SpanProcessor = new BatchSpanProcessor({ exporter: new RunSpanExporter() });
+export const simple: SpanProcessor = new SimpleSpanProcessor({
+  exporter: new RunSpanExporter({ shouldExport: 'llm' }),
+});
+export const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor(), batch] });
+export const sdk = new NodeSDK({ spanProcessors: [new RunSpanProcessor()] });
+export const exporting = new NodeSDK({ traceExporter: new RunSpanExporter() });

@@ -1,0 +1,94 @@
+// A call of a model that a real instrumentation and a wrapper of ours both see becomes one run, whose usage counts once. The
+// instrumentations name type and model as their conventions say:
+// https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md and
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunRecord } from '../../src/run/record.ts';
+import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
+import { runNode } from '../support/program.ts';
+
+const program = fileURLToPath(new URL('./otel-both-program.mjs', import.meta.url));
+
+let server: OpenAiServer;
+
+beforeAll(async () => {
+  server = await startOpenAiServer();
+});
+
+afterAll(() => server.close());
+
+/** What the program got, how many calls the instrumentation saw, and the runs, each with its input tokens, below their parents. */
+async function traced(
+  instrumentation: string,
+  wrapper: string,
+): Promise<{ result: unknown; seen: number; drawn: string[] }> {
+  const environment = { TRACELOOP_TELEMETRY: 'false' };
+  const { code, stdout, stderr } = await runNode([program, instrumentation, wrapper, server.url], environment);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { result, seen, runs } = JSON.parse(stdout) as { result: unknown; seen: number; runs: RunRecord[] };
+  return { result, seen, drawn: drawn(runs) };
+}
+
+function drawn(runs: readonly RunRecord[], parent?: string, indent = ''): string[] {
+  const children = runs.filter(({ parent_run_id }) => parent_run_id === parent);
+  const lines = children.map((run) => {
+    const usage = (run.outputs?.usage_metadata ?? {}) as { input_tokens?: number };
+    const name = run.name.replace(/127\.0\.0\.1:\d+/, 'host');
+    const said = [name, run.run_type, usage.input_tokens, run.error?.split('\n', 1)[0]].filter(Boolean).join(' ');
+    return [`${indent}${said}`, ...drawn(runs, run.id, `${indent}  `)].join('\n');
+  });
+  return lines.sort().flatMap((text) => text.split('\n'));
+}
+
+const ANSWERS = ['It is raining.', '', 'It ', 'is ', 'raining', '.', '', '', 1, 400];
+
+// Those of Traceloop see no embeddings.
+describe.each([
+  ['no instrumentation', 0],
+  ['openinference', 4],
+  ['traceloop', 3],
+  ['traceloop-0.22', 3],
+  ['otel', 4],
+])('%s', (instrumentation, seen) => {
+  test('and wrapOpenAI record a call once, with the request below it', async () => {
+    expect(await traced(instrumentation, 'wrapOpenAI')).toEqual({
+      result: ANSWERS,
+      seen,
+      drawn: [
+        'answer chain',
+        '  ask chain',
+        '    openai.chat.completions llm 20',
+        '      POST host/v1/chat/completions chain',
+        '  openai.chat.completions llm 20',
+        '    POST host/v1/chat/completions chain',
+        '  openai.chat.completions llm Error: 400 no such tune',
+        '    POST host/v1/chat/completions chain HTTP 400',
+        '  openai.embeddings embedding 4',
+        '    POST host/v1/embeddings chain',
+      ],
+    });
+  });
+});
+
+describe.each(['openinference', 'traceloop', 'traceloop-0.22', 'otel'])('%s', (instrumentation) => {
+  test('and the handler of LangChain record a call once, with the request below it where no other runs beside it', async () => {
+    expect(await traced(instrumentation, 'handler')).toEqual({
+      result: ['It is raining.', 'It is raining.', 'It is raining.'],
+      seen: 3,
+      drawn: [
+        'answer chain',
+        '  ChatOpenAI llm 20',
+        '    POST host/v1/chat/completions chain',
+        '  POST host/v1/chat/completions chain',
+        '  POST host/v1/chat/completions chain',
+        '  RunnableSequence chain',
+        '    ChatOpenAI llm 20',
+        '    ChatPromptTemplate prompt',
+        '  RunnableSequence chain',
+        '    ChatOpenAI llm 20',
+        '    ChatPromptTemplate prompt',
+      ],
+    });
+  });
+});

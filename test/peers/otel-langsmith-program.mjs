@@ -1,0 +1,64 @@
+// An application that is traced with `langsmith` in its OpenTelemetry mode, whose spans become runs. They are printed as
+// JSON. The client of langsmith sends nothing in this mode; what its set-up exports to is not registered.
+import { register } from 'node:module';
+import { context, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { RunSpanProcessor } from 'runspan/otel';
+import { recordRuns } from 'runspan/testing';
+
+// The exporter that the set-up asks for is installed beside the instrumentations.
+const folder = new URL('./otel/', import.meta.url).href;
+const hooks = `export const resolve = (name, context, next) =>
+  next(name, name.startsWith('@opentelemetry/exporter-') ? { ...context, parentURL: ${JSON.stringify(folder)} } : context);`;
+register(`data:text/javascript,${encodeURIComponent(hooks)}`);
+
+const recorder = recordRuns();
+const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+trace.setGlobalTracerProvider(provider);
+const { initializeOTEL } = await import('langsmith/experimental/otel/setup');
+initializeOTEL({ globalTracerProvider: provider, skipGlobalContextManagerSetup: true });
+const { Client } = await import('langsmith');
+const { traceable } = await import('langsmith/traceable');
+const client = new Client();
+
+const search = traceable(async ({ query }) => [{ page_content: query, type: 'Document', metadata: {} }], {
+  name: 'search',
+  run_type: 'retriever',
+  client,
+});
+const model = traceable(
+  async ({ messages }) => ({
+    role: 'assistant',
+    content: messages[0].content,
+    usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7, input_token_details: { cache_read: 2 } },
+  }),
+  { name: 'model', run_type: 'llm', metadata: { ls_provider: 'openai', ls_model_name: 'small' }, client },
+);
+const failing = traceable(
+  async () => {
+    throw new TypeError('no such tool');
+  },
+  { name: 'failing', run_type: 'tool', client },
+);
+const answer = traceable(
+  async (question) => {
+    const [page] = await search({ query: question });
+    await failing().catch(() => {});
+    return (await model({ messages: [{ role: 'user', content: page.page_content }] })).content;
+  },
+  {
+    name: 'answer',
+    run_type: 'chain',
+    tags: ['shop', 'tea'],
+    metadata: { session_id: 's1', plan: { kind: 'free' } },
+    project_name: 'shop',
+    client,
+  },
+);
+
+await answer('tea');
+await client.awaitPendingTraceBatches();
+await provider.shutdown();
+console.log(JSON.stringify(recorder.runs));

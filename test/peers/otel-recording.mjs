@@ -1,0 +1,18 @@
+// What the programs about OpenTelemetry have in common: a tracer provider whose spans are recorded as runs.
+import { RunSpanProcessor } from 'runspan/otel';
+import { recordRuns } from 'runspan/testing';
+import { load } from './otel/load.mjs';
+
+const { NodeTracerProvider } = await load('@opentelemetry/sdk-trace-node');
+
+/** Call `print` at the end. With SPANS=1 the attributes of each span are told on standard error. */
+export function recording() {
+  const recorder = recordRuns();
+  const onEnd = ({ name, attributes }) => console.error(name, attributes);
+  const spy = { onStart() {}, onEnd, async forceFlush() {}, async shutdown() {} };
+  const spanProcessors = [new RunSpanProcessor(), ...(process.env.SPANS === '1' ? [spy] : [])];
+  const provider = new NodeTracerProvider({ spanProcessors });
+  provider.register();
+  const print = () => process.stdout.write(JSON.stringify(recorder.runs));
+  return { provider, print };
+}

@@ -1,0 +1,59 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import type { RunRecord } from '../../src/index.ts';
+import { bareEnvironment } from '../support/program.ts';
+
+/** A run as a test expects it, without what is another each time. */
+export interface DrawnRun {
+  readonly name: string;
+  readonly type: string;
+  readonly inputs?: unknown;
+  readonly outputs?: unknown;
+  /** The first line. */
+  readonly error?: string;
+  readonly tags?: readonly string[];
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly isOpen?: true;
+  readonly below?: readonly DrawnRun[];
+}
+
+/** The runs that a program of this folder prints, whose last argument is a base URL. */
+export async function runsOf(program: string, ...args: readonly string[]): Promise<readonly RunRecord[]> {
+  const file = fileURLToPath(new URL(program, import.meta.url));
+  const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [file, ...args], options);
+  expect(stderr).toBe('');
+  return JSON.parse(stdout);
+}
+
+/** The runs as trees, in the order of `inOrder`. */
+export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
+  const children = runs.filter((run) => run.parent_run_id === parent);
+  return inOrder(
+    children.map((run) => {
+      const below = drawn(runs, run.id);
+      const { otel: _, 'service.name': __, ...metadata } = run.extra?.metadata ?? {};
+      const { inputs = {}, outputs = {}, error, tags = [] } = run;
+      return {
+        name: run.name,
+        type: run.run_type,
+        ...(Object.keys(inputs).length > 0 && { inputs }),
+        ...(Object.keys(outputs).length > 0 && { outputs }),
+        ...(error !== undefined && { error: error.split('\n')[0] ?? '' }),
+        ...(tags.length > 0 && { tags }),
+        ...(Object.keys(metadata).length > 0 && { metadata }),
+        ...(run.end_time === undefined && { isOpen: true as const }),
+        ...(below.length > 0 && { below }),
+      };
+    }),
+  );
+}
+
+/** Spans begin at whole milliseconds, so those of the same one have no order in time: by name, and by inputs. */
+export function inOrder(runs: readonly DrawnRun[]): DrawnRun[] {
+  const keyOf = ({ name, inputs }: DrawnRun): string => `${name} ${JSON.stringify(inputs)}`;
+  const sorted = runs.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  return sorted.map((run) => (run.below === undefined ? run : { ...run, below: inOrder(run.below) }));
+}
