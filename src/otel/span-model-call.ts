@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { contextTo, type ModelCall, type RunContext } from '../run/context.ts';
-import { areCallsTold, isSeenAbove, toldCallsLike } from '../run/model-call.ts';
+import { areCallsTold, callAbove, isSameCall, toldCallsLike } from '../run/model-call.ts';
 import { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
 import { mapStart } from './mapping.ts';
@@ -38,12 +38,13 @@ export function spanModelCall(attributes: Attributes, runType: string): ModelCal
  */
 export function seenAlready(
   attributes: Attributes,
+  above: ModelCall | undefined,
   parent: RunContext | undefined,
   sink: RunSink,
 ): SpanEntry | undefined {
-  if (!mayBeSeen(parent)) return undefined;
+  if (above === undefined && !areCallsTold()) return undefined;
   const call = guard('reading a span', () => spanModelCall(attributes, mapStart(attributes, NO_PAYLOADS).runType));
-  if (parent !== undefined && isWithinCall(parent) && isSeenAbove(parent, sink, call)) return { context: parent };
+  if (isSameCall(above, call)) return { context: parent };
   const told = toldCallsLike(call, parent, sink);
   const free = told.find(({ isTaken }) => !isTaken);
   if (free === undefined) return undefined;
@@ -53,13 +54,10 @@ export function seenAlready(
   return { context, call: free };
 }
 
-/** Whether there is a call that a span which starts below `parent` may be: as a rule not, and nothing is to be asked. */
-export function mayBeSeen(parent: RunContext | undefined): boolean {
-  return areCallsTold() || isWithinCall(parent);
-}
-
-/** Of two instrumentations that see one call both are recorded: what each says of it is theirs. */
-function isWithinCall(parent: RunContext | undefined): boolean {
-  const handle = parent?.handle;
-  return handle instanceof Run && handle.modelCall !== undefined;
+/**
+ * The call of a wrapped client or model that a span starts in. Of two instrumentations that see one call both are recorded:
+ * what each says of it is theirs.
+ */
+export function wrappedCallAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
+  return parent?.handle instanceof Run ? callAbove(parent, sink) : undefined;
 }

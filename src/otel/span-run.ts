@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { contextOf, type RunContext, SinkHandle } from '../run/context.ts';
+import { contextOf, type ModelCall, type RunContext, SinkHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
 import { shownError } from '../run/error-text.ts';
@@ -36,6 +36,8 @@ export interface SpanStart {
   readonly parentIds: SpanContextLike | undefined;
   /** The run above it. */
   readonly parent: RunContext | undefined;
+  /** The call of a model that the span may be seen in for the second time. */
+  readonly callAbove?: ModelCall | undefined;
   readonly sink: RunSink;
   /** For a run without a parent, when its span names none. */
   readonly project: string | undefined;
@@ -112,6 +114,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const record = this.#record;
     this.#record = undefined;
     this.#span = undefined;
+    this.modelCall = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     const { capture } = this.sink;
     const told = guard(PLACE, () => toldByEvents(span.events));
@@ -153,6 +156,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     }
     const record = this.#record;
     this.#record = undefined;
+    this.modelCall = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     this.#markInterrupted(record, reason);
     this.sink.end(record);
