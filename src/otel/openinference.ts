@@ -4,6 +4,7 @@ import {
   type Attributes,
   defined,
   type Fields,
+  filled,
   isObject,
   json,
   jsonObject,
@@ -185,8 +186,4 @@ function askedModel(parameters: unknown): string | undefined {
 function answeringModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? askedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
-}
-
-function filled<Item>(items: Item[]): Item[] | undefined {
-  return items.length === 0 ? undefined : items;
 }

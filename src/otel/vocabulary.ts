@@ -1,4 +1,5 @@
 import type { AttributeReader } from './attribute-reader.ts';
+import { isMessageList } from './model-messages.ts';
 import type { Place } from './row-index.ts';
 import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './values.ts';
 
@@ -27,6 +28,7 @@ export const WHOLE = '*';
 
 /** The key, among the times, of the first piece of a model's answer. */
 export const FIRST_TOKEN = 'first_token';
+
 /** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
@@ -130,7 +132,5 @@ function put(fields: Fields, key: string, value: unknown): Fields {
 /** A payload is an object; a list of messages gets the key that messages have, anything else `key`. */
 function wholeOf(value: unknown, key: string): Fields {
   if (isObject(value)) return value;
-  const isMessages =
-    Array.isArray(value) && value.length > 0 && value.every((item) => isObject(item) && 'role' in item);
-  return { [isMessages ? 'messages' : key]: value };
+  return { [isMessageList(value) ? 'messages' : key]: value };
 }
