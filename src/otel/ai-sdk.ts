@@ -186,7 +186,7 @@ function personal(prefix: string): Rows {
 
 /** `doGenerate` of `ai.generateText.doGenerate`. */
 function stepOf(operation: unknown): string {
-  const name = String(operation);
+  const name = text(operation) ?? '';
   return name.slice(name.lastIndexOf('.') + 1);
 }
 

@@ -55,7 +55,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 export const genAi: Vocabulary = {
   name: 'gen_ai',
   roots: ['gen_ai', 'openai'],
-  kindOf: (attributes) => OPERATIONS.get(String(attributes[OPERATION])) ?? {},
+  kindOf: (attributes) => OPERATIONS.get(attributes[OPERATION]) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],
     ['gen_ai.system_instructions', 'messages', genAiInstructions, 'repeats'],

@@ -39,7 +39,7 @@ export const openInference: Vocabulary = {
   name: 'openinference',
   roots: ['openinference'],
   isSpoken: (attributes) => attributes[KIND] !== undefined,
-  kindOf: (attributes) => KINDS.get(kindName(attributes)) ?? { runType: 'chain' },
+  kindOf: (attributes) => KINDS.get(kindName(attributes) ?? '') ?? { runType: 'chain' },
   inputs: [
     ['llm.input_messages', 'messages', openInferenceMessages, 'list'],
     ['llm.prompts', 'prompts', promptTexts, 'list'],
@@ -127,8 +127,8 @@ export const openInference: Vocabulary = {
   spent: ['embedding.vector'],
 };
 
-function kindName(attributes: Attributes): string {
-  return String(attributes[KIND]).toUpperCase();
+function kindName(attributes: Attributes): string | undefined {
+  return text(attributes[KIND])?.toUpperCase();
 }
 
 /** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */

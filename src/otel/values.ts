@@ -97,9 +97,7 @@ export function objects(value: unknown): Fields[] {
 
 /** Without the keys whose value is undefined, so that they do not count as said. */
 export function defined(fields: Fields): Fields {
-  const result: Fields = {};
-  for (const [key, value] of Object.entries(fields)) if (value !== undefined) result[key] = value;
-  return result;
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 const LOOKS_LIKE_JSON = /^\s*[[{"]/;

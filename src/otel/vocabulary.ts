@@ -94,7 +94,7 @@ export function collect(places: readonly Place[], reader: AttributeReader, whole
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
-    const meant = read(value, reader.attributes);
+    const meant = readSafely(read, value, reader.attributes);
     if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
     if (meant === NOTHING_NEW) continue;
@@ -106,6 +106,15 @@ export function collect(places: readonly Place[], reader: AttributeReader, whole
     if (fields === value) fields = { ...fields };
   }
   return fields && { fields, text };
+}
+
+/** A value that cannot be read, as it is nested too deeply for example, stays in the metadata, and costs no other. */
+function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
+  try {
+    return read(value, attributes);
+  } catch {
+    return undefined;
+  }
 }
 
 function isTaken(fields: Fields | undefined, key: string): boolean {

@@ -74,8 +74,8 @@ export const defects = [
   {
     title: 'a span that names a model is a call of one, whatever Traceloop says',
     file: 'src/otel/genai.ts',
-    find: 'OPERATIONS.get(String(attributes[OPERATION])) ?? {}',
-    replace: "OPERATIONS.get(String(attributes[OPERATION])) ?? (attributes['gen_ai.request.model'] ? { runType: 'llm' } : {})",
+    find: 'OPERATIONS.get(attributes[OPERATION]) ?? {}',
+    replace: "OPERATIONS.get(attributes[OPERATION]) ?? (attributes['gen_ai.request.model'] ? { runType: 'llm' } : {})",
     tests: ['test/otel/traceloop.test.ts'],
   },
   {
