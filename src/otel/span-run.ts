@@ -125,13 +125,14 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#logMessages = undefined;
     const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
-    if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
+    const metadata = new Map(this.context.metadata).set('otel', this.#origin);
+    record.metadata = metadata;
+    if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
     guard(PLACE, () => {
-      const metadata = new Map(record.metadata);
       for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
       if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
       if (logged !== undefined && logged.leftOut > 0) metadata.set('dropped_log_records', String(logged.leftOut));
-      record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
+      metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
     });
     guard(PLACE, () => {
       const error = spanError(span);
@@ -190,7 +191,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
   }
 
-  #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
+  #take(record: EncodedRun, metadata: Map<string, string>, mapped: MappedSpan): void {
+    const { runType, tags, inputs, outputs } = mapped;
     const { payload } = this.sink.capture;
     record.runType = runType;
     record.tags = withTags(this.context.tags, tags, payload);
@@ -198,9 +200,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const changed = inputs?.payload;
     if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
     if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
-    const encoded = new Map(this.context.metadata);
-    for (const [key, value] of metadata) encoded.set(metadataKey(key, payload), metadataJson(key, value, payload));
-    record.metadata = encoded;
+    for (const [key, value] of mapped.metadata)
+      metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
   }
 
   /** JSON text of a payload that takes the place of the one before, attachments and all. */
