@@ -24,12 +24,8 @@ const MODEL_NAMES: readonly string[] = [
 
 /** Which call of a model a span is that has just started, and that becomes a run of this type. */
 export function spanModelCall(attributes: Attributes, runType: string): ModelCall | undefined {
-  if (!RUN_TYPES.has(runType)) return undefined;
-  for (const key of MODEL_NAMES) {
-    const model = text(attributes[key]);
-    if (model !== undefined) return { runType, model };
-  }
-  return undefined;
+  const model = RUN_TYPES.has(runType) ? modelOf(attributes) : undefined;
+  return model === undefined ? undefined : { runType, model };
 }
 
 /**
@@ -42,7 +38,7 @@ export function seenAlready(
   parent: RunContext | undefined,
   sink: RunSink,
 ): SpanEntry | undefined {
-  if (above === undefined && !areCallsTold()) return undefined;
+  if ((above === undefined && !areCallsTold()) || modelOf(attributes) === undefined) return undefined;
   const call = guard('reading a span', () => spanModelCall(attributes, mapStart(attributes, NO_PAYLOADS).runType));
   if (isSameCall(above, call)) return { context: parent };
   const told = toldCallsLike(call, parent, sink);
@@ -60,4 +56,12 @@ export function seenAlready(
  */
 export function wrappedCallAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   return parent?.handle instanceof Run ? callAbove(parent, sink) : undefined;
+}
+
+function modelOf(attributes: Attributes): string | undefined {
+  for (const key of MODEL_NAMES) {
+    const model = text(attributes[key]);
+    if (model !== undefined) return model;
+  }
+  return undefined;
 }

@@ -32,16 +32,16 @@ export interface ToldCall {
   isTaken: boolean;
 }
 
-const told = new Set<ToldCall>();
+const told = new Map<Run, ToldCall>();
 
 /** Notes such a call when it begins. Those of others that are open meanwhile are compared with it: few are open at once. */
 export function noteToldCall(run: Run, call: ModelCall | undefined): void {
   run.modelCall = call;
-  if (call !== undefined && run.isOpen) told.add({ run, isTaken: false });
+  if (call !== undefined && run.isOpen) told.set(run, { run, isTaken: false });
 }
 
 export function forgetToldCall(run: Run): void {
-  for (const call of told) if (call.run === run) told.delete(call);
+  told.delete(run);
 }
 
 /** Whether there are such calls, so that one who sees a call has to ask. */
@@ -55,7 +55,7 @@ export function areCallsTold(): boolean {
  */
 export function toldCallsLike(call: ModelCall | undefined, parent: RunContext | undefined, sink: RunSink): ToldCall[] {
   if (call === undefined) return [];
-  return [...told].filter(({ run }) => {
+  return [...told.values()].filter(({ run }) => {
     const isBelow = parent?.traceId === undefined || parent.traceId === run.traceId;
     return isBelow && run.sink === sink && isSameCall(run.modelCall, call);
   });

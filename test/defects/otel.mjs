@@ -72,6 +72,13 @@ export const defects = [
     tests: ['test/otel/cancelled-call.test.ts'],
   },
   {
+    title: 'a value that cannot be read costs all other attributes of its span',
+    file: 'src/otel/vocabulary.ts',
+    find: '  } catch {\n    return undefined;\n  }',
+    replace: '  } finally {\n  }',
+    tests: ['test/otel/mapping.test.ts'],
+  },
+  {
     title: 'a span that names a model is a call of one, whatever Traceloop says',
     file: 'src/otel/genai.ts',
     find: 'OPERATIONS.get(attributes[OPERATION]) ?? {}',
