@@ -70,7 +70,7 @@ export const defects = [
   {
     title: 'a second end of a span counts',
     file: spanRun,
-    find: '    this.#record = undefined;\n    this.#span = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
+    find: '    this.#record = undefined;\n    this.#span = undefined;\n    this.modelCall = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
     replace: '    if (record === undefined) return;\n    const { capture }',
     tests: trees,
   },
