@@ -123,13 +123,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
-    guard(PLACE, () => {
-      const metadata = new Map(record.metadata);
-      for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
-      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
-      if (logged !== undefined && logged.leftOut > 0) metadata.set('dropped_log_records', String(logged.leftOut));
-      record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
-    });
+    this.#tellOrigin(record, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
@@ -161,6 +155,21 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   /** Holds on to the span no longer: it may be one that nobody will end. */
   letGo(): void {
     if (this.#span !== undefined && !(this.#span instanceof WeakRef)) this.#span = new WeakRef(this.#span);
+  }
+
+  /** Each part by itself: what is odd about one is no reason to leave out the others. */
+  #tellOrigin(record: EncodedRun, span: SpanLike, name: string, leftOut: number): void {
+    const { payload } = this.sink.capture;
+    const metadata = new Map(record.metadata);
+    guard(PLACE, () => {
+      for (const [key, json] of resourceMetadata(span.resource, payload)) metadata.set(key, json);
+    });
+    guard(PLACE, () => {
+      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
+    });
+    if (leftOut > 0) metadata.set('dropped_log_records', String(leftOut));
+    const origin = guard(PLACE, () => endedOriginJson(this.#origin, span, name, payload));
+    record.metadata = metadata.set('otel', origin ?? this.#origin);
   }
 
   #markInterrupted(record: EncodedRun, reason: string): void {
