@@ -168,6 +168,6 @@ function endEntry(entry: SpanEntry | undefined, span: SpanLike): void {
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {
-  if (span.parentSpanContext !== undefined || span.parentSpanId === undefined) return span.parentSpanContext;
+  if (span.parentSpanContext || span.parentSpanId === undefined) return span.parentSpanContext ?? undefined;
   return parentSpan?.spanContext();
 }

@@ -128,12 +128,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const metadata = new Map(this.context.metadata).set('otel', this.#origin);
     record.metadata = metadata;
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
-    guard(PLACE, () => {
-      for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
-      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
-      if (logged !== undefined && logged.leftOut > 0) metadata.set('dropped_log_records', String(logged.leftOut));
-      metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
-    });
+    this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
@@ -166,6 +161,19 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   /** Holds on to the span no longer: it may be one that nobody will end. */
   letGo(): void {
     if (this.#span !== undefined && !(this.#span instanceof WeakRef)) this.#span = new WeakRef(this.#span);
+  }
+
+  /** Each part by itself: what is odd about one is no reason to leave out the others. */
+  #tellOrigin(metadata: Map<string, string>, span: SpanLike, name: string, leftOut: number): void {
+    const { payload } = this.sink.capture;
+    guard(PLACE, () => {
+      for (const [key, json] of resourceMetadata(span.resource, payload)) metadata.set(key, json);
+    });
+    guard(PLACE, () => {
+      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
+    });
+    if (leftOut > 0) metadata.set('dropped_log_records', String(leftOut));
+    guard(PLACE, () => metadata.set('otel', endedOriginJson(this.#origin, span, name, payload)));
   }
 
   #markInterrupted(record: EncodedRun, reason: string): void {
