@@ -37,7 +37,7 @@ export const defects = [
   {
     title: 'headers of strangers are believed',
     file: propagator,
-    find: 'return answer === true;',
+    find: "if (typeof answer === 'boolean') return answer;",
     replace: 'return answer !== false;',
     tests: propagatorTests,
   },

@@ -77,7 +77,7 @@ export const defects = [
   {
     title: 'the ids of OpenTelemetry are missing of a parent that is unknown',
     file: 'src/otel/span-origin.ts',
-    find: 'if (parent !== undefined) json +=',
+    find: 'if (parent?.spanId !== undefined) json +=',
     replace: 'if (parent === null) json +=',
     tests: trees,
   },
