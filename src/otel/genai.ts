@@ -126,9 +126,7 @@ export const genAi: Vocabulary = {
     ['gen_ai.tool.call.id', 'tool_call_id', text],
     ['gen_ai.response.finish_reasons', 'finish_reasons', texts],
   ],
-  tags: [],
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
-  spent: [],
 };
 
 /** The one attribute holds what was found, or what was to be stored. */

@@ -51,7 +51,7 @@ export class RowIndex {
     for (const [rank, vocabulary] of vocabularies.entries()) {
       const bit = 1 << rank;
       for (const root of vocabulary.roots) this.#speakers.set(root, (this.#speakers.get(root) ?? 0) | bit);
-      for (const key of vocabulary.spent) this.#spent.set(key, (this.#spent.get(key) ?? 0) | bit);
+      for (const key of vocabulary.spent ?? []) this.#spent.set(key, (this.#spent.get(key) ?? 0) | bit);
       for (const group of GROUPS) {
         for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
       }

@@ -57,20 +57,20 @@ export interface Vocabulary {
   /** Whether it is, where such a name alone does not tell. */
   isSpoken?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
-  readonly inputs: Rows;
-  readonly outputs: Rows;
+  readonly inputs?: Rows;
+  readonly outputs?: Rows;
   /** Token counts and costs. */
-  readonly usage: Rows;
+  readonly usage?: Rows;
   /** What a model was called with, beside the inputs. */
-  readonly parameters: Rows;
-  readonly metadata: Rows;
-  readonly tags: Rows;
+  readonly parameters?: Rows;
+  readonly metadata?: Rows;
+  readonly tags?: Rows;
   /** Microseconds from the start of the span to what no event tells. */
   readonly times?: Rows;
   /** The attribute that names the project. Read when the span starts: the project of a run cannot change later. */
   readonly project?: string;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
-  readonly spent: readonly string[];
+  readonly spent?: readonly string[];
   /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
   readonly cleaned?: ReadonlyMap<string, Read>;
 }

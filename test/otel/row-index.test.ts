@@ -5,7 +5,7 @@ import { RowIndex } from '../../src/otel/row-index.ts';
 const index = new RowIndex(vocabularies);
 
 describe('an attribute that is a part of an object', () => {
-  const names = vocabularies.flatMap(({ inputs, parameters, metadata }) =>
+  const names = vocabularies.flatMap(({ inputs = [], parameters = [], metadata = [] }) =>
     [...inputs, ...parameters, ...metadata].flatMap(([name, , , manner]) => (manner === 'below' ? [name] : [])),
   );
 
