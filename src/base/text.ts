@@ -1,3 +1,5 @@
+import { types } from 'node:util';
+
 /**
  * The text of anything, for messages: what `String` gives, or a stand-in where the value's own code throws
  * (`Object.create(null)`, a revoked proxy, a `toString` that throws). A list is told by its length: its text would be that
@@ -33,6 +35,7 @@ export function messageOf(thrown: unknown): string {
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
+  if (types.isPromise(value)) return 'a promise';
   if (typeof value === 'object') return isList(value) ? 'an array' : 'an object';
   if (typeof value === 'function') return 'a function';
   return typeof value === 'number' ? `the number ${value}` : safeText(value);

@@ -2,7 +2,7 @@ import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, enterContext } from '../run/context.ts';
-import { isSeenAbove, modelCall } from '../run/model-call.ts';
+import { callAbove, isSameCall, modelCall } from '../run/model-call.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { Consumption } from './consumption.ts';
 import { followLazyGenerator } from './iterator.ts';
@@ -150,7 +150,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
     const description = plan.describe && describeCall(plan.describe, args);
     if (plan.describe !== undefined && description === undefined) return undefined;
     const call = plan.isModelCall && modelCall(plan.runType, description?.metadata);
-    if (isSeenAbove(parent, sink, call)) return undefined;
+    if (call !== undefined && isSameCall(callAbove(parent, sink), call)) return undefined;
     const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
     return () =>
       guard('traceable', () => {

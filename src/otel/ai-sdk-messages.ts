@@ -1,9 +1,9 @@
-import { type Attributes, anyJson, defined, type Fields, isObject, json, objects, text } from './values.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from './model-messages.ts';
+import { type Attributes, anyJson, defined, type Fields, filled, isObject, json, objects, text } from './values.ts';
 
 /** `ai.prompt.messages`: what the model is asked with, in the shape that models take: `{ role, content, tool_calls }`. */
 export function aiSdkMessages(value: unknown): Fields[] | undefined {
-  const messages = objects(json(value)).flatMap(messagesOf);
-  return messages.length === 0 ? undefined : messages;
+  return filled(objects(json(value)).flatMap(messagesOf));
 }
 
 /** `ai.prompt`: what a function of the SDK is called with, `{ system, prompt, messages }`. */
@@ -17,14 +17,12 @@ export function aiSdkPrompt(value: unknown): Fields | undefined {
 /** The answer as one message, of all the attributes that have a part of it. */
 export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
   const said = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
-  const calls = objects(json(said('toolCalls'))).map(toolCallOf);
-  const files = objects(json(said('files'))).map(fileOf);
   const message = {
     role: 'assistant',
     content: text(said('text')) ?? text(said('object')),
     reasoning: text(said('reasoning')),
-    tool_calls: calls.length === 0 ? undefined : calls,
-    files: files.length === 0 ? undefined : files,
+    tool_calls: filled(objects(json(said('toolCalls'))).map(toolCallOf)),
+    files: filled(objects(json(said('files'))).map(fileOf)),
     finish_reason: text(attributes['ai.response.finishReason'] ?? attributes['ai.finishReason']),
   };
   return [defined(message)];
@@ -48,15 +46,8 @@ function messagesOf(message: Fields): Fields[] {
     else blocks.push(blockOf(part));
   }
   if (role === 'tool' && blocks.length === 0) return answers;
-  const own = { role, content: contentOf(blocks), tool_calls: calls.length === 0 ? undefined : calls, ...rest };
+  const own = { role, content: contentOfBlocks(blocks), tool_calls: filled(calls), ...rest };
   return [defined(own), ...answers];
-}
-
-/** One piece of text stands for itself. */
-function contentOf(blocks: Fields[]): unknown {
-  if (blocks.length === 0) return undefined;
-  const [first] = blocks;
-  return blocks.length === 1 && first?.type === 'text' ? first.text : blocks;
 }
 
 function blockOf(part: Fields): Fields {
@@ -66,11 +57,9 @@ function blockOf(part: Fields): Fields {
   return type === 'file' || type === 'image' ? fileOf(part) : part;
 }
 
-/** `input` in versions 5 and later, `args` in 4; models give them as text. */
+/** `input` in versions 5 and later, `args` in 4. */
 function toolCallOf({ toolCallId, toolName, input, args }: Fields): Fields {
-  const given = input ?? args;
-  const told = given === undefined || typeof given === 'string' ? given : JSON.stringify(given);
-  return defined({ id: toolCallId, type: 'function', function: defined({ name: toolName, arguments: told }) });
+  return toolCall(toolCallId, toolName, input ?? args);
 }
 
 /** `output` in versions 5 and later, which says of what kind it is; `result` in 4. */
@@ -79,7 +68,7 @@ function toolAnswerOf({ toolCallId, toolName, output, result }: Fields): Fields 
   return defined({ role: 'tool', tool_call_id: toolCallId, name: toolName, content: given ?? result });
 }
 
-/** An image, or `file` of another kind. Bytes become a data URI, which leaves the payload when it is long. */
+/** An image, or `file` of another kind. */
 function fileOf({ type, mediaType, mimeType, filename, name, data, image }: Fields): Fields {
   const media = text(mediaType) ?? text(mimeType);
   const url = urlOf(data ?? image, media ?? (type === 'image' ? 'image/*' : 'application/octet-stream'));
@@ -93,8 +82,7 @@ function urlOf(data: unknown, mediaType: string): unknown {
   if (isObject(data) && data.type === 'data') return urlOf(data.data, mediaType);
   if (isObject(data) && data.type === 'url') return data.url;
   const base64 = typeof data === 'string' ? data : base64Of(data);
-  if (base64 === undefined) return data;
-  return /^(?:https?|data):/.test(base64) ? base64 : `data:${mediaType};base64,${base64}`;
+  return base64 === undefined ? data : urlOfBase64(base64, mediaType);
 }
 
 /** Bytes that went through `JSON.stringify`: `{ type: 'Buffer', data: [137, …] }`, or `{ 0: 137, … }` of a `Uint8Array`. */

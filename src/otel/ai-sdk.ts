@@ -1,6 +1,6 @@
 import { aiSdkAnswer, aiSdkArguments, aiSdkMessages, aiSdkPrompt } from './ai-sdk-messages.ts';
 import { aiSdkUsage } from './ai-sdk-usage.ts';
-import { type Attributes, anyJson, type Fields, json, number, same, text, texts } from './values.ts';
+import { type Attributes, anyJson, type Fields, json, microseconds, number, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'ai.operationId';
@@ -134,8 +134,8 @@ export const aiSdk: Vocabulary = {
     [`${CONTEXT}.tags`, 'tags', texts],
   ],
   times: [
-    ['ai.response.msToFirstChunk', FIRST_TOKEN, (value) => microseconds(value, 1_000), 'kept'],
-    ['ai.stream.msToFirstChunk', FIRST_TOKEN, (value) => microseconds(value, 1_000), 'kept'],
+    ['ai.response.msToFirstChunk', FIRST_TOKEN, microseconds(1_000), 'kept'],
+    ['ai.stream.msToFirstChunk', FIRST_TOKEN, microseconds(1_000), 'kept'],
   ],
   project: `${METADATA}.ls_project_name`,
   spent: [
@@ -168,9 +168,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   parameters,
   metadata,
   tags: [[`${CONTEXT}.tags`, 'tags', texts]],
-  times: [
-    ['gen_ai.client.operation.time_to_first_chunk', FIRST_TOKEN, (value) => microseconds(value, 1_000_000), 'kept'],
-  ],
+  times: [['gen_ai.client.operation.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
   spent: ['ai.request.text', 'ai.response.text'],
 };
 
@@ -188,7 +186,7 @@ function personal(prefix: string): Rows {
 
 /** `doGenerate` of `ai.generateText.doGenerate`. */
 function stepOf(operation: unknown): string {
-  const name = String(operation);
+  const name = text(operation) ?? '';
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
@@ -234,9 +232,4 @@ function numbersIn(list: string): number {
 
 function nothing(): Fields {
   return {};
-}
-
-function microseconds(value: unknown, each: number): number | undefined {
-  const told = number(value);
-  return told === undefined || told < 0 ? undefined : Math.floor(told * each);
 }

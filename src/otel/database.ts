@@ -50,11 +50,6 @@ export const database: Vocabulary = {
     ['db.response.returned_rows', 'returned_rows', number],
     ['db.response.status_code', 'status_code', same],
   ],
-  usage: [],
-  parameters: [],
-  metadata: [],
-  tags: [],
-  spent: [],
   cleaned: new Map([['db.connection_string', withoutCredentials]]),
 };
 

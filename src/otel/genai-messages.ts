@@ -1,4 +1,5 @@
-import { type Attributes, defined, type Fields, isObject, json, objects, text } from './values.ts';
+import { contentOfBlocks, foundDocument, isMessageList, toolCall, urlOfBase64 } from './model-messages.ts';
+import { type Attributes, defined, type Fields, filled, json, objects, text } from './values.ts';
 
 /**
  * `gen_ai.input.messages`, with `gen_ai.system_instructions` in front. Messages come as `{ role, parts }` and leave in the
@@ -17,13 +18,13 @@ export function genAiOutputMessages(value: unknown, attributes: Attributes): Fie
   const messages = objects(json(value)).flatMap((message, at) =>
     messagesOf({ finish_reason: Array.isArray(reasons) ? reasons[at] : undefined, ...message }),
   );
-  return messages.length === 0 ? undefined : messages;
+  return filled(messages);
 }
 
 /** A list of parts as in a message; some instrumentations give plain text. */
 export function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);
-  const content = text(given) ?? contentOf(objects(given).map(blockOf));
+  const content = text(given) ?? contentOfBlocks(objects(given).map(blockOf));
   return content === undefined ? undefined : [{ role: 'system', content }];
 }
 
@@ -31,19 +32,12 @@ export function genAiInstructions(value: unknown): Fields[] | undefined {
 export function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
   const given = json(value);
-  const isMessages =
-    Array.isArray(given) && given.length > 0 && given.every((item) => isObject(item) && 'role' in item);
-  return isMessages ? given.flatMap(messagesOf) : given;
+  return isMessageList(given) ? given.flatMap(messagesOf) : given;
 }
 
 /** `gen_ai.retrieval.documents`, and memory records that were found. */
 export function genAiDocuments(value: unknown): Fields[] | undefined {
-  const documents = objects(json(value)).map(({ content, metadata, ...rest }) => ({
-    page_content: typeof content === 'string' || content === undefined ? (content ?? '') : JSON.stringify(content),
-    type: 'Document',
-    metadata: { ...(isObject(metadata) ? metadata : defined({ metadata })), ...rest },
-  }));
-  return documents.length === 0 ? undefined : documents;
+  return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 
 /** Some instrumentations give the instructions a second time, as the first message. */
@@ -63,16 +57,10 @@ function messagesOf(message: Fields): Fields[] {
     else if (part.type === 'tool_call_response') answers.push(toolAnswerOf(part));
     else blocks.push(blockOf(part));
   }
-  const content = contentOf(blocks);
+  const content = contentOfBlocks(blocks);
   if (content === undefined && calls.length === 0 && answers.length > 0) return answers;
-  const own = defined({ ...rest, content, tool_calls: calls.length === 0 ? undefined : calls });
+  const own = defined({ ...rest, content, tool_calls: filled(calls) });
   return [own, ...answers];
-}
-
-function contentOf(blocks: Fields[]): unknown {
-  if (blocks.length === 0) return undefined;
-  const [first] = blocks;
-  return blocks.length === 1 && first?.type === 'text' ? first.text : blocks;
 }
 
 /** Tools that run at the model's provider, files and what else has no other shape stay as they are. */
@@ -84,29 +72,17 @@ function blockOf(part: Fields): Fields {
     return defined({ type, reasoning: content ?? words, ...others });
   }
   if (type === 'uri' && part.modality === 'image') return { type: 'image_url', image_url: { url: part.uri } };
-  if (type === 'blob' && typeof content === 'string') return mediaOf(part, dataUri(content, part.mime_type));
+  if (type === 'blob' && typeof content === 'string') return mediaOf(part, urlOfBase64(content, part.mime_type));
   return part;
 }
 
-/** As a data URI, long media leaves the payload and is attached. */
 function mediaOf(part: Fields, url: string): Fields {
   return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
 }
 
-function dataUri(base64: string, mimeType: unknown): string {
-  if (base64.startsWith('data:')) return base64;
-  return `data:${text(mimeType) ?? 'application/octet-stream'};base64,${base64}`;
-}
-
 /** OpenAI's own id of a call, by which its answer is found, is not that of the item which the call came in. */
 function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fields): Fields {
-  const given = args === undefined || typeof args === 'string' ? args : JSON.stringify(args);
-  return defined({
-    id: call_id ?? id,
-    type: 'function',
-    function: defined({ name, arguments: given }),
-    ...rest,
-  });
+  return toolCall(call_id ?? id, name, args, rest);
 }
 
 /** The schema says `response`, its examples `result`. */

@@ -5,12 +5,12 @@ import {
   genAiOutputMessages,
   genAiText,
 } from './genai-messages.ts';
-import { type Attributes, json, number, same, text, texts } from './values.ts';
+import { type Attributes, json, microseconds, number, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
 
-const OPERATIONS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
   ['chat', { runType: 'llm' }],
   ['generate_content', { runType: 'llm' }],
   ['text_completion', { runType: 'llm' }],
@@ -55,7 +55,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 export const genAi: Vocabulary = {
   name: 'gen_ai',
   roots: ['gen_ai', 'openai'],
-  kindOf: (attributes) => OPERATIONS.get(String(attributes[OPERATION])) ?? {},
+  kindOf: (attributes) => OPERATIONS.get(attributes[OPERATION]) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],
     ['gen_ai.system_instructions', 'messages', genAiInstructions, 'repeats'],
@@ -126,9 +126,7 @@ export const genAi: Vocabulary = {
     ['gen_ai.tool.call.id', 'tool_call_id', text],
     ['gen_ai.response.finish_reasons', 'finish_reasons', texts],
   ],
-  tags: [],
-  times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds, 'kept']],
-  spent: [],
+  times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
 };
 
 /** The one attribute holds what was found, or what was to be stored. */
@@ -138,9 +136,4 @@ function recordsFound(value: unknown, attributes: Attributes): unknown {
 
 function recordsGiven(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? undefined : json(value);
-}
-
-function microseconds(value: unknown): number | undefined {
-  const seconds = number(value);
-  return seconds === undefined || seconds < 0 ? undefined : Math.floor(seconds * 1_000_000);
 }

@@ -15,8 +15,6 @@ export const generalAttributes: Vocabulary = {
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
-  usage: [],
-  parameters: [],
   metadata: [
     ['session.id', 'thread_id', text, 'kept'],
     ['user.id', 'user_id', text],

@@ -32,11 +32,6 @@ export const http: Vocabulary = {
     ['http.response_content_length', 'size', number, 'repeats'],
     ['http.response.body.content', 'body', json],
   ],
-  usage: [],
-  parameters: [],
-  metadata: [],
-  tags: [],
-  spent: [],
   cleaned: new Map([
     ['url.full', withoutCredentials],
     ['url.query', withoutCredentials],

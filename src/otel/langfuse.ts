@@ -48,7 +48,6 @@ export const langfuse: Vocabulary = {
     ['langfuse.trace.metadata', WHOLE, jsonObject, 'below'],
   ],
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
-  spent: [],
 };
 
 /** An error is a level of the observation; the span's own status says nothing of it. */

@@ -18,8 +18,6 @@ export const langSmith: Vocabulary = {
   name: 'langsmith',
   roots: ['langsmith', 'gen_ai'],
   kindOf: (attributes) => ({ runType: text(attributes[KIND])?.toLowerCase(), nameFrom: 'langsmith.trace.name' }),
-  inputs: [],
-  outputs: [],
   usage: [
     ['langsmith.usage_metadata', WHOLE, jsonObject, 'merged'],
     ['gen_ai.usage.input_token_details', 'input_token_details', jsonObject],

@@ -27,10 +27,5 @@ export const mcp: Vocabulary = {
     ['gen_ai.tool.call.result', WHOLE, json],
     ['mcp.response.value', WHOLE, json],
   ],
-  usage: [],
-  parameters: [],
-  metadata: [],
-  tags: [],
-  spent: [],
   cleaned: new Map([['mcp.resource.uri', withoutCredentials]]),
 };

@@ -36,10 +36,4 @@ export const messaging: Vocabulary = {
     ['faas.trigger', 'trigger', text],
     ['faas.invoked_name', 'function', text],
   ],
-  outputs: [],
-  usage: [],
-  parameters: [],
-  metadata: [],
-  tags: [],
-  spent: [],
 };

@@ -1,9 +1,9 @@
-import { type Attributes, defined, type Fields, isObject, json, objects, text } from './values.ts';
+import { foundDocument, toolCall } from './model-messages.ts';
+import { type Attributes, defined, type Fields, filled, isObject, json, objects, text } from './values.ts';
 
 /** Messages of `llm.input_messages` and `llm.output_messages`, once unflattened, in the shape that models take. */
 export function openInferenceMessages(value: unknown): Fields[] | undefined {
-  const messages = objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : []));
-  return messages.length === 0 ? undefined : messages;
+  return filled(objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : [])));
 }
 
 /** The same of what the model has answered; `llm.finish_reason` is that of the one message there is. */
@@ -16,8 +16,7 @@ export function openInferenceAnswers(value: unknown, attributes: Attributes): Fi
 
 /** `retrieval.documents` and those of a reranker. */
 export function openInferenceDocuments(value: unknown): Fields[] | undefined {
-  const documents = objects(value).flatMap(({ document }) => (isObject(document) ? [documentOf(document)] : []));
-  return documents.length === 0 ? undefined : documents;
+  return filled(objects(value).flatMap(({ document }) => (isObject(document) ? [documentOf(document)] : [])));
 }
 
 function messageOf(message: Fields): Fields {
@@ -26,7 +25,7 @@ function messageOf(message: Fields): Fields {
   return defined({
     ...rest,
     content: contentOf(content, objects(contents).map(blockOf)),
-    tool_calls: calls.length === 0 ? undefined : calls,
+    tool_calls: filled(calls),
     function_call:
       function_call_name === undefined
         ? undefined
@@ -69,12 +68,9 @@ function toolUseOf(call: Fields): Fields {
 function toolCallOf(call: Fields): Fields {
   const { id, function: called, ...rest } = call;
   const { name, arguments: args } = isObject(called) ? called : {};
-  return defined({ id, type: 'function', function: defined({ name, arguments: args }), ...rest });
+  return toolCall(id, name, args, rest);
 }
 
-function documentOf(document: Fields): Fields {
-  const { content, metadata, ...rest } = document;
-  const known = json(metadata);
-  const about = isObject(known) ? known : defined({ metadata: known });
-  return { page_content: text(content) ?? '', type: 'Document', metadata: { ...about, ...rest } };
+function documentOf({ content, metadata, ...rest }: Fields): Fields {
+  return foundDocument(content, metadata, rest);
 }

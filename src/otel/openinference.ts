@@ -4,6 +4,7 @@ import {
   type Attributes,
   defined,
   type Fields,
+  filled,
   isObject,
   json,
   jsonObject,
@@ -38,7 +39,7 @@ export const openInference: Vocabulary = {
   name: 'openinference',
   roots: ['openinference'],
   isSpoken: (attributes) => attributes[KIND] !== undefined,
-  kindOf: (attributes) => KINDS.get(kindName(attributes)) ?? { runType: 'chain' },
+  kindOf: (attributes) => KINDS.get(kindName(attributes) ?? '') ?? { runType: 'chain' },
   inputs: [
     ['llm.input_messages', 'messages', openInferenceMessages, 'list'],
     ['llm.prompts', 'prompts', promptTexts, 'list'],
@@ -126,8 +127,8 @@ export const openInference: Vocabulary = {
   spent: ['embedding.vector'],
 };
 
-function kindName(attributes: Attributes): string {
-  return String(attributes[KIND]).toUpperCase();
+function kindName(attributes: Attributes): string | undefined {
+  return text(attributes[KIND])?.toUpperCase();
 }
 
 /** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */
@@ -185,8 +186,4 @@ function askedModel(parameters: unknown): string | undefined {
 function answeringModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? askedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
-}
-
-function filled<Item>(items: Item[]): Item[] | undefined {
-  return items.length === 0 ? undefined : items;
 }

@@ -39,6 +39,7 @@ export class RowIndex {
   readonly #places = new Map<string, Place[]>();
   readonly #lists = new Set<string>();
   readonly #prefixes = new Set<string>();
+  #prefixLengthMax = 0;
   readonly #speakers = new Map<string, number>();
   readonly #spent = new Map<string, number>();
   readonly #facts = new Map<string, KeyFacts>();
@@ -50,7 +51,7 @@ export class RowIndex {
     for (const [rank, vocabulary] of vocabularies.entries()) {
       const bit = 1 << rank;
       for (const root of vocabulary.roots) this.#speakers.set(root, (this.#speakers.get(root) ?? 0) | bit);
-      for (const key of vocabulary.spent) this.#spent.set(key, (this.#spent.get(key) ?? 0) | bit);
+      for (const key of vocabulary.spent ?? []) this.#spent.set(key, (this.#spent.get(key) ?? 0) | bit);
       for (const group of GROUPS) {
         for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
       }
@@ -101,7 +102,9 @@ export class RowIndex {
     const [attribute, , , manner] = place.row;
     this.#places.set(attribute, [...(this.#places.get(attribute) ?? NOWHERE), place]);
     if (manner === 'list') this.#lists.add(attribute);
-    if (manner === 'below') this.#prefixes.add(attribute);
+    if (manner !== 'below') return;
+    this.#prefixes.add(attribute);
+    this.#prefixLengthMax = Math.max(this.#prefixLengthMax, attribute.length);
   }
 
   #groupOf(key: string): string | undefined {
@@ -112,7 +115,8 @@ export class RowIndex {
 
   #prefixOf(key: string): string | undefined {
     if (this.#places.has(key)) return undefined;
-    for (let dot = key.lastIndexOf('.'); dot > 0; dot = key.lastIndexOf('.', dot - 1)) {
+    // From where the longest may end: names that are made of data, of headers for example, may be long.
+    for (let dot = key.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = key.lastIndexOf('.', dot - 1)) {
       const name = key.slice(0, dot);
       if (this.#prefixes.has(name)) return name;
     }

@@ -6,9 +6,11 @@ import {
   type TextMapSetter,
 } from '@opentelemetry/api';
 import type { Checks } from '../base/checked-options.ts';
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { SUPPRESS_TRACING } from '../base/suppression.ts';
+import { shown } from '../base/text.ts';
 import { type BaggageMember, baggageMember, parseBaggage } from '../run/baggage.ts';
 import {
   baggageOf,
@@ -28,7 +30,8 @@ export interface RunPropagatorOptions {
   /**
    * Whether what a message tells is believed: the trace and the run that it belongs to, its project, its tags and
    * metadata, and whether it is sampled. A function is asked for each message, and given its carrier, the headers of a
-   * request for example; only `true` is a yes. Where it is not believed, spans start a trace of their own.
+   * request for example; it has to answer at once, and only
+   * `true` is a yes. Where it is not believed, spans start a trace of their own.
    *
    * @default true
    */
@@ -100,8 +103,13 @@ export class RunPropagator implements TextMapPropagator<unknown> {
   #trusts(carrier: unknown): boolean {
     if (typeof this.#trust === 'boolean') return this.#trust;
     const answer: unknown = this.#trust(carrier);
+    if (typeof answer === 'boolean') return answer;
     ignoreRejection(answer);
-    return answer === true;
+    diagnostics.warnOnce(
+      'trust answer',
+      `RunPropagator: expected \`trust\` to answer true or false, at once, got ${shown(answer)}; the message is not believed.`,
+    );
+    return false;
   }
 }
 

@@ -141,17 +141,23 @@ export class RunSpanExporter implements SpanExporterLike {
     try {
       const sink = this.#options.exporter ?? currentSink();
       const result = await sink?.flush({ timeoutMs: FLUSH_TIMEOUT_MS });
-      return result?.ok === false ? new Error(`${result.pending} runs not delivered in time`) : undefined;
+      return result?.ok === false
+        ? new Error(`RunSpanExporter: ${counted(result.pending)} not delivered in time`)
+        : undefined;
     } catch (thrown) {
       return thrown instanceof Error ? thrown : new Error('not delivered');
     }
   }
 }
 
+function counted(runs: number): string {
+  return runs === 1 ? '1 run' : `${runs} runs`;
+}
+
 /** In 1.x a finished span has no more of its parent than the id: whether that is remote is not known. */
 function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
   const { parentSpanContext, parentSpanId } = span;
-  if (parentSpanContext !== undefined || !parentSpanId) return parentSpanContext;
+  if (parentSpanContext || !parentSpanId) return parentSpanContext ?? undefined;
   const { traceId, traceFlags } = span.spanContext();
   return { traceId, traceFlags, spanId: parentSpanId };
 }

@@ -2,6 +2,7 @@ import { type Context, type Span, trace } from '@opentelemetry/api';
 import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
+import { areCallsTold } from '../run/model-call.ts';
 import { sinkOf } from '../run/run.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -11,7 +12,7 @@ import { type ExtractedRun, extractedFor } from './extracted-run.ts';
 import { LateEntry } from './late-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
-import { mayBeSeen, seenAlready } from './span-model-call.ts';
+import { seenAlready, wrappedCallAbove } from './span-model-call.ts';
 import { type SpanEntry, SpanRegistry } from './span-registry.ts';
 import { SpanRun, type SpanStart } from './span-run.ts';
 import { isEmpty } from './values.ts';
@@ -96,8 +97,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
     const { project } = this.#options;
-    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
-    const isLate = mayBeSeen(parent) && isEmpty(span.attributes);
+    const callAbove = wrappedCallAbove(parent, sink);
+    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, callAbove, sink, project };
+    const isLate = (callAbove !== undefined || areCallsTold()) && isEmpty(span.attributes);
     this.#spans.add(span, isLate ? new LateEntry(() => this.#entryFor(span, start)) : this.#entryFor(span, start));
   }
 
@@ -105,7 +107,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     // One that is not sampled is nobody's to export, whatever it has at its end.
     if ((start.ids.traceFlags & SAMPLED) === 0) return { context: start.parent };
     if (!isExported(span, this.#options.shouldExport)) return new LeftOutSpan(start);
-    return seenAlready(span.attributes, start.parent, start.sink) ?? beginSpan(span, start);
+    return seenAlready(span.attributes, start.callAbove, start.parent, start.sink) ?? beginSpan(span, start);
   }
 
   /** A span that was left out has all its attributes now, and may be wanted after all. */
@@ -166,6 +168,6 @@ function endEntry(entry: SpanEntry | undefined, span: SpanLike): void {
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {
-  if (span.parentSpanContext !== undefined || span.parentSpanId === undefined) return span.parentSpanContext;
+  if (span.parentSpanContext || span.parentSpanId === undefined) return span.parentSpanContext ?? undefined;
   return parentSpan?.spanContext();
 }

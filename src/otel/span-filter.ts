@@ -1,4 +1,3 @@
-import { types } from 'node:util';
 import type { Check } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
@@ -24,10 +23,9 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
   if (answer === undefined || typeof answer.value === 'boolean') return answer?.value !== false;
   ignoreRejection(answer.value);
-  const what = types.isPromise(answer.value) ? 'a promise' : shown(answer.value);
   diagnostics.warnOnce(
     'shouldExport answer',
-    `shouldExport: expected true or false, at once, got ${what}; the span is kept.`,
+    `shouldExport: expected true or false, at once, got ${shown(answer.value)}; the span is kept.`,
   );
   return true;
 }

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { contextTo, type ModelCall, type RunContext } from '../run/context.ts';
-import { areCallsTold, isSeenAbove, toldCallsLike } from '../run/model-call.ts';
+import { areCallsTold, callAbove, isSameCall, toldCallsLike } from '../run/model-call.ts';
 import { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
 import { mapStart } from './mapping.ts';
@@ -24,12 +24,8 @@ const MODEL_NAMES: readonly string[] = [
 
 /** Which call of a model a span is that has just started, and that becomes a run of this type. */
 export function spanModelCall(attributes: Attributes, runType: string): ModelCall | undefined {
-  if (!RUN_TYPES.has(runType)) return undefined;
-  for (const key of MODEL_NAMES) {
-    const model = text(attributes[key]);
-    if (model !== undefined) return { runType, model };
-  }
-  return undefined;
+  const model = RUN_TYPES.has(runType) ? modelOf(attributes) : undefined;
+  return model === undefined ? undefined : { runType, model };
 }
 
 /**
@@ -38,12 +34,13 @@ export function spanModelCall(attributes: Attributes, runType: string): ModelCal
  */
 export function seenAlready(
   attributes: Attributes,
+  above: ModelCall | undefined,
   parent: RunContext | undefined,
   sink: RunSink,
 ): SpanEntry | undefined {
-  if (!mayBeSeen(parent)) return undefined;
+  if ((above === undefined && !areCallsTold()) || modelOf(attributes) === undefined) return undefined;
   const call = guard('reading a span', () => spanModelCall(attributes, mapStart(attributes, NO_PAYLOADS).runType));
-  if (parent !== undefined && isWithinCall(parent) && isSeenAbove(parent, sink, call)) return { context: parent };
+  if (isSameCall(above, call)) return { context: parent };
   const told = toldCallsLike(call, parent, sink);
   const free = told.find(({ isTaken }) => !isTaken);
   if (free === undefined) return undefined;
@@ -53,13 +50,18 @@ export function seenAlready(
   return { context, call: free };
 }
 
-/** Whether there is a call that a span which starts below `parent` may be: as a rule not, and nothing is to be asked. */
-export function mayBeSeen(parent: RunContext | undefined): boolean {
-  return areCallsTold() || isWithinCall(parent);
+/**
+ * The call of a wrapped client or model that a span starts in. Of two instrumentations that see one call both are recorded:
+ * what each says of it is theirs.
+ */
+export function wrappedCallAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
+  return parent?.handle instanceof Run ? callAbove(parent, sink) : undefined;
 }
 
-/** Of two instrumentations that see one call both are recorded: what each says of it is theirs. */
-function isWithinCall(parent: RunContext | undefined): boolean {
-  const handle = parent?.handle;
-  return handle instanceof Run && handle.modelCall !== undefined;
+function modelOf(attributes: Attributes): string | undefined {
+  for (const key of MODEL_NAMES) {
+    const model = text(attributes[key]);
+    if (model !== undefined) return model;
+  }
+  return undefined;
 }

@@ -1,8 +1,9 @@
+import { safeText } from '../base/text.ts';
 import { metadataJson } from '../run/payload.ts';
 import type { PayloadRules } from '../run/payload-rules.ts';
 import { serialize } from '../run/serialize.ts';
-import type { ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
-import type { Fields } from './values.ts';
+import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
+import { type Fields, number } from './values.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
@@ -15,7 +16,7 @@ const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'de
  */
 export function originJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   let json = `{"trace_id":${JSON.stringify(ids.traceId)},"span_id":${JSON.stringify(ids.spanId)}`;
-  if (parent !== undefined) json += `,"parent_span_id":${JSON.stringify(parent.spanId)}`;
+  if (parent?.spanId !== undefined) json += `,"parent_span_id":${JSON.stringify(parent.spanId)}`;
   if (parent?.isRemote === true) json += ',"parent_is_remote":true';
   return `${json}}`;
 }
@@ -27,16 +28,22 @@ export function endedOriginJson(origin: string, span: SpanLike, runName: string,
   if (span.status.code === 1) json += ',"status":"OK"';
   const scope = span.instrumentationScope ?? span.instrumentationLibrary;
   if (scope !== undefined) json += `,"scope":${scopeJson(scope)}`;
-  if (span.droppedAttributesCount) json += `,"dropped_attributes_count":${Number(span.droppedAttributesCount)}`;
-  if (span.droppedEventsCount) json += `,"dropped_events_count":${Number(span.droppedEventsCount)}`;
-  if (span.droppedLinksCount) json += `,"dropped_links_count":${Number(span.droppedLinksCount)}`;
+  json += droppedJson('attributes', span.droppedAttributesCount);
+  json += droppedJson('events', span.droppedEventsCount);
+  json += droppedJson('links', span.droppedLinksCount);
   if (span.links.length > 0)
     json += `,"links":${serialize(span.links.map(linkOf), rules, ['metadata', 'otel', 'links'])}`;
   return `${json}}`;
 }
 
-function linkOf({ context, attributes }: SpanLike['links'][number]): Fields {
-  return { trace_id: context.traceId, span_id: context.spanId, attributes };
+function droppedJson(what: string, count: unknown): string {
+  const dropped = number(count) ?? 0;
+  return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
+}
+
+/** Applications link to the span of a context that has none, too. */
+function linkOf(link: Partial<LinkLike> | undefined): Fields {
+  return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
 }
 
 const scopes = new WeakMap<ScopeLike, string>();
@@ -45,10 +52,15 @@ const scopes = new WeakMap<ScopeLike, string>();
 function scopeJson(scope: ScopeLike): string {
   let json = scopes.get(scope);
   if (json === undefined) {
-    json = JSON.stringify({ name: scope.name, version: scope.version });
+    json = JSON.stringify({ name: told(scope.name), version: told(scope.version) });
     scopes.set(scope, json);
   }
   return json;
+}
+
+/** JSON has no place for all that can be passed as a name. */
+function told(value: unknown): unknown {
+  return value === undefined ? undefined : safeText(value);
 }
 
 /** What was made of a resource, and by which rules: two exporters may hide different things. */

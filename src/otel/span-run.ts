@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { contextOf, type RunContext, SinkHandle } from '../run/context.ts';
+import { contextOf, type ModelCall, type RunContext, SinkHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
 import { shownError } from '../run/error-text.ts';
@@ -36,6 +36,8 @@ export interface SpanStart {
   readonly parentIds: SpanContextLike | undefined;
   /** The run above it. */
   readonly parent: RunContext | undefined;
+  /** The call of a model that the span may be seen in for the second time. */
+  readonly callAbove?: ModelCall | undefined;
   readonly sink: RunSink;
   /** For a run without a parent, when its span names none. */
   readonly project: string | undefined;
@@ -112,6 +114,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const record = this.#record;
     this.#record = undefined;
     this.#span = undefined;
+    this.modelCall = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     const { capture } = this.sink;
     const told = guard(PLACE, () => toldByEvents(span.events));
@@ -122,14 +125,10 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#logMessages = undefined;
     const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
-    if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
-    guard(PLACE, () => {
-      const metadata = new Map(record.metadata);
-      for (const [key, json] of resourceMetadata(span.resource, capture.payload)) metadata.set(key, json);
-      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
-      if (logged !== undefined && logged.leftOut > 0) metadata.set('dropped_log_records', String(logged.leftOut));
-      record.metadata = metadata.set('otel', endedOriginJson(this.#origin, span, name, capture.payload));
-    });
+    const metadata = new Map(this.context.metadata).set('otel', this.#origin);
+    record.metadata = metadata;
+    if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
+    this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
@@ -153,6 +152,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     }
     const record = this.#record;
     this.#record = undefined;
+    this.modelCall = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     this.#markInterrupted(record, reason);
     this.sink.end(record);
@@ -161,6 +161,19 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   /** Holds on to the span no longer: it may be one that nobody will end. */
   letGo(): void {
     if (this.#span !== undefined && !(this.#span instanceof WeakRef)) this.#span = new WeakRef(this.#span);
+  }
+
+  /** Each part by itself: what is odd about one is no reason to leave out the others. */
+  #tellOrigin(metadata: Map<string, string>, span: SpanLike, name: string, leftOut: number): void {
+    const { payload } = this.sink.capture;
+    guard(PLACE, () => {
+      for (const [key, json] of resourceMetadata(span.resource, payload)) metadata.set(key, json);
+    });
+    guard(PLACE, () => {
+      if (isCancelledCall(span)) metadata.set('end_reason', '"cancelled"');
+    });
+    if (leftOut > 0) metadata.set('dropped_log_records', String(leftOut));
+    guard(PLACE, () => metadata.set('otel', endedOriginJson(this.#origin, span, name, payload)));
   }
 
   #markInterrupted(record: EncodedRun, reason: string): void {
@@ -186,7 +199,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
   }
 
-  #take(record: EncodedRun, { runType, tags, inputs, outputs, metadata }: MappedSpan): void {
+  #take(record: EncodedRun, metadata: Map<string, string>, mapped: MappedSpan): void {
+    const { runType, tags, inputs, outputs } = mapped;
     const { payload } = this.sink.capture;
     record.runType = runType;
     record.tags = withTags(this.context.tags, tags, payload);
@@ -194,9 +208,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const changed = inputs?.payload;
     if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
     if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
-    const encoded = new Map(this.context.metadata);
-    for (const [key, value] of metadata) encoded.set(metadataKey(key, payload), metadataJson(key, value, payload));
-    record.metadata = encoded;
+    for (const [key, value] of mapped.metadata)
+      metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
   }
 
   /** JSON text of a payload that takes the place of the one before, attachments and all. */

@@ -1,4 +1,5 @@
-import { anyJson, defined, type Fields, isEmpty, isObject, json, objects, text, texts } from './values.ts';
+import { foundDocument, toolCall } from './model-messages.ts';
+import { anyJson, defined, type Fields, filled, isEmpty, isObject, json, objects, texts } from './values.ts';
 
 /** `gen_ai.prompt` and `gen_ai.completion`, once unflattened, in the shape that models take. */
 export function traceloopMessages(value: unknown): Fields[] | undefined {
@@ -60,21 +61,10 @@ function contentOf(content: unknown): unknown {
   return isBlocks ? given : content;
 }
 
-function toolCallOf({ id, name, arguments: args, ...rest }: Fields): Fields {
-  const given = args === undefined || typeof args === 'string' ? args : JSON.stringify(args);
-  return defined({ ...rest, id, type: 'function', function: defined({ name, arguments: given }) });
+function toolCallOf({ id, name, arguments: args, type: _, ...rest }: Fields): Fields {
+  return toolCall(id, name, args, rest);
 }
 
 function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: Fields): Fields {
-  const known = json(metadata ?? entity);
-  const about = isObject(known) ? known : { metadata: known };
-  return {
-    page_content: text(document) ?? '',
-    type: 'Document',
-    metadata: defined({ dimensions: dimensionsOf(values), ...about, ...rest }),
-  };
-}
-
-function filled<Item>(items: Item[]): Item[] | undefined {
-  return items.length === 0 ? undefined : items;
+  return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }

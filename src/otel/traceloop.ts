@@ -98,7 +98,6 @@ export const traceloop: Vocabulary = {
     ['llm.user', 'user_id', text],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
-  tags: [],
   // The headers of a request have keys in them; a vector is told by its length alone.
   spent: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };

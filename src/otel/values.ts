@@ -64,8 +64,7 @@ export function jsonTexts(value: unknown): string[] | undefined {
 
 /** A list of text; one text alone is a list of one. */
 export function texts(value: unknown): string[] | undefined {
-  const list = (Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined);
-  return list.length === 0 ? undefined : (list as string[]);
+  return filled((Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined));
 }
 
 /** Neither a list nor, as SDK 3.x allows them, bytes. */
@@ -78,6 +77,19 @@ export function isEmpty(fields: Attributes): boolean {
   return true;
 }
 
+/** A list that has something in it. */
+export function filled<Item>(items: Item[]): Item[] | undefined {
+  return items.length === 0 ? undefined : items;
+}
+
+/** Whole microseconds of a time whose unit has so many of them; undefined for one that is below zero. */
+export function microseconds(each: number): Read {
+  return (value) => {
+    const time = number(value);
+    return time === undefined || time < 0 ? undefined : Math.floor(time * each);
+  };
+}
+
 /** The value as a list of objects; what else it holds is left out. */
 export function objects(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
@@ -85,9 +97,7 @@ export function objects(value: unknown): Fields[] {
 
 /** Without the keys whose value is undefined, so that they do not count as said. */
 export function defined(fields: Fields): Fields {
-  const result: Fields = {};
-  for (const [key, value] of Object.entries(fields)) if (value !== undefined) result[key] = value;
-  return result;
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 const LOOKS_LIKE_JSON = /^\s*[[{"]/;

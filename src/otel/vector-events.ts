@@ -13,8 +13,8 @@ const VECTORS: ReadonlySet<string> = new Set([
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /**
- * What one event of a vector database tells, under the name of the attribute that would tell it: lists of one, to be put together. Undefined for
- * an event of any other name. Vectors are told by their length alone.
+ * What one event of a vector database tells, under the name of the attribute that would tell it: lists of one, to be put
+ * together. Undefined for an event of any other name. Vectors are told by their length alone.
  */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };

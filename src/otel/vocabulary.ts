@@ -1,4 +1,5 @@
 import type { AttributeReader } from './attribute-reader.ts';
+import { isMessageList } from './model-messages.ts';
 import type { Place } from './row-index.ts';
 import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './values.ts';
 
@@ -27,6 +28,7 @@ export const WHOLE = '*';
 
 /** The key, among the times, of the first piece of a model's answer. */
 export const FIRST_TOKEN = 'first_token';
+
 /** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
@@ -55,20 +57,20 @@ export interface Vocabulary {
   /** Whether it is, where such a name alone does not tell. */
   isSpoken?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
-  readonly inputs: Rows;
-  readonly outputs: Rows;
+  readonly inputs?: Rows;
+  readonly outputs?: Rows;
   /** Token counts and costs. */
-  readonly usage: Rows;
+  readonly usage?: Rows;
   /** What a model was called with, beside the inputs. */
-  readonly parameters: Rows;
-  readonly metadata: Rows;
-  readonly tags: Rows;
+  readonly parameters?: Rows;
+  readonly metadata?: Rows;
+  readonly tags?: Rows;
   /** Microseconds from the start of the span to what no event tells. */
   readonly times?: Rows;
   /** The attribute that names the project. Read when the span starts: the project of a run cannot change later. */
   readonly project?: string;
   /** Attributes that have told all they have to tell, and are left out of the metadata. */
-  readonly spent: readonly string[];
+  readonly spent?: readonly string[];
   /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
   readonly cleaned?: ReadonlyMap<string, Read>;
 }
@@ -92,7 +94,7 @@ export function collect(places: readonly Place[], reader: AttributeReader, whole
       if (manner === 'repeats') reader.use(attribute);
       continue;
     }
-    const meant = read(value, reader.attributes);
+    const meant = readSafely(read, value, reader.attributes);
     if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
     if (meant === NOTHING_NEW) continue;
@@ -104,6 +106,15 @@ export function collect(places: readonly Place[], reader: AttributeReader, whole
     if (fields === value) fields = { ...fields };
   }
   return fields && { fields, text };
+}
+
+/** A value that cannot be read, as it is nested too deeply for example, stays in the metadata, and costs no other. */
+function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
+  try {
+    return read(value, attributes);
+  } catch {
+    return undefined;
+  }
 }
 
 function isTaken(fields: Fields | undefined, key: string): boolean {
@@ -130,7 +141,5 @@ function put(fields: Fields, key: string, value: unknown): Fields {
 /** A payload is an object; a list of messages gets the key that messages have, anything else `key`. */
 function wholeOf(value: unknown, key: string): Fields {
   if (isObject(value)) return value;
-  const isMessages =
-    Array.isArray(value) && value.length > 0 && value.every((item) => isObject(item) && 'role' in item);
-  return { [isMessages ? 'messages' : key]: value };
+  return { [isMessageList(value) ? 'messages' : key]: value };
 }

@@ -41,7 +41,7 @@ export interface ModelCall {
 /** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span, or one of another process. */
 export class SinkHandle {
   readonly sink: RunSink;
-  /** The call of a model that the run is. */
+  /** The call of a model that the run is, until it ends. */
   modelCall: ModelCall | undefined;
 
   constructor(sink: RunSink) {

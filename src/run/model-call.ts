@@ -4,15 +4,15 @@ import { Run } from './run.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Whether the run above is this very call, seen by somebody else: a wrapped client calls a method that an instrumentation
- * has replaced, or an instrumented function a wrapped model. It is the same when type and model are, and it goes to the
- * same sink. The outer one stays: it has been told when the inner begins, and has seen what the application asked for and
- * what it got.
+ * The call that the run above is, as long as it is open, and goes to the same sink. A call of the same type and model that
+ * begins below is this very call, seen by somebody else: a wrapped client calls a method that an instrumentation has
+ * replaced, or an instrumented function a wrapped model. The outer one stays: it has been told when the inner begins, and has
+ * seen what the application asked for and what it got.
  */
-export function isSeenAbove(parent: RunContext | undefined, sink: RunSink, call: ModelCall | undefined): boolean {
+export function callAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const handle = parent?.handle;
-  if (call === undefined || !(handle instanceof Run || handle instanceof SinkHandle)) return false;
-  return handle.sink === sink && isSame(handle.modelCall, call);
+  if (!(handle instanceof Run || handle instanceof SinkHandle)) return undefined;
+  return handle.sink === sink ? handle.modelCall : undefined;
 }
 
 /** The call that a run of this type is, by what its metadata tell; undefined where they name no model. */
@@ -21,8 +21,8 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-function isSame(one: ModelCall | undefined, other: ModelCall): boolean {
-  return one?.runType === other.runType && one.model === other.model;
+export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
+  return one !== undefined && one.runType === other?.runType && one.model === other.model;
 }
 
 /** A call that a framework tells of by callbacks alone, so that the code that makes it is not inside of its run. */
@@ -32,16 +32,16 @@ export interface ToldCall {
   isTaken: boolean;
 }
 
-const told = new Set<ToldCall>();
+const told = new Map<Run, ToldCall>();
 
 /** Notes such a call when it begins. Those of others that are open meanwhile are compared with it: few are open at once. */
 export function noteToldCall(run: Run, call: ModelCall | undefined): void {
   run.modelCall = call;
-  if (call !== undefined && run.isOpen) told.add({ run, isTaken: false });
+  if (call !== undefined && run.isOpen) told.set(run, { run, isTaken: false });
 }
 
 export function forgetToldCall(run: Run): void {
-  for (const call of told) if (call.run === run) told.delete(call);
+  told.delete(run);
 }
 
 /** Whether there are such calls, so that one who sees a call has to ask. */
@@ -55,8 +55,8 @@ export function areCallsTold(): boolean {
  */
 export function toldCallsLike(call: ModelCall | undefined, parent: RunContext | undefined, sink: RunSink): ToldCall[] {
   if (call === undefined) return [];
-  return [...told].filter(({ run }) => {
+  return [...told.values()].filter(({ run }) => {
     const isBelow = parent?.traceId === undefined || parent.traceId === run.traceId;
-    return isBelow && run.sink === sink && isSame(run.modelCall, call);
+    return isBelow && run.sink === sink && isSameCall(run.modelCall, call);
   });
 }

@@ -71,7 +71,7 @@ export class Run {
   readonly sink: RunSink | undefined;
   /** @internal What runs that start below this one are told. */
   readonly context: RunContext;
-  /** @internal The call of a model that it is. */
+  /** @internal The call of a model that it is, until it ends. */
   modelCall: ModelCall | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
@@ -275,6 +275,7 @@ export class Run {
     const streamsRead = this.#attachments?.streamsRead();
     // The application may hold on to the run for long.
     this.#attachments = undefined;
+    this.modelCall = undefined;
     if (streamsRead === undefined) {
       this.sink?.end(record);
     } else {

@@ -1,4 +1,3 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
@@ -37,10 +36,9 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
 
 function refuse(answer: unknown): void {
   ignoreRejection(answer);
-  const what = types.isPromise(answer) ? 'a promise' : shown(answer);
   diagnostics.warnOnce(
     'sampler answer',
-    `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${what}; \`sampleRate\` decides.`,
+    `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${shown(answer)}; \`sampleRate\` decides.`,
   );
 }
 

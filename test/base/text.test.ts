@@ -85,6 +85,7 @@ describe('a value in a message', () => {
     [true, 'true'],
     [['secret'], 'an array'],
     [{ key: 'secret' }, 'an object'],
+    [Promise.resolve('secret'), 'a promise'],
     [() => 'secret', 'a function'],
   ])('%j is shown as %s', (value, text) => {
     expect(shown(value)).toBe(text);

@@ -70,14 +70,14 @@ export const defects = [
   {
     title: 'a second end of a span counts',
     file: spanRun,
-    find: '    this.#record = undefined;\n    this.#span = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
+    find: '    this.#record = undefined;\n    this.#span = undefined;\n    this.modelCall = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
     replace: '    if (record === undefined) return;\n    const { capture }',
     tests: trees,
   },
   {
     title: 'the ids of OpenTelemetry are missing of a parent that is unknown',
     file: 'src/otel/span-origin.ts',
-    find: 'if (parent !== undefined) json +=',
+    find: 'if (parent?.spanId !== undefined) json +=',
     replace: 'if (parent === null) json +=',
     tests: trees,
   },

@@ -72,11 +72,17 @@ export const defects = [
     tests: ['test/otel/cancelled-call.test.ts'],
   },
   {
+    title: 'a value that cannot be read costs all other attributes of its span',
+    file: 'src/otel/vocabulary.ts',
+    find: '  } catch {\n    return undefined;\n  }',
+    replace: '  } finally {\n  }',
+    tests: ['test/otel/mapping.test.ts'],
+  },
+  {
     title: 'a span that names a model is a call of one, whatever Traceloop says',
     file: 'src/otel/genai.ts',
-    find: 'OPERATIONS.get(String(attributes[OPERATION])) ?? {}',
-    replace:
-      "OPERATIONS.get(String(attributes[OPERATION])) ?? (attributes['gen_ai.request.model'] ? { runType: 'llm' } : {})",
+    find: 'OPERATIONS.get(attributes[OPERATION]) ?? {}',
+    replace: "OPERATIONS.get(attributes[OPERATION]) ?? (attributes['gen_ai.request.model'] ? { runType: 'llm' } : {})",
     tests: ['test/otel/traceloop.test.ts'],
   },
   {
@@ -89,8 +95,8 @@ export const defects = [
   {
     title: "calls of tools in Traceloop's completions keep their flat form",
     file: traceloopMessages,
-    find: 'function: defined({ name, arguments: given })',
-    replace: 'name, arguments: given',
+    find: 'return toolCall(id, name, args, rest);',
+    replace: 'return defined({ id, name, arguments: args, ...rest });',
     tests: ['test/otel/traceloop.test.ts'],
   },
   {
@@ -244,7 +250,7 @@ export const defects = [
   {
     title: 'GenAI: inline media stays a bare base64 text, which is never attached',
     file: 'src/otel/genai-messages.ts',
-    find: 'return mediaOf(part, dataUri(content, part.mime_type));',
+    find: 'return mediaOf(part, urlOfBase64(content, part.mime_type));',
     replace: 'return mediaOf(part, content);',
     tests: [genaiTests, 'test/otel/span-run.test.ts'],
   },

@@ -650,9 +650,10 @@ test('the first piece of an answer is one event, at the time that is told', () =
 });
 
 describe('of the wrong kind, an attribute costs nothing but itself', () => {
-  const names = [aiSdk, aiSdkBesideGenAi].flatMap(
-    ({ inputs, outputs, usage, parameters, metadata, tags, times = [] }) =>
-      [inputs, outputs, usage, parameters, metadata, tags, times].flat().map(([attribute]) => attribute),
+  const names = [aiSdk, aiSdkBesideGenAi].flatMap(({ inputs, outputs, usage, parameters, metadata, tags, times }) =>
+    [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) =>
+      table.map(([attribute]) => attribute),
+    ),
   );
   const wrong = [0, Number.NaN, true, '', '[{"role"', 'null', '[null,[]]', '{"messages":7}', {}, [], [null, 1], [{}]];
 

@@ -1,5 +1,6 @@
 // Spans and runs of wrapped functions, methods, clients, models and LangChain in one trace; and calls of models that an
 // instrumentation and a wrapper both see. What the real instrumentations do is in test/peers/otel-both.test.ts.
+import { AsyncResource } from 'node:async_hooks';
 import '@langchain/core/context';
 import { RunnableLambda } from '@langchain/core/runnables';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
@@ -175,6 +176,30 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     const client = instrument(tracer, bareClient(await localModel()));
     await traceable(() => client.chat.completions.create(asked), { name: 'call', runType: 'llm' })();
     expect(tree(recorder)).toEqual(['call', '  chat small', '    POST']);
+  });
+
+  test('is not the next one, which a wrapper sees inside of the span of the first that has ended', async () => {
+    const { tracer, recorder } = setUp();
+    const client = wrapOpenAI(bareClient(await localModel()));
+    await tracer.startActiveSpan('chat small', { attributes: chat }, async (span) => {
+      span.end();
+      await client.chat.completions.create(asked);
+    });
+    expect(tree(recorder)).toEqual(['chat small', '  openai.chat.completions']);
+  });
+
+  test('is not the next one, which an instrumentation sees inside of the run of the first that has ended', async () => {
+    const { tracer, recorder } = setUp();
+    let next = () => {};
+    const client = bareClient(await localModel(), {
+      fetch: (...request) => {
+        next = AsyncResource.bind(() => tracer.startSpan('chat small', { attributes: chat }).end());
+        return fetch(...request);
+      },
+    });
+    await wrapOpenAI(client).chat.completions.create(asked);
+    next();
+    expect(tree(recorder)).toEqual(['openai.chat.completions', '  chat small']);
   });
 
   test('leaves spans alone that start in it without attributes, and are something else', async () => {

@@ -9,6 +9,10 @@ test.each<[[number, number], number | undefined]>([
   [[Number.NaN, Number.NaN], undefined],
   [[Number.POSITIVE_INFINITY, 0], undefined],
   [[-1, 0], undefined],
-])('%j is %j microseconds', (time, us) => {
+  [null as never, undefined],
+  ['now' as never, undefined],
+  [[1] as never, undefined],
+  [[1n, 2n] as never, undefined],
+])('%o is %j microseconds', (time, us) => {
   expect(hrTimeUs(time)).toBe(us);
 });

@@ -109,3 +109,35 @@ describe('inputs that are known from the start', () => {
     expect(mapSpan(attributes, SHOW_ALL, known).inputs?.payload?.fields).toEqual({ a: 2 });
   });
 });
+
+describe('odd values', () => {
+  const asked = (part: string) => `[{"role":"assistant","parts":[${part}]}]`;
+
+  test('that are nested too deeply to be written are left in the metadata, and all others are read', () => {
+    const depth = 100_000;
+    const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
+    const messages = asked(`{"type":"tool_call","id":"1","name":"a","arguments":${deep}}`);
+    const { runType, inputs, outputs, metadata } = mapped({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.input.messages': asked('{"type":"text","content":"Hi"}'),
+      'gen_ai.output.messages': messages,
+    });
+    expect(runType).toBe('llm');
+    expect(inputs?.payload?.fields).toEqual({ messages: [{ role: 'assistant', content: 'Hi' }] });
+    expect(outputs).toBeUndefined();
+    expect(metadata.get('gen_ai.output.messages')).toBe(messages);
+  });
+
+  test('that name a prototype keep that as a name', () => {
+    const messages = '[{"role":"user","parts":[{"type":"text","content":"Hi"}],"__proto__":{"role":"system"}}]';
+    const fields = mapped({ 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': messages }).inputs?.payload
+      ?.fields;
+    expect(JSON.stringify(fields)).toBe('{"messages":[{"role":"user","__proto__":{"role":"system"},"content":"Hi"}]}');
+  });
+
+  test('of the attribute that says what a span is make it a chain', () => {
+    const kind: unknown = Object.create(null);
+    for (const name of ['gen_ai.operation.name', 'openinference.span.kind', 'ai.operationId'])
+      expect(mapped({ [name]: kind })).toMatchObject({ runType: 'chain', inputs: undefined });
+  });
+});

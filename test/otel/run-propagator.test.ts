@@ -14,6 +14,7 @@ import { diagnostics } from '../../src/base/diagnostics.ts';
 import { startRun, toHeaders, traceable, withRun } from '../../src/index.ts';
 import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
+import { told } from '../support/told.ts';
 import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
@@ -280,6 +281,27 @@ describe('what is not believed', () => {
     tracer.startSpan('served', {}, extracted(headers, { trust } as RunPropagatorOptions)).end();
     expect(runNamed(recorder, 'served').parent_run_id).toBe(isBelow ? LAST : undefined);
     warned.mockRestore();
+  });
+
+  test.each<[string, () => unknown]>([
+    ['a promise', async () => true],
+    ['the number 1', () => 1],
+    ['undefined', () => undefined],
+  ])('because trust answers with %s is told, once', (what, trust) => {
+    const lines = told();
+    setUp();
+    const options = { trust } as RunPropagatorOptions;
+    for (let time = 0; time < 2; time++) extracted({ 'runspan-trace': ORDER }, options);
+    expect(lines).toEqual([
+      `warn: RunPropagator: expected \`trust\` to answer true or false, at once, got ${what}; the message is not believed.`,
+    ]);
+  });
+
+  test('because trust says no is not told', () => {
+    const lines = told();
+    setUp();
+    extracted({ 'runspan-trace': ORDER }, { trust: () => false });
+    expect(lines).toEqual([]);
   });
 
   test.each<[string, unknown]>([

@@ -268,12 +268,30 @@ describe('what is exported', () => {
   });
 });
 
+test('a span with null as its parent, as somebody has put it together, begins a trace', async () => {
+  const { recorder, exported } = recording();
+  const [span] = nested().values();
+  const alone = Object.create(span as object, { parentSpanContext: { value: null } });
+  expect(await exported(alone)).toEqual({ code: 0 });
+  expect(runNamed(recorder, 'c').parent_run_id).toBeUndefined();
+});
+
 describe('the result', () => {
   test('is a failure with a reason when the service does not take the runs in time', async () => {
     const { sink } = notingSink();
     const slow = { ...sink, flush: async () => ({ ok: false, pending: 2 }) };
     const { exported } = recording({ exporter: slow });
-    expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('2 runs not delivered in time') });
+    expect(await exported(nested().get('a'))).toEqual({
+      code: 1,
+      error: new Error('RunSpanExporter: 2 runs not delivered in time'),
+    });
+  });
+
+  test('counts one run as one', async () => {
+    const { sink } = notingSink();
+    const { exported } = recording({ exporter: { ...sink, flush: async () => ({ ok: false, pending: 1 }) } });
+    const { error } = await exported(nested().get('a'));
+    expect(error?.message).toBe('RunSpanExporter: 1 run not delivered in time');
   });
 
   test('of a flush that fails is that failure', async () => {

@@ -1,9 +1,10 @@
-import { context, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, test } from 'vitest';
-import { RunSpanProcessor } from '../../src/otel.ts';
+import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { spanRunId } from '../../src/run/ids.ts';
 import { recordRuns } from '../../src/testing.ts';
+import { told } from '../support/told.ts';
 import { notingSink, runNamed, setUp } from './set-up.ts';
 
 const START_US = 1_795_159_360_123_456;
@@ -170,6 +171,69 @@ describe('the run of a span', () => {
         links: [{ trace_id: '1'.repeat(32), span_id: '2'.repeat(16), attributes: { a: 1 } }],
       },
     });
+  });
+
+  test('knows its service and its ids beside a link to no span', () => {
+    const { tracer, recorder } = setUp();
+    const none = { context: trace.getSpanContext(ROOT_CONTEXT) as never };
+    const there = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 };
+    const span = tracer.startSpan('a', { links: [none, { context: there }] });
+    span.end();
+    expect(runNamed(recorder, 'a').extra?.metadata).toMatchObject({
+      'service.name': expect.stringContaining('unknown_service'),
+      otel: {
+        span_id: span.spanContext().spanId,
+        kind: 'INTERNAL',
+        links: [{}, { trace_id: '1'.repeat(32), span_id: '2'.repeat(16) }],
+      },
+    });
+  });
+
+  test('tells a scope that is named by no text', () => {
+    const { provider, recorder } = setUp();
+    provider
+      .getTracer(5n as never, { major: 2 } as never)
+      .startSpan('a')
+      .end();
+    const scope = { name: '5', version: '[object Object]' };
+    expect(runNamed(recorder, 'a').extra?.metadata?.otel).toMatchObject({ scope });
+  });
+
+  test.each<[string, object, object]>([
+    [
+      'counts of what was left out that are none',
+      { droppedAttributesCount: 'many', droppedEventsCount: Number.NaN, droppedLinksCount: '2' },
+      { otel: { kind: 'INTERNAL', dropped_links_count: 2 } },
+    ],
+    ['no status', { status: undefined }, { otel: { trace_id: 'c'.repeat(32) }, service: '"shop"' }],
+    ['no resource', { resource: undefined }, { otel: { kind: 'INTERNAL' }, service: undefined }],
+    ['no links', { links: undefined }, { otel: { trace_id: 'c'.repeat(32) }, service: '"shop"' }],
+    ['null as its parent', { parentSpanContext: null }, { otel: { kind: 'INTERNAL' } }],
+    ['a parent without an id', { parentSpanContext: {} }, { otel: { kind: 'INTERNAL' } }],
+    ['null as its start', { startTime: null }, { otel: { kind: 'INTERNAL' } }],
+  ])('of a span with %s, as somebody has put it together, tells the rest', (_, odd, expected) => {
+    told();
+    const { sink, runs } = notingSink();
+    const ids = { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16), traceFlags: 1 };
+    const span = {
+      name: 'a',
+      kind: 0,
+      spanContext: () => ids,
+      startTime: seconds(START_US),
+      endTime: seconds(START_US + 1),
+      status: { code: 0 },
+      attributes: {},
+      links: [],
+      events: [],
+      resource: { attributes: { 'service.name': 'shop' } },
+      ...odd,
+    } as unknown as SpanLike;
+    const processor = new RunSpanProcessor({ exporter: sink });
+    processor.onStart(span, ROOT_CONTEXT);
+    processor.onEnd(span);
+    const metadata = runs.at(1)?.metadata;
+    const otel = JSON.parse(metadata?.get('otel') ?? '');
+    expect({ otel, service: metadata?.get('service.name') }).toMatchObject(expected);
   });
 
   test('says what it runs on where it begins a trace', () => {

@@ -7,8 +7,8 @@ const always = vocabularies.filter(({ isSpoken }) => isSpoken === undefined);
 
 test.each(always.map((vocabulary) => [vocabulary.name, vocabulary] as const))(
   'all that %s reads begins with a word by which it is spoken',
-  (_, { roots, inputs, outputs, usage, parameters, metadata, tags, times = [], spent, project = [] }) => {
-    const rows = [inputs, outputs, usage, parameters, metadata, tags, times].flat();
+  (_, { roots, inputs, outputs, usage, parameters, metadata, tags, times, spent = [], project = [] }) => {
+    const rows = [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) => table);
     const names = [...rows.map(([name]) => name), ...spent, ...[project].flat()];
     expect(names.filter((name) => !roots.includes(firstWord(name)))).toEqual([]);
   },

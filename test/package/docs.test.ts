@@ -19,7 +19,10 @@ const pages = [
   ...filesUnder('docs', '.md').map((path) => `docs/${path}`),
 ].filter((page) => existsSync(join(root, page)));
 const snippets = pages.flatMap((page) => snippetsOf(page, read(page)));
-const programs = snippets.filter(({ language, notRun }) => /^[jt]s$/.test(language) && notRun === undefined);
+const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
+const programs = snippets.filter(
+  ({ language, notRun, isOfPeers }) => /^[jt]s$/.test(language) && notRun === undefined && !isOfPeers,
+);
 const shells = snippets.filter(({ language, notRun }) => language === 'sh' && notRun === undefined);
 
 describe('the pages', () => {
@@ -37,7 +40,7 @@ describe('the pages', () => {
   });
 
   it('say of nothing what it prints that is not run', () => {
-    const runs = [...programs, ...shells];
+    const runs = [...programs, ...shells, ...ofPeers];
     const idle = snippets.filter((one) => one.prints !== undefined && !runs.includes(one));
     expect(idle.map(({ place }) => place)).toEqual([]);
   });

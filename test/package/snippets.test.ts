@@ -7,7 +7,15 @@ describe('the snippets of a page', () => {
   it('have a place, a language, a file name, code and output', () => {
     const markdown = page('# A page', '```js hello.js', 'a();', '```', '', 'It prints:', '', '```text', 'b', '```');
     expect(snippetsOf('a.md', markdown)).toEqual([
-      { place: 'a.md:2', language: 'js', file: 'hello.js', code: 'a();\n', notRun: undefined, prints: 'b\n' },
+      {
+        place: 'a.md:2',
+        language: 'js',
+        file: 'hello.js',
+        code: 'a();\n',
+        notRun: undefined,
+        isOfPeers: false,
+        prints: 'b\n',
+      },
     ]);
   });
 
@@ -19,6 +27,11 @@ describe('the snippets of a page', () => {
   it('are left alone for the reason in the comment above', () => {
     const markdown = page('<!-- not run: needs a key -->', '```ts', 'a();', '```', '```ts', 'b();', '```');
     expect(snippetsOf('a.md', markdown).map(({ notRun }) => notRun)).toEqual(['needs a key', undefined]);
+  });
+
+  it('are left to the tests against peers where the comment above says so', () => {
+    const markdown = page('<!-- run by npm run test:peers -->', '```js', 'a();', '```', '```js', 'b();', '```');
+    expect(snippetsOf('a.md', markdown).map(({ isOfPeers }) => isOfPeers)).toEqual([true, false]);
   });
 
   it('have an end, and output has a snippet', () => {

@@ -8,6 +8,8 @@ export interface Snippet {
   readonly code: string;
   /** The reason of a `<!-- not run: reason -->` on the line above. */
   readonly notRun: string | undefined;
+  /** Whether it needs packages that only the tests against peers have, which run it. */
+  readonly isOfPeers: boolean;
   /** What the page says that the snippet prints. */
   readonly prints: string | undefined;
 }
@@ -54,7 +56,8 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     return;
   }
   const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
-  snippets.push({ place, language, file: file === '' ? undefined : file, code, notRun, prints: undefined });
+  const isOfPeers = above === '<!-- run by npm run test:peers -->';
+  snippets.push({ place, language, file: file === '' ? undefined : file, code, notRun, isOfPeers, prints: undefined });
 }
 
 const MASKS: readonly (readonly [RegExp, string])[] = [

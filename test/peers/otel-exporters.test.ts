@@ -10,7 +10,7 @@ import { runNode } from '../support/program.ts';
 import { asApplication } from './application.ts';
 
 test('the program of the page on other exporters sends to a collector and to us, and neither sees the other', async () => {
-  const page = 'docs/otel-exporters.md';
+  const page = 'docs/opentelemetry-beside.md';
   const [snippet] = snippetsOf(page, readFileSync(join(root, page), 'utf8'));
   const receiver = await createReceiver({ port: 0 });
   onTestFinished(() => receiver.close());

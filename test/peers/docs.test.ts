@@ -1,0 +1,42 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { filesUnder, read } from '../package/repository.ts';
+import { masked, snippetsOf } from '../package/snippets.ts';
+import { runNode } from '../support/program.ts';
+import { asApplication } from './application.ts';
+
+const pages = filesUnder('docs', '.md').map((path) => `docs/${path}`);
+const programs = pages.flatMap((page) => snippetsOf(page, read(page))).filter(({ isOfPeers }) => isOfPeers);
+
+describe('the snippet that needs packages of peers', () => {
+  let receiver: Receiver;
+  let model: LocalModel;
+  const collector = createServer((request, response) => void request.resume().on('end', () => response.end('{}')));
+
+  beforeAll(async () => {
+    receiver = await createReceiver({ port: 0 });
+    model = await startLocalModel();
+    await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+  });
+
+  afterAll(async () => {
+    collector.close();
+    await model?.close();
+    await receiver?.close();
+  });
+
+  it.each(programs.map((program) => [program.place, program] as const))('%s runs', async (_, program) => {
+    const { code, stdout, stderr } = await runNode([asApplication(program.code)], {
+      RUNSPAN_ENDPOINT: receiver.url,
+      OPENAI_BASE_URL: `${model.url}/v1`,
+      OPENAI_API_KEY: 'local',
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+      TRACELOOP_TELEMETRY: 'false',
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    if (program.prints !== undefined) expect(masked(stdout)).toEqual(masked(program.prints));
+  });
+});
