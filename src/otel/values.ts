@@ -97,7 +97,14 @@ export function objects(value: unknown): Fields[] {
 
 /** Without the keys whose value is undefined, so that they do not count as said. */
 export function defined(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  const result: Fields = {};
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    // Set, it would be what the result inherits from.
+    if (key === '__proto__') Object.defineProperty(result, key, { value, enumerable: true });
+    else result[key] = value;
+  }
+  return result;
 }
 
 const LOOKS_LIKE_JSON = /^\s*[[{"]/;
