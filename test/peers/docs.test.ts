@@ -29,11 +29,13 @@ describe('the snippet that needs packages of peers', () => {
   });
 
   it.each(programs.map((program) => [program.place, program] as const))('%s runs', async (_, program) => {
+    const { port } = collector.address() as AddressInfo;
     const { code, stdout, stderr } = await runNode([asApplication(program.code)], {
       RUNSPAN_ENDPOINT: receiver.url,
+      SENTRY_DSN: `http://key@127.0.0.1:${port}/1`,
       OPENAI_BASE_URL: `${model.url}/v1`,
       OPENAI_API_KEY: 'local',
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
       TRACELOOP_TELEMETRY: 'false',
     });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
