@@ -1,3 +1,5 @@
+import { hasPlainPrototype } from '../run/foreign-value.ts';
+
 /** An object, or a function, of which nothing is known but that it has fields. */
 export type Fields = Record<string, unknown>;
 
@@ -8,9 +10,7 @@ export function isFields(value: unknown): value is Fields {
 
 /** An object that is nothing but its fields. */
 export function isPlainObject(value: unknown): value is Fields {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return typeof value === 'object' && value !== null && hasPlainPrototype(value);
 }
 
 /** Without a prototype, so that a key named `__proto__` is data like any other. */

@@ -1,3 +1,4 @@
+import { hasPlainPrototype } from '../run/foreign-value.ts';
 import type { PayloadLimits } from '../run/payload-rules.ts';
 import { addTold } from './message-events.ts';
 import type { Attributes, Fields } from './values.ts';
@@ -39,7 +40,8 @@ export class LogMessages {
     if (ArrayBuffer.isView(value)) return this.#bytes(value);
     if (depth > this.#depthMax || this.#nodesLeft <= 0) return CUT;
     if (Array.isArray(value)) return this.#list(value, depth);
-    return isPlain(value) ? this.#object(value, depth) : value;
+    // Objects of the platform say more by themselves than their keys do.
+    return hasPlainPrototype(value) ? this.#object(value, depth) : value;
   }
 
   #list(list: readonly unknown[], depth: number): unknown[] {
@@ -66,10 +68,4 @@ export class LogMessages {
     this.#bytesLeft -= byteLength;
     return new Uint8Array(buffer, byteOffset, byteLength).slice();
   }
-}
-
-/** Objects of the platform say more by themselves than their keys do. */
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

@@ -1,5 +1,6 @@
 import { types } from 'node:util';
 import type { HeldAttachment } from './attachment.ts';
+import { hasPlainPrototype } from './foreign-value.ts';
 import { jsonText } from './json-text.ts';
 import { type AttachingField, type AttachmentRoom, PayloadAttachments } from './payload-attachments.ts';
 import type { PayloadRules } from './payload-rules.ts';
@@ -110,9 +111,7 @@ function payloadOf(field: AttachingField, value: unknown): unknown {
 /** What a proxy stands for is not asked of it here; as a rule it is an object. */
 function isLikeObject(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  if (types.isProxy(value)) return !isList(value);
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return types.isProxy(value) ? !isList(value) : hasPlainPrototype(value);
 }
 
 /** A revoked proxy throws even here. */
