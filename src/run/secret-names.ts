@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { hasPlainPrototype } from './foreign-value.ts';
 
 /**
  * Names whose values are secrets, as words. A key is such a name when it is one of these, or ends with the words of one, however
@@ -105,9 +106,7 @@ function dataIn(value: object, key: string): unknown {
 }
 
 function isPlainObject(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null || types.isProxy(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return typeof value === 'object' && value !== null && !types.isProxy(value) && hasPlainPrototype(value);
 }
 
 /** `openaiApiKey`, `OPENAI_API_KEY` and `openai-api-key` are the same three words. */

@@ -1,4 +1,5 @@
 import { cut } from '../base/text.ts';
+import { hasPlainPrototype } from '../run/foreign-value.ts';
 
 /** What `expect` gives a matcher as `this`, as far as ours use it; vitest and jest agree on it. */
 export interface MatcherContext {
@@ -87,9 +88,7 @@ function commonKeys(
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return (prototype === Object.prototype || prototype === null) && !isAsymmetric(value);
+  return typeof value === 'object' && value !== null && hasPlainPrototype(value) && !isAsymmetric(value);
 }
 
 /** One such as `expect.anything()`. */
