@@ -3,22 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { aiSdk, aiSdkBesideGenAi } from '../../src/otel/ai-sdk.ts';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
+import { mapped, SHOW_ALL } from './mapped.ts';
 import { runNamed, setUp } from './set-up.ts';
-
-const SHOWN = { hideInputs: false, hideOutputs: false };
-
-/** What a span with these attributes comes to, as JSON has it. */
-function mapped(attributes: Attributes, visibility = SHOWN) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, visibility);
-  return JSON.parse(
-    JSON.stringify({
-      ...rest,
-      inputs: inputs?.payload?.fields,
-      outputs: outputs?.fields,
-      metadata: Object.fromEntries(metadata),
-    }),
-  );
-}
 
 const model = (attributes: Attributes) => mapped({ 'ai.operationId': 'ai.generateText.doGenerate', ...attributes });
 const around = (attributes: Attributes) => mapped({ 'ai.operationId': 'ai.generateText', ...attributes });
@@ -60,13 +46,13 @@ describe('the name', () => {
   ])('%s', (_, operation, more, name) => {
     const attributes = { 'ai.operationId': operation, ...named, ...more };
     expect(mapped(attributes).name).toBe(name);
-    expect(mapStart(attributes, SHOWN).name).toBe(name);
+    expect(mapStart(attributes, SHOW_ALL).name).toBe(name);
     expect(mapped(attributes).metadata.function_id).toBe('forecast');
   });
 
   test('of the project may be said with the call', () => {
     const attributes = { 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.ls_project_name': 'shop' };
-    expect(mapStart(attributes, SHOWN).project).toBe('shop');
+    expect(mapStart(attributes, SHOW_ALL).project).toBe('shop');
   });
 });
 
@@ -277,7 +263,7 @@ describe('the prompt of a function', () => {
       { prompt: [{ role: 'user', content: 'Rain?' }] },
     ],
   ])('%s', (_, prompt, expected) => {
-    const { inputs } = mapSpan({ 'ai.operationId': 'ai.generateText', 'ai.prompt': JSON.stringify(prompt) }, SHOWN);
+    const { inputs } = mapSpan({ 'ai.operationId': 'ai.generateText', 'ai.prompt': JSON.stringify(prompt) }, SHOW_ALL);
     expect(inputs?.payload?.fields).toEqual(expected);
     // What the attribute says is not what is to be recorded.
     expect(inputs?.payload?.text).toBeUndefined();
@@ -540,7 +526,7 @@ describe('what is said with a call', () => {
   });
 
   test('is harmless by any name', () => {
-    const { metadata } = mapSpan({ 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.__proto__': 'x' }, SHOWN);
+    const { metadata } = mapSpan({ 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.__proto__': 'x' }, SHOW_ALL);
     expect(metadata.get('__proto__')).toBe('x');
   });
 });

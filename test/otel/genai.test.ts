@@ -1,19 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { mapSpan } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
-
-/** What a span with these attributes comes to, as JSON has it. */
-function mapped(attributes: Attributes) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
-  return JSON.parse(
-    JSON.stringify({
-      ...rest,
-      inputs: inputs?.payload?.fields,
-      outputs: outputs?.fields,
-      metadata: Object.fromEntries(metadata),
-    }),
-  );
-}
+import { mapped } from './mapped.ts';
 
 test.each([
   ['chat', 'llm'],

@@ -1,18 +1,7 @@
 // What the attributes mean is told by https://langfuse.com/integrations/native/opentelemetry#property-mapping
 import { expect, test } from 'vitest';
 import { langfuseError } from '../../src/otel/langfuse.ts';
-import { mapSpan } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
-
-function mapped(attributes: Attributes) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
-  return {
-    ...rest,
-    inputs: inputs?.payload?.fields,
-    outputs: outputs?.fields,
-    metadata: Object.fromEntries(metadata),
-  };
-}
+import { mapped } from './mapped.ts';
 
 test.each([
   ['span', 'chain'],

@@ -1,16 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
+import { mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
-
-const SHOW_ALL = { hideInputs: false, hideOutputs: false };
+import { SHOW_ALL, mapped as spanMapped } from './mapped.ts';
 
 /** What a span of this kind with these attributes comes to, as JSON has it. */
 function mapped(kind: string, attributes: Attributes) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan({ 'openinference.span.kind': kind, ...attributes }, SHOW_ALL);
-  const { 'openinference.span.kind': _, ...others } = Object.fromEntries(metadata);
-  return JSON.parse(
-    JSON.stringify({ ...rest, inputs: inputs?.payload?.fields, outputs: outputs?.fields, metadata: others }),
-  );
+  const run = spanMapped({ 'openinference.span.kind': kind, ...attributes });
+  const { 'openinference.span.kind': _, ...metadata } = run.metadata;
+  return { ...run, metadata };
 }
 
 test.each([

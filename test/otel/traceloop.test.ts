@@ -3,21 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
-
-const SHOW_ALL = { hideInputs: false, hideOutputs: false };
-
-/** What a span with these attributes comes to, as JSON has it. */
-function mapped(attributes: Attributes, visibility = SHOW_ALL) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, visibility);
-  return JSON.parse(
-    JSON.stringify({
-      ...rest,
-      inputs: inputs?.payload?.fields,
-      outputs: outputs?.fields,
-      metadata: Object.fromEntries(metadata),
-    }),
-  );
-}
+import { mapped, SHOW_ALL } from './mapped.ts';
 
 describe('kinds and names', () => {
   test.each([
