@@ -43,12 +43,15 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
   return values === undefined || isEmpty(values) ? undefined : values;
 }
 
-/** Adds to what has been told before: lists are continued, and what has been said stands. */
+/**
+ * Adds to what has been told before: lists are continued, and what has been said stands. The lists are our own, so that each
+ * event costs what it brings: the first one may be the application's.
+ */
 export function addTold(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
     const before = to[name];
-    if (before === undefined) to[name] = value;
-    else if (Array.isArray(before) && Array.isArray(value)) to[name] = [...before, ...value];
+    if (before === undefined) to[name] = Array.isArray(value) ? [...value] : value;
+    else if (Array.isArray(before) && Array.isArray(value)) for (const item of value) before.push(item);
   }
 }
 

@@ -130,7 +130,7 @@ export const defects = [
   {
     title: 'of the matches of a vector database only the first is kept',
     file: 'src/otel/message-events.ts',
-    find: 'else if (Array.isArray(before) && Array.isArray(value)) to[name] = [...before, ...value];',
+    find: 'else if (Array.isArray(before) && Array.isArray(value)) for (const item of value) before.push(item);',
     replace: '',
     tests: ['test/otel/vector-events.test.ts'],
   },
