@@ -1,4 +1,4 @@
-import { type Attributes, type Fields, isObject, jsonObject, number } from './values.ts';
+import { type Attributes, count, type Fields, isObject, jsonObject } from './values.ts';
 import type { Rows } from './vocabulary.ts';
 
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
@@ -10,48 +10,48 @@ const PROVIDER_METADATA = 'ai.response.providerMetadata';
 export const aiSdkUsage: Rows = [
   ['ai.usage.inputTokens', 'input_tokens', withCached],
   ['ai.usage.promptTokens', 'input_tokens', withCached],
-  ['ai.usage.tokens', 'input_tokens', number],
-  ['ai.usage.input_tokens', 'input_tokens', number],
-  ['ai.usage.outputTokens', 'output_tokens', number],
-  ['ai.usage.completionTokens', 'output_tokens', number],
-  ['ai.usage.output_tokens', 'output_tokens', number],
+  ['ai.usage.tokens', 'input_tokens', count],
+  ['ai.usage.input_tokens', 'input_tokens', count],
+  ['ai.usage.outputTokens', 'output_tokens', count],
+  ['ai.usage.completionTokens', 'output_tokens', count],
+  ['ai.usage.output_tokens', 'output_tokens', count],
   ['ai.usage.totalTokens', 'total_tokens', withCached],
-  ['ai.usage.total_tokens', 'total_tokens', number],
-  ['ai.usage.inputTokenDetails.cacheReadTokens', 'input_token_details.cache_read', number],
-  ['ai.usage.cachedInputTokens', 'input_token_details.cache_read', number, 'repeats'],
+  ['ai.usage.total_tokens', 'total_tokens', count],
+  ['ai.usage.inputTokenDetails.cacheReadTokens', 'input_token_details.cache_read', count],
+  ['ai.usage.cachedInputTokens', 'input_token_details.cache_read', count, 'repeats'],
   [PROVIDER_METADATA, 'input_token_details.cache_read', cacheRead, 'kept'],
-  ['ai.usage.inputTokenDetails.cacheWriteTokens', 'input_token_details.cache_creation', number],
+  ['ai.usage.inputTokenDetails.cacheWriteTokens', 'input_token_details.cache_creation', count],
   [PROVIDER_METADATA, 'input_token_details.cache_creation', cacheWritten, 'kept'],
-  ['ai.usage.outputTokenDetails.reasoningTokens', 'output_token_details.reasoning', number],
-  ['ai.usage.reasoningTokens', 'output_token_details.reasoning', number, 'repeats'],
+  ['ai.usage.outputTokenDetails.reasoningTokens', 'output_token_details.reasoning', count],
+  ['ai.usage.reasoningTokens', 'output_token_details.reasoning', count, 'repeats'],
   [PROVIDER_METADATA, 'output_token_details.reasoning', reasoning, 'kept'],
 ];
 
 /** Anthropic counts the tokens of its cache apart. Since 6 the SDK adds them up; before that they are added here. */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
-  const told = number(value);
+  const told = count(value);
   const { anthropic } = providersOf(attributes);
-  if (told === undefined || number(anthropic.cacheCreationInputTokens) === undefined) return told;
+  if (told === undefined || count(anthropic.cacheCreationInputTokens) === undefined) return told;
   if (attributes['ai.usage.inputTokenDetails.noCacheTokens'] !== undefined) return told;
   const { input_tokens: own } = fieldsOf(anthropic.usage);
-  const input = number(attributes['ai.usage.inputTokens'] ?? attributes['ai.usage.promptTokens']);
+  const input = count(attributes['ai.usage.inputTokens'] ?? attributes['ai.usage.promptTokens']);
   if (own !== undefined && own !== input) return told;
-  const read = cacheRead(undefined, attributes) ?? number(attributes['ai.usage.cachedInputTokens']);
+  const read = cacheRead(undefined, attributes) ?? count(attributes['ai.usage.cachedInputTokens']);
   return told + (read ?? 0) + (cacheWritten(undefined, attributes) ?? 0);
 }
 
 function cacheRead(_: unknown, attributes: Attributes): number | undefined {
   const { openai, anthropic } = providersOf(attributes);
   const { cache_read_input_tokens: told } = fieldsOf(anthropic.usage);
-  return number(openai.cachedPromptTokens) ?? number(anthropic.cacheReadInputTokens) ?? number(told);
+  return count(openai.cachedPromptTokens) ?? count(anthropic.cacheReadInputTokens) ?? count(told);
 }
 
 function cacheWritten(_: unknown, attributes: Attributes): number | undefined {
-  return number(providersOf(attributes).anthropic.cacheCreationInputTokens);
+  return count(providersOf(attributes).anthropic.cacheCreationInputTokens);
 }
 
 function reasoning(_: unknown, attributes: Attributes): number | undefined {
-  return number(providersOf(attributes).openai.reasoningTokens);
+  return count(providersOf(attributes).openai.reasoningTokens);
 }
 
 interface Providers {

@@ -1,4 +1,4 @@
-import { type Attributes, type Fields, isEmpty, json, jsonObject, number, text, texts } from './values.ts';
+import { type Attributes, count, type Fields, isEmpty, json, jsonObject, text, texts } from './values.ts';
 import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
@@ -75,8 +75,8 @@ const DETAILS: ReadonlyMap<string, string> = new Map([['cached', 'cache_read']])
 function usageOf(value: unknown): Fields | undefined {
   const usage: Fields = {};
   const details = { input: {} as Fields, output: {} as Fields };
-  for (const [name, count] of Object.entries(jsonObject(value) ?? {})) {
-    const tokens = number(count);
+  for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
+    const tokens = count(given);
     if (tokens === undefined) continue;
     const total = COUNTS.get(name);
     const [, side, kind] = DETAIL.exec(name) ?? [];
@@ -92,7 +92,7 @@ function usageOf(value: unknown): Fields | undefined {
 function costsOf(value: unknown): Fields | undefined {
   const costs: Fields = {};
   for (const [name, cost] of Object.entries(jsonObject(value) ?? {})) {
-    const amount = number(cost);
+    const amount = count(cost);
     if (amount !== undefined) costs[`${name}_cost`] = amount;
   }
   return isEmpty(costs) ? undefined : costs;

@@ -1,4 +1,15 @@
-import { type Attributes, defined, type Fields, isObject, json, jsonObject, same, text, texts } from './values.ts';
+import {
+  type Attributes,
+  counts,
+  defined,
+  type Fields,
+  isObject,
+  json,
+  jsonObject,
+  same,
+  text,
+  texts,
+} from './values.ts';
 import { type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'langsmith.span.kind';
@@ -19,9 +30,9 @@ export const langSmith: Vocabulary = {
   roots: ['langsmith', 'gen_ai'],
   kindOf: (attributes) => ({ runType: text(attributes[KIND])?.toLowerCase(), nameFrom: 'langsmith.trace.name' }),
   usage: [
-    ['langsmith.usage_metadata', WHOLE, jsonObject, 'merged'],
-    ['gen_ai.usage.input_token_details', 'input_token_details', jsonObject],
-    ['gen_ai.usage.output_token_details', 'output_token_details', jsonObject],
+    ['langsmith.usage_metadata', WHOLE, counts, 'merged'],
+    ['gen_ai.usage.input_token_details', 'input_token_details', counts],
+    ['gen_ai.usage.output_token_details', 'output_token_details', counts],
   ],
   parameters: [
     ['langsmith.request.streaming', 'stream', same],

@@ -6,7 +6,7 @@ import {
   traceloopTools,
   vectorDocuments,
 } from './traceloop-messages.ts';
-import { type Attributes, anyJson, type Fields, isObject, json, number, same, text, texts } from './values.ts';
+import { type Attributes, anyJson, count, type Fields, isObject, json, number, same, text, texts } from './values.ts';
 import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const NAME = 'traceloop.entity.name';
@@ -80,7 +80,7 @@ export const traceloop: Vocabulary = {
     ['db.search.result', 'documents', vectorDocuments],
     ['db.vector.query.result', 'documents', vectorDocuments, 'list'],
   ],
-  usage: [['llm.usage.total_tokens', 'total_tokens', number]],
+  usage: [['llm.usage.total_tokens', 'total_tokens', count]],
   parameters: [
     ['llm.request.functions', 'tools', traceloopTools, 'list'],
     ['llm.top_k', 'top_k', number],

@@ -25,6 +25,26 @@ export function number(value: unknown): number | undefined {
   return Number.isFinite(result) ? result : undefined;
 }
 
+/** A number of tokens, or what they cost: none is below zero. */
+export function count(value: unknown): number | undefined {
+  const result = number(value);
+  return result === undefined || result < 0 ? undefined : result;
+}
+
+/** An object of counts, and of objects of them one level deeper; what else it holds is left out. */
+export function counts(value: unknown): Fields | undefined {
+  const given = jsonObject(value);
+  return given && countsIn(given, true);
+}
+
+function countsIn(given: Fields, hasDetails: boolean): Fields {
+  const entries = Object.entries(given).map(([key, item]) => [
+    key,
+    hasDetails && isObject(item) ? countsIn(item, false) : count(item),
+  ]);
+  return defined(Object.fromEntries(entries));
+}
+
 /** What JSON text stands for, where the value looks like it; anything else, and broken JSON, as it is. */
 export function json(value: unknown): unknown {
   return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsed(value) : value;

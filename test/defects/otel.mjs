@@ -324,4 +324,11 @@ export const defects = [
     replace: '    if (entry !== undefined) return [entry];\n',
     tests: ['test/otel/run-log-record-processor.test.ts'],
   },
+  {
+    title: 'counts of tokens below zero are taken',
+    file: 'src/otel/values.ts',
+    find: 'result === undefined || result < 0 ? undefined : result',
+    replace: 'result',
+    tests: ['test/otel/langsmith.test.ts'],
+  },
 ];

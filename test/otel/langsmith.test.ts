@@ -117,6 +117,30 @@ describe('a call of a model', () => {
     });
   });
 
+  test('has of its usage what are counts, and nothing below zero or deeper than details', () => {
+    const usage = {
+      input_tokens: '5',
+      output_tokens: -1,
+      tier: 'batch',
+      input_token_details: { cache_read: 2, audio: -2, more: { less: 1 } },
+    };
+    expect(mapped({ 'langsmith.span.kind': 'llm', 'langsmith.usage_metadata': JSON.stringify(usage) }).outputs).toEqual(
+      {
+        usage_metadata: { input_tokens: 5, total_tokens: 5, input_token_details: { cache_read: 2 } },
+      },
+    );
+  });
+
+  test('keeps its other fields where the usage is nested so deeply that it cannot be written', () => {
+    const usage = `{"input_tokens":5,"input_token_details":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}}`;
+    const run = mapped({
+      'langsmith.span.kind': 'llm',
+      'langsmith.usage_metadata': usage,
+      'gen_ai.completion': '{"outputs":"cold"}',
+    });
+    expect(run.outputs).toMatchObject({ outputs: 'cold', usage_metadata: { input_tokens: 5 } });
+  });
+
   test('has what it was called with', () => {
     const { metadata } = mapped({
       'langsmith.request.streaming': true,
