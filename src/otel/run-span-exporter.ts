@@ -1,4 +1,5 @@
 import { guard } from '../base/guard.ts';
+import { setSoon } from '../base/timers.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
@@ -18,6 +19,9 @@ const WAIT_MAX_MS = 300_000;
 const WAITING_MAX = 10_000;
 const WAITING_CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
+/** What lets nothing wait any longer, of each exporter in which something has waited. */
+const atEnd = new Set<() => void>();
+
 const SUCCESS = 0;
 const FAILED = 1;
 const PLACE = 'RunSpanExporter.export';
@@ -32,7 +36,7 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  * A run's place in its trace is known once its parent is, and children end before their parents: a span waits here until
  * its parent comes, for 5 minutes at most, with at most 10 000 others and 64 Mi characters of text. What waits for longer,
  * or is the oldest beyond that, becomes the first run of a trace of its own, whose metadata has the ids of its parent; so
- * does a span whose parent is in another process. `forceFlush` and `shutdown` let nothing wait.
+ * does a span whose parent is in another process. `forceFlush`, `shutdown` and the natural end of the process let nothing wait.
  *
  * Spans of which a `RunSpanProcessor` with the same exporter has made runs are not sent twice.
  */
@@ -75,13 +79,14 @@ export class RunSpanExporter implements SpanExporterLike {
   /** Lets nothing wait for its parent, and waits until all is delivered or given up. Never rejects. */
   async forceFlush(): Promise<void> {
     if (this.#shutdown !== undefined) return this.#shutdown;
-    this.#giveUpWaiting(() => this.#waiting.size > 0);
+    this.#giveUpAll();
     await this.#flush();
   }
 
   /** The same, and takes no further span. The runs' own exporter stays open, as others may use it. */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.forceFlush();
+    atEnd.delete(this.#giveUpAll);
     return this.#shutdown;
   }
 
@@ -96,7 +101,10 @@ export class RunSpanExporter implements SpanExporterLike {
     }
     this.#waiting.add({ span, parent: idsOf(keyOf(parentIds)), sink });
     this.#giveUpWaiting(() => this.#waiting.isOverfull);
+    watchForEnd(this.#giveUpAll);
   }
+
+  #giveUpAll = (): void => this.#giveUpWaiting(() => this.#waiting.size > 0);
 
   #known(ids: SpanContextLike, sink: RunSink): SpanEntry | undefined {
     const key = keyOf(ids);
@@ -148,6 +156,22 @@ export class RunSpanExporter implements SpanExporterLike {
       return thrown instanceof Error ? thrown : new Error('not delivered');
     }
   }
+}
+
+/** Calls back when the process ends by itself: no parent comes any more. */
+function watchForEnd(callback: () => void): void {
+  if (atEnd.has(callback)) return;
+  atEnd.add(callback);
+  process.off('beforeExit', tellOfEnd);
+  process.on('beforeExit', tellOfEnd);
+}
+
+function tellOfEnd(): void {
+  process.off('beforeExit', tellOfEnd);
+  for (const callback of atEnd) callback();
+  atEnd.clear();
+  // One more turn of the event loop, so that the event comes again and the runs' own exporter delivers.
+  setSoon(() => {});
 }
 
 function counted(runs: number): string {

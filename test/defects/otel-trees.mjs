@@ -291,4 +291,12 @@ export const defects = [
     replace: 'await Promise.all(',
     tests: conformance,
   },
+  {
+    title: 'what waits for its parent when the program ends is lost',
+    file: exporter,
+    find: 'for (const callback of atEnd) callback();',
+    replace: '',
+    tests: exporterTests,
+    isBuilt: true,
+  },
 ];

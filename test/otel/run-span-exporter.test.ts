@@ -10,9 +10,11 @@ import {
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import { createExporter } from '../../src/index.ts';
 import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
+import { createReceiver } from '../../src/receiver.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServer } from '../support/ingest-server.ts';
+import { moduleText, runNode } from '../support/program.ts';
 import { told } from '../support/told.ts';
 import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
@@ -108,6 +110,24 @@ describe('with a batch processor', () => {
     expect(exporter.stats()).toMatchObject({ sent: 1 });
     await exporter.close();
   });
+});
+
+const PROGRAM_WITHOUT_SHUTDOWN = `
+  import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+  import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
+  import { RunSpanExporter } from 'runspan/otel';
+  const spanProcessors = [new SimpleSpanProcessor(new RunSpanExporter())];
+  const tracer = new BasicTracerProvider({ spanProcessors }).getTracer('test');
+  const parent = tracer.startSpan('never ended');
+  tracer.startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent)).end();
+`;
+
+test('what still waits for its parent arrives when the program ends by itself, without a shutdown', async () => {
+  const receiver = await createReceiver({ strict: true });
+  onTestFinished(() => receiver.close());
+  const { code, stderr } = await runNode(moduleText(PROGRAM_WITHOUT_SHUTDOWN), { RUNSPAN_ENDPOINT: receiver.url });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect((await receiver.runs()).map(({ name }) => name)).toEqual(['child']);
 });
 
 describe('a parent', () => {
