@@ -17,3 +17,4 @@ export type {
   SpanLike,
   SpanProcessorLike,
 } from './otel/span-like.ts';
+export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
