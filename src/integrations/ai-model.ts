@@ -3,7 +3,6 @@ import type { CallDescription, Plan } from '../instrument/plan.ts';
 import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
-import { currentRun } from '../run/start-run.ts';
 import { modelAnswer, PartsFold, vectorsOf } from './ai-answer.ts';
 import { describeEmbedding, describeGeneration, describeRanking } from './ai-model-call.ts';
 import { watchedStream } from './ai-stream.ts';
@@ -64,16 +63,9 @@ function planOf(model: Fields, { runType, describe, complete }: ModelMethod): Pl
     name: runType,
     runType,
     isModelCall: true,
-    // A model made of another by middleware calls that one, which may be traced as well: it is one call, and its tokens
-    // count once.
-    describe: ([options]) => (isWithin(model, runType) ? undefined : describe(model, fieldsOf(options))),
+    describe: ([options]) => describe(model, fieldsOf(options)),
     complete,
   };
-}
-
-function isWithin({ modelId }: Fields, runType: string): boolean {
-  const run = currentRun();
-  return run !== undefined && run.runType === runType && run.name === modelId;
 }
 
 function completeGeneration(run: Run, result: unknown): void {

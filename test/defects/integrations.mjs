@@ -203,13 +203,6 @@ export const defects = [
     tests: ['test/integrations/ai-stream.test.ts'],
   },
   {
-    title: 'a model inside of another is recorded again, and its tokens count twice',
-    file: 'src/integrations/ai-model.ts',
-    find: 'isWithin(model, runType) ? undefined : ',
-    replace: '',
-    tests: ['test/integrations/ai-sdk.test.ts'],
-  },
-  {
     title: 'LangChain tells of steps late, when their parents are no longer known',
     file: 'src/integrations/langchain-handler.ts',
     find: 'readonly awaitHandlers: boolean = true;',

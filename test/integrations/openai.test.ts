@@ -205,6 +205,7 @@ describe('unwrapOpenAI', () => {
     expect(client.chat.completions.create).toBe(theirs);
     // Theirs calls ours, which is why it is not traced again.
     await wrapOpenAI(client).chat.completions.create(ask);
+    expect(client.chat.completions.create).toBe(theirs);
     expect(only()).toHaveProperty('end_time');
   });
 });
