@@ -38,6 +38,10 @@ export interface Limits {
   retryDelayMaxMs: number;
   /** Age at which an undelivered run is given up as `expired`; time spent waiting because the service asked for it is not counted. */
   ageMs: number;
+  /** Bytes on disk, of what one process keeps there; beyond it nothing more is written, and runs stay in memory. */
+  spoolBytes: number;
+  /** Age at which a run that is on disk is given up as `expired`. */
+  spoolAgeMs: number;
   /** Simple ingestion: runs under way at once. */
   simpleInFlight: number;
   /** Simple ingestion: requests per second. */
@@ -68,6 +72,8 @@ export const defaultLimits: Readonly<Limits> = {
   retryDelayMs: 500,
   retryDelayMaxMs: 30_000,
   ageMs: 900_000,
+  spoolBytes: 256 * MIB,
+  spoolAgeMs: 86_400_000,
   simpleInFlight: 4,
   simpleRequestsPerSecond: 50,
   exitFlushMs: 2_000,

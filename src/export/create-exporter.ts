@@ -6,11 +6,13 @@ import { FallbackTransport } from './fallback-transport.ts';
 import { IsolatingTransport } from './isolating-transport.ts';
 import type { Stats } from './ledger.ts';
 import { MultipartTransport } from './multipart-transport.ts';
+import { Outage } from './outage.ts';
 import { delay, Pace } from './pace.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
 import { SimpleTransport } from './simple-transport.ts';
+import { openSpool, type Spool } from './spool.ts';
 
 const monotonicMs = performance.now.bind(performance);
 
@@ -19,7 +21,7 @@ const monotonicMs = performance.now.bind(performance);
  * `closed` is called when it has closed.
  */
 export function exporterFor(settings: Settings, stats: Stats, closed: () => void): Exporter {
-  const { limits, endpoint } = settings;
+  const { limits, endpoint, durability } = settings;
   const client = new HttpClient({
     endpoint,
     headers: settings.headers,
@@ -29,6 +31,7 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
   });
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
   const pace = new Pace(monotonicMs);
+  const outage = new Outage(monotonicMs);
   const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, stats.requests));
   const simple = new IsolatingTransport(
     new SimpleTransport(
@@ -45,7 +48,10 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
   );
   const transport = new RetryingTransport(new FallbackTransport(multipart, simple, monotonicMs), pace, {
     ...limits,
+    // What waits for long goes to the disk, where another age holds.
+    ageMs: durability === 'memory' ? limits.ageMs : limits.spoolAgeMs,
     endpoint: endpoint.origin,
+    outage,
     monotonicMs,
     random: Math.random,
     delay,
@@ -56,6 +62,9 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     transport,
     info,
     pace,
+    outage,
+    spool: durability === 'memory' ? undefined : spoolFor(settings),
+    isWriteAhead: durability === 'write-ahead',
     stats,
     notice: new DropNotice(settings.onDrop, monotonicMs),
     monotonicMs,
@@ -65,5 +74,16 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
       await client.destroy();
       closed();
     },
+  });
+}
+
+function spoolFor({ endpoint, headers, spoolDir, limits }: Settings): Spool {
+  return openSpool({
+    spoolDir,
+    endpoint,
+    workspaceId: headers['x-tenant-id'],
+    apiKey: headers['x-api-key'],
+    bytesMax: limits.spoolBytes,
+    ageMaxMs: limits.spoolAgeMs,
   });
 }

@@ -3,6 +3,8 @@ import type { EncodedRun } from '../run/encoded-run.ts';
 import type { ErrorText } from '../run/error-text.ts';
 import type { FlushGroup } from './barrier.ts';
 import type { Place } from './ledger.ts';
+import type { Ticket } from './replay.ts';
+import type { Segment } from './spool.ts';
 
 /**
  * Where a run stands on its way. A run has at most one record on its way at a time:
@@ -31,6 +33,8 @@ export interface Delivery {
   /** When the part of it that waits or is under way was recorded, in the time of `Pace.activeMs`. */
   recordedAtMs: number;
   stage: Stage;
+  /** The service has its start, so that what is left to send is a patch. */
+  isPosted: boolean;
   /** Bytes of payload that wait or are under way. */
   bytes: number;
   /** The payloads that were counted last, and their bytes in UTF-8. */
@@ -41,6 +45,12 @@ export interface Delivery {
   /** The flushes that wait for its post, and for its patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
+  /** In write-ahead, where its start and its end stand on disk, and the inputs that stand there. */
+  startSegment: Segment | undefined;
+  endSegment: Segment | undefined;
+  writtenInputs: string | undefined;
+  /** It comes from the disk, where it stands until it has settled. */
+  readonly ticket: Ticket | undefined;
 }
 
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
@@ -50,19 +60,25 @@ export function newDelivery(
   run: EncodedRun,
   startedAtMs: number,
   recordedAtMs: number,
-  postGroup: FlushGroup,
+  postGroup: FlushGroup | undefined,
+  ticket?: Ticket,
 ): Delivery {
   return {
     run,
     startedAtMs,
     recordedAtMs,
     stage: 'started',
+    isPosted: false,
     bytes: 0,
     inputs: new CountedText(),
     outputs: new CountedText(),
     attachedAtStart: run.attachments?.slice() ?? NO_ATTACHMENTS,
     postGroup,
     patchGroup: undefined,
+    startSegment: undefined,
+    endSegment: undefined,
+    writtenInputs: undefined,
+    ticket,
   };
 }
 
@@ -112,22 +128,24 @@ export class CountedText {
 
 /** Takes the record of a queued delivery, and moves it into flight. */
 export function takeItem(delivery: Delivery): Item {
-  const { run } = delivery;
-  const isEnded = delivery.stage !== 'started';
+  const { run, isPosted } = delivery;
+  // What an earlier process has left behind may have no end; it is all that there is.
+  const isLast = delivery.stage !== 'started';
+  const isEnded = isLast && run.endTime !== undefined;
   const item: Item = {
     delivery,
-    op: delivery.stage === 'patch' ? 'patch' : 'post',
+    op: isPosted ? 'patch' : 'post',
     isEnded,
     inputs: run.inputs,
     inputsBytes: delivery.inputs.bytesOf(run.inputs),
     outputs: isEnded ? run.outputs : undefined,
     outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
     events: isEnded ? run.events : undefined,
-    attachments: (isEnded ? run.attachments?.slice() : startAttachments(delivery)) ?? NO_ATTACHMENTS,
+    attachments: (isLast ? run.attachments?.slice() : startAttachments(delivery)) ?? NO_ATTACHMENTS,
     isPosted: false,
     stripped: 'nothing',
   };
-  delivery.stage = isEnded ? 'finishing' : 'posting';
+  delivery.stage = isLast ? 'finishing' : 'posting';
   return item;
 }
 
@@ -139,6 +157,7 @@ function startAttachments({ run, attachedAtStart }: Delivery): readonly HeldAtta
 /** Lets go of what an accepted post has carried, so that the patch does not carry it again. */
 export function releasePosted({ delivery, inputs, attachments }: Item): void {
   const { run } = delivery;
+  delivery.isPosted = true;
   if (run.inputs === inputs) run.inputs = undefined;
   // The count would hold on to the text.
   delivery.inputs.bytesOf(run.inputs);
@@ -152,6 +171,7 @@ export function releaseAll(delivery: Delivery): void {
   delivery.inputs.bytesOf(undefined);
   delivery.outputs.bytesOf(undefined);
   delivery.attachedAtStart = NO_ATTACHMENTS;
+  delivery.writtenInputs = undefined;
 }
 
 /** The same for what was recorded of it since. */

@@ -29,6 +29,7 @@ export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #abort = new AbortController();
   readonly #sends = new Set<Promise<void>>();
+  readonly #unsettled = new Set<Item>();
   #hurries = 0;
   /** How much of what waits has lingered for long enough, of either line of the queue. */
   #due = { starts: 0, ready: 0 };
@@ -39,6 +40,11 @@ export class Dispatcher {
     this.#parts = parts;
     // Each request in flight listens to it.
     setMaxListeners(0, this.#abort.signal);
+  }
+
+  /** Records whose outcome is not known yet. */
+  get underWay(): ReadonlySet<Item> {
+    return this.#unsettled;
   }
 
   /** Called after every change of the queue: a batch is sent now, later, or when a request has finished. */
@@ -97,7 +103,7 @@ export class Dispatcher {
     if (!isFree || !this.#isBatchDue) return;
     void info.ask();
     const items = queue.take(info.batch, this.#startsMax);
-    const ended = items.filter(({ isEnded }) => isEnded).length;
+    const ended = items.filter(({ delivery }) => delivery.stage === 'finishing').length;
     this.#due.ready = Math.max(0, this.#due.ready - ended);
     this.#due.starts = queue.runs === queue.readyRuns ? 0 : this.#due.starts - (items.length - ended);
     this.#parts.taken(items);
@@ -116,13 +122,12 @@ export class Dispatcher {
   }
 
   async #send(items: readonly Item[]): Promise<void> {
-    const unsettled = new Set(items);
+    for (const item of items) this.#unsettled.add(item);
     let left: Outcome = { kind: 'dropped', reason: 'closed', detail: '' };
     try {
       for await (const settlement of this.#parts.transport.send(items, this.#abort.signal)) {
         for (const item of settlement.items) {
-          unsettled.delete(item);
-          this.#parts.settle(item, settlement.outcome);
+          this.#settle(item, settlement.outcome);
         }
       }
     } catch (thrown) {
@@ -131,6 +136,11 @@ export class Dispatcher {
         left = { kind: 'dropped', reason: 'rejected', detail: messageOf(thrown) };
       }
     }
-    for (const item of unsettled) this.#parts.settle(item, left);
+    for (const item of items) if (this.#unsettled.has(item)) this.#settle(item, left);
+  }
+
+  #settle(item: Item, outcome: Outcome): void {
+    this.#unsettled.delete(item);
+    this.#parts.settle(item, outcome);
   }
 }

@@ -25,7 +25,8 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
   rejected: 'refused by the service',
-  expired: 'the service was away for longer than limits.ageMs',
+  expired: 'the service was away for longer than limits.ageMs, or limits.spoolAgeMs for what was on disk',
+  corrupt: 'what was kept on disk could not be read any more',
   closed: 'the exporter was closed before delivery',
 };
 
@@ -42,7 +43,7 @@ export class DropNotice implements Teller {
     this.#monotonicMs = monotonicMs;
   }
 
-  add(reason: DropReason, { id, traceId, name }: EncodedRun, detail?: string): void {
+  add(reason: DropReason, { id, traceId, name }: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, detail?: string): void {
     this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
     const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
     ignoreRejection(guard('onDrop', () => this.#onDrop?.(reason, run)));

@@ -52,7 +52,7 @@ function leave(): void {
 // process before this event comes, until its deadline.
 function flushAll(): void {
   for (const [exporter, timeoutMs] of flushLimitsMs) {
-    void exporter.flush({ timeoutMs }).then(({ ok }) => {
+    void exporter.finish({ timeoutMs }).then(({ ok }) => {
       if (!ok) void exporter.close({ timeoutMs: 0 });
     });
   }
@@ -60,5 +60,5 @@ function flushAll(): void {
 
 function tellAll(): void {
   for (const teller of tellers) teller.tell();
-  for (const exporter of flushLimitsMs.keys()) exporter.tellLosses();
+  for (const exporter of flushLimitsMs.keys()) exporter.endProcess();
 }

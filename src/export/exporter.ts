@@ -3,14 +3,14 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
+import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
-import { Barrier } from './barrier.ts';
+import { Backlog } from './backlog.ts';
 import {
   type Delivery,
   dropAttachments,
-  heldBytes,
   type Item,
   newDelivery,
   placeOf,
@@ -18,17 +18,17 @@ import {
   releasePosted,
   releaseRun,
 } from './delivery.ts';
+import { Disk } from './disk.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
 import type { DropReason, Place, Stats } from './ledger.ts';
 import { OpenRuns } from './open-runs.ts';
+import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import { DeliveryQueue } from './queue.ts';
 import type { ServiceInfo } from './service-info.ts';
+import type { Spool } from './spool.ts';
 import type { Outcome, Transport } from './transport.ts';
-
-/** Runs and ends of accepted traces are taken up to this multiple of the queue's limits. */
-const ACCEPTED_SHARE = 1.25;
 
 const FLUSH_TIMEOUT_MS = 30_000;
 
@@ -39,6 +39,11 @@ export interface ExporterParts {
   readonly transport: Transport;
   readonly info: ServiceInfo;
   readonly pace: Pace;
+  readonly outage: Outage;
+  /** Where runs are kept on disk; undefined with durability `memory`. */
+  readonly spool: Spool | undefined;
+  /** Every record is on disk before the call of the application returns. */
+  readonly isWriteAhead: boolean;
   readonly stats: Stats;
   readonly notice: DropNotice;
   readonly monotonicMs: () => number;
@@ -55,16 +60,13 @@ export interface ExporterParts {
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
   readonly #parts: ExporterParts;
-  readonly #limits: Limits;
   readonly #stats: Stats;
   readonly #open: OpenRuns;
   readonly #queue = new DeliveryQueue();
-  readonly #barrier = new Barrier();
+  readonly #backlog: Backlog;
   readonly #dispatcher: Dispatcher;
+  readonly #disk: Disk | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
-  /** Runs of which something waits or is under way, and the bytes of it. */
-  #backlogRuns = 0;
-  #backlogBytes = 0;
   #closing: Promise<FlushResult> | undefined;
   /** Runs that had ended and were not waited for any longer; their end comes once more, and they may still be on their way. */
   readonly #sentEarly = new WeakSet<EncodedRun>();
@@ -72,15 +74,15 @@ export class Exporter implements RunSink {
   constructor(parts: ExporterParts) {
     this.#parts = parts;
     this.capture = parts.capture;
-    this.#limits = parts.limits;
     this.#stats = parts.stats;
+    this.#backlog = new Backlog(parts.limits);
     this.#dispatcher = new Dispatcher({
       queue: this.#queue,
       transport: parts.transport,
       info: parts.info,
       limits: parts.limits,
       taken: (items) => {
-        for (const { isEnded } of items) if (isEnded) this.#move('queued', 'inFlight');
+        for (const { delivery } of items) if (delivery.stage === 'finishing') this.#move('queued', 'inFlight');
       },
       settle: (item, outcome) => this.#settle(item, outcome),
       finished: () => this.#changed(),
@@ -91,6 +93,19 @@ export class Exporter implements RunSink {
       monotonicMs: parts.monotonicMs,
       overdue: (delivery) => this.#sendIncomplete(delivery),
     });
+    const { spool } = parts;
+    if (spool !== undefined) {
+      this.#disk = new Disk({
+        ...parts,
+        spool,
+        queue: this.#queue,
+        backlog: this.#backlog,
+        isSending: () => this.#dispatcher.underWay.size > 0,
+        changed: () => this.#changed(),
+        giveUp: (delivery, reason) => this.#giveUp(delivery, reason),
+        countDrop: (run, reason) => this.#countDrop(run, reason),
+      });
+    }
     // Applications hand them on by themselves, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
@@ -98,17 +113,19 @@ export class Exporter implements RunSink {
   }
 
   start(run: EncodedRun): boolean {
-    if (this.#stats.created++ === 0) this.#parts.opened(this);
+    if (this.#stats.created++ === 0) this.#begin();
     const refusal = this.#refusal(run);
     if (refusal !== undefined) {
       this.#countDrop(run, refusal);
       return false;
     }
     const { monotonicMs, pace } = this.#parts;
-    const delivery = newDelivery(run, monotonicMs(), pace.activeMs, this.#barrier.enter());
+    const delivery = newDelivery(run, monotonicMs(), pace.activeMs, undefined);
+    this.#backlog.awaitPost(delivery);
     this.#stats.open++;
-    this.#backlogRuns++;
-    this.#setBytes(delivery, heldBytes(delivery));
+    this.#backlog.runs++;
+    this.#backlog.weigh(delivery);
+    this.#disk?.started(delivery);
     this.#queue.addStart(delivery);
     this.#open.add(delivery);
     this.#changed();
@@ -123,16 +140,17 @@ export class Exporter implements RunSink {
     const delivery = this.#open.get(run);
     if (delivery === undefined) return;
     // A flush waits for it from now on.
-    delivery.patchGroup = this.#barrier.enter();
+    this.#backlog.awaitPatch(delivery);
     if (delivery.stage !== 'posted') return;
     delivery.stage = 'ending';
-    this.#backlogRuns++;
+    this.#backlog.runs++;
   }
 
   end(run: EncodedRun): void {
     const delivery = this.#open.get(run);
     // Given up before its end, or sent without waiting for what is attached to it: counted already.
     if (delivery === undefined) {
+      if (this.#disk?.forgetKept(run) === true) this.#countDrop(run, 'closed');
       if (!this.#sentEarly.has(run)) releaseRun(run);
       return;
     }
@@ -145,12 +163,13 @@ export class Exporter implements RunSink {
     this.#stats.queued++;
     this.#fitEnd(delivery);
     const bytesBefore = delivery.bytes;
-    this.#setBytes(delivery, heldBytes(delivery));
+    this.#backlog.weigh(delivery);
+    this.#disk?.ended(delivery);
     if (delivery.stage === 'started') {
       delivery.stage = 'whole';
       this.#queue.moveToReady(delivery, bytesBefore);
     } else {
-      delivery.patchGroup ??= this.#barrier.enter();
+      this.#backlog.awaitPatch(delivery);
       if (delivery.stage === 'posting') delivery.stage = 'held';
       else this.#queuePatch(delivery);
     }
@@ -163,13 +182,25 @@ export class Exporter implements RunSink {
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = Math.min(timeoutOf(limit) ?? FLUSH_TIMEOUT_MS, DELAY_MAX_MS);
-    if (this.#backlogRuns === 0) return { ok: true, pending: 0 };
-    const passed = this.#barrier.passed();
+    if (this.#pending === 0) return { ok: true, pending: 0 };
+    const passed = this.#backlog.passed();
+    this.#disk?.changed();
     this.#parts.pace.hurry();
     this.#dispatcher.hurry();
     const ok = await this.#parts.pace.isSettledWithin(passed, limitMs);
     this.#dispatcher.calm();
-    return { ok, pending: ok ? 0 : this.#backlogRuns };
+    return { ok, pending: ok ? 0 : this.#pending };
+  }
+
+  /** Flushes, and goes on with what is on disk as long as there is time: the process ends by itself. */
+  async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+    const endMs = this.#parts.monotonicMs() + timeoutMs;
+    for (;;) {
+      const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
+      const result = await this.flush({ timeoutMs: leftMs });
+      if (!result.ok || leftMs === 0 || this.#disk?.isReplaying !== true) return result;
+      await new Promise<void>((resolve) => setSoon(resolve));
+    }
   }
 
   /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
@@ -189,10 +220,15 @@ export class Exporter implements RunSink {
     return structuredClone(this.#stats);
   }
 
-  /** Says in the log what will be lost if the process ends now. */
-  tellLosses(): void {
-    const left = this.#backlogRuns;
+  /** Keeps on disk what is left when the process ends now, and says in the log what is lost. */
+  endProcess(): void {
+    const left = this.#disk === undefined ? this.#backlog.runs : this.#disk.write(this.#unsettled()).length;
     if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
+  }
+
+  #begin(): void {
+    this.#parts.opened(this);
+    if (this.#disk !== undefined) setSoon(() => this.#disk?.look()).unref();
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -200,25 +236,31 @@ export class Exporter implements RunSink {
     const result = await this.flush(limit);
     this.#state = 'closed';
     this.#open.close();
-    for (const delivery of this.#queue.drain()) this.#giveUp(delivery, 'closed');
+    this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
+    for (const delivery of this.#queue.drain()) if (delivery.stage !== 'settled') this.#giveUp(delivery, 'closed');
     await this.#dispatcher.stop();
+    this.#disk?.close();
     this.#parts.notice.tell();
     await this.#parts.closed(this);
     return result;
   }
 
+  /** Runs of this process that are not delivered and not given up. */
+  get #pending(): number {
+    return this.#backlog.runs + (this.#disk?.spilledRuns ?? 0);
+  }
+
   #refusal(run: EncodedRun): DropReason | undefined {
     if (this.#state === 'closing' || this.#state === 'closed') return 'closed';
     if (run.refused) return 'queue_full';
-    const share = run.parentRunId === undefined ? 1 : ACCEPTED_SHARE;
-    const { queueRuns, queueBytes } = this.#limits;
-    const isFull = this.#backlogRuns >= queueRuns * share || this.#backlogBytes >= queueBytes * share;
-    return isFull ? 'queue_full' : undefined;
+    if (!this.#backlog.isFullFor(run)) return undefined;
+    while (this.#disk?.makeRoom() === true) if (!this.#backlog.isFullFor(run)) return undefined;
+    return 'queue_full';
   }
 
   /** Beyond the limits an end is kept without its payloads. */
   #fitEnd({ run, stage, attachedAtStart }: Delivery): void {
-    if (this.#backlogBytes < this.#limits.queueBytes * ACCEPTED_SHARE) return;
+    if (!this.#backlog.isOverfull) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
     // Those that are under way with the post arrive.
@@ -226,14 +268,9 @@ export class Exporter implements RunSink {
     dropAttachments(run, run.attachments?.filter((attachment) => !underWay.includes(attachment)) ?? []);
   }
 
-  #setBytes(delivery: Delivery, bytes: number): void {
-    this.#backlogBytes += bytes - delivery.bytes;
-    delivery.bytes = bytes;
-  }
-
   #queuePatch(delivery: Delivery): void {
     // A posted run has nothing in the backlog until its patch comes.
-    if (delivery.stage === 'posted') this.#backlogRuns++;
+    if (delivery.stage === 'posted') this.#backlog.runs++;
     delivery.stage = 'patch';
     delivery.recordedAtMs = this.#parts.pace.activeMs;
     this.#queue.addReady(delivery);
@@ -241,8 +278,9 @@ export class Exporter implements RunSink {
 
   /** Called after every change. */
   #changed(): void {
-    if (this.#state === 'retiring' && this.#backlogRuns === 0 && this.#stats.open === 0) void this.close();
+    if (this.#state === 'retiring' && this.#pending === 0 && this.#stats.open === 0) void this.close();
     this.#dispatcher.schedule();
+    this.#disk?.changed();
   }
 
   #settle(item: Item, outcome: Outcome): void {
@@ -254,23 +292,25 @@ export class Exporter implements RunSink {
       else this.#giveUp(delivery, 'rejected', outcome.kind);
       return;
     }
-    this.#leaveGroup(delivery, item.isEnded ? 'both' : 'post');
-    if (item.isEnded) {
-      this.#move('inFlight', 'sent');
+    const isLast = delivery.stage === 'finishing';
+    this.#backlog.leave(delivery, isLast ? 'both' : 'post');
+    if (isLast) {
+      this.#move('inFlight', this.#disk?.placeOfAccepted(delivery) ?? 'sent');
       this.#forget(delivery);
       return;
     }
     releasePosted(item);
+    this.#disk?.posted(delivery);
     if (delivery.stage === 'held' && this.#state === 'closed') {
       this.#giveUp(delivery, 'closed');
     } else if (delivery.stage === 'held') {
-      this.#setBytes(delivery, heldBytes(delivery));
+      this.#backlog.weigh(delivery);
       this.#queuePatch(delivery);
       this.#changed();
     } else {
       delivery.stage = delivery.patchGroup === undefined ? 'posted' : 'ending';
-      if (delivery.stage === 'posted') this.#backlogRuns--;
-      this.#setBytes(delivery, 0);
+      if (delivery.stage === 'posted') this.#backlog.runs--;
+      this.#backlog.relieve(delivery);
     }
   }
 
@@ -278,37 +318,46 @@ export class Exporter implements RunSink {
 
   #giveUp(delivery: Delivery, reason: DropReason, detail?: string): void {
     this.#stats[placeOf(delivery.stage)]--;
-    this.#open.delete(delivery.run);
-    this.#leaveGroup(delivery, 'both');
-    if (delivery.stage === 'posted') this.#backlogRuns++;
-    this.#forget(delivery);
+    this.#leave(delivery);
+    this.#disk?.gaveUp(delivery);
     this.#countDrop(delivery.run, reason, detail);
   }
 
-  #countDrop(run: EncodedRun, reason: DropReason, detail?: string): void {
+  /** Lets go of a delivery from wherever it stands. */
+  #leave(delivery: Delivery): void {
+    this.#open.delete(delivery.run);
+    this.#backlog.leave(delivery, 'both');
+    if (delivery.stage === 'posted') this.#backlog.runs++;
+    this.#forget(delivery);
+  }
+
+  #countDrop(run: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, reason: DropReason, detail?: string): void {
     this.#stats.dropped++;
     this.#stats.droppedByReason[reason]++;
     this.#parts.notice.add(reason, run, detail);
   }
 
   #forget(delivery: Delivery): void {
-    delivery.stage = 'settled';
-    this.#backlogRuns--;
-    this.#setBytes(delivery, 0);
-    releaseAll(delivery);
+    this.#backlog.runs--;
+    this.#vacate(delivery);
+    this.#disk?.settled(delivery);
   }
 
-  #leaveGroup(delivery: Delivery, which: 'post' | 'both'): void {
-    if (delivery.postGroup !== undefined) this.#barrier.leave(delivery.postGroup);
-    delivery.postGroup = undefined;
-    if (which === 'post') return;
-    if (delivery.patchGroup !== undefined) this.#barrier.leave(delivery.patchGroup);
-    delivery.patchGroup = undefined;
+  /** It waits in memory no longer. */
+  #vacate(delivery: Delivery): void {
+    delivery.stage = 'settled';
+    this.#backlog.relieve(delivery);
+    releaseAll(delivery);
   }
 
   #move(from: Place, to: Place): void {
     this.#stats[from]--;
     this.#stats[to]++;
+  }
+
+  /** The deliveries that have not settled, but for runs that are open with nothing to send. */
+  #unsettled(): Delivery[] {
+    return [...this.#queue.all(), ...[...this.#dispatcher.underWay].map(({ delivery }) => delivery)];
   }
 
   /** Ends a run in the application's place: it was open for too long, or too many were. */

@@ -1,5 +1,5 @@
 /** Why runs were given up; the words are part of the public interface. */
-export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'closed';
+export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
 /**
  * Where every run is that was ever created, each counted once:
@@ -44,7 +44,7 @@ export function noStats(): Stats {
     spooled: 0,
     sent: 0,
     dropped: 0,
-    droppedByReason: { queue_full: 0, too_large: 0, rejected: 0, expired: 0, closed: 0 },
+    droppedByReason: { queue_full: 0, too_large: 0, rejected: 0, expired: 0, corrupt: 0, closed: 0 },
     sampledOut: 0,
     requests: { multipart: 0, simple: 0 },
   };

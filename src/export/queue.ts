@@ -67,9 +67,27 @@ export class DeliveryQueue {
     return items;
   }
 
-  /** Everything that waits, taken out. */
+  /** The oldest of those that have ended, up to so many bytes, one at least where there is one; taken out. */
+  takeReady(bytesMax: number): Delivery[] {
+    const deliveries: Delivery[] = [];
+    let bytes = 0;
+    for (let next = this.#ready[this.#head]; next !== undefined; next = this.#ready[this.#head]) {
+      bytes += next.bytes;
+      if (deliveries.length > 0 && bytes > bytesMax) break;
+      this.#remove(next);
+      deliveries.push(next);
+    }
+    return deliveries;
+  }
+
+  /** Everything that waits. */
+  all(): Delivery[] {
+    return [...this.#starts, ...(this.#ready.slice(this.#head) as Delivery[])];
+  }
+
+  /** The same, taken out. */
   drain(): Delivery[] {
-    const all = [...this.#starts, ...(this.#ready.slice(this.#head) as Delivery[])];
+    const all = this.all();
     this.#starts.clear();
     this.#ready = [];
     this.#head = 0;

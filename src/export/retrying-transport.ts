@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { backoffMs } from '../http/retry-policy.ts';
 import type { Item } from './delivery.ts';
+import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
@@ -17,6 +18,7 @@ export interface RetryOptions {
   readonly ageMs: number;
   /** For messages. */
   readonly endpoint: string;
+  readonly outage: Outage;
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -62,6 +64,9 @@ export class RetryingTransport implements Transport {
 
   /** Learns from an outcome; true when it settles its items. */
   #takesNote(outcome: Outcome): boolean {
+    const { outage } = this.#options;
+    if (outcome.kind === 'accepted') outage.succeeded();
+    if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') outage.failed();
     if (outcome.kind === 'failed') {
       if (outcome.afterMs !== undefined) this.#pace.pause(outcome.afterMs);
       this.#tellFailure(`${outcome.detail}; the runs are kept and sent again`);

@@ -1,3 +1,5 @@
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
@@ -45,6 +47,14 @@ export interface ConfigureOptions {
   redact?: Redaction;
   /** Sends the API key over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
   allowInsecure?: boolean;
+  /**
+   * What survives the process, see `docs/delivery.md`. `memory`: nothing. `spill`: what has not been delivered when the process
+   * ends by itself or by `process.exit`, and what waits while the service is away or the queue is half full. `write-ahead`:
+   * everything whose call had returned, also by `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
+   */
+  durability?: Durability;
+  /** Folder for what is kept on disk, where others cannot read it. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the home folder */
+  spoolDir?: string;
   /** What is bounded and by how much; `docs/configuration.md` lists them. */
   limits?: Partial<Limits>;
   /** Sent with every request. */
@@ -57,9 +67,16 @@ export interface ConfigureOptions {
   log?: Log;
 }
 
+/** What survives the process. */
+export type Durability = 'memory' | 'spill' | 'write-ahead';
+
+const DURABILITIES: readonly string[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
+
 /** What an exporter needs to know, checked. */
 export interface Settings {
   readonly endpoint: URL;
+  readonly durability: Durability;
+  readonly spoolDir: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
@@ -79,6 +96,8 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'hideOutputs',
   'redact',
   'allowInsecure',
+  'durability',
+  'spoolDir',
   'limits',
   'headers',
   'dispatcher',
@@ -110,7 +129,18 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     'an undici dispatcher',
     (value) => typeof value?.request === 'function',
   );
-  return { ...service, limits, capture, onDrop, dispatcher };
+  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher };
+}
+
+function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
+  const expected = DURABILITIES.join(', ');
+  const isKnown = (value: string): boolean => DURABILITIES.includes(value);
+  const durability =
+    optional('durability', options.durability, expected, isKnown) ??
+    optional('RUNSPAN_DURABILITY', env('RUNSPAN_DURABILITY') as Durability | undefined, expected, isKnown);
+  const isFolder = (value: unknown): boolean => typeof value === 'string' && value !== '';
+  const spoolDir = optional('spoolDir', options.spoolDir, 'a folder', isFolder) ?? env('RUNSPAN_SPOOL_DIR');
+  return { durability: durability ?? 'memory', spoolDir: resolve(spoolDir ?? join(homedir(), '.runspan', 'spool')) };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {

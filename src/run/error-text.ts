@@ -66,6 +66,20 @@ export class ErrorText {
     return this.#length;
   }
 
+  /** Whether its stacks have been read, or need no reading. */
+  get isRead(): boolean {
+    return this.#told === undefined || this.#redaction?.hidesAll === true;
+  }
+
+  /** The text without stacks, for who must not have them read yet. */
+  get headlines(): string {
+    const told = this.#told?.map(({ headline }) => ({
+      headline: shownError(headline, this.#redaction),
+      error: undefined,
+    }));
+    return told === undefined || this.isRead ? this.toString() : textOf(told, this.#redaction);
+  }
+
   toJSON(): string {
     return this.toString();
   }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
+import { Outage } from '../../src/export/outage.ts';
 import { delay, Pace } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport, type RetryOptions } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
@@ -16,6 +17,7 @@ const options: RetryOptions = {
   retryDelayMaxMs: 4_000,
   ageMs: AGE_MS,
   endpoint: 'http://service',
+  outage: new Outage(() => 0),
   monotonicMs: () => 0,
   random: () => 1,
   delay,
@@ -34,6 +36,7 @@ function retrying(outcomes: readonly Outcome[], pace?: Pace) {
   };
   const transport = new RetryingTransport(inner, pace ?? new Pace(() => time.nowMs), {
     ...options,
+    outage: new Outage(() => time.nowMs),
     monotonicMs: () => time.nowMs,
     delay: async (ms) => {
       waits.push(ms);

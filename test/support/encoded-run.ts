@@ -36,16 +36,21 @@ export function ended(run: EncodedRun, fields: Partial<EncodedRun> = {}): Encode
 /** A delivery that waits in the queue at the given stage. */
 export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
   return {
-    run: makeRun(),
+    run: fields.stage === 'started' ? makeRun() : ended(makeRun()),
     attachedAtStart: fields.run?.attachments ?? [],
     startedAtMs: 0,
     recordedAtMs: 0,
     stage: 'whole',
+    isPosted: fields.stage === 'patch',
     bytes: 1_024,
     inputs: new CountedText(),
     outputs: new CountedText(),
     postGroup: undefined,
     patchGroup: undefined,
+    startSegment: undefined,
+    endSegment: undefined,
+    writtenInputs: undefined,
+    ticket: undefined,
     ...fields,
   };
 }

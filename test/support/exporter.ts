@@ -3,8 +3,10 @@ import type { Item } from '../../src/export/delivery.ts';
 import { DropNotice, type OnDrop } from '../../src/export/drop-notice.ts';
 import { Exporter } from '../../src/export/exporter.ts';
 import { noStats, type Stats } from '../../src/export/ledger.ts';
+import { Outage } from '../../src/export/outage.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
+import type { Spool } from '../../src/export/spool.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { HttpClient } from '../../src/http/client.ts';
 import { payloadRules } from '../../src/run/payload-rules.ts';
@@ -76,7 +78,11 @@ export async function turns(count = 3): Promise<void> {
 }
 
 /** An exporter over a transport that the test decides for; nothing is sent before a flush, unless the limits say so. */
-export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
+export function makeExporter(
+  limits: Partial<Limits> = {},
+  onDrop?: OnDrop,
+  disk: { readonly spool?: Spool; readonly isWriteAhead?: boolean } = {},
+) {
   const client = new HttpClient({
     endpoint: new URL('http://127.0.0.1:9'),
     headers: {},
@@ -87,6 +93,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
   const time = { nowMs: 0 };
   const monotonicMs = (): number => time.nowMs;
   const pace = new Pace(monotonicMs);
+  const outage = new Outage(monotonicMs);
   const transport = new HandTransport();
   const info = new ServiceInfo(client, { runs: all.batchRuns, bytes: all.batchBytes });
   // The service has nothing to say, and nobody is asked.
@@ -106,13 +113,16 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
     transport,
     info,
     pace,
+    outage,
+    spool: disk.spool,
+    isWriteAhead: disk.isWriteAhead ?? false,
     stats: noStats(),
     notice: new DropNotice(onDrop, monotonicMs),
     monotonicMs,
     opened: () => {},
     closed: async () => {},
   });
-  return { exporter, transport, pace, time };
+  return { exporter, transport, pace, outage, time };
 }
 
 /** Whether a ledger adds up: every run is counted once. */

@@ -1,0 +1,213 @@
+import type { Limits } from '../base/limits.ts';
+import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
+import { type Delivery, newDelivery } from './delivery.ts';
+import type { Outage } from './outage.ts';
+import type { Pace } from './pace.ts';
+import type { DeliveryQueue } from './queue.ts';
+import type { ReadSegment, Segment, Spool } from './spool.ts';
+import type { SpooledRecord } from './spool-record.ts';
+
+/** Between two looks for what processes have left behind that have ended meanwhile. */
+const LOOK_EVERY_MS = 60_000;
+
+/** A segment whose records are on their way again. */
+export class Ticket {
+  readonly segment: Segment;
+  /** Records of it that have not settled. */
+  left = 0;
+  /** Some of it was not delivered, and stays where it is for the next process. */
+  isKept = false;
+
+  constructor(segment: Segment) {
+    this.segment = segment;
+  }
+}
+
+/** Where a run was counted before it came back from the disk. */
+export type Origin = 'own' | 'earlier process' | 'unfinished';
+
+/** What has to be known of a run of ours while it is on disk alone. */
+export type SpilledRun = Pick<Delivery, 'postGroup' | 'patchGroup'> &
+  Readonly<Pick<Delivery['run'], 'id' | 'traceId' | 'name'>>;
+
+export interface ReplayParts {
+  readonly spool: Spool;
+  readonly queue: DeliveryQueue;
+  readonly limits: Pick<Limits, 'batchRuns'>;
+  readonly outage: Outage;
+  readonly pace: Pace;
+  readonly monotonicMs: () => number;
+  /** Whether requests are under way, by which the end of an outage would be seen. */
+  readonly isSending: () => boolean;
+  /** Called for each run that comes back; one that has been on disk for too long is not to be sent. */
+  readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
+  /** Called for runs of ours that cannot be read any more. */
+  readonly corrupt: (run: SpilledRun) => void;
+  /** Called when so many runs of earlier processes turn out to have no end. */
+  readonly endless: (runs: number) => void;
+}
+
+/**
+ * The way back from the disk, for what this process has spilled and for what earlier ones have left behind: behind what is
+ * recorded now, a segment at a time, and only as long as the service answers.
+ */
+export class Replay {
+  readonly #parts: ReplayParts;
+  readonly #tickets = new Set<Ticket>();
+  /** By segment and by id, the runs of ours that are on disk alone. */
+  readonly #spilled = new Map<Segment, Map<string, SpilledRun>>();
+  #spilledRuns = 0;
+  /** Of earlier processes, runs whose end may stand in a later segment: their start is delivered, or given up. */
+  readonly #unfinished = new Set<string>();
+  readonly #givenUp = new Set<string>();
+  #isScheduled = false;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: ReplayParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs of this process that are on disk alone. */
+  get spilledRuns(): number {
+    return this.#spilledRuns;
+  }
+
+  /** Whether something is on its way back, or will be as soon as it can. */
+  get isBusy(): boolean {
+    return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
+  }
+
+  /** Looks for what earlier processes have left behind, now and from time to time. */
+  look(): void {
+    if (this.#isClosed) return;
+    this.#parts.spool.takeOver();
+    this.#timer = setTimer(() => this.look(), LOOK_EVERY_MS).unref();
+    this.pumpSoon();
+  }
+
+  /** Notes what is on disk alone from now on. */
+  note(deliveries: readonly Delivery[], segment: Segment): void {
+    const runs = deliveries.map(({ run: { id, traceId, name }, postGroup, patchGroup }) => {
+      return [id, { id, traceId, name, postGroup, patchGroup }] as const;
+    });
+    this.#spilled.set(segment, new Map(runs));
+    this.#spilledRuns += deliveries.length;
+  }
+
+  /** Called when there may be room for more: after every change, and when an outage is over. */
+  pumpSoon(): void {
+    if (this.#isScheduled || !this.#parts.spool.hasNext) return;
+    this.#isScheduled = true;
+    setSoon(() => {
+      this.#isScheduled = false;
+      while (this.#mayRead) {
+        const read = this.#parts.spool.next();
+        if (read === undefined) break;
+        this.#take(read);
+      }
+    }).unref();
+  }
+
+  /** Whether the end of a delivered start may still come, from a later segment. */
+  awaitsEnd({ run, ticket }: Delivery): boolean {
+    if (ticket?.segment.isForeign !== true || run.endTime !== undefined) return false;
+    this.#unfinished.add(run.id);
+    return true;
+  }
+
+  /** Its start is given up, and so is its end, should that come. */
+  gaveUp({ run, ticket }: Delivery): void {
+    if (ticket?.segment.isForeign === true && run.endTime === undefined) this.#givenUp.add(run.id);
+  }
+
+  /** Called when a delivery from the disk has settled. */
+  settled(ticket: Ticket): void {
+    ticket.left--;
+    if (ticket.left === 0) this.#finish(ticket);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimer(this.#timer);
+  }
+
+  /** What earlier processes have left is taken in order, as the end of a run may stand in a later segment than its start. */
+  get #mayRead(): boolean {
+    const { queue, limits, outage, pace, isSending } = this.#parts;
+    if (this.#isClosed || queue.readyRuns >= limits.batchRuns || pace.remainingMs > 0) return false;
+    for (const { segment } of this.#tickets) if (segment.isForeign) return false;
+    return !outage.isOn || (this.#tickets.size === 0 && !isSending());
+  }
+
+  #take({ segment, records, isExpired }: ReadSegment): void {
+    const ticket = new Ticket(segment);
+    this.#tickets.add(ticket);
+    const spilled = this.#spilled.get(segment);
+    this.#spilled.delete(segment);
+    const deliveries = [...(segment.isForeign ? merged(records) : records)]
+      .filter(({ run }) => !this.#givenUp.has(run.id))
+      .map((record) => this.#delivery(record, ticket));
+    ticket.left = deliveries.length;
+    for (const delivery of deliveries) {
+      const { id } = delivery.run;
+      const known = spilled?.get(id);
+      delivery.postGroup = known?.postGroup;
+      delivery.patchGroup = known?.patchGroup;
+      spilled?.delete(id);
+      this.#parts.recovered(delivery, this.#originOf(delivery, known), isExpired);
+    }
+    for (const run of spilled?.values() ?? []) {
+      this.#spilledRuns--;
+      this.#parts.corrupt(run);
+    }
+    if (deliveries.length === 0) this.#finish(ticket);
+  }
+
+  #originOf({ run }: Delivery, known: SpilledRun | undefined): Origin {
+    if (known !== undefined) {
+      this.#spilledRuns--;
+      return 'own';
+    }
+    return this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process';
+  }
+
+  #delivery({ op, run }: SpooledRecord, ticket: Ticket): Delivery {
+    const { monotonicMs, pace } = this.#parts;
+    const delivery = newDelivery(run, monotonicMs(), pace.activeMs, undefined, ticket);
+    // A second post of a run would be taken for a repetition, and its end be lost.
+    delivery.isPosted = op === 'patch' || this.#unfinished.has(run.id);
+    delivery.stage = delivery.isPosted ? 'patch' : 'whole';
+    return delivery;
+  }
+
+  #finish(ticket: Ticket): void {
+    const { spool, endless } = this.#parts;
+    this.#tickets.delete(ticket);
+    if (!ticket.isKept) spool.done(ticket.segment);
+    if (this.#tickets.size === 0 && !spool.hasNext) {
+      endless(this.#unfinished.size);
+      this.#unfinished.clear();
+      this.#givenUp.clear();
+    }
+    this.pumpSoon();
+  }
+}
+
+/** One record for each run: its end goes with its start, where both stand in one segment. */
+function merged(records: readonly SpooledRecord[]): Iterable<SpooledRecord> {
+  const byId = new Map<string, SpooledRecord>();
+  for (const record of records) {
+    const before = byId.get(record.run.id);
+    byId.set(record.run.id, before === undefined ? record : together(before, record));
+  }
+  return byId.values();
+}
+
+function together(before: SpooledRecord, after: SpooledRecord): SpooledRecord {
+  if (before.isEnded && !after.isEnded) return before;
+  const inputs = after.run.inputs ?? before.run.inputs;
+  const attachments = after.run.attachments ?? before.run.attachments;
+  const op = before.op === 'post' || after.op === 'post' ? 'post' : 'patch';
+  return { op, isEnded: after.isEnded, run: { ...after.run, inputs, attachments } };
+}

@@ -1,0 +1,193 @@
+import type { Limits } from '../base/limits.ts';
+import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
+import type { EncodedRun } from '../run/encoded-run.ts';
+import { ErrorText } from '../run/error-text.ts';
+import type { Delivery } from './delivery.ts';
+import type { Outage } from './outage.ts';
+import type { DeliveryQueue } from './queue.ts';
+import type { Segment, Spool } from './spool.ts';
+import type { SpooledRecord } from './spool-record.ts';
+
+/** Shares of the queue's limits: above the first what waits goes to the disk, until there is less than the second. */
+const HIGH_SHARE = 0.5;
+const LOW_SHARE = 0.25;
+
+/** Written in one go, from the event loop: some milliseconds. */
+const SLICE_BYTES = 1_024 * 1_024;
+
+/** How long a service may be away before what waits for it goes to the disk, and between two looks at it after that. */
+const AWAY_MS = 5_000;
+
+export interface SpoolingParts {
+  readonly spool: Spool;
+  /** Every record is on disk before the call of the application returns. */
+  readonly isWriteAhead: boolean;
+  readonly queue: DeliveryQueue;
+  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
+  readonly outage: Outage;
+  /** Called for deliveries that are on disk now, in this segment, and wait in memory no longer. */
+  readonly spilled: (deliveries: readonly Delivery[], segment: Segment) => void;
+}
+
+/**
+ * The way to the disk. In `spill` what has ended goes there when the queue is half full, when the service has been away for
+ * five seconds, and when the process ends; in `write-ahead` every record goes there first. `replay.ts` is the way back.
+ */
+export class Spooling {
+  readonly #parts: SpoolingParts;
+  #isScheduled = false;
+  #isSpilling = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: SpoolingParts) {
+    this.#parts = parts;
+  }
+
+  /** Called when a run has started, in the call of the application. */
+  started(delivery: Delivery): void {
+    const { isWriteAhead, spool } = this.#parts;
+    if (!isWriteAhead) return;
+    delivery.startSegment = spool.append({ op: 'post', isEnded: false, run: delivery.run });
+    delivery.writtenInputs = delivery.run.inputs;
+  }
+
+  /** Called when it has ended, likewise. */
+  ended(delivery: Delivery): void {
+    if (!this.#parts.isWriteAhead) return;
+    const { error } = delivery.run;
+    const isUnread = error instanceof ErrorText && !error.isRead;
+    this.#appendEnd(delivery, isUnread ? error.headlines : error);
+    // Its stack has to be left unread for now; a second record has it.
+    if (isUnread) setSoon(() => this.#appendEnd(delivery, error)).unref();
+  }
+
+  /** The service has the start of a run. */
+  posted(delivery: Delivery): void {
+    this.#release(delivery.startSegment);
+    delivery.startSegment = undefined;
+  }
+
+  /** Nothing of a run has to be kept any more. */
+  settled(delivery: Delivery): void {
+    this.posted(delivery);
+    this.#release(delivery.endSegment);
+    delivery.endSegment = undefined;
+  }
+
+  /** Called after every change of the queue. */
+  changed(): void {
+    this.#isSpilling ||= this.#isAbove(HIGH_SHARE);
+    if (this.#isSpilling) this.#schedule();
+  }
+
+  /** Called when an outage begins or is over. */
+  outageChanged(): void {
+    clearTimer(this.#timer);
+    this.#timer = undefined;
+    if (this.#parts.outage.isOn) this.#watchOutage();
+  }
+
+  /** Makes room at once, for a run that would be refused otherwise; false when nothing could be written. */
+  makeRoom(): boolean {
+    return this.#spill(SLICE_BYTES);
+  }
+
+  /** Writes what will not be sent any more; gives back what could not be written. */
+  keep(deliveries: readonly Delivery[]): Delivery[] {
+    const left: Delivery[] = [];
+    for (const slice of slices(deliveries.filter((delivery) => !isWritten(delivery)))) {
+      if (this.#parts.spool.spill(slice.map(recordOf)) === undefined) left.push(...slice);
+    }
+    return left;
+  }
+
+  close(): void {
+    clearTimer(this.#timer);
+    this.#isScheduled = true;
+    this.#parts.spool.close();
+  }
+
+  #appendEnd(delivery: Delivery, error: EncodedRun['error']): void {
+    if (delivery.stage === 'settled') return;
+    const { spool } = this.#parts;
+    const { run } = delivery;
+    // Where its start stands on disk, or with the service, its inputs do.
+    const isWhole = !delivery.isPosted && delivery.startSegment === undefined;
+    const inputs = isWhole || run.inputs !== delivery.writtenInputs ? run.inputs : undefined;
+    const segment = spool.append({ op: isWhole ? 'post' : 'patch', isEnded: true, run: { ...run, inputs, error } });
+    if (segment === undefined) return;
+    this.#release(delivery.endSegment);
+    delivery.endSegment = segment;
+  }
+
+  #release(segment: Segment | undefined): void {
+    if (segment !== undefined) this.#parts.spool.release(segment);
+  }
+
+  #isAbove(share: number): boolean {
+    const { queue, limits } = this.#parts;
+    if (queue.readyRuns === 0) return false;
+    return queue.runs > limits.queueRuns * share || queue.bytes > limits.queueBytes * share;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setSoon(() => {
+      this.#isScheduled = false;
+      const isLeft = this.#spill(SLICE_BYTES) && (this.#isAbove(LOW_SHARE) || this.#isAway);
+      this.#isSpilling = isLeft;
+      if (isLeft) this.#schedule();
+    }).unref();
+  }
+
+  get #isAway(): boolean {
+    return this.#parts.outage.lastsMs >= AWAY_MS && this.#parts.queue.readyRuns > 0;
+  }
+
+  #watchOutage(): void {
+    this.#timer = setTimer(() => {
+      if (this.#isAway) this.#schedule();
+      this.#watchOutage();
+    }, AWAY_MS).unref();
+  }
+
+  #spill(bytesMax: number): boolean {
+    const { queue, spool, spilled } = this.#parts;
+    const taken = queue.takeReady(bytesMax);
+    // Those that have come from the disk are there.
+    const fresh = taken.filter(({ ticket }) => ticket === undefined);
+    const segment = fresh.length === 0 ? undefined : spool.spill(fresh.map(recordOf));
+    for (const delivery of taken) {
+      if (segment === undefined || delivery.ticket !== undefined) queue.addReady(delivery);
+    }
+    if (segment === undefined) return false;
+    spilled(fresh, segment);
+    return true;
+  }
+}
+
+/** All that is left to send of a run. */
+function recordOf({ run, isPosted }: Delivery): SpooledRecord {
+  return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
+}
+
+/** Whether all of it stands on disk already. */
+function isWritten({ run, isPosted, startSegment, endSegment, ticket }: Delivery): boolean {
+  if (ticket !== undefined) return true;
+  return (isPosted || startSegment !== undefined) && (run.endTime === undefined || endSegment !== undefined);
+}
+
+function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {
+  let slice: Delivery[] = [];
+  let bytes = 0;
+  for (const delivery of deliveries) {
+    slice.push(delivery);
+    bytes += delivery.bytes;
+    if (bytes < SLICE_BYTES) continue;
+    yield slice;
+    slice = [];
+    bytes = 0;
+  }
+  if (slice.length > 0) yield slice;
+}
