@@ -224,6 +224,7 @@ export class Exporter implements RunSink {
   endProcess(): void {
     const left = this.#disk === undefined ? this.#backlog.runs : this.#disk.write(this.#unsettled()).length;
     if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
+    this.#disk?.close();
   }
 
   #begin(): void {
@@ -318,8 +319,8 @@ export class Exporter implements RunSink {
 
   #giveUp(delivery: Delivery, reason: DropReason, detail?: string): void {
     this.#stats[placeOf(delivery.stage)]--;
-    this.#leave(delivery);
     this.#disk?.gaveUp(delivery);
+    this.#leave(delivery);
     this.#countDrop(delivery.run, reason, detail);
   }
 
