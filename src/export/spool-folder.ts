@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import { codeOf, type SpoolFs } from './spool-fs.ts';
+
+/** Where a destination's records go, and under which key of which workspace. */
+export interface Destination {
+  readonly endpoint: URL;
+  readonly workspaceId: string | undefined;
+  readonly apiKey: string | undefined;
+}
+
+/**
+ * Every folder of the spool:
+ *
+ *     <spool>/v1/<destination>/<owner>/owner.json
+ *                             │       /000000000001-<token of the owner that wrote it>.seg
+ *                             /bad/…
+ */
+export const FORMAT_FOLDER = 'v1';
+export const BAD_FOLDER = 'bad';
+
+/**
+ * The folder's name of a destination: a hash of the endpoint without its user, query and last slashes, and of the workspace.
+ * Where no workspace is named, the key alone says which it is, and a fingerprint of it stands there: what was recorded
+ * for one tenant never goes out under the key of another.
+ */
+export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
+  const address = endpoint.origin + endpoint.pathname.replace(/\/+$/, '');
+  const workspace =
+    workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
+  return sha256(`${address}\n${workspace}`).slice(0, 32);
+}
+
+/** The path of a destination's folder. */
+export function destinationFolder(spoolDir: string, destination: Destination): string {
+  return join(resolve(spoolDir), FORMAT_FOLDER, destinationHash(destination));
+}
+
+/** A folder that somebody else could have laid out for us; its message is for the log. */
+export class UnsafeFolder extends Error {}
+
+/**
+ * Makes the folders below `spoolDir` where they are missing, for this user alone, each checked before something is made in
+ * it. Throws an UnsafeFolder, or what the file system throws.
+ */
+export function makePrivateFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
+  let path = resolve(spoolDir);
+  fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+  checkPrivate(fs, path);
+  for (const name of names) {
+    path = join(path, name);
+    try {
+      fs.mkdirSync(path, { mode: 0o700 });
+    } catch (thrown) {
+      if (codeOf(thrown) !== 'EEXIST') throw thrown;
+    }
+    checkPrivate(fs, path);
+  }
+}
+
+/** Checks folders that are there, and makes none. */
+export function checkPrivateFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
+  let path = resolve(spoolDir);
+  checkPrivate(fs, path);
+  for (const name of names) {
+    path = join(path, name);
+    checkPrivate(fs, path);
+  }
+}
+
+/** Throws unless it is a real folder of this user. */
+export function checkPrivate(fs: SpoolFs, path: string): void {
+  const facts = fs.lstatSync(path);
+  if (facts.isSymbolicLink()) throw new UnsafeFolder(`${path} is a symbolic link`);
+  if (!facts.isDirectory()) throw new UnsafeFolder(`${path} is no folder`);
+  const uid = process.getuid?.();
+  if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
+}
+
+/** What the name of a segment says. */
+export interface SegmentName {
+  readonly sequence: number;
+  /** Of the owner that wrote it, whoever has it now. */
+  readonly token: string;
+  /** Processes that it was handed out in and that died soon after. */
+  readonly attempts: number;
+}
+
+const SEGMENT_NAME = /^(\d{12})-([0-9a-f]{16})(?:\.a([1-9]))?\.seg$/;
+
+/** Undefined for a file of another kind. */
+export function parseSegmentName(name: string): SegmentName | undefined {
+  const [, sequence, token, attempts = '0'] = SEGMENT_NAME.exec(name) ?? [];
+  if (sequence === undefined || token === undefined) return undefined;
+  return { sequence: Number(sequence), token, attempts: Number(attempts) };
+}
+
+export function segmentName({ sequence, token, attempts }: SegmentName): string {
+  return `${String(sequence).padStart(12, '0')}-${token}${attempts === 0 ? '' : `.a${attempts}`}.seg`;
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
