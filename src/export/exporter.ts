@@ -78,6 +78,7 @@ export class Exporter implements RunSink {
       queue: this.#queue,
       transport: parts.transport,
       info: parts.info,
+      pace: parts.pace,
       limits: parts.limits,
       taken: (items) => {
         for (const { isEnded } of items) if (isEnded) this.#move('queued', 'inFlight');

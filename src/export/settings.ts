@@ -3,6 +3,7 @@ import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostic
 import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { safeText } from '../base/text.ts';
+import { environmentProxies, type Proxies } from '../http/proxies.ts';
 import { redactionOf } from '../run/default-redaction.ts';
 import { payloadRules } from '../run/payload-rules.ts';
 import type { Redaction } from '../run/redaction.ts';
@@ -64,6 +65,7 @@ export interface Settings {
   readonly limits: Limits;
   readonly capture: CapturePolicy;
   readonly dispatcher: Dispatcher | undefined;
+  readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
 }
 
@@ -110,7 +112,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     'an undici dispatcher',
     (value) => typeof value?.request === 'function',
   );
-  return { ...service, limits, capture, onDrop, dispatcher };
+  return { ...service, limits, capture, onDrop, dispatcher, proxies: environmentProxies() };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {

@@ -98,7 +98,7 @@ describe('MultipartTransport', () => {
     );
 
     expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome)).toEqual([
-      { kind: 'failed', detail: 'no answer within 50 ms' },
+      { kind: 'failed', detail: 'no answer within 50 ms', isSuspect: true },
     ]);
   });
 
