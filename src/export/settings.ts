@@ -112,7 +112,8 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     'an undici dispatcher',
     (value) => typeof value?.request === 'function',
   );
-  return { ...service, limits, capture, onDrop, dispatcher, proxies: environmentProxies() };
+  const proxies = dispatcher === undefined ? environmentProxies() : undefined;
+  return { ...service, limits, capture, onDrop, dispatcher, proxies };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
