@@ -4,7 +4,7 @@
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
-import { exporterFor } from './export/create-exporter.ts';
+import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
 import { noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
@@ -50,6 +50,9 @@ const gone = new FinalizationRegistry<Stats>((ledger) => {
   ledgers.delete(ledger);
   settled = totalStats([settled, ledger]);
 });
+
+/** Those of them that were configured for the process: a key that is configured takes the place of theirs. */
+const successive = new Set<RunExporter>();
 
 let configured: RunExporter | undefined;
 
@@ -105,10 +108,16 @@ function build(options: ConfigureOptions | undefined, isForProcess: boolean): Ru
   }
   diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${settings.capture.project}"`);
   const ledger = noStats();
-  const exporter = exporterFor(settings, ledger, () => exporters.delete(exporter));
+  const exporter = exporterFor(settings, ledger, () => {
+    exporters.delete(exporter);
+    successive.delete(exporter);
+  });
   ledgers.add(ledger);
   gone.register(exporter, ledger);
   exporters.add(exporter);
+  if (!isForProcess) return exporter;
+  for (const earlier of successive) renewKey(earlier, settings);
+  successive.add(exporter);
   return exporter;
 }
 

@@ -23,7 +23,13 @@ export type EnvironmentName =
   | 'LANGSMITH_HIDE_OUTPUTS'
   | 'LANGCHAIN_ENDPOINT'
   | 'LANGCHAIN_TRACING'
-  | 'LANGCHAIN_TRACING_V2';
+  | 'LANGCHAIN_TRACING_V2'
+  | 'HTTP_PROXY'
+  | 'HTTPS_PROXY'
+  | 'NO_PROXY'
+  | 'http_proxy'
+  | 'https_proxy'
+  | 'no_proxy';
 
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {

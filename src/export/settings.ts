@@ -5,6 +5,7 @@ import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostic
 import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { safeText } from '../base/text.ts';
+import { environmentProxies, type Proxies } from '../http/proxies.ts';
 import { redactionOf } from '../run/default-redaction.ts';
 import { payloadRules } from '../run/payload-rules.ts';
 import type { Redaction } from '../run/redaction.ts';
@@ -81,6 +82,7 @@ export interface Settings {
   readonly limits: Limits;
   readonly capture: CapturePolicy;
   readonly dispatcher: Dispatcher | undefined;
+  readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
 }
 
@@ -129,7 +131,8 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     'an undici dispatcher',
     (value) => typeof value?.request === 'function',
   );
-  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher };
+  const proxies = dispatcher === undefined ? environmentProxies() : undefined;
+  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies };
 }
 
 function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {

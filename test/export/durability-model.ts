@@ -94,7 +94,7 @@ class Process {
       die();
     };
     const monotonicMs = (): number => world.nowMs;
-    const pace = new Pace(monotonicMs);
+    const pace = new Pace(monotonicMs, { ...LIMITS, random: () => 1, delay: (_, signal) => world.delay(signal) });
     const outage = new Outage(monotonicMs);
     const info = new ServiceInfo(client, { runs: LIMITS.batchRuns, bytes: LIMITS.batchBytes });
     info.ask = () => Promise.resolve();
@@ -112,8 +112,6 @@ class Process {
       endpoint: 'http://service',
       outage,
       monotonicMs,
-      random: () => 1,
-      delay: (_, signal) => world.delay(signal),
     });
     this.exporter = new Exporter({
       capture: {

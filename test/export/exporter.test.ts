@@ -307,7 +307,7 @@ describe('Exporter: bounds', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('of %i new traces at a limit of 3 runs refuses %i', (count, refused) => {
+  ])('of %i new traces at a limit of 3 runs refuses %i [fault 41]', (count, refused) => {
     const { exporter } = makeExporter({ queueRuns: 3 });
     for (let n = 0; n < count; n++) whole(exporter);
 
@@ -339,7 +339,7 @@ describe('Exporter: bounds', () => {
     [-1, true],
     [0, false],
     [1, false],
-  ])('with %i bytes over its limit takes a new trace: %s', (over, isTaken) => {
+  ])('with %i bytes over its limit takes a new trace: %s [fault 41]', (over, isTaken) => {
     const { exporter } = makeExporter({ queueBytes: 50_000 });
     begin(exporter, { inputs: text(50_000 - RECORD_BYTES + over) });
 
