@@ -10,6 +10,7 @@ import { delay, Pace } from './pace.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
+import { flushOnSignals, forgetOnSignals } from './signals.ts';
 import { SimpleTransport } from './simple-transport.ts';
 
 const monotonicMs = performance.now.bind(performance);
@@ -59,9 +60,13 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     stats,
     notice: new DropNotice(settings.onDrop, monotonicMs),
     monotonicMs,
-    opened: (exporter) => flushAtExit(exporter, limits.exitFlushMs),
+    opened: (exporter) => {
+      flushAtExit(exporter, limits.exitFlushMs);
+      if (settings.handleSignals) flushOnSignals(exporter, limits.exitFlushMs);
+    },
     closed: async (exporter) => {
       forgetAtExit(exporter);
+      forgetOnSignals(exporter);
       await client.destroy();
       closed();
     },

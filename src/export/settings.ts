@@ -53,6 +53,14 @@ export interface ConfigureOptions {
   dispatcher?: Dispatcher;
   /** Called for every run that is given up; what it throws is ignored. */
   onDrop?: OnDrop;
+  /**
+   * Delivers what is queued when SIGTERM, SIGINT or SIGHUP would end the process, for `limits.exitFlushMs` at the most, then
+   * lets it end by that signal. A second one ends it at once. Nothing is done where the application listens for the signal
+   * itself, in worker threads, and on Windows.
+   *
+   * @default false
+   */
+  handleSignals?: boolean;
   /** Where diagnostics of the library go, for the whole process. `RUNSPAN_LOG` @default 'warn' */
   log?: Log;
 }
@@ -65,6 +73,7 @@ export interface Settings {
   readonly capture: CapturePolicy;
   readonly dispatcher: Dispatcher | undefined;
   readonly onDrop: OnDrop | undefined;
+  readonly handleSignals: boolean;
 }
 
 const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
@@ -83,6 +92,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'headers',
   'dispatcher',
   'onDrop',
+  'handleSignals',
   'log',
 ]);
 
@@ -110,7 +120,8 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     'an undici dispatcher',
     (value) => typeof value?.request === 'function',
   );
-  return { ...service, limits, capture, onDrop, dispatcher };
+  const handleSignals = flag('handleSignals', options.handleSignals, [], false);
+  return { ...service, limits, capture, onDrop, dispatcher, handleSignals };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
