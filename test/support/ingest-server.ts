@@ -21,6 +21,8 @@ export interface IngestServer {
   readonly received: readonly Received[];
   /** Resolves when `count` requests have come. */
   arrived(count: number): Promise<void>;
+  /** Closes every connection, as a service does with those that have been idle for long; new ones are taken. */
+  disconnect(): void;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -65,6 +67,7 @@ export async function ingestServer(
         : new Promise((resolve) => {
             waiting.push({ count, resolve });
           }),
+    disconnect: () => server.closeAllConnections(),
     close,
     [Symbol.asyncDispose]: close,
   };
