@@ -23,8 +23,8 @@ let ending: NodeJS.Signals | undefined;
  */
 export function flushOnSignals(exporter: Exporter, limitMs: number): void {
   if (!CAN_END_BY_SIGNAL) return;
-  if (flushLimitsMs.size === 0) for (const signal of SIGNALS) listen(signal);
   flushLimitsMs.set(exporter, limitMs);
+  for (const signal of SIGNALS) listen(signal);
 }
 
 /** The exporter has closed, and needs nothing any more. */
@@ -48,20 +48,23 @@ function onSignal(signal: NodeJS.Signals): void {
  */
 function stepAside(signal: NodeJS.Signals): void {
   process.off(signal, onSignal);
-  comeBack(() => listen(signal));
+  setSoon(() => listen(signal)).unref();
 }
 
 function end(signal: NodeJS.Signals): void {
   if (ending === undefined) return;
   ending = undefined;
+  // The first process of a container has no default for signals: it lives on, with or without us.
+  if (process.pid === 1) return;
   leave();
-  guard('signal', tellAll);
-  guard('signal', restoreTerminal);
+  if (process.listenerCount(signal) > 0) {
+    // Somebody has begun to listen meanwhile, another copy of the package perhaps, and decides what comes of the signal.
+    setSoon(listenWhereNobodyDoes).unref();
+  } else {
+    guard('signal', tellAll);
+    guard('signal', restoreTerminal);
+  }
   process.kill(process.pid, signal);
-  // Still alive: the first process of a container has no default for it, or somebody has begun to listen meanwhile.
-  comeBack(() => {
-    if (process.listenerCount(signal) === 0) for (const each of SIGNALS) listen(each);
-  });
 }
 
 /** What Node does itself when nobody listens. A listener has taken the place of that for good. */
@@ -69,14 +72,13 @@ function restoreTerminal(): void {
   if (isatty(0)) process.stdin.setRawMode(false);
 }
 
-function comeBack(listenAgain: () => void): void {
-  setSoon(() => {
-    if (flushLimitsMs.size > 0) listenAgain();
-  }).unref();
+function listenWhereNobodyDoes(): void {
+  for (const signal of SIGNALS) if (process.listenerCount(signal) === 0) listen(signal);
 }
 
 function listen(signal: NodeJS.Signals): void {
-  if (!process.listeners(signal).includes(onSignal)) process.prependListener(signal, onSignal);
+  if (flushLimitsMs.size === 0 || process.listeners(signal).includes(onSignal)) return;
+  process.prependListener(signal, onSignal);
 }
 
 function leave(): void {
