@@ -8,6 +8,7 @@ import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
 import { noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
+import { flushedAfter } from './instrument/with-flush.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
 
 /**
@@ -92,6 +93,19 @@ export async function flush(limit?: FlushLimit): Promise<FlushResult> {
 /** Flushes, then closes every exporter; later runs are counted as dropped (`closed`). Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.close(limit)));
+}
+
+/**
+ * Wraps the handler of a serverless function, so that what it has traced is delivered before the instance is frozen. The
+ * wrapped handler has the same type, results and errors. When its promise has settled everything is flushed, and then the
+ * promise that the platform holds settles; of a web `Response` with a body the reader is told of the end only then. Where the
+ * platform has `waitUntil` it is given the flush, and nothing is held back.
+ *
+ * The flush takes `timeoutMs` at the most, by default 2 seconds, and on AWS Lambda never more than a quarter of a second less
+ * than what is left of the call. A handler that answers without a promise cannot be held back: its flush goes on beside it.
+ */
+export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
+  return flushedAfter(handler, options, flush);
 }
 
 /** The delivery ledger, summed over all exporters that the process has had. */

@@ -11,6 +11,7 @@ import { delay, Pace } from './pace.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
+import { flushOnSignals, forgetOnSignals } from './signals.ts';
 import { SimpleTransport } from './simple-transport.ts';
 import { openSpool, type Spool } from './spool.ts';
 
@@ -72,9 +73,13 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     stats,
     notice: new DropNotice(settings.onDrop, monotonicMs),
     monotonicMs,
-    opened: (exporter) => flushAtExit(exporter, limits.exitFlushMs),
+    opened: (exporter) => {
+      flushAtExit(exporter, limits.exitFlushMs);
+      if (settings.handleSignals) flushOnSignals(exporter, limits.exitFlushMs);
+    },
     closed: async (exporter) => {
       forgetAtExit(exporter);
+      forgetOnSignals(exporter);
       await client.destroy();
       closed();
     },

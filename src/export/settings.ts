@@ -64,6 +64,14 @@ export interface ConfigureOptions {
   dispatcher?: Dispatcher;
   /** Called for every run that is given up; what it throws is ignored. */
   onDrop?: OnDrop;
+  /**
+   * Delivers what is queued when SIGTERM, SIGINT or SIGHUP would end the process, for `limits.exitFlushMs` at the most, then
+   * lets it end by that signal. A second one ends it at once. Nothing is done where the application listens for the signal
+   * itself, in worker threads, and on Windows.
+   *
+   * @default false
+   */
+  handleSignals?: boolean;
   /** Where diagnostics of the library go, for the whole process. `RUNSPAN_LOG` @default 'warn' */
   log?: Log;
 }
@@ -84,6 +92,7 @@ export interface Settings {
   readonly dispatcher: Dispatcher | undefined;
   readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
+  readonly handleSignals: boolean;
 }
 
 const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
@@ -104,6 +113,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'headers',
   'dispatcher',
   'onDrop',
+  'handleSignals',
   'log',
 ]);
 
@@ -132,7 +142,8 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     (value) => typeof value?.request === 'function',
   );
   const proxies = dispatcher === undefined ? environmentProxies() : undefined;
-  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies };
+  const handleSignals = flag('handleSignals', options.handleSignals, [], false);
+  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
 function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
