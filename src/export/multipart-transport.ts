@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
@@ -78,7 +79,7 @@ export class MultipartTransport implements Transport {
       return this.#postBody(items, boundary, chunks, signal);
     }
     noteWebPage(answer);
-    const outcome = outcomeOf(answer, Date.now());
+    const outcome = outcomeOf(answer, wallNowMs());
     diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
     return outcome;
   }

@@ -1,4 +1,5 @@
 import type PQueue from 'p-queue';
+import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
@@ -80,7 +81,7 @@ export class SimpleTransport implements Transport {
       await this.#turn(signal);
       this.#requests.simple++;
       const headers = { 'content-type': 'application/json' };
-      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), Date.now());
+      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), wallNowMs());
       if (outcome.kind !== 'failed' || outcome.afterMs === undefined) return outcome;
       // What waits for its turn has to know at once; whoever hears of it later must not pause for as long again.
       this.#options.pace.pause(outcome.afterMs);
