@@ -54,7 +54,7 @@ export class SimpleTransport implements Transport {
       const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const task = async (): Promise<Settlement> => {
         await parent;
-        return { items: [item], outcome: await this.#sendRun(item, signal) };
+        return { items: [item], outcome: await this.#sendRun(item, signal).catch(unlaid) };
       };
       const settlement = queue.add(task);
       settlements.push(settlement);
@@ -106,6 +106,11 @@ export class SimpleTransport implements Transport {
     const { default: Queue } = await import('p-queue');
     return new Queue({ concurrency: this.#options.inFlight });
   }
+}
+
+/** A record that cannot be laid, as it is longer than a string can be, is at fault itself. */
+function unlaid(thrown: unknown): Outcome {
+  return { kind: 'invalid', detail: messageOf(thrown) };
 }
 
 /** The results in the order in which they come; none of the promises rejects. */
