@@ -7,6 +7,8 @@ export interface Report {
   }[];
 }
 
+export function faultOf(title: string): number | undefined;
+
 export function complaintsOf(
   report: Report,
   faults: readonly Pick<Fault, 'number' | 'fault'>[],

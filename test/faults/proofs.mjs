@@ -1,14 +1,15 @@
 /** A test proves the row whose number its title ends in. */
 const PROOF = /\[fault (\d+)\]$/;
 
+/** The row that a test proves by its title; undefined where it is about none. */
+export function faultOf(title) {
+  const number = PROOF.exec(title)?.[1];
+  return number === undefined ? undefined : Number(number);
+}
+
 /**
  * What is wrong between the table of faults, the report that vitest has written as JSON, and the list of rows that have no
  * test yet: a row without a passing test, a test of a row that is not there, a row of the list that has its test.
- *
- * @param {import('./proofs.d.mts').Report} report
- * @param {readonly { number: number, fault: string }[]} faults
- * @param {readonly number[]} unproven
- * @returns {string[]}
  */
 export function complaintsOf(report, faults, unproven) {
   const known = new Set(faults.map(({ number }) => number));
@@ -31,6 +32,6 @@ export function complaintsOf(report, faults, unproven) {
 }
 
 function proofOf({ title, status }) {
-  const number = PROOF.exec(title)?.[1];
-  return number === undefined ? [] : [{ title, status, number: Number(number) }];
+  const number = faultOf(title);
+  return number === undefined ? [] : [{ title, status, number }];
 }
