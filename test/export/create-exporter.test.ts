@@ -228,7 +228,7 @@ describe('an exporter and a service in trouble', () => {
       exporter.end(ended(huge));
       record(exporter, 2);
 
-      expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+      expect(await exporter.close({ timeoutMs: 10_000 })).toEqual({ ok: true, pending: 0 });
       expect(dropped).toEqual([['rejected', 'huge', 'Invalid string length']]);
       expect(exporter.stats()).toMatchObject({ created: 9, sent: 8, dropped: 1 });
     },

@@ -126,7 +126,7 @@ describe('options that are no object', () => {
   });
 });
 
-test('a run without a name that holds is called run', () => {
+test('a run without a name that holds is called run [fault 92]', () => {
   told();
   expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([
     'run',

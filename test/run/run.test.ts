@@ -4,6 +4,7 @@ import { parseDottedOrder } from '../../src/run/dotted-order.ts';
 import { standIn } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { makeRun, makeSink, watched } from './memory-sink.ts';
 
 const UUID = 'f47ac10b-58cc-4372-a567-0e02b2c3d479';
@@ -85,6 +86,20 @@ describe('a run below another', () => {
     for (let index = 0; index < 50; index++) run.child({ name: `${index}` }).child({ name: 'below' });
     const orders = sink.records().map(({ dotted_order }) => dotted_order);
     expect(orders.toSorted()).toEqual(orders);
+  });
+
+  test('is not held by the one above, which goes on [fault 94]', async () => {
+    const keepsNothing = { ...makeSink(), start: () => true, end: () => {} };
+    const parent = startRun({ name: 'parent', exporter: keepsNothing });
+    const below = Array.from({ length: 100 }, () => {
+      const child = parent.child({ name: 'child', inputs: { a: 1 } });
+      child.end();
+      return new WeakRef(child);
+    });
+    const held = () => below.filter((child) => child.deref() !== undefined).length;
+    await collectUntil(() => held() === 0);
+    expect(held()).toBe(0);
+    expect(parent.isOpen).toBe(true);
   });
 
   test('goes elsewhere, starts a trace of its own or joins another project when it is told to', () => {
