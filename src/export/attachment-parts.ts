@@ -57,6 +57,8 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
 
 /** What a subclass makes of these methods is not asked. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
+  // A FIFO is a file of no bytes, and Node would wait for its writer with the whole thread.
+  if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
     signal.addEventListener('abort', abort);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
@@ -86,7 +87,7 @@ export class MultipartTransport implements Transport {
 
   *#settlements(items: readonly Item[], answer: HttpAnswer, bytes: number): Generator<Settlement> {
     noteWebPage(answer);
-    const outcome = outcomeOf(answer, Date.now());
+    const outcome = outcomeOf(answer, wallNowMs());
     diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
     // A single run that is too large says nothing of batches.
     if (outcome.kind === 'too_large' && items.length > 1) this.#info.limit.refused(bytes);

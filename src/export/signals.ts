@@ -37,7 +37,7 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     ending = signal;
-    const flushes = [...flushLimitsMs].map(([exporter, timeoutMs]) => exporter.flush({ timeoutMs }));
+    const flushes = [...flushLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
     void Promise.all(flushes).then(() => end(signal));
   }
 }

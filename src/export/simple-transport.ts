@@ -1,4 +1,5 @@
 import type PQueue from 'p-queue';
+import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import type { HttpClient } from '../http/client.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
@@ -64,7 +65,7 @@ export class SimpleTransport implements Transport {
         if (failuresInRow >= FAILURES_MAX) {
           return { items: [item], outcome: { kind: 'failed', detail: 'the service fails for others' } };
         }
-        const outcome = await this.#sendRun(item, signal);
+        const outcome = await this.#sendRun(item, signal).catch(unlaid);
         failuresInRow = outcome.kind === 'failed' ? failuresInRow + 1 : 0;
         return { items: [item], outcome };
       };
@@ -100,7 +101,7 @@ export class SimpleTransport implements Transport {
       await this.#turn(signal);
       this.#requests.simple++;
       const headers = { 'content-type': 'application/json' };
-      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), Date.now());
+      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), wallNowMs());
       if (outcome.kind !== 'failed' || outcome.afterMs === undefined) return outcome;
       // What waits for its turn has to know at once; whoever hears of it later must not pause for as long again.
       this.#options.pace.defer(outcome.afterMs);
@@ -125,6 +126,11 @@ export class SimpleTransport implements Transport {
     const { default: Queue } = await import('p-queue');
     return new Queue({ concurrency: this.#options.inFlight });
   }
+}
+
+/** A record that cannot be laid, as it is longer than a string can be, is at fault itself. */
+function unlaid(thrown: unknown): Outcome {
+  return { kind: 'invalid', detail: messageOf(thrown) };
 }
 
 /** The results in the order in which they come; none of the promises rejects. */

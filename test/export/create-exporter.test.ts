@@ -189,6 +189,41 @@ describe('an exporter and a service in trouble', () => {
     await exporter.close({ timeoutMs: 0 });
   });
 
+  it.each([
+    ['multipart', 202],
+    ['single runs', 404],
+  ])(
+    'drops a run that is longer than a string can be, sent by %s, and delivers the others [fault 87]',
+    async (_, status) => {
+      await using server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? status : 202 }));
+      const dropped: unknown[] = [];
+      const exporter = exporterTo(
+        server.url,
+        { batchBytes: 2 ** 31, queueBytes: 2 ** 31, simpleRequestsPerSecond: 1_000 },
+        {
+          onDrop: (reason: string, run: { name: string; detail?: string }) =>
+            dropped.push([reason, run.name, run.detail]),
+        },
+      );
+      record(exporter, 2);
+      const half = `"${'x'.repeat(2 ** 28)}"`;
+      const huge = makeRun({
+        name: 'huge',
+        metadata: new Map([
+          ['a', half],
+          ['b', half],
+        ]),
+      });
+      exporter.start(huge);
+      exporter.end(ended(huge));
+      record(exporter, 2);
+
+      expect(await exporter.close({ timeoutMs: 10_000 })).toEqual({ ok: true, pending: 0 });
+      expect(dropped).toEqual([['rejected', 'huge', 'Invalid string length']]);
+      expect(exporter.stats()).toMatchObject({ created: 9, sent: 8, dropped: 1 });
+    },
+  );
+
   it('keeps its ledger through a service that fails at random, and delivers everything', async () => {
     let seed = 7;
     const random = (): number => {
