@@ -75,9 +75,12 @@ const OF_RUNS = ['enabled', 'exporter', 'id', 'root', 'tags', 'metadata', 'input
 const OF_REQUESTS = ['query', 'upgrade', 'servername', 'maxRedirections', 'throwOnError', 'expectContinue', 'blocking'];
 const all = (names: readonly string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]));
 
-const HARMLESS: readonly (readonly [string, Record<string, unknown>, string?])[] = [
+/** What it is, what is put on all objects, and when. */
+type Host = [string, Record<string, unknown>, string?];
+
+const HARMLESS: readonly Host[] = [
   ['`apiKey`', { apiKey: 'polluted' }],
-  ['`then` that is no function', { then: 'polluted' }],
+  ['`then` that is no function', all(['then'], 'polluted')],
   ['`toJSON`', { toJSON: 'function' }],
   ['options of exporters', all(OPTIONS, 'polluted')],
   ['options of runs', all(OF_RUNS, 'polluted')],
@@ -89,7 +92,7 @@ const HARMLESS: readonly (readonly [string, Record<string, unknown>, string?])[]
 ];
 
 /** With these on all objects undici cannot be loaded, nor can parts of Node. */
-const OBSTRUCTING: readonly (readonly [string, Record<string, unknown>, string?])[] = [
+const OBSTRUCTING: readonly Host[] = [
   ['`get`', { get: 'polluted' }],
   ['`get` that is a function', { get: 'function' }],
   ['`set`', { set: 'polluted' }],
@@ -97,11 +100,11 @@ const OBSTRUCTING: readonly (readonly [string, Record<string, unknown>, string?]
 ];
 
 describe('on a host that has put things on all objects', () => {
-  test.each(HARMLESS)('%s: all is delivered, as anywhere [security 12]', async (_, properties, when) => {
+  test.each<Host>(HARMLESS)('%s: all is delivered, as anywhere [security 12]', async (_, properties, when) => {
     expectDelivered(await runOn(properties, when));
   });
 
-  test.each(OBSTRUCTING)(
+  test.each<Host>(OBSTRUCTING)(
     '%s: the application goes on, and lines say what became of the runs [security 12]',
     async (_, properties, when) => {
       const { left, lines, server } = await runOn(properties, when, [], 200);
