@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
+import { bare } from '../base/bare.ts';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
@@ -122,9 +123,9 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
  * leaves the log as it is, unless its options name one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
-  const options = isObject(given) ? given : {};
+  const options: ConfigureOptions = bare(isObject(given) ? given : {});
   applyLog(options.log, isForProcess);
-  if (options !== given && given !== undefined)
+  if (!isObject(given) && given !== undefined)
     complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
   for (const key of Object.keys(options)) {
     if (!KNOWN.has(key)) complain(`unknown option \`${key}\`; left out`);

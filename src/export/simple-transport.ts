@@ -1,6 +1,7 @@
 import type PQueue from 'p-queue';
 import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
 import { outcomeOf, outcomeOfError } from './answer.ts';

@@ -115,6 +115,8 @@ export class HttpClient {
 
   async #dispatch(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     return dispatcher.request({
+      // Options of undici's that the host has put on all objects, `query` for example, are none of ours.
+      __proto__: null,
       origin: this.#options.endpoint.origin,
       path: this.#basePath + request.path,
       method: request.method,
@@ -126,7 +128,7 @@ export class HttpClient {
       signal,
       // A dispatcher of the application may follow redirects, and would take the key along.
       maxRedirections: 0,
-    } as Dispatcher.RequestOptions);
+    } as unknown as Dispatcher.RequestOptions);
   }
 
   async #dispatcher(): Promise<Dispatcher> {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { serialize } from '../../src/run/serialize.ts';
+import { polluted } from '../support/pollution.ts';
 import { LIMITS } from './memory-sink.ts';
 
 const read = (value: unknown, limits: Partial<typeof LIMITS> = {}): unknown =>
@@ -65,20 +66,6 @@ describe('code of the application that a value brings runs once', () => {
 });
 
 describe('what the host has done to all objects', () => {
-  /** Puts these on a prototype while `work` runs. */
-  function polluted(prototype: object, properties: Record<string, unknown>, work: () => void): void {
-    const descriptors = Object.entries(properties).map(
-      ([key, value]) =>
-        [key, Object.assign(Object.create(null), { value, enumerable: true, configurable: true })] as const,
-    );
-    try {
-      for (const [key, descriptor] of descriptors) Object.defineProperty(prototype, key, descriptor);
-      work();
-    } finally {
-      for (const key of Object.keys(properties)) Reflect.deleteProperty(prototype, key);
-    }
-  }
-
   test('changes nothing of what is told', () => {
     const value = { a: [1, { b: 'c' }], map: new Map([['k', 1]]), date: new Date(0), url: new URL('http://a/'), n: 1n };
     const expected = serialize(value, LIMITS);
