@@ -4,9 +4,10 @@ import { flushAtExit, forgetAtExit } from './exit.ts';
 import { Exporter } from './exporter.ts';
 import { FallbackTransport } from './fallback-transport.ts';
 import { IsolatingTransport } from './isolating-transport.ts';
-import type { Stats } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { MultipartTransport } from './multipart-transport.ts';
 import { delay, Pace } from './pace.ts';
+import { RequestLog } from './request-log.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
@@ -15,10 +16,11 @@ import { SimpleTransport } from './simple-transport.ts';
 const monotonicMs = performance.now.bind(performance);
 
 /**
- * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in `stats`;
+ * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in the
+ * ledger;
  * `closed` is called when it has closed.
  */
-export function exporterFor(settings: Settings, stats: Stats, closed: () => void): Exporter {
+export function exporterFor(settings: Settings, ledger: Ledger, closed: () => void): Exporter {
   const { limits, endpoint } = settings;
   const client = new HttpClient({
     endpoint,
@@ -29,7 +31,8 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
   });
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
   const pace = new Pace(monotonicMs);
-  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, stats.requests));
+  const requests = new RequestLog({ ledger, endpoint: endpoint.origin, headers: settings.headers, monotonicMs });
+  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, requests));
   const simple = new IsolatingTransport(
     new SimpleTransport(
       client,
@@ -40,7 +43,7 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
         monotonicMs,
         delay,
       },
-      stats.requests,
+      requests,
     ),
   );
   const transport = new RetryingTransport(new FallbackTransport(multipart, simple, monotonicMs), pace, {
@@ -56,8 +59,8 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     transport,
     info,
     pace,
-    stats,
-    notice: new DropNotice(settings.onDrop, monotonicMs),
+    ledger,
+    notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     monotonicMs,
     opened: (exporter) => flushAtExit(exporter, limits.exitFlushMs),
     closed: async (exporter) => {

@@ -3,7 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
-import type { Item } from './delivery.ts';
+import { type Item, waitingSinceMs } from './delivery.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Transport } from './transport.ts';
@@ -28,7 +28,7 @@ export interface DispatcherParts {
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #abort = new AbortController();
-  readonly #sends = new Set<Promise<void>>();
+  readonly #sends = new Map<Promise<void>, readonly Item[]>();
   #hurries = 0;
   /** How much of what waits has lingered for long enough, of either line of the queue. */
   #due = { starts: 0, ready: 0 };
@@ -62,7 +62,14 @@ export class Dispatcher {
   async stop(): Promise<void> {
     clearTimer(this.#lingerTimer);
     this.#abort.abort(new Error('the exporter was closed'));
-    await Promise.allSettled(this.#sends);
+    await Promise.allSettled(this.#sends.keys());
+  }
+
+  /** When the first in line, or what has been under way for longest, was recorded; undefined when there is nothing. */
+  get oldestAtMs(): number | undefined {
+    const underWay = [...this.#sends.values()].flat().map(({ delivery }) => delivery);
+    const times = [...this.#parts.queue.heads, ...underWay].flatMap((delivery) => waitingSinceMs(delivery) ?? []);
+    return times.length === 0 ? undefined : times.reduce((oldest, ms) => Math.min(oldest, ms));
   }
 
   get #isBatchDue(): boolean {
@@ -105,7 +112,7 @@ export class Dispatcher {
       this.#sends.delete(send);
       this.#parts.finished();
     });
-    this.#sends.add(send);
+    this.#sends.set(send, items);
     this.schedule();
   }
 

@@ -5,6 +5,7 @@ import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
+import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { Barrier } from './barrier.ts';
 import {
@@ -20,7 +21,7 @@ import {
 } from './delivery.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
-import type { DropReason, Place, Stats } from './ledger.ts';
+import { type Counts, type DropReason, type Ledger, type Place, type Stats, totalStats } from './ledger.ts';
 import { OpenRuns } from './open-runs.ts';
 import type { Pace } from './pace.ts';
 import { DeliveryQueue } from './queue.ts';
@@ -39,7 +40,7 @@ export interface ExporterParts {
   readonly transport: Transport;
   readonly info: ServiceInfo;
   readonly pace: Pace;
-  readonly stats: Stats;
+  readonly ledger: Ledger;
   readonly notice: DropNotice;
   readonly monotonicMs: () => number;
   /** Called when it takes its first run. */
@@ -56,7 +57,7 @@ export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
   readonly #parts: ExporterParts;
   readonly #limits: Limits;
-  readonly #stats: Stats;
+  readonly #stats: Counts;
   readonly #open: OpenRuns;
   readonly #queue = new DeliveryQueue();
   readonly #barrier = new Barrier();
@@ -73,7 +74,7 @@ export class Exporter implements RunSink {
     this.#parts = parts;
     this.capture = parts.capture;
     this.#limits = parts.limits;
-    this.#stats = parts.stats;
+    this.#stats = parts.ledger.counts;
     this.#dispatcher = new Dispatcher({
       queue: this.#queue,
       transport: parts.transport,
@@ -105,7 +106,8 @@ export class Exporter implements RunSink {
       return false;
     }
     const { monotonicMs, pace } = this.#parts;
-    const delivery = newDelivery(run, monotonicMs(), pace.activeMs, this.#barrier.enter());
+    const nowMs = monotonicMs();
+    const delivery = newDelivery(run, nowMs, pace.activeAt(nowMs), this.#barrier.enter());
     this.#stats.open++;
     this.#backlogRuns++;
     this.#setBytes(delivery, heldBytes(delivery));
@@ -186,7 +188,12 @@ export class Exporter implements RunSink {
   }
 
   stats(): Stats {
-    return structuredClone(this.#stats);
+    return totalStats([this.#parts.ledger], [this.backlog()]);
+  }
+
+  backlog(): Backlog {
+    const nowMs = this.#parts.monotonicMs();
+    return { bytes: this.#backlogBytes, oldestMs: nowMs - (this.#dispatcher.oldestAtMs ?? nowMs) };
   }
 
   /** Says in the log what will be lost if the process ends now. */
@@ -235,7 +242,8 @@ export class Exporter implements RunSink {
     // A posted run has nothing in the backlog until its patch comes.
     if (delivery.stage === 'posted') this.#backlogRuns++;
     delivery.stage = 'patch';
-    delivery.recordedAtMs = this.#parts.pace.activeMs;
+    delivery.queuedAtMs = this.#parts.monotonicMs();
+    delivery.recordedAtMs = this.#parts.pace.activeAt(delivery.queuedAtMs);
     this.#queue.addReady(delivery);
   }
 

@@ -6,9 +6,9 @@ import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
 import { noteWebPage, outcomeOf } from './answer.ts';
 import type { Item } from './delivery.ts';
-import type { Stats } from './ledger.ts';
 import { multipartBody } from './multipart.ts';
 import type { Pace } from './pace.ts';
+import type { RequestLog } from './request-log.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
@@ -22,9 +22,9 @@ export class MultipartTransport implements Transport {
   readonly #client: HttpClient;
   readonly #info: ServiceInfo;
   readonly #pace: Pace;
-  readonly #requests: Stats['requests'];
+  readonly #requests: RequestLog;
 
-  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: Stats['requests']) {
+  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: RequestLog) {
     this.#client = client;
     this.#info = info;
     this.#pace = pace;
@@ -62,8 +62,8 @@ export class MultipartTransport implements Transport {
     // The halves of a batch come one after the other, and the first may have brought a pause.
     await this.#pace.waitOut(signal);
     const zipped = this.#info.takesGzip ? await gzipped(Buffer.concat(chunks), { level: GZIP_LEVEL }) : undefined;
-    this.#requests.multipart++;
-    const answer = await this.#client.send({
+    const load = { kind: 'multipart', runs: items.length } as const;
+    const answer = await this.#requests.send(this.#client, load, {
       method: 'POST',
       path: '/runs/multipart',
       headers: {

@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { backoffMs } from '../http/retry-policy.ts';
+import { publish } from '../run/channels.ts';
 import type { Item } from './delivery.ts';
 import type { Pace } from './pace.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
@@ -28,6 +29,7 @@ export class RetryingTransport implements Transport {
   readonly #pace: Pace;
   readonly #options: RetryOptions;
   #isFailing = false;
+  #outageSinceMs: number | undefined;
   #toldAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(inner: Transport, pace: Pace, options: RetryOptions) {
@@ -62,6 +64,7 @@ export class RetryingTransport implements Transport {
 
   /** Learns from an outcome; true when it settles its items. */
   #takesNote(outcome: Outcome): boolean {
+    this.#publish(outcome);
     if (outcome.kind === 'failed') {
       if (outcome.afterMs !== undefined) this.#pace.pause(outcome.afterMs);
       this.#tellFailure(`${outcome.detail}; the runs are kept and sent again`);
@@ -77,6 +80,18 @@ export class RetryingTransport implements Transport {
       diagnostics.warn(`delivery to ${this.#options.endpoint} works again`);
     }
     return true;
+  }
+
+  #publish(outcome: Outcome): void {
+    const { endpoint, monotonicMs } = this.#options;
+    if (outcome.kind === 'accepted' && this.#outageSinceMs !== undefined) {
+      const durationMs = monotonicMs() - this.#outageSinceMs;
+      this.#outageSinceMs = undefined;
+      publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));
+    } else if ((outcome.kind === 'failed' || outcome.kind === 'misconfigured') && this.#outageSinceMs === undefined) {
+      this.#outageSinceMs = monotonicMs();
+      publish('runspan:delivery:outage', () => ({ endpoint, error: outcome.detail }));
+    }
   }
 
   /** One line for each outage, however many requests fail in it, and one per minute at the most. */

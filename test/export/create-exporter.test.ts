@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Limits } from '../../src/base/limits.ts';
 import { exporterFor } from '../../src/export/create-exporter.ts';
 import type { Exporter } from '../../src/export/exporter.ts';
-import { noStats } from '../../src/export/ledger.ts';
+import { Ledger } from '../../src/export/ledger.ts';
 import { resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
@@ -20,7 +20,7 @@ const quick: Partial<Limits> = { lingerMs: 5, retryDelayMs: 5, retryDelayMaxMs: 
 
 function exporterTo(endpoint: string, limits: Partial<Limits> = {}, options = {}): Exporter {
   const settings = resolveSettings({ endpoint, limits: { ...quick, ...limits }, log: 'silent', ...options });
-  return exporterFor(settings as Settings, noStats(), () => {});
+  return exporterFor(settings as Settings, new Ledger(), () => {});
 }
 
 /** Records `count` traces of a root and a child, each with payloads. */

@@ -2,7 +2,7 @@ import { defaultLimits, type Limits } from '../../src/base/limits.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { DropNotice, type OnDrop } from '../../src/export/drop-notice.ts';
 import { Exporter } from '../../src/export/exporter.ts';
-import { noStats, type Stats } from '../../src/export/ledger.ts';
+import { Ledger, type Stats } from '../../src/export/ledger.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
@@ -106,7 +106,7 @@ export function makeExporter(limits: Partial<Limits> = {}, onDrop?: OnDrop) {
     transport,
     info,
     pace,
-    stats: noStats(),
+    ledger: new Ledger(),
     notice: new DropNotice(onDrop, monotonicMs),
     monotonicMs,
     opened: () => {},
