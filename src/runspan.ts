@@ -9,6 +9,7 @@ import type { Exporter as RunExporter } from './export/exporter.ts';
 import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
+import { registerStats } from './run/stats.ts';
 
 /**
  * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
@@ -57,6 +58,7 @@ registerSinkFactory(() => {
   configured = build(undefined, true);
   return configured;
 });
+registerStats(stats);
 
 /**
  * Sets up tracing for the process, in place of what the environment alone would give. Called again, later runs go to a

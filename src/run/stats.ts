@@ -74,3 +74,15 @@ export interface DeliveryError {
   /** The status, or what broke the connection; never a key, a payload, or the user of a URL. */
   message: string;
 }
+
+let read: (() => Stats) | undefined;
+
+/** Called by the composition root when it is loaded: `reader` sums over the exporters of the process. */
+export function registerStats(reader: () => Stats): void {
+  read = reader;
+}
+
+/** What `stats()` gives; undefined where nobody counts. */
+export function currentStats(): Stats | undefined {
+  return read?.();
+}
