@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, type SpoolFs } from './spool-fs.ts';
 
 /** Where a destination's records go, and under which key of which workspace. */
@@ -45,16 +45,25 @@ export class UnsafeFolder extends Error {}
  */
 export function makePrivateFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   let path = resolve(spoolDir);
-  fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+  makeFolder(fs, path, true);
   checkPrivate(fs, path);
   for (const name of names) {
     path = join(path, name);
-    try {
-      fs.mkdirSync(path, { mode: 0o700 });
-    } catch (thrown) {
-      if (codeOf(thrown) !== 'EEXIST') throw thrown;
-    }
+    makeFolder(fs, path, false);
     checkPrivate(fs, path);
+  }
+}
+
+/** Node's own way to make parents never returns where the system has no folders, as below `/proc`. */
+function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 });
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || !makesParents || dirname(path) === path) throw thrown;
+    makeFolder(fs, dirname(path), true);
+    makeFolder(fs, path, false);
   }
 }
 
