@@ -1,9 +1,13 @@
 import { parseArgs } from 'node:util';
+import { parseSpool, type SpoolInvocation, spoolUsage } from './spool-arguments.ts';
 import { quoted } from './terminal-text.ts';
+
+/** What `--help` can be asked of. */
+export type Topic = 'runspan' | 'dev' | 'spool';
 
 /** What the command line asks for. */
 export type Invocation =
-  | { readonly kind: 'help'; readonly topic: 'runspan' | 'dev' }
+  | { readonly kind: 'help'; readonly topic: Topic }
   | { readonly kind: 'version' }
   | {
       readonly kind: 'dev';
@@ -11,19 +15,22 @@ export type Invocation =
       /** The program to start and its arguments; none when the receiver runs by itself. */
       readonly command: readonly [string, ...string[]] | undefined;
     }
-  | { readonly kind: 'mistake'; readonly message: string; readonly topic: 'runspan' | 'dev' };
+  | SpoolInvocation
+  | { readonly kind: 'mistake'; readonly message: string; readonly topic: Topic };
 
 export const DEFAULT_PORT = 4777;
 
 const PORT_MAX = 65_535;
 
 /** What `--help` prints. */
-export const usage: Readonly<Record<'runspan' | 'dev', string>> = {
+export const usage: Readonly<Record<Topic, string>> = {
   runspan: `Usage: runspan <command> [options]
 
 Commands:
   dev [--port ${DEFAULT_PORT}] [-- command args]
                  start a receiver on this machine and draw the traces that arrive
+  spool list | purge
+                 show or delete the runs that wait on disk
 
 Options:
   -h, --help     print this; with a command, what there is to say of it
@@ -46,6 +53,7 @@ Exit code:
   that of the command, or its signal; 0 after Ctrl-C without a command; 1 when the receiver cannot
   listen; 2 for a mistake in the arguments; 126 and 127 when the command cannot be started
 `,
+  spool: spoolUsage,
 };
 
 /** Reads the arguments after the name of the program. Never throws: what is wrong is an invocation of its own. */
@@ -62,6 +70,8 @@ export function parseArguments(argv: readonly string[]): Invocation {
       return { kind: 'version' };
     case 'dev':
       return parseDev(rest);
+    case 'spool':
+      return parseSpool(rest);
     default:
       return mistake(`unknown ${first.startsWith('-') ? 'option' : 'command'} ${quoted(first)}`);
   }
@@ -104,6 +114,6 @@ function portOf(text: string | undefined): number | undefined {
   return port <= PORT_MAX ? port : undefined;
 }
 
-function mistake(message: string, topic: 'runspan' | 'dev' = 'runspan'): Invocation {
+function mistake(message: string, topic: Topic = 'runspan'): Invocation {
   return { kind: 'mistake', message, topic };
 }

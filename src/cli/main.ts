@@ -6,6 +6,7 @@ import { version } from '../base/version.ts';
 import { parseArguments, usage } from './arguments.ts';
 import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
+import { spool } from './spool.ts';
 import { drained } from './terminal.ts';
 
 void main(process.argv.slice(2));
@@ -26,6 +27,13 @@ async function main(argv: readonly string[]): Promise<void> {
       complain(`${invocation.message}\n${hint}`, 2);
       return;
     }
+    case 'spool':
+      try {
+        process.exitCode = spool(invocation, (text) => process.stdout.write(text));
+      } catch (error) {
+        complain(messageOf(error), 1);
+      }
+      return;
     case 'dev':
       try {
         await endAs(await dev(invocation));

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { homedir, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, type SpoolFs } from './spool-fs.ts';
 
@@ -31,9 +32,13 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
   return sha256(`${address}\n${workspace}`).slice(0, 32);
 }
 
-/** The path of a destination's folder. */
-export function destinationFolder(spoolDir: string, destination: Destination): string {
-  return join(resolve(spoolDir), FORMAT_FOLDER, destinationHash(destination));
+/** Where the spool is unless somebody says otherwise: in the home of the user, or among temporary files where there is none. */
+export function defaultSpoolDir(): string {
+  try {
+    return join(homedir(), '.runspan', 'spool');
+  } catch {
+    return join(tmpdir(), 'runspan-spool');
+  }
 }
 
 /** A folder that somebody else could have laid out for us; its message is for the log. */
