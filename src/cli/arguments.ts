@@ -1,5 +1,8 @@
 import { parseArgs } from 'node:util';
+import { parseSpool, type SpoolInvocation, spoolUsage } from './spool-arguments.ts';
 import { quoted } from './terminal-text.ts';
+
+/** What `--help` can be asked of. */
 
 /** What the command line asks for. */
 export type Invocation =
@@ -19,10 +22,11 @@ export type Invocation =
       readonly command: Command;
     }
   | { readonly kind: 'doctor'; readonly isJson: boolean }
+  | SpoolInvocation
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: Topic };
 
 /** What there is help on: all of it, or one command. */
-export type Topic = 'runspan' | 'dev' | 'audit' | 'doctor';
+export type Topic = 'runspan' | 'dev' | 'audit' | 'doctor' | 'spool';
 
 /** A program to start and its arguments. */
 export type Command = readonly [string, ...string[]];
@@ -42,6 +46,8 @@ Commands:
                  run a command and show what would be sent, without sending it anywhere
   doctor [--json]
                  check settings, service and installation, and send a test run
+  spool list | purge
+                 show or delete the runs that wait on disk
 
 Options:
   -h, --help     print this; with a command, what there is to say of it
@@ -95,6 +101,7 @@ Options:
 Exit code:
   0 when nothing fails, 1 when something does, 2 for a mistake in the arguments
 `,
+  spool: spoolUsage,
 };
 
 /** Reads the arguments after the name of the program. Never throws: what is wrong is an invocation of its own. */
@@ -115,6 +122,8 @@ export function parseArguments(argv: readonly string[]): Invocation {
       return parseAudit(rest);
     case 'doctor':
       return parseDoctor(rest);
+    case 'spool':
+      return parseSpool(rest);
     default:
       return mistake(`unknown ${first.startsWith('-') ? 'option' : 'command'} ${quoted(first)}`);
   }

@@ -8,6 +8,7 @@ import { audit } from './audit.ts';
 import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
+import { spool } from './spool.ts';
 import { drained } from './terminal.ts';
 
 void main(process.argv.slice(2));
@@ -30,6 +31,13 @@ async function main(argv: readonly string[]): Promise<void> {
     }
     case 'doctor':
       process.exitCode = await doctor(invocation);
+      return;
+    case 'spool':
+      try {
+        process.exitCode = spool(invocation, (text) => process.stdout.write(text));
+      } catch (error) {
+        complain(messageOf(error), 1);
+      }
       return;
     case 'dev':
     case 'audit':
