@@ -82,7 +82,7 @@ describe('DeliveryQueue', () => {
   });
 
   it('moves each record twice at the most, however many there are [fault 95]', () => {
-    const count = 100_000;
+    const count = 20_000;
     const queue = new DeliveryQueue();
     const one = whole(1);
     const all = Array.from({ length: count }, () => ({ ...one }));
