@@ -5,7 +5,8 @@ const { configure, startRun, traceable } = await (durability === 'untraced' ? un
 configure({
   ...(durability === 'memory' ? {} : { durability, spoolDir: process.env.SPOOL }),
   handleSignals: !ending.includes('not asked'),
-  limits: { exitFlushMs: Number(exitFlushMs), lingerMs: 600_000 },
+  // Nothing is sent before the end, but by a program that is there to send what was left.
+  limits: { exitFlushMs: Number(exitFlushMs), lingerMs: ending === 'when told' ? 1 : 600_000 },
 });
 
 for (let n = 0; n < 9; n++) traceable((value) => value, { name: `${name} ${n}` })('x'.repeat(1_000));
