@@ -52,7 +52,7 @@ export class HttpClient {
     this.#options = options;
     // Each request under way listens to it.
     setMaxListeners(0, this.#destroyed.signal);
-    this.#basePath = options.endpoint.pathname.replace(/\/+$/, '');
+    this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
