@@ -3,6 +3,7 @@ import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
+import { untraced } from '../run/untraced.ts';
 import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
 import type { DropReason } from './ledger.ts';
 
@@ -45,7 +46,8 @@ export class DropNotice implements Teller {
   add(reason: DropReason, { id, traceId, name }: EncodedRun, detail?: string): void {
     this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
     const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
-    ignoreRejection(guard('onDrop', () => this.#onDrop?.(reason, run)));
+    const onDrop = this.#onDrop;
+    if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     tellAtExit(this);
     if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;
     // Many come at once as a rule: they make one line.
