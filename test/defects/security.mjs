@@ -155,7 +155,7 @@ export const defects = [
     title: 'lines repeat what an unusable attachment was named',
     file: 'src/run/run-attachments.ts',
     find: "if (!isAttachmentName(name)) return 'expected `name` to be text of at most 256 characters, without a dot';",
-    replace: 'if (!isAttachmentName(name)) return `expected a name without a dot, got ${String(name)}`;',
+    replace: "if (!isAttachmentName(name)) return 'expected a name without a dot, not ' + String(name);",
     tests: ['test/security/lines.test.ts'],
   },
 ];

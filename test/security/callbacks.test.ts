@@ -83,7 +83,9 @@ async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies:
   expect(addsUp(left) && left.open + left.queued + left.inFlight === 0).toBe(true);
   // Nothing that a callback does may make more and more of it.
   expect(left.created).toBeLessThan(30);
-  return { bodies: server.received.map(({ body }) => body.toString()).join('\n'), lines };
+  const bodies = server.received.map(({ body }) => body.toString()).join('\n');
+  expect(bodies).not.toContain('"name":"callback"');
+  return { bodies, lines };
 }
 
 describe.each(WAYS)('a callback that %s', (_, make) => {
