@@ -11,6 +11,7 @@ import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
 import { registerStats } from './run/stats.ts';
+import { offSink, untraced } from './run/untraced.ts';
 
 /**
  * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
@@ -21,25 +22,8 @@ export interface Exporter extends RunSink {
   stats(): Stats;
 }
 
-/** Stands where tracing is off: takes nothing, counts nothing. */
-const offExporter: Exporter = {
-  capture: {
-    project: 'default',
-    hideInputs: true,
-    hideOutputs: true,
-    payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
-    attachmentBytes: 0,
-    sampling: undefined,
-    streamIdleMs: 1,
-  },
-  isOff: true,
-  start: () => false,
-  end: () => {},
-  skip: () => {},
-  flush: async () => ({ ok: true, pending: 0 }),
-  close: async () => ({ ok: true, pending: 0 }),
-  stats: noStats,
-};
+/** Stands where tracing is off. */
+const offExporter: Exporter = { ...offSink, stats: noStats };
 
 /** Those that have not closed. */
 const exporters = new Set<RunExporter>();
@@ -55,6 +39,10 @@ const gone = new FinalizationRegistry<Ledger>((ledger) => {
 
 /** Those of them that were configured for the process: a key that is configured takes the place of theirs. */
 const successive = new Set<RunExporter>();
+
+// A line that is told by a function that is traced, or a console that is, would be followed by others about its run. Where
+// there is no exporter there is nothing to trace, and no context is entered.
+diagnostics.callBy((call) => (exporters.size === 0 ? call() : untraced(call)));
 
 let configured: RunExporter | undefined;
 

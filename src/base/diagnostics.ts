@@ -23,6 +23,7 @@ const concealed = new Set<string>();
 const places = new Set<string>();
 let log: Log = 'warn';
 let isLogSet = false;
+let calling = (call: () => void): void => call();
 
 /**
  * The only printer of the library: background trouble and misuse are told here, in one line each, and never with a
@@ -33,6 +34,11 @@ export const diagnostics = {
   setLog(to: Log): void {
     log = to;
     isLogSet = true;
+  },
+
+  /** How the log function or the console is called; the composition root has them called untraced. */
+  callBy(caller: (call: () => void) => void): void {
+    calling = caller;
   },
 
   /** Whether anybody has said where diagnostics go. */
@@ -84,8 +90,11 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   try {
     // A name that comes from elsewhere must not make lines of its own, nor reach the terminal as a command.
     const line = withoutSecrets(message).replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
-    if (typeof log === 'function') ignoreRejection(log(level, line));
-    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${line}`);
+    if (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log)) return;
+    calling(() => {
+      if (typeof log === 'function') ignoreRejection(log(level, line));
+      else console.error(`runspan: ${line}`);
+    });
   } catch {
     // There is nobody left to tell.
   } finally {

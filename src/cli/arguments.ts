@@ -2,8 +2,6 @@ import { parseArgs } from 'node:util';
 import { parseSpool, type SpoolInvocation, spoolUsage } from './spool-arguments.ts';
 import { quoted } from './terminal-text.ts';
 
-/** What `--help` can be asked of. */
-
 /** What the command line asks for. */
 export type Invocation =
   | { readonly kind: 'help'; readonly topic: Topic }

@@ -5,6 +5,7 @@ import { setSoon } from '../base/timers.ts';
 import { publish } from '../run/channels.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { DroppedRun, DropReason } from '../run/stats.ts';
+import { untraced } from '../run/untraced.ts';
 import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
@@ -40,7 +41,8 @@ export class DropNotice implements Teller {
   add(reason: DropReason, { id, traceId, name }: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, detail?: string): void {
     this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
     const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
-    ignoreRejection(guard('onDrop', () => this.#onDrop?.(reason, run)));
+    const onDrop = this.#onDrop;
+    if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
     tellAtExit(this);
     if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;

@@ -59,7 +59,7 @@ export class HttpClient {
     this.#headers = options.headers;
     // Each request under way listens to it.
     setMaxListeners(0, this.#destroyed.signal);
-    this.#basePath = options.endpoint.pathname.replace(/\/+$/, '');
+    this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
   /** What is sent with every request from now on, in the place of what was. */

@@ -107,7 +107,7 @@ describe('on a host that has put things on all objects', () => {
   test.each<Host>(OBSTRUCTING)(
     '%s: the application goes on, and lines say what became of the runs [security 12]',
     async (_, properties, when) => {
-      const { left, lines, server } = await runOn(properties, when, [], 200);
+      const { left, lines, server } = await runOn(properties, when, [], 1_500);
       expect(server.received).toEqual([]);
       expect(left).toMatchObject({ created: 5, dropped: 5 });
       expect(lines).toHaveLength(2);
@@ -119,7 +119,7 @@ describe('on a host that has put things on all objects', () => {
   test('tracing works, or says in lines that it does not [fault 83]', async () => {
     const names = ['apiKey', 'toJSON', 'then', ...OF_RUNS, ...OF_REQUESTS];
     expectDelivered(await runOn(all(names, 'polluted')));
-    expect((await runOn({ get: 'polluted', set: 'polluted' }, 'before', [], 200)).lines).toHaveLength(2);
+    expect((await runOn({ get: 'polluted', set: 'polluted' }, 'before', [], 1_500)).lines).toHaveLength(2);
   });
 });
 

@@ -142,9 +142,19 @@ async function check(parts: Awaited<ReturnType<typeof set>>, { text, attachments
 describe('names and types in a request', () => {
   test('hold whatever texts a run and its attachments are made of, and nothing gets out of them [security 3]', async () => {
     const parts = await set();
+    const names = ['ends in \\', '\\\\', 'a\0b', '"', 'a\r\nb', '%22', '\\"'];
+    const examples: [Given][] = names.map((name) => [
+      {
+        text: name,
+        attachments: [
+          [name, 'text/plain'],
+          ['last', 'a/b'],
+        ],
+      },
+    ]);
     await fc.assert(
       fc.asyncProperty(given, (texts) => check(parts, texts)),
-      { numRuns: 200 },
+      { numRuns: 200, examples },
     );
   });
 

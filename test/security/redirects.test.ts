@@ -23,7 +23,7 @@ async function send(options: ConfigureOptions, work = (): void => {}): Promise<v
   });
   startRun({ name: 'a', exporter }).end();
   work();
-  await exporter.close({ timeoutMs: 500 });
+  await exporter.close({ timeoutMs: 10_000 });
 }
 
 describe('a redirect', () => {
