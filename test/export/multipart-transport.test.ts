@@ -119,9 +119,9 @@ describe('MultipartTransport', () => {
   });
 
   it('takes two breaks of a large upload for a refusal of its size, and lowers the limit [fault 11]', async () => {
-    const server = await scriptServer(async ({ socket, bytes }) => {
-      await bytes(500_000);
-      socket.resetAndDestroy();
+    const server = await scriptServer(async (connection) => {
+      await connection.bytes(500_000);
+      connection.socket.resetAndDestroy();
     });
     const { transport, info } = parts(server.url);
     const items = [1, 2].map(() => makeItem(ended(makeRun({ inputs: JSON.stringify('x'.repeat(800_000)) }))));
@@ -137,9 +137,9 @@ describe('MultipartTransport', () => {
     ['a single run, which would lose its payloads', 1, 1_600_000],
     ['a small batch', 2, 400_000],
   ])('does not do so of %s [fault 11]', async (_, runs, length) => {
-    const server = await scriptServer(async ({ socket, bytes }) => {
-      await bytes(1_000);
-      socket.resetAndDestroy();
+    const server = await scriptServer(async (connection) => {
+      await connection.bytes(1_000);
+      connection.socket.resetAndDestroy();
     });
     const { transport } = parts(server.url);
     const inputs = JSON.stringify('x'.repeat(length));
