@@ -28,7 +28,12 @@ const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient;
  * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in `stats`;
  * `closed` is called when it has closed.
  */
-export function exporterFor(settings: Settings, stats: Stats, closed: () => void, time = realTime): Exporter {
+export function exporterFor(
+  settings: Settings,
+  stats: Stats,
+  closed: () => void,
+  time: ExporterTime = realTime,
+): Exporter {
   const { limits, endpoint } = settings;
   const client = new HttpClient({
     endpoint,
