@@ -62,7 +62,7 @@ export const defects = [
   {
     title: 'the socket to a proxy holds the process',
     file: connections,
-    find: '    clientFactory: poolOf,\n',
+    find: '    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }),\n',
     replace: '',
     tests: ['test/http/process-end.test.ts'],
   },
