@@ -278,6 +278,37 @@ describe('configure, called again', () => {
     expect(counts(stats())).toEqual({ created: 3, sent: 2, dropped: 1 });
   });
 
+  test.each([401, 403])(
+    'with another key delivers what waits because the old one was answered with %i',
+    async (status) => {
+      const reply = ({ headers }: Received) => ({ status: headers['x-api-key'] === 'k-new' ? 202 : status });
+      const server = await ingestServer(reply);
+      onTestFinished(() => server.close());
+      const { configure, createExporter, flush, stats, traceable } = await started();
+      const shared = { endpoint: server.url, workspaceId: 'w-1', log } as const;
+      const tenant = createExporter({ ...shared, apiKey: 'k-tenant' });
+      traceable(() => 0, { exporter: tenant })();
+      configure({ ...shared, apiKey: 'k-old' });
+      traceable(() => 1)();
+      // It comes back at once: the next attempt is in five minutes.
+      expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 2 });
+      const elsewhere = configure({ ...shared, workspaceId: 'w-2', apiKey: 'k-new' });
+      expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 2 });
+      expect(elsewhere.stats().created).toBe(0);
+      configure({ ...shared, apiKey: 'k-new' });
+      traceable(() => 2)();
+      while (stats().sent < 2) await flush({ timeoutMs: 100 });
+
+      // That of the tenant keeps its own key.
+      expect(counts(tenant.stats())).toEqual({ created: 1, inFlight: 1 });
+      const workspaces = server.received
+        .filter((request) => reply(request).status === 202)
+        .map(({ headers }) => headers['x-tenant-id']);
+      expect(new Set(workspaces)).toEqual(new Set(['w-1']));
+      await tenant.close({ timeoutMs: 0 });
+    },
+  );
+
   test('may turn tracing off and on again', async () => {
     const server = await service();
     const { configure, flush, stats, traceable } = await started();

@@ -35,7 +35,8 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: poolOf,
-    clientFactory: poolOf,
+    // Without these a proxy that hangs would be waited for by the default of undici, five minutes.
+    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }),
   });
 }
 

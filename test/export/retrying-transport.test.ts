@@ -105,7 +105,7 @@ describe('RetryingTransport', () => {
     await expect(sending).rejects.toThrow('enough');
   });
 
-  it('leaves a service that rejects the key alone for five minutes', async () => {
+  it('leaves a service that rejects the key alone for five minutes [fault 4]', async () => {
     const pace = new Pace(() => 0);
     const { transport } = retrying([{ kind: 'misconfigured', detail: 'status 401' }], pace);
     const ends = new AbortController();
@@ -164,7 +164,36 @@ describe('RetryingTransport', () => {
     expect(lines).toHaveLength(count);
   });
 
-  it('tells an outage once, and that it is over', async () => {
+  it('gives back after three failures what may be the cause, and tries it once when it comes again [fault 21]', async () => {
+    const suspect: Outcome = { ...failed, isSuspect: true };
+    const { transport, sent } = retrying([suspect, failed, suspect, suspect, suspect, accepted]);
+    const items = [makeItem(), makeItem()];
+    const outcomes: Outcome[] = [];
+    const counts: number[] = [];
+    for (let turn = 0; turn < 3; turn++) {
+      for (const { outcome, items: some } of await settled(transport, items)) {
+        expect(some).toEqual(items);
+        outcomes.push(outcome);
+      }
+      counts.push(sent.length);
+    }
+
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['failed', 'failed', 'accepted']);
+    expect(counts).toEqual([4, 5, 6]);
+  });
+
+  it('gives up what may be the cause when it is too old [fault 21]', async () => {
+    const { transport, time } = retrying([{ ...failed, isSuspect: true }]);
+    const item = makeItem();
+    await settled(transport, [item]);
+    time.nowMs = AGE_MS + 1;
+
+    expect((await settled(transport, [item])).map(({ outcome }) => outcome)).toMatchObject([
+      { kind: 'dropped', reason: 'expired' },
+    ]);
+  });
+
+  it('tells an outage once, and that it is over [fault 22]', async () => {
     const lines = told();
     const { transport } = retrying([failed, failed, failed, accepted]);
     await settled(transport, [makeItem()]);

@@ -7,6 +7,7 @@ import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { requestLog } from '../support/request-log.ts';
 import { kindsOf, settled } from '../support/settled.ts';
+import { virtualTime } from '../support/virtual-time.ts';
 
 const ROOT = '01900000-0000-7000-8000-000000000001';
 const monotonicMs = () => performance.now();
@@ -84,6 +85,49 @@ describe('SimpleTransport', () => {
     await settled(simple(server.url, { inFlight: 4, requestsPerSecond: 2, monotonicMs: () => 0, delay }), items);
 
     expect(waitsMs).toEqual([500, 1_000]);
+  });
+
+  it('does not make up for time in which the process slept [fault 40]', async () => {
+    await using server = await ingestServer();
+    const time = virtualTime(true);
+    const pace = new Pace(time.monotonicMs, time);
+    const transport = simple(server.url, { requestsPerSecond: 2, pace, ...time });
+    await settled(transport, [makeItem(makeRun(), 'started')]);
+    time.advance(3_600_000);
+    await settled(
+      transport,
+      [1, 2, 3].map(() => makeItem(makeRun(), 'started')),
+    );
+
+    expect(time.waits[0]).toBe(500);
+    expect(time.waits).toHaveLength(2);
+    expect(time.monotonicMs()).toBeGreaterThanOrEqual(3_601_000);
+  });
+
+  it.each([
+    [500, 1],
+    [500, 4],
+    [429, 1],
+    [503, 4],
+  ])('that answers %i is not asked for the rest of a batch, %i at a time [fault 115]', async (status, inFlight) => {
+    await using server = await ingestServer(() => ({ status }));
+    const items = Array.from({ length: 50 }, () => makeItem());
+    const settlements = await settled(simple(server.url, { inFlight }), items);
+
+    expect(settlements).toHaveLength(50);
+    expect(new Set(kindsOf(settlements))).toEqual(new Set(['failed']));
+    // Three in a row, and those that were under way with the third.
+    expect(server.received.length).toBeLessThanOrEqual(3 + inFlight - 1);
+  });
+
+  it('goes on with the others when it fails for two in a row [fault 115]', async () => {
+    const items = Array.from({ length: 9 }, () => makeItem(makeRun(), 'started'));
+    const bad = new Set([1, 2, 4, 5, 7, 8].map((at) => items[at]?.delivery.run.id ?? ''));
+    await using server = await ingestServer((request) => ({ status: bad.has(json(request).id) ? 500 : 202 }));
+    const settlements = await settled(simple(server.url, { inFlight: 1 }), items);
+
+    expect(kindsOf(settlements).filter((kind) => kind === 'accepted')).toHaveLength(3);
+    expect(server.received).toHaveLength(9);
   });
 
   it('begins no request while the service has asked for a pause', async () => {

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** What becomes of one connection. Its bytes are read only as far as the step asks for them. */
+/** What becomes of one connection. */
 export type Step = (connection: Connection) => Promise<unknown> | unknown;
 
 export interface Connection {
   readonly socket: Socket;
   /** The next request as it came, once its body is whole. */
   request(): Promise<string>;
-  /** Resolves when so many bytes have come, of any request. */
+  /** Resolves when so many bytes have come. */
   bytes(count: number): Promise<void>;
 }
 
@@ -19,6 +19,8 @@ export interface ScriptServer {
   readonly connections: number;
   /** The requests that a step has read. */
   readonly requests: readonly string[];
+  /** Breaks off every connection that there is. */
+  dropConnections(): void;
 }
 
 const ACCEPTED = 'HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
@@ -37,7 +39,12 @@ export const acceptOne: Step = async (connection) => {
   connection.socket.write(ACCEPTED);
 };
 
-/** A service of raw bytes on a free port: the first connection takes the first step, and so on, the last step for ever. */
+const NO_INFO = 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+/**
+ * A service of raw bytes on a free port: the first connection that something is sent on takes the first step, and so on,
+ * the last step for ever. One that asks for `/info` gets 404 and counts for nothing.
+ */
 export async function scriptServer(...steps: readonly Step[]): Promise<ScriptServer> {
   const sockets = new Set<Socket>();
   const requests: string[] = [];
@@ -46,9 +53,13 @@ export async function scriptServer(...steps: readonly Step[]): Promise<ScriptSer
     sockets.add(socket);
     // A client that breaks off is what many scripts are about.
     socket.on('error', () => {});
-    const step = steps[Math.min(connections, steps.length - 1)] as Step;
-    connections++;
-    void step(connectionOf(socket, requests));
+    const connection = new Reading(socket, requests);
+    void connection.bytes(1).then(() => {
+      if (connection.text.startsWith('GET /info')) return socket.end(NO_INFO);
+      const step = steps[Math.min(connections, steps.length - 1)] as Step;
+      connections++;
+      return step(connection);
+    });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
@@ -61,44 +72,56 @@ export async function scriptServer(...steps: readonly Step[]): Promise<ScriptSer
       return connections;
     },
     requests,
+    dropConnections() {
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
   };
 }
 
-function connectionOf(socket: Socket, requests: string[]): Connection {
-  let text = '';
-  let received = 0;
-  let look = (): void => {};
-  const until = async (holds: () => boolean): Promise<void> => {
-    if (socket.listenerCount('data') === 0) {
-      socket.setEncoding('latin1').on('data', (chunk: string) => {
-        text += chunk;
-        received += chunk.length;
-        look();
-      });
-    }
-    await new Promise<void>((resolve) => {
-      look = () => {
+class Reading implements Connection {
+  readonly socket: Socket;
+  /** What has come and is not read yet. */
+  text = '';
+  readonly #requests: string[];
+  #received = 0;
+  #look = (): void => {};
+
+  constructor(socket: Socket, requests: string[]) {
+    this.socket = socket;
+    this.#requests = requests;
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      this.text += chunk;
+      this.#received += chunk.length;
+      this.#look();
+    });
+  }
+
+  bytes(count: number): Promise<void> {
+    return this.#until(() => this.#received >= count);
+  }
+
+  async request(): Promise<string> {
+    await this.#until(() => this.text.length >= this.#length);
+    const request = this.text.slice(0, this.#length);
+    this.text = this.text.slice(this.#length);
+    this.#requests.push(request);
+    return request;
+  }
+
+  /** Of the request that has begun. */
+  get #length(): number {
+    const end = this.text.indexOf('\r\n\r\n');
+    if (end < 0) return Number.POSITIVE_INFINITY;
+    const [, length = '0'] = /\r\ncontent-length: (\d+)/i.exec(this.text.slice(0, end)) ?? [];
+    return end + 4 + Number(length);
+  }
+
+  #until(holds: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.#look = () => {
         if (holds()) resolve();
       };
-      look();
+      this.#look();
     });
-  };
-  return {
-    socket,
-    bytes: (count) => until(() => received >= count),
-    async request() {
-      const lengthOf = (): number => {
-        const end = text.indexOf('\r\n\r\n');
-        if (end < 0) return Number.POSITIVE_INFINITY;
-        const [, length = '0'] = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end)) ?? [];
-        return end + 4 + Number(length);
-      };
-      await until(() => text.length >= lengthOf());
-      const length = lengthOf();
-      const request = text.slice(0, length);
-      text = text.slice(length);
-      requests.push(request);
-      return request;
-    },
-  };
+  }
 }

@@ -35,6 +35,7 @@ export function virtualTime(isQuick = false, random = 0): VirtualTime {
           resolve();
         };
         if (signal.aborted) return abort();
+        if (ms <= 0) return resolve();
         sleepers.set(wake, nowMs + ms);
         signal.addEventListener('abort', abort, { once: true });
         if (isQuick) setImmediate(() => advance(ms));
