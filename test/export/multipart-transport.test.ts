@@ -198,5 +198,5 @@ describe('MultipartTransport', () => {
 function parts(url: string): { transport: MultipartTransport; info: ServiceInfo } {
   const client = clientOf(url, 10_000);
   const info = new ServiceInfo(client, { runs: 100, bytes: 1_000_000_000 });
-  return { transport: new MultipartTransport(client, info, new Pace(() => 0), noStats().requests), info };
+  return { transport: new MultipartTransport(client, info, new Pace(() => 0), requestLog()), info };
 }
