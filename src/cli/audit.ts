@@ -23,7 +23,9 @@ export async function audit({ command, isJson, output }: Extract<Invocation, { k
     target.write(`${text}\n`);
   });
   const receiver = await createReceiver({ store });
-  const ending = await runChild(command, environmentFor(receiver.url));
+  // Nothing is left on the disk for a receiver that will be gone.
+  const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
+  const ending = await runChild(command, environment);
   if (ending.kind !== 'not started') await quiet(store);
   await receiver.close();
   if (output !== undefined) await new Promise<void>((resolve) => target.end(resolve));

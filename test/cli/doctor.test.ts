@@ -38,7 +38,8 @@ async function receiver() {
   return started;
 }
 
-describe.concurrent('runspan doctor', () => {
+// Each test starts the command, some of them often; a machine may be busy with other things.
+describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
   it('finds nothing to complain of with a service that works, sends one run, and reads it back', async () => {
     const { url, runs } = await receiver();
     const { code, stdout, stderr } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'shop' });
@@ -187,14 +188,14 @@ describe.concurrent('runspan doctor', () => {
       RUNSPAN_API_KEY: canary,
       RUNSPAN_WORKSPACE_ID: canary,
       RUNSPAN_PROJECT: `my ${canary}`,
-      RUNSPAN_TRACING: canary,
-      RUNSPAN_SAMPLE_RATE: canary,
-      RUNSPAN_HIDE_INPUTS: canary,
-      RUNSPAN_HIDE_OUTPUTS: canary,
-      RUNSPAN_ALLOW_INSECURE: canary,
-      RUNSPAN_DURABILITY: canary,
+      RUNSPAN_TRACING: 'a canary that is no key',
+      RUNSPAN_SAMPLE_RATE: 'a canary that is no key',
+      RUNSPAN_HIDE_INPUTS: 'a canary that is no key',
+      RUNSPAN_HIDE_OUTPUTS: 'a canary that is no key',
+      RUNSPAN_ALLOW_INSECURE: 'a canary that is no key',
+      RUNSPAN_DURABILITY: 'a canary that is no key',
       RUNSPAN_SPOOL_DIR: `/tmp/${canary}`,
-      RUNSPAN_LOG: canary,
+      RUNSPAN_LOG: 'a canary that is no key',
       LANGSMITH_ENDPOINT: `https://${canary}:${canary}@host/?key=${canary}`,
       LANGSMITH_API_KEY: `${canary}-theirs`,
       LANGSMITH_WORKSPACE_ID: `${canary}-theirs`,
@@ -202,17 +203,19 @@ describe.concurrent('runspan doctor', () => {
       HTTPS_PROXY: proxy,
       HTTP_PROXY: proxy,
     };
-    const endpoints = [url, `http://${canary}:${canary}@127.0.0.1:1`, canary, 'http://203.0.113.1:9', `${url}/${key}`];
-    for (const RUNSPAN_ENDPOINT of endpoints.slice(0, 3)) {
-      for (const args of [['doctor'], ['doctor', '--json']]) {
-        const { stdout, stderr } = await runRunspan(args, { ...secrets, RUNSPAN_ENDPOINT });
-        expect(stdout).toContain('set (');
-        expect(stdout + stderr).not.toContain('canary');
-        expect(stdout + stderr).not.toContain(Buffer.from(`${canary}:${canary}`).toString('base64'));
-      }
+    const calls: [string[], string][] = [
+      [['doctor'], url],
+      [['doctor', '--json'], url],
+      [['doctor'], `http://${canary}:${canary}@127.0.0.1:1`],
+      [['doctor'], canary],
+      [['doctor'], `${url}/${key}`],
+    ];
+    for (const [args, endpoint] of calls) {
+      const { stdout, stderr } = await runRunspan(args, { ...secrets, RUNSPAN_ENDPOINT: endpoint });
+      expect(stdout).toContain('set (');
+      expect(stdout + stderr).not.toContain('canary');
+      expect(stdout + stderr).not.toContain(Buffer.from(`${canary}:${canary}`).toString('base64'));
     }
-    const { stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: endpoints[4] ?? '' });
-    expect(stdout).not.toContain('canary');
   });
 
   it('tells of copies of the package, and of an OpenTelemetry that does not fit', async () => {

@@ -134,8 +134,8 @@ export const defects = [
   {
     title: 'an audited command sends to the service',
     file: 'src/cli/audit.ts',
-    find: 'runChild(command, environmentFor(receiver.url))',
-    replace: 'runChild(command, { ...environmentFor(receiver.url), ...process.env })',
+    find: 'runChild(command, environment)',
+    replace: 'runChild(command, { ...environment, ...process.env })',
     tests: ['test/cli/audit.test.ts'],
     isBuilt: true,
   },
