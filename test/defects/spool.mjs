@@ -40,8 +40,8 @@ export const defects = [
   {
     title: 'a link is followed',
     file: 'src/export/spool-folder.ts',
-    find: 'if (facts.isSymbolicLink()) throw',
-    replace: 'if (facts.isFIFO()) throw',
+    find: 'const facts = fs.lstatSync(path);',
+    replace: 'const facts = fs.fstatSync(fs.openSync(path, 0));',
     tests: unit,
   },
   {

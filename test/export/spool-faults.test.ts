@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Segment, Spool, SpooledRecord } from '../../src/export/spool.ts';
@@ -191,8 +191,11 @@ describe('a disk that is full', () => {
     const { fs, calls } = failing('ENOSPC', (_, name) => isFull && name === 'writeSync');
     const spool = open({ fs });
     const kept = spool.append(makeRecord(1)) as Segment;
+    const { size } = statSync(kept.path);
     isFull = true;
     expect(spool.append(makeRecord(2))).toBeUndefined();
+    // The half that was written is gone.
+    expect(statSync(kept.path).size).toBe(size);
     const before = calls();
     time.monotonicMs = 59_999;
     expect(spool.append(makeRecord(3))).toBeUndefined();
@@ -204,7 +207,7 @@ describe('a disk that is full', () => {
     time.monotonicMs = 120_000;
     const next = spool.append(makeRecord(5)) as Segment;
     expect(next).toBeDefined();
-    // The half that was written is gone, and the file goes with its one record.
+    // The file goes with its one record.
     spool.release(kept);
     expect(segmentsBelow(dir)).toHaveLength(1);
     expect(lines).toEqual([

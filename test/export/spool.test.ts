@@ -86,7 +86,9 @@ describe('a spool', () => {
       const after = spool.append(makeRecord(1)) as Segment;
       const isSame = after === segment;
       spool.release(after);
+      expect(existsSync(segment.path)).toBe(true);
       spool.release(segment);
+      expect(existsSync(segment.path)).toBe(false);
       return isSame;
     });
     expect(paths).toEqual([true, false, false]);
