@@ -44,8 +44,8 @@ Commands:
                  run a command and show what would be sent, without sending it anywhere
   doctor [--json]
                  check settings, service and installation, and send a test run
-  spool list | purge
-                 show or delete the runs that wait on disk
+  spool list | send | purge
+                 show, deliver or delete the runs that wait on disk
 
 Options:
   -h, --help     print this; with a command, what there is to say of it

@@ -9,6 +9,7 @@ import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
 import { spool } from './spool.ts';
+import { sendSpool } from './spool-send.ts';
 import { drained } from './terminal.ts';
 
 void main(process.argv.slice(2));
@@ -34,7 +35,8 @@ async function main(argv: readonly string[]): Promise<void> {
       return;
     case 'spool':
       try {
-        process.exitCode = spool(invocation, (text) => process.stdout.write(text));
+        const run = invocation.action === 'send' ? sendSpool : spool;
+        process.exitCode = await run(invocation, (text) => process.stdout.write(text));
       } catch (error) {
         complain(messageOf(error), 1);
       }

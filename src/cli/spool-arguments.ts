@@ -4,7 +4,7 @@ import { quoted } from './terminal-text.ts';
 /** `runspan spool …` */
 export interface SpoolInvocation {
   readonly kind: 'spool';
-  readonly action: 'list' | 'purge';
+  readonly action: 'list' | 'send' | 'purge';
   /** The folder; the default's when it is not given. */
   readonly dir: string | undefined;
   /** Only what is for this endpoint; everything when it is not given. */
@@ -21,11 +21,12 @@ type Parsed =
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: 'spool' };
 
 export const spoolUsage = `Usage: runspan spool list [--dir folder] [--endpoint url]
+       runspan spool send [--dir folder] [--endpoint url]
        runspan spool purge [--dir folder] [--endpoint url] [--all] --yes
 
 Runs that could not be delivered yet wait on disk, where durability is spill or write-ahead. The
 next process with the same endpoint and workspace delivers what dead ones have left; list shows
-what there is, purge deletes it.
+what there is, send delivers it now, to the service that the environment names, purge deletes it.
 
 Options:
   --dir <folder>    where the spool is (default RUNSPAN_SPOOL_DIR, else ~/.runspan/spool)
@@ -35,8 +36,8 @@ Options:
   -h, --help        print this
 
 Exit code:
-  0; 1 when the folder cannot be read, something could not be deleted, or --yes is missing; 2 for a
-  mistake in the arguments
+  0; 1 when the folder cannot be read, something could not be delivered or deleted, or --yes is
+  missing; 2 for a mistake in the arguments
 `;
 
 /** Reads the arguments after `runspan spool`. Never throws. */
@@ -73,10 +74,11 @@ export function parseSpool(argv: readonly string[]): Parsed {
     } else return mistake(`unknown option ${quoted(token.rawName)}`);
   }
   if (flags.has('help')) return { kind: 'help', topic: 'spool' };
-  if (action === undefined) return mistake('expected list or purge after spool');
-  if (action !== 'list' && action !== 'purge') return mistake(`unknown command ${quoted(`spool ${action}`)}`);
+  if (action === undefined) return mistake('expected list, send or purge after spool');
+  if (action !== 'list' && action !== 'send' && action !== 'purge')
+    return mistake(`unknown command ${quoted(`spool ${action}`)}`);
   const [isConfirmed, isAll] = [flags.has('yes'), flags.has('all')];
-  if (action === 'list' && (isConfirmed || isAll)) return mistake('--yes and --all belong to spool purge');
+  if (action !== 'purge' && (isConfirmed || isAll)) return mistake('--yes and --all belong to spool purge');
   return { kind: 'spool', action, dir, endpoint, isConfirmed, isAll };
 }
 

@@ -4,7 +4,7 @@ import { messageOf } from '../base/text.ts';
 import { defaultSpoolDir, destinationHash } from '../export/spool-folder.ts';
 import { type DestinationSurvey, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
-import { visible } from './terminal-text.ts';
+import { counted, visible } from './terminal-text.ts';
 
 type Print = (text: string) => void;
 
@@ -79,10 +79,6 @@ function problemOf(work: () => void): string[] {
   } catch (thrown) {
     return [visible(messageOf(thrown))];
   }
-}
-
-function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`;
 }
 
 function sizeText(bytes: number): string {

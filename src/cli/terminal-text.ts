@@ -60,3 +60,8 @@ function columnsOfCluster(cluster: string): number {
   if (MARKS_ALONE.test(cluster)) return 0;
   return WIDE.test(cluster) ? 2 : 1;
 }
+
+/** `1 run`, `2 runs`. */
+export function counted(count: number, one: string, many: string = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}

@@ -207,6 +207,11 @@ export class Exporter implements RunSink {
     }
   }
 
+  /** Looks at once for what earlier processes have left on disk, which a first run would do later. */
+  recover(): void {
+    this.#disk?.look();
+  }
+
   /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit);

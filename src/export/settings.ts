@@ -1,5 +1,4 @@
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { bare } from '../base/bare.ts';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
@@ -14,6 +13,7 @@ import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sa
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, serviceOf } from './service-settings.ts';
+import { defaultSpoolDir } from './spool-folder.ts';
 
 /**
  * Options of `configure` and `createExporter`. Each is optional; what is not given comes from the environment variable
@@ -155,7 +155,7 @@ function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 
     optional('RUNSPAN_DURABILITY', env('RUNSPAN_DURABILITY') as Durability | undefined, expected, isKnown);
   const isFolder = (value: unknown): boolean => typeof value === 'string' && value !== '';
   const spoolDir = optional('spoolDir', options.spoolDir, 'a folder', isFolder) ?? env('RUNSPAN_SPOOL_DIR');
-  return { durability: durability ?? 'memory', spoolDir: resolve(spoolDir ?? join(homedir(), '.runspan', 'spool')) };
+  return { durability: durability ?? 'memory', spoolDir: resolve(spoolDir ?? defaultSpoolDir()) };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
