@@ -6,7 +6,7 @@ import { textTable } from '../text-table.mjs';
 import { runProgram } from './program.mjs';
 
 const RUNS_PER_SECOND = 5_000;
-const SECONDS = 7;
+const SECONDS = 6;
 const LEVELS = ['untraced', 'memory', 'spill', 'write-ahead'];
 
 export async function memoryWithoutService() {

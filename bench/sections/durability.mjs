@@ -14,10 +14,10 @@ import { memoryWithoutService } from './durability-memory.mjs';
 
 const LEVELS = ['memory', 'spill', 'write-ahead'];
 const WARMUP_TURNS = 2_000;
-const COST = { rounds: 3, turns: 4_000 };
+const COST = { rounds: 3, turns: 3_000 };
 /** What waits stays below the limit of the queue in all of them: a level that loses something has no figure. */
 const SLOW = { turns: 4_000, latencyMs: 50 };
-const REFUSING = { turns: 10_000, failEvery: 100 };
+const REFUSING = { turns: 7_000, failEvery: 100 };
 
 export async function durability(sink) {
   const parts = [await cost(sink), await throughput(sink), await memoryWithoutService()];
