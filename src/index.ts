@@ -19,4 +19,4 @@ export type { Sampler, TraceStart } from './run/sampling.ts';
 export { secretPatterns } from './run/secret-patterns.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
-export { configure, createExporter, type Exporter, flush, shutdown, stats } from './runspan.ts';
+export { configure, createExporter, type Exporter, flush, shutdown, stats, withFlush } from './runspan.ts';

@@ -4,10 +4,11 @@
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
-import { exporterFor } from './export/create-exporter.ts';
+import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
 import { noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
+import { flushedAfter } from './instrument/with-flush.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
 
 /**
@@ -51,6 +52,9 @@ const gone = new FinalizationRegistry<Stats>((ledger) => {
   settled = totalStats([settled, ledger]);
 });
 
+/** Those of them that were configured for the process: a key that is configured takes the place of theirs. */
+const successive = new Set<RunExporter>();
+
 let configured: RunExporter | undefined;
 
 registerSinkFactory(() => {
@@ -91,6 +95,19 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.close(limit)));
 }
 
+/**
+ * Wraps the handler of a serverless function, so that what it has traced is delivered before the instance is frozen. The
+ * wrapped handler has the same type, results and errors. When its promise has settled everything is flushed, and then the
+ * promise that the platform holds settles; of a web `Response` with a body the reader is told of the end only then. Where the
+ * platform has `waitUntil` it is given the flush, and nothing is held back.
+ *
+ * The flush takes `timeoutMs` at the most, by default 2 seconds, and on AWS Lambda never more than a quarter of a second less
+ * than what is left of the call. A handler that answers without a promise cannot be held back: its flush goes on beside it.
+ */
+export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
+  return flushedAfter(handler, options, flush);
+}
+
 /** The delivery ledger, summed over all exporters that the process has had. */
 export function stats(): Stats {
   return totalStats([settled, ...ledgers]);
@@ -105,10 +122,16 @@ function build(options: ConfigureOptions | undefined, isForProcess: boolean): Ru
   }
   diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${settings.capture.project}"`);
   const ledger = noStats();
-  const exporter = exporterFor(settings, ledger, () => exporters.delete(exporter));
+  const exporter = exporterFor(settings, ledger, () => {
+    exporters.delete(exporter);
+    successive.delete(exporter);
+  });
   ledgers.add(ledger);
   gone.register(exporter, ledger);
   exporters.add(exporter);
+  if (!isForProcess) return exporter;
+  for (const earlier of successive) renewKey(earlier, settings);
+  successive.add(exporter);
   return exporter;
 }
 

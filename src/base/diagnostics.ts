@@ -15,6 +15,11 @@ export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 /** Places remembered by `once`; beyond it nothing new is told, so that a loop of distinct places cannot flood. */
 const PLACES_MAX = 1_000;
 
+/** Values that no line may show; of a longer list the oldest are forgotten. Shorter ones are words of any text. */
+const CONCEALED_MAX = 1_000;
+const CONCEALED_CHARACTERS_MIN = 6;
+
+const concealed = new Set<string>();
 const places = new Set<string>();
 let log: Log = 'warn';
 let isLogSet = false;
@@ -33,6 +38,16 @@ export const diagnostics = {
   /** Whether anybody has said where diagnostics go. */
   get isLogSet(): boolean {
     return isLogSet;
+  },
+
+  /** From now on no line shows these values, keys for example, whoever puts them into it: a dispatcher or a callback. */
+  conceal(values: readonly string[]): void {
+    for (const value of values) {
+      if (value.length < CONCEALED_CHARACTERS_MIN) continue;
+      concealed.delete(value);
+      concealed.add(value);
+      if (concealed.size > CONCEALED_MAX) concealed.delete(concealed.values().next().value as string);
+    }
   },
 
   error(message: string): void {
@@ -68,7 +83,7 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   telling = true;
   try {
     // A name that comes from elsewhere must not make lines of its own, nor reach the terminal as a command.
-    const line = message.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+    const line = withoutSecrets(message).replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
     if (typeof log === 'function') ignoreRejection(log(level, line));
     else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${line}`);
   } catch {
@@ -76,4 +91,11 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   } finally {
     telling = false;
   }
+}
+
+/** Messages of others repeat what they were given: header values, addresses with user and password. */
+function withoutSecrets(message: string): string {
+  let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
+  for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');
+  return shown;
 }

@@ -12,6 +12,7 @@ export type EnvironmentName =
   | 'RUNSPAN_DURABILITY'
   | 'RUNSPAN_SPOOL_DIR'
   | 'RUNSPAN_LOG'
+  | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'LANGSMITH_ENDPOINT'
   | 'LANGSMITH_API_KEY'
   | 'LANGSMITH_WORKSPACE_ID'
@@ -23,7 +24,13 @@ export type EnvironmentName =
   | 'LANGSMITH_HIDE_OUTPUTS'
   | 'LANGCHAIN_ENDPOINT'
   | 'LANGCHAIN_TRACING'
-  | 'LANGCHAIN_TRACING_V2';
+  | 'LANGCHAIN_TRACING_V2'
+  | 'HTTP_PROXY'
+  | 'HTTPS_PROXY'
+  | 'NO_PROXY'
+  | 'http_proxy'
+  | 'https_proxy'
+  | 'no_proxy';
 
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {

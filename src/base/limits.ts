@@ -38,6 +38,8 @@ export interface Limits {
   retryDelayMaxMs: number;
   /** Age at which an undelivered run is given up as `expired`; time spent waiting because the service asked for it is not counted. */
   ageMs: number;
+  /** Time that the service may be away before what waits for it goes to the disk, where durability has one. */
+  spillAfterMs: number;
   /** Bytes on disk, of what one process keeps there; beyond it nothing more is written, and runs stay in memory. */
   spoolBytes: number;
   /** Age at which a run that is on disk is given up as `expired`. */
@@ -72,6 +74,7 @@ export const defaultLimits: Readonly<Limits> = {
   retryDelayMs: 500,
   retryDelayMaxMs: 30_000,
   ageMs: 900_000,
+  spillAfterMs: 5_000,
   spoolBytes: 256 * MIB,
   spoolAgeMs: 86_400_000,
   simpleInFlight: 4,

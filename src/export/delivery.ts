@@ -45,10 +45,9 @@ export interface Delivery {
   /** The flushes that wait for its post, and for its patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
-  /** In write-ahead, where its start and its end stand on disk, and the inputs that stand there. */
+  /** In write-ahead, where on disk its start stands, and later what it was at its end. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  writtenInputs: string | undefined;
   /** It comes from the disk, where it stands until it has settled. */
   readonly ticket: Ticket | undefined;
 }
@@ -77,7 +76,6 @@ export function newDelivery(
     patchGroup: undefined,
     startSegment: undefined,
     endSegment: undefined,
-    writtenInputs: undefined,
     ticket,
   };
 }
@@ -171,7 +169,6 @@ export function releaseAll(delivery: Delivery): void {
   delivery.inputs.bytesOf(undefined);
   delivery.outputs.bytesOf(undefined);
   delivery.attachedAtStart = NO_ATTACHMENTS;
-  delivery.writtenInputs = undefined;
 }
 
 /** The same for what was recorded of it since. */

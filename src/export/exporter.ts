@@ -80,6 +80,7 @@ export class Exporter implements RunSink {
       queue: this.#queue,
       transport: parts.transport,
       info: parts.info,
+      pace: parts.pace,
       limits: parts.limits,
       taken: (items) => {
         for (const { delivery } of items) if (delivery.stage === 'finishing') this.#move('queued', 'inFlight');

@@ -67,11 +67,11 @@ export class DeliveryQueue {
     return items;
   }
 
-  /** The oldest of those that have ended, up to so many bytes, one at least where there is one; taken out. */
-  takeReady(bytesMax: number): Delivery[] {
+  /** The oldest of those that have ended, up to so many bytes or one that has more, as long as `isWanted`; taken out. */
+  takeReady(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const deliveries: Delivery[] = [];
     let bytes = 0;
-    for (let next = this.#ready[this.#head]; next !== undefined; next = this.#ready[this.#head]) {
+    for (let next = this.#ready[this.#head]; next !== undefined && isWanted(); next = this.#ready[this.#head]) {
       bytes += next.bytes;
       if (deliveries.length > 0 && bytes > bytesMax) break;
       this.#remove(next);

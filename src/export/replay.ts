@@ -7,6 +7,9 @@ import type { DeliveryQueue } from './queue.ts';
 import type { ReadSegment, Segment, Spool } from './spool.ts';
 import type { SpooledRecord } from './spool-record.ts';
 
+/** Share of the queue's limits up to which there is room: well below what would send it to the disk again. */
+const ROOM_SHARE = 0.125;
+
 /** Between two looks for what processes have left behind that have ended meanwhile. */
 const LOOK_EVERY_MS = 60_000;
 
@@ -33,7 +36,7 @@ export type SpilledRun = Pick<Delivery, 'postGroup' | 'patchGroup'> &
 export interface ReplayParts {
   readonly spool: Spool;
   readonly queue: DeliveryQueue;
-  readonly limits: Pick<Limits, 'batchRuns'>;
+  readonly limits: Pick<Limits, 'batchRuns' | 'queueRuns' | 'queueBytes'>;
   readonly outage: Outage;
   readonly pace: Pace;
   readonly monotonicMs: () => number;
@@ -135,7 +138,8 @@ export class Replay {
   /** What earlier processes have left is taken in order, as the end of a run may stand in a later segment than its start. */
   get #mayRead(): boolean {
     const { queue, limits, outage, pace, isSending } = this.#parts;
-    if (this.#isClosed || queue.readyRuns >= limits.batchRuns || pace.remainingMs > 0) return false;
+    if (this.#isClosed || pace.remainingMs > 0 || queue.readyRuns >= limits.batchRuns) return false;
+    if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
     for (const { segment } of this.#tickets) if (segment.isForeign) return false;
     return !outage.isOn || (this.#tickets.size === 0 && !isSending());
   }

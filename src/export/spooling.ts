@@ -15,15 +15,12 @@ const LOW_SHARE = 0.25;
 /** Written in one go, from the event loop: some milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** How long a service may be away before what waits for it goes to the disk, and between two looks at it after that. */
-const AWAY_MS = 5_000;
-
 export interface SpoolingParts {
   readonly spool: Spool;
   /** Every record is on disk before the call of the application returns. */
   readonly isWriteAhead: boolean;
   readonly queue: DeliveryQueue;
-  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
+  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes' | 'spillAfterMs'>;
   readonly outage: Outage;
   /** Called for deliveries that are on disk now, in this segment, and wait in memory no longer. */
   readonly spilled: (deliveries: readonly Delivery[], segment: Segment) => void;
@@ -46,9 +43,7 @@ export class Spooling {
   /** Called when a run has started, in the call of the application. */
   started(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
-    if (!isWriteAhead) return;
-    delivery.startSegment = spool.append({ op: 'post', isEnded: false, run: delivery.run });
-    delivery.writtenInputs = delivery.run.inputs;
+    if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
   /** Called when it has ended, likewise. */
@@ -76,7 +71,7 @@ export class Spooling {
 
   /** Called after every change of the queue. */
   changed(): void {
-    this.#isSpilling ||= this.#isAbove(HIGH_SHARE);
+    this.#isSpilling ||= this.#isAbove(HIGH_SHARE) || this.#isAway;
     if (this.#isSpilling) this.#schedule();
   }
 
@@ -89,7 +84,7 @@ export class Spooling {
 
   /** Makes room at once, for a run that would be refused otherwise; false when nothing could be written. */
   makeRoom(): boolean {
-    return this.#spill(SLICE_BYTES);
+    return this.#spill(() => true);
   }
 
   /** Writes what will not be sent any more; gives back what could not be written. */
@@ -107,16 +102,15 @@ export class Spooling {
     this.#parts.spool.close();
   }
 
+  /**
+   * The record of an end stands for that of the start, which is needed no more: what is left over in a file from before has
+   * to make sense by itself when the next process reads it.
+   */
   #appendEnd(delivery: Delivery, error: EncodedRun['error']): void {
     if (delivery.stage === 'settled') return;
-    const { spool } = this.#parts;
-    const { run } = delivery;
-    // Where its start stands on disk, or with the service, its inputs do.
-    const isWhole = !delivery.isPosted && delivery.startSegment === undefined;
-    const inputs = isWhole || run.inputs !== delivery.writtenInputs ? run.inputs : undefined;
-    const segment = spool.append({ op: isWhole ? 'post' : 'patch', isEnded: true, run: { ...run, inputs, error } });
+    const segment = this.#parts.spool.append({ ...recordOf(delivery), run: { ...delivery.run, error } });
     if (segment === undefined) return;
-    this.#release(delivery.endSegment);
+    this.settled(delivery);
     delivery.endSegment = segment;
   }
 
@@ -135,26 +129,27 @@ export class Spooling {
     this.#isScheduled = true;
     setSoon(() => {
       this.#isScheduled = false;
-      const isLeft = this.#spill(SLICE_BYTES) && (this.#isAbove(LOW_SHARE) || this.#isAway);
-      this.#isSpilling = isLeft;
-      if (isLeft) this.#schedule();
+      const isHigh = (): boolean => this.#isAbove(LOW_SHARE) || this.#isAway;
+      this.#isSpilling = this.#spill(isHigh) && isHigh();
+      if (this.#isSpilling) this.#schedule();
     }).unref();
   }
 
   get #isAway(): boolean {
-    return this.#parts.outage.lastsMs >= AWAY_MS && this.#parts.queue.readyRuns > 0;
+    const { outage, limits, queue } = this.#parts;
+    return outage.isOn && outage.lastsMs >= limits.spillAfterMs && queue.readyRuns > 0;
   }
 
   #watchOutage(): void {
     this.#timer = setTimer(() => {
       if (this.#isAway) this.#schedule();
       this.#watchOutage();
-    }, AWAY_MS).unref();
+    }, this.#parts.limits.spillAfterMs).unref();
   }
 
-  #spill(bytesMax: number): boolean {
+  #spill(isWanted: () => boolean): boolean {
     const { queue, spool, spilled } = this.#parts;
-    const taken = queue.takeReady(bytesMax);
+    const taken = queue.takeReady(SLICE_BYTES, isWanted);
     // Those that have come from the disk are there.
     const fresh = taken.filter(({ ticket }) => ticket === undefined);
     const segment = fresh.length === 0 ? undefined : spool.spill(fresh.map(recordOf));
@@ -173,9 +168,8 @@ function recordOf({ run, isPosted }: Delivery): SpooledRecord {
 }
 
 /** Whether all of it stands on disk already. */
-function isWritten({ run, isPosted, startSegment, endSegment, ticket }: Delivery): boolean {
-  if (ticket !== undefined) return true;
-  return (isPosted || startSegment !== undefined) && (run.endTime === undefined || endSegment !== undefined);
+function isWritten({ run, startSegment, endSegment, ticket }: Delivery): boolean {
+  return ticket !== undefined || (run.endTime === undefined ? startSegment : endSegment) !== undefined;
 }
 
 function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {

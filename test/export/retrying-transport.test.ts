@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
 import { Outage } from '../../src/export/outage.ts';
-import { delay, Pace } from '../../src/export/pace.ts';
+import { delay, Pace, type PaceOptions } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport, type RetryOptions } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
@@ -13,15 +13,12 @@ const failed: Outcome = { kind: 'failed', detail: 'status 503' };
 const AGE_MS = 10_000;
 
 const options: RetryOptions = {
-  retryDelayMs: 500,
-  retryDelayMaxMs: 4_000,
   ageMs: AGE_MS,
   endpoint: 'http://service',
   outage: new Outage(() => 0),
   monotonicMs: () => 0,
-  random: () => 1,
-  delay,
 };
+const paceOptions: PaceOptions = { retryDelayMs: 500, retryDelayMaxMs: 4_000, random: () => 1, delay };
 
 /** Answers as told, the last answer for ever; every wait passes at once, and is noted. */
 function retrying(outcomes: readonly Outcome[], pace?: Pace) {
@@ -34,14 +31,15 @@ function retrying(outcomes: readonly Outcome[], pace?: Pace) {
       yield { items, outcome: outcomes[Math.min(sent.length, outcomes.length) - 1] as Outcome };
     },
   };
-  const transport = new RetryingTransport(inner, pace ?? new Pace(() => time.nowMs), {
+  const monotonicMs = () => time.nowMs;
+  const wait = async (ms: number) => {
+    waits.push(ms);
+    time.nowMs += ms;
+  };
+  const transport = new RetryingTransport(inner, pace ?? new Pace(monotonicMs, { ...paceOptions, delay: wait }), {
     ...options,
-    outage: new Outage(() => time.nowMs),
-    monotonicMs: () => time.nowMs,
-    delay: async (ms) => {
-      waits.push(ms);
-      time.nowMs += ms;
-    },
+    outage: new Outage(monotonicMs),
+    monotonicMs,
   });
   return { transport, waits, sent, time };
 }
@@ -67,7 +65,7 @@ describe('RetryingTransport', () => {
         yield { items: [bad], outcome: requests > 1 ? accepted : failed };
       },
     };
-    const mixed = new RetryingTransport(inner, new Pace(() => 0), { ...options, delay: async () => {} });
+    const mixed = new RetryingTransport(inner, new Pace(() => 0, { delay: async () => {} }), options);
 
     expect((await settled(mixed, [good, bad])).map(({ items }) => items)).toEqual([[good], [bad]]);
   });
@@ -95,7 +93,7 @@ describe('RetryingTransport', () => {
   });
 
   it('pauses the endpoint for as long as the service asks', async () => {
-    const pace = new Pace(() => 0);
+    const pace = new Pace(() => 0, { random: () => 0 });
     const { transport } = retrying([{ ...failed, afterMs: 120_000 }], pace);
     const ends = new AbortController();
     const sending = settled(transport, [makeItem()], ends.signal);
@@ -121,17 +119,9 @@ describe('RetryingTransport', () => {
   it('tries at once when somebody waits for a flush, and then waits for longer again', async () => {
     told();
     const time = { nowMs: 0 };
-    const pace = new Pace(() => time.nowMs);
-    let requests = 0;
-    const inner: Transport = {
-      async *send(items) {
-        requests++;
-        yield { items, outcome: requests < 3 ? failed : accepted };
-      },
-    };
     const waiting: AbortSignal[] = [];
-    const transport = new RetryingTransport(inner, pace, {
-      ...options,
+    const pace = new Pace(() => time.nowMs, {
+      ...paceOptions,
       retryDelayMs: 1_000_000,
       retryDelayMaxMs: 1_000_000,
       delay: (ms, signal) => {
@@ -139,6 +129,14 @@ describe('RetryingTransport', () => {
         return delay(ms, signal);
       },
     });
+    let requests = 0;
+    const inner: Transport = {
+      async *send(items) {
+        requests++;
+        yield { items, outcome: requests < 3 ? failed : accepted };
+      },
+    };
+    const transport = new RetryingTransport(inner, pace, options);
     const sending = settled(transport, [makeItem()]);
     for (const attempt of [1, 2]) {
       while (waiting.length < attempt) await new Promise((resolve) => setImmediate(resolve));

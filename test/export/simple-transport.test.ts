@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { noStats } from '../../src/export/ledger.ts';
 import { delay, Pace } from '../../src/export/pace.ts';
 import { SimpleTransport, type SimpleTransportOptions } from '../../src/export/simple-transport.ts';
+import type { Settlement } from '../../src/export/transport.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
@@ -163,13 +164,28 @@ describe('SimpleTransport', () => {
     expect(calls(server.received)).toEqual(['POST /runs']);
   });
 
-  it('gives up a run that the service does not know at its patch', async () => {
-    await using server = await ingestServer(({ method }) => ({ status: method === 'PATCH' ? 404 : 202 }));
+  it.each([
+    [3, ['failed', 'failed', 'failed', 'accepted']],
+    [4, ['failed', 'failed', 'failed', 'dropped']],
+  ])(
+    'patches again a run that the service did not know %i times, three times at the most [fault 7]',
+    async (times, kinds) => {
+      let patches = 0;
+      await using server = await ingestServer(({ method }) => ({
+        status: method === 'PATCH' && ++patches <= times ? 404 : 202,
+      }));
+      const transport = simple(server.url);
+      const item = makeItem();
+      const settlements: Settlement[] = [];
+      while (settlements.length < 4) settlements.push(...(await settled(transport, [item])));
 
-    expect((await settled(simple(server.url), [makeItem()])).map(({ outcome }) => outcome)).toEqual([
-      { kind: 'dropped', reason: 'rejected', detail: 'status 404' },
-    ]);
-  });
+      expect(kindsOf(settlements)).toEqual(kinds);
+      expect(calls(server.received).filter((call) => call.startsWith('POST'))).toHaveLength(1);
+      if (times === 4) {
+        expect(settlements[3]?.outcome).toEqual({ kind: 'dropped', reason: 'rejected', detail: 'status 404' });
+      }
+    },
+  );
 
   it('reports an unreachable service as failed', async () => {
     const server = await ingestServer();

@@ -49,7 +49,6 @@ export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
     patchGroup: undefined,
     startSegment: undefined,
     endSegment: undefined,
-    writtenInputs: undefined,
     ticket: undefined,
     ...fields,
   };

@@ -1,0 +1,285 @@
+import { describe, expect, it } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { defaultLimits, type Limits } from '../../src/base/limits.ts';
+import type { OnDrop } from '../../src/export/drop-notice.ts';
+import type { Exporter } from '../../src/export/exporter.ts';
+import { openSpool } from '../../src/export/spool.ts';
+import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import { ErrorText } from '../../src/run/error-text.ts';
+import { ended, makeRun } from '../support/encoded-run.ts';
+import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+import { fail, MEMORY_SPOOL, MemoryDisk } from '../support/memory-fs.ts';
+import { told } from '../support/told.ts';
+
+/** An exporter of a process of its own, on a disk that it may share with others. */
+function onDisk(
+  { limits = {}, isWriteAhead = false, onDrop }: { limits?: Partial<Limits>; isWriteAhead?: boolean; onDrop?: OnDrop },
+  disk = new MemoryDisk(),
+) {
+  diagnostics.forgetPlaces();
+  const { fs, die } = disk.process();
+  const spool = openSpool({
+    spoolDir: MEMORY_SPOOL,
+    endpoint: new URL('http://service'),
+    workspaceId: undefined,
+    apiKey: undefined,
+    bytesMax: limits.spoolBytes ?? defaultLimits.spoolBytes,
+    ageMaxMs: limits.spoolAgeMs ?? defaultLimits.spoolAgeMs,
+    fs,
+    wallMs: () => disk.nowMs,
+  });
+  return { ...makeExporter(limits, onDrop, { spool, isWriteAhead }), disk, die };
+}
+
+function whole(exporter: Exporter, fields: Partial<EncodedRun> = {}): EncodedRun {
+  const run = makeRun({ inputs: '{"question":1}', ...fields });
+  exporter.start(run);
+  exporter.end(ended(run, { outputs: '{"answer":2}' }));
+  return run;
+}
+
+/** An exporter that waits for the answer to its first request, in which one run is, and sends no other. */
+async function waiting(options: Parameters<typeof onDisk>[0]) {
+  const made = onDisk({ ...options, limits: { batchRuns: 1, requestsInFlight: 1, ...options.limits } });
+  whole(made.exporter);
+  const first = await made.transport.sending(0);
+  const answer = async (): Promise<void> => {
+    made.outage.succeeded();
+    first.settle({ kind: 'accepted' });
+    first.end();
+    await turns(6);
+  };
+  return { ...made, answer };
+}
+
+const segments = (disk: MemoryDisk) => disk.files.filter((path) => path.endsWith('.seg'));
+
+describe('with spill, what has ended goes to the disk', () => {
+  it.each([
+    [4, 0],
+    [5, 0],
+    [6, 4],
+  ])('when more than half of the queue is taken: of 10 runs %i, until a quarter is left', async (count, spooled) => {
+    const { exporter } = await waiting({ limits: { queueRuns: 10 } });
+    for (let made = 0; made < count; made++) whole(exporter);
+    await turns();
+    expect(exporter.stats()).toMatchObject({ queued: count - spooled, spooled });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  it.each([
+    [-1, 0],
+    [0, 0],
+    [1, 1],
+  ])('when more than half of its bytes are: %i beyond', async (beyond, spooled) => {
+    const run = makeRun({ inputs: '{"question":1}' });
+    const { exporter, outage } = await waiting({ limits: { queueBytes: 2 * (bytesOf(run) - beyond) } });
+    outage.failed();
+    exporter.start(run);
+    exporter.end(ended(run, { outputs: '{"answer":2}' }));
+    await turns();
+    expect(exporter.stats()).toMatchObject({ spooled });
+  });
+
+  it.each([
+    [4_999, 0],
+    [5_000, 1],
+  ])('when the service has been away for %i ms', async (ms, spooled) => {
+    const { exporter, outage, time } = await waiting({});
+    outage.failed();
+    time.nowMs += ms;
+    whole(exporter);
+    await turns();
+    expect(exporter.stats()).toMatchObject({ spooled });
+  });
+
+  it('at once, instead of being refused where the queue is full', () => {
+    const { exporter } = onDisk({ limits: { queueRuns: 3 } });
+    for (let made = 0; made < 10; made++) whole(exporter);
+    const { dropped, spooled, queued } = exporter.stats();
+    expect({ dropped, all: spooled + queued }).toEqual({ dropped: 0, all: 10 });
+  });
+
+  it('not while it is open, so that its end can travel with its start', async () => {
+    const { exporter } = onDisk({ limits: { queueRuns: 10 } });
+    for (let made = 0; made < 8; made++) exporter.start(makeRun());
+    await turns();
+    expect(exporter.stats()).toMatchObject({ open: 8, spooled: 0 });
+  });
+});
+
+/** The bytes that a queue counts for a run. */
+function bytesOf(run: EncodedRun): number {
+  const texts = ['{"question":1}', '{"answer":2}'];
+  return 960 + run.dottedOrder.length + run.name.length + texts.join('').length;
+}
+
+describe('what is on disk', () => {
+  it('is sent when the service answers again, is waited for by a flush, and leaves no file', async () => {
+    const { exporter, transport, outage, time, disk, answer } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    const run = whole(exporter);
+    await turns();
+    expect(segments(disk)).toHaveLength(1);
+    expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 2 });
+    const flushed = exporter.flush();
+    await answer();
+    const [item] = await transport.finish(1);
+    expect(item).toMatchObject({ op: 'post', isEnded: true, inputs: '{"question":1}', outputs: '{"answer":2}' });
+    expect(item?.delivery.run.id).toBe(run.id);
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 2, spooled: 0, recovered: 0 });
+    expect(segments(disk)).toEqual([]);
+  });
+
+  it('is not asked for while the service is away and requests under way will tell of its return', async () => {
+    const { exporter, transport, outage, time, answer } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns(8);
+    expect(exporter.stats()).toMatchObject({ spooled: 1, queued: 0 });
+    await answer();
+    expect((await transport.sending(1)).items[0]?.delivery.ticket).toBeDefined();
+  });
+
+  it('counts as corrupt where it cannot be read any more', async () => {
+    const drops: string[] = [];
+    const { exporter, outage, time, disk, answer } = await waiting({ onDrop: (reason) => drops.push(reason) });
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    whole(exporter);
+    await turns();
+    disk.damage(segments(disk)[0] as string);
+    await answer();
+    expect(drops).toEqual(['corrupt']);
+    expect(exporter.stats()).toMatchObject({ created: 3, sent: 1, dropped: 1, inFlight: 1, spooled: 0 });
+  });
+
+  it.each([
+    [1_000, 'inFlight'],
+    [1_001, 'dropped'],
+  ] as const)('that is %i ms old, where 1 000 are allowed, is %s', async (ageMs, place) => {
+    const { exporter, outage, time, disk, answer } = await waiting({ limits: { spoolAgeMs: 1_000 } });
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    disk.nowMs += ageMs;
+    await answer();
+    expect(exporter.stats()).toMatchObject({ [place]: 1, spooled: 0 });
+  });
+});
+
+describe('a disk that refuses', () => {
+  it('leaves runs in memory, within the limits of the queue, and is told once', async () => {
+    const lines = told();
+    const { exporter, disk } = onDisk({ limits: { queueRuns: 4 } });
+    disk.obstacle = (_, path) => fail('ENOSPC', path);
+    for (let made = 0; made < 6; made++) whole(exporter);
+    await turns();
+    expect(exporter.stats()).toMatchObject({ queued: 4, spooled: 0, droppedByReason: { queue_full: 2 } });
+    expect(lines.filter((line) => line.includes('ENOSPC'))).toHaveLength(1);
+  });
+
+  it('loses nothing of what is written ahead and can be sent', async () => {
+    const { exporter, transport, disk } = onDisk({ isWriteAhead: true });
+    disk.obstacle = (_, path) => fail('ENOSPC', path);
+    whole(exporter);
+    const flushed = exporter.flush();
+    await transport.finish(0);
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+  });
+});
+
+describe('with write-ahead', () => {
+  it('a record is on disk when the call returns, and gone when the service has it', async () => {
+    const { exporter, transport, disk } = onDisk({ isWriteAhead: true });
+    const run = makeRun();
+    exporter.start(run);
+    expect(segments(disk)).toHaveLength(1);
+    const afterStart = disk.bytes;
+    exporter.end(ended(run));
+    expect(disk.bytes).toBeGreaterThan(afterStart);
+    void exporter.flush();
+    await transport.finish(0);
+    expect(segments(disk)).toEqual([]);
+  });
+
+  it('leaves the stack of an error unread in the call, and has it on disk a turn later', async () => {
+    const { exporter, disk } = onDisk({ isWriteAhead: true });
+    let isRead = false;
+    const error = Object.defineProperty(new Error('boom'), 'stack', {
+      get: () => {
+        isRead = true;
+        return 'Error: boom\n    at here';
+      },
+    });
+    const run = makeRun();
+    exporter.start(run);
+    exporter.end(ended(run, { error: new ErrorText(error) }));
+    expect(isRead).toBe(false);
+    expect(disk.text).toContain('Error: boom');
+    await turns();
+    expect(disk.text).toContain('at here');
+  });
+
+  it('a process that is killed leaves every run to the next, which counts them as recovered', async () => {
+    const first = onDisk({ isWriteAhead: true });
+    const runs = [whole(first.exporter), whole(first.exporter)];
+    const open = makeRun({ name: 'never ended' });
+    first.exporter.start(open);
+    first.die();
+    const { exporter, transport, disk } = onDisk({ isWriteAhead: true }, first.disk);
+    whole(exporter);
+    await turns(6);
+    void exporter.flush();
+    const items = await transport.finish(0);
+    expect(items.map(({ delivery, isEnded }) => [delivery.run.id, isEnded])).toEqual(
+      expect.arrayContaining([...runs.map(({ id }) => [id, true]), [open.id, false]]),
+    );
+    expect(exporter.stats()).toMatchObject({ created: 1, recovered: 3, sent: 4 });
+    expect(segments(disk)).toEqual([]);
+  });
+});
+
+describe('an exporter that closes', () => {
+  it('leaves to the disk what could not be sent, and drops nothing', async () => {
+    const first = onDisk({});
+    whole(first.exporter);
+    whole(first.exporter);
+    const closed = first.exporter.close({ timeoutMs: 0 });
+    expect(await closed).toEqual({ ok: false, pending: 2 });
+    expect(first.exporter.stats()).toMatchObject({ spooled: 2, dropped: 0, queued: 0, inFlight: 0 });
+
+    const { exporter, transport } = onDisk({}, first.disk);
+    exporter.start(makeRun());
+    await turns(6);
+    void exporter.flush();
+    await transport.finish(0);
+    expect(exporter.stats()).toMatchObject({ recovered: 2, sent: 2, open: 1 });
+  });
+
+  it('counts the end of a run as dropped that comes when its start is on disk', async () => {
+    const { exporter } = onDisk({});
+    const run = makeRun();
+    exporter.start(run);
+    await exporter.close({ timeoutMs: 0 });
+    expect(exporter.stats()).toMatchObject({ spooled: 1, open: 0 });
+    exporter.end(ended(run));
+    expect(exporter.stats()).toMatchObject({ spooled: 0, droppedByReason: { closed: 1 } });
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+});
+
+it('an exporter that meets its spool limit keeps what is on disk, and the rest in memory', async () => {
+  const { exporter, disk } = await waiting({ limits: { queueRuns: 4, spoolBytes: 3_000 } });
+  for (let made = 0; made < 12; made++) whole(exporter);
+  await turns();
+  const { spooled, queued, dropped } = exporter.stats();
+  expect(spooled).toBeGreaterThan(0);
+  expect(disk.bytes).toBeLessThanOrEqual(3_000 + 512);
+  expect({ queued, all: spooled + queued + dropped }).toEqual({ queued: 3, all: 12 });
+});

@@ -1,0 +1,22 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { steps, World } from './durability-model.ts';
+
+beforeEach(() => diagnostics.setLog('silent'));
+afterEach(() => diagnostics.setLog('warn'));
+
+test.each(['memory', 'spill', 'write-ahead'] as const)(
+  'with %s nothing that is promised is lost, no patch comes before its post, and the ledger adds up at every step',
+  async (durability) => {
+    await fc.assert(
+      fc.asyncProperty(steps(new Map()), async (commands) => {
+        const world = new World(durability);
+        await fc.asyncModelRun(() => ({ model: {}, real: world }), commands);
+        await world.settle();
+        expect(world.missing()).toEqual([]);
+      }),
+      { numRuns: 100 },
+    );
+  },
+);

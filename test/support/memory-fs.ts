@@ -1,0 +1,156 @@
+import type { Stats } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { SpoolFs } from '../../src/export/spool-fs.ts';
+
+interface File {
+  bytes: Buffer;
+  mtimeMs: number;
+  links: number;
+}
+
+/** Called before each call that changes something; what it throws, the call throws. */
+export type Obstacle = (call: string, path: string) => void;
+
+/** A disk in memory that several processes share, and that outlives them. */
+export class MemoryDisk {
+  readonly #folders = new Set<string>(['/']);
+  readonly #files = new Map<string, File>();
+  #processes = 0;
+  /** Wall clock of all processes. */
+  nowMs = 1_750_000_000_000;
+  /** In the way of writing; reading and deleting go on. */
+  obstacle: Obstacle = () => {};
+
+  get files(): string[] {
+    return [...this.#files.keys()];
+  }
+
+  get bytes(): number {
+    return [...this.#files.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
+  }
+
+  /** All that is written, as text. */
+  get text(): string {
+    return [...this.#files.values()].map(({ bytes }) => bytes.toString('latin1')).join('\n');
+  }
+
+  /** Flips a bit in the last byte of a file. */
+  damage(path: string): void {
+    const file = this.#files.get(path);
+    if (file === undefined) throw new Error(`there is no ${path}`);
+    file.bytes = Buffer.from(file.bytes);
+    file.bytes[file.bytes.length - 1] = (file.bytes.at(-1) ?? 0) ^ 1;
+  }
+
+  /**
+   * What a new process sees of the disk: the same files, and a start of its own by which it is told from the others. Once
+   * `die` is called, nothing that is left of it in memory reaches the disk any more.
+   */
+  process(): { readonly fs: SpoolFs; readonly die: () => void } {
+    const view = this.#view(String(++this.#processes));
+    let isDead = false;
+    const fs = new Proxy(view, {
+      get: (target, name: keyof SpoolFs) => (isDead ? () => fail('EIO', 'of a dead process') : target[name]),
+    });
+    return { fs, die: () => (isDead = true) };
+  }
+
+  #view(startTime: string): SpoolFs {
+    const files = this.#files;
+    const folders = this.#folders;
+    const open = new Map<number, { path: string; file: File }>();
+    let fds = 100;
+    const missing = (path: string): never => fail('ENOENT', path);
+    const fileAt = (path: string): File => files.get(path) ?? missing(path);
+    const fs = {
+      mkdirSync: (path: string, { recursive = false }: { recursive?: boolean } = {}) => {
+        this.obstacle('mkdir', path);
+        if (folders.has(path)) return recursive ? undefined : fail('EEXIST', path);
+        if (recursive) for (let at = path; at !== '/'; at = dirname(at)) folders.add(at);
+        else if (folders.has(dirname(path))) folders.add(path);
+        else missing(path);
+        return undefined;
+      },
+      openSync: (path: string, flags: number) => {
+        const isNew = (flags & 0o100) !== 0;
+        if (isNew) {
+          this.obstacle('open', path);
+          if (files.has(path)) fail('EEXIST', path);
+          if (!folders.has(dirname(path))) missing(path);
+          files.set(path, { bytes: Buffer.alloc(0), mtimeMs: this.nowMs, links: 1 });
+        }
+        open.set(++fds, { path, file: fileAt(path) });
+        return fds;
+      },
+      writeSync: (fd: number, bytes: Uint8Array) => {
+        const { path, file } = open.get(fd) ?? fail('EBADF', String(fd));
+        this.obstacle('write', path);
+        file.bytes = Buffer.concat([file.bytes, bytes]);
+        file.mtimeMs = this.nowMs;
+        return bytes.length;
+      },
+      ftruncateSync: (fd: number, length: number) => {
+        const { file } = open.get(fd) ?? fail('EBADF', String(fd));
+        file.bytes = file.bytes.subarray(0, length);
+      },
+      closeSync: (fd: number) => void open.delete(fd),
+      fstatSync: (fd: number) => statsOf((open.get(fd) ?? fail('EBADF', String(fd))).file),
+      lstatSync: (path: string) => {
+        if (folders.has(path)) return statsOf(undefined);
+        return statsOf(fileAt(path));
+      },
+      readFileSync: (from: number | string) => {
+        if (typeof from === 'number') return Buffer.from((open.get(from) ?? fail('EBADF', String(from))).file.bytes);
+        if (from.endsWith('boot_id')) return 'one boot';
+        // Field 22 is the start; what stands in parentheses may hold anything.
+        return `1 (node) S ${'0 '.repeat(18)}${startTime} 0`;
+      },
+      readdirSync: (path: string) => {
+        if (!folders.has(path)) return missing(path);
+        return [...files.keys(), ...folders]
+          .filter((at) => at !== '/' && dirname(at) === path)
+          .map((at) => basename(at));
+      },
+      readlinkSync: () => 'pid:[1]',
+      renameSync: (from: string, to: string) => {
+        const file = fileAt(from);
+        if (!folders.has(dirname(to))) missing(to);
+        files.delete(from);
+        files.set(to, file);
+      },
+      rmdirSync: (path: string) => {
+        if (!folders.has(path)) missing(path);
+        if (fs.readdirSync(path).length > 0) fail('ENOTEMPTY', path);
+        folders.delete(path);
+      },
+      unlinkSync: (path: string) => {
+        fileAt(path).links = 0;
+        files.delete(path);
+      },
+      utimesSync: (path: string, _: number, seconds: number) => {
+        fileAt(path).mtimeMs = seconds * 1_000;
+      },
+    };
+    return fs as unknown as SpoolFs;
+  }
+}
+
+/** An error as the file system throws it. */
+export function fail(code: string, path: string): never {
+  throw Object.assign(new Error(`${code}: ${path}`), { code });
+}
+
+function statsOf(file: File | undefined): Stats {
+  return {
+    isFile: () => file !== undefined,
+    isDirectory: () => file === undefined,
+    isSymbolicLink: () => false,
+    uid: process.getuid?.() ?? 0,
+    size: file?.bytes.length ?? 0,
+    mtimeMs: file?.mtimeMs ?? 0,
+    nlink: file?.links ?? 1,
+  } as Stats;
+}
+
+/** Where tests keep their spools on such a disk. */
+export const MEMORY_SPOOL: string = join('/', 'spool');
