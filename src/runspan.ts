@@ -6,17 +6,18 @@ import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
 import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
-import { noStats, type Stats, totalStats } from './export/ledger.ts';
+import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
+import { registerStats } from './run/stats.ts';
 
 /**
  * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
  * `traceable`, `startRun` or a span processor; runs below go where their parent goes.
  */
 export interface Exporter extends RunSink {
-  /** Its own ledger. */
+  /** Its own ledger, and how its delivery is doing. */
   stats(): Stats;
 }
 
@@ -44,12 +45,12 @@ const offExporter: Exporter = {
 const exporters = new Set<RunExporter>();
 
 /** The ledgers of all that may still count: a closed exporter counts the runs that reach it as dropped. */
-const ledgers = new Set<Stats>();
+const ledgers = new Set<Ledger>();
 /** The sum of those that are gone. */
-let settled: Stats = noStats();
-const gone = new FinalizationRegistry<Stats>((ledger) => {
+const settled = new Ledger();
+const gone = new FinalizationRegistry<Ledger>((ledger) => {
   ledgers.delete(ledger);
-  settled = totalStats([settled, ledger]);
+  settled.absorb(ledger);
 });
 
 /** Those of them that were configured for the process: a key that is configured takes the place of theirs. */
@@ -61,6 +62,7 @@ registerSinkFactory(() => {
   configured = build(undefined, true);
   return configured;
 });
+registerStats(stats);
 
 /**
  * Sets up tracing for the process, in place of what the environment alone would give. Called again, later runs go to a
@@ -108,9 +110,15 @@ export function withFlush<Handler extends CallableFunction>(handler: Handler, op
   return flushedAfter(handler, options, flush);
 }
 
-/** The delivery ledger, summed over all exporters that the process has had. */
+/**
+ * The delivery ledger of all exporters that the process has had, summed, and how delivery is doing. Ask as often as you
+ * like: it costs microseconds, and nothing where it is not called.
+ */
 export function stats(): Stats {
-  return totalStats([settled, ...ledgers]);
+  return totalStats(
+    [settled, ...ledgers],
+    [...exporters].map((exporter) => exporter.backlog()),
+  );
 }
 
 function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
@@ -121,7 +129,7 @@ function build(options: ConfigureOptions | undefined, isForProcess: boolean): Ru
     return undefined;
   }
   diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${settings.capture.project}"`);
-  const ledger = noStats();
+  const ledger = new Ledger();
   const exporter = exporterFor(settings, ledger, () => {
     exporters.delete(exporter);
     successive.delete(exporter);

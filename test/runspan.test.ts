@@ -182,6 +182,31 @@ describe('the ledger', () => {
   });
 });
 
+describe('how delivery is doing', () => {
+  test('is told of all exporters together, and stays told when they have closed', async () => {
+    const [good, bad] = [await service(), await ingestServer(() => ({ status: 400 }))];
+    onTestFinished(bad.close);
+    const { configure, createExporter, flush, shutdown, stats, traceable } = await started();
+    expect(stats()).toMatchObject({ backlog: { bytes: 0, oldestMs: 0 } });
+    expect([stats().latency, stats().lastError]).toEqual([undefined, undefined]);
+    configure({ endpoint: good.url, log });
+    const exporter = createExporter({ endpoint: bad.url, log, apiKey: 'canary-key' });
+    traceable(() => 1)();
+    traceable(() => 2, { exporter })();
+    expect(stats().backlog.bytes).toBe(2 * exporter.stats().backlog.bytes);
+    await flush();
+    await shutdown();
+
+    expect(stats()).toMatchObject({
+      requests: { multipart: 2 },
+      backlog: { bytes: 0, oldestMs: 0 },
+      latency: { p50Ms: expect.any(Number), p99Ms: expect.any(Number) },
+      lastError: { message: 'status 400' },
+    });
+    expect(JSON.stringify(stats())).not.toContain('canary');
+  });
+});
+
 describe('flush', () => {
   test('answers within its limit when the service does not, and never rejects', async () => {
     const server = await service(new Promise(() => {}));

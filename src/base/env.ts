@@ -1,5 +1,7 @@
 /** Every environment variable that is read; `docs/configuration.md` says what each does. */
 export type EnvironmentName =
+  | 'NODE_EXTRA_CA_CERTS'
+  | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'RUNSPAN_ENDPOINT'
   | 'RUNSPAN_API_KEY'
   | 'RUNSPAN_WORKSPACE_ID'

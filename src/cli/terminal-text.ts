@@ -3,7 +3,7 @@
  * and paragraph separators, lone surrogates, and format characters such as those that reverse the direction of text.
  * The joiners stay, since emoji and several scripts are written with them.
  */
-const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
+export const STEERING: RegExp = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 

@@ -4,10 +4,11 @@ import { flushAtExit, forgetAtExit } from './exit.ts';
 import { Exporter } from './exporter.ts';
 import { FallbackTransport } from './fallback-transport.ts';
 import { IsolatingTransport } from './isolating-transport.ts';
-import type { Stats } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { MultipartTransport } from './multipart-transport.ts';
 import { Outage } from './outage.ts';
 import { delay, Pace } from './pace.ts';
+import { RequestLog } from './request-log.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
@@ -28,10 +29,16 @@ const realTime: ExporterTime = { monotonicMs: performance.now.bind(performance),
 const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient; pace: Pace }>();
 
 /**
- * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in `stats`;
+ * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in the
+ * ledger;
  * `closed` is called when it has closed.
  */
-export function exporterFor(settings: Settings, stats: Stats, closed: () => void, time = realTime): Exporter {
+export function exporterFor(
+  settings: Settings,
+  ledger: Ledger,
+  closed: () => void,
+  time: ExporterTime = realTime,
+): Exporter {
   const { limits, endpoint, durability } = settings;
   const client = new HttpClient({
     endpoint,
@@ -45,12 +52,13 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
   const pace = new Pace(monotonicMs, { ...limits, ...time });
   const outage = new Outage(monotonicMs);
-  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, stats.requests));
+  const requests = new RequestLog({ ledger, endpoint: endpoint.origin, monotonicMs });
+  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, requests));
   const simple = new IsolatingTransport(
     new SimpleTransport(
       client,
       { inFlight: limits.simpleInFlight, requestsPerSecond: limits.simpleRequestsPerSecond, pace, ...time },
-      stats.requests,
+      requests,
     ),
   );
   const transport = new RetryingTransport(new FallbackTransport(multipart, simple, monotonicMs), pace, {
@@ -70,8 +78,8 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     outage,
     spool: durability === 'memory' ? undefined : spoolFor(settings),
     isWriteAhead: durability === 'write-ahead',
-    stats,
-    notice: new DropNotice(settings.onDrop, monotonicMs),
+    ledger,
+    notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     monotonicMs,
     opened: (exporter) => {
       flushAtExit(exporter, limits.exitFlushMs);

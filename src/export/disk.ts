@@ -1,8 +1,8 @@
 import type { Limits } from '../base/limits.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import type { Backlog } from './backlog.ts';
 import { type Delivery, placeOf, releaseAll } from './delivery.ts';
-import type { DropReason, Stats } from './ledger.ts';
+import type { Counts, DropReason } from './ledger.ts';
+import type { Load } from './load.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { DeliveryQueue } from './queue.ts';
@@ -15,8 +15,8 @@ export interface DiskParts {
   /** Every record is on disk before the call of the application returns. */
   readonly isWriteAhead: boolean;
   readonly queue: DeliveryQueue;
-  readonly backlog: Backlog;
-  readonly stats: Stats;
+  readonly load: Load;
+  readonly stats: Counts;
   readonly limits: Limits;
   readonly outage: Outage;
   readonly pace: Pace;
@@ -145,13 +145,13 @@ export class Disk {
   }
 
   #spilled(deliveries: readonly Delivery[], segment: Segment): void {
-    const { stats, backlog, changed } = this.#parts;
+    const { stats, load, changed } = this.#parts;
     this.#replay.note(deliveries, segment);
     for (const delivery of deliveries) {
       stats.queued--;
       stats.spooled++;
-      backlog.runs--;
-      backlog.relieve(delivery);
+      load.runs--;
+      load.relieve(delivery);
       this.#spooling.settled(delivery);
       delivery.stage = 'settled';
       releaseAll(delivery);
@@ -160,13 +160,13 @@ export class Disk {
   }
 
   #recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
-    const { stats, backlog, queue, giveUp, changed } = this.#parts;
+    const { stats, load, queue, giveUp, changed } = this.#parts;
     if (origin === 'earlier process') stats.recovered++;
     else stats.spooled--;
     stats.queued++;
-    backlog.runs++;
-    backlog.weigh(delivery);
-    if (origin !== 'own') backlog.awaitPatch(delivery);
+    load.runs++;
+    load.weigh(delivery);
+    if (origin !== 'own') load.awaitPatch(delivery);
     if (isExpired) {
       giveUp(delivery, 'expired');
       return;
@@ -177,7 +177,7 @@ export class Disk {
 
   #corrupt(run: SpilledRun): void {
     this.#parts.stats.spooled--;
-    this.#parts.backlog.leave(run, 'both');
+    this.#parts.load.leave(run, 'both');
     this.#parts.countDrop(run, 'corrupt');
   }
 }

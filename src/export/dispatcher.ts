@@ -3,7 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
-import type { Item } from './delivery.ts';
+import { type Item, waitingSinceMs } from './delivery.ts';
 import type { Pace } from './pace.ts';
 import { Quarantine } from './quarantine.ts';
 import type { DeliveryQueue } from './queue.ts';
@@ -82,6 +82,13 @@ export class Dispatcher {
     this.#abort.abort(new Error('the exporter was closed'));
     await Promise.allSettled(this.#sends);
     await this.#quarantine.emptied();
+  }
+
+  /** When the first in line, or what has been under way for longest, was recorded; undefined when there is nothing. */
+  get oldestAtMs(): number | undefined {
+    const underWay = [...this.#underWay].map(({ delivery }) => delivery);
+    const times = [...this.#parts.queue.heads, ...underWay].flatMap((delivery) => waitingSinceMs(delivery) ?? []);
+    return times.length === 0 ? undefined : times.reduce((oldest, ms) => Math.min(oldest, ms));
   }
 
   get #isBatchDue(): boolean {

@@ -8,9 +8,9 @@ import type { HttpAnswer, HttpClient } from '../http/client.ts';
 import { isBreak } from '../http/failure.ts';
 import { exceptionsOf, noteWebPage, outcomeOf, outcomeOfError } from './answer.ts';
 import type { Item } from './delivery.ts';
-import type { Stats } from './ledger.ts';
 import { multipartBody } from './multipart.ts';
 import type { Pace } from './pace.ts';
+import type { RequestLog } from './request-log.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
@@ -30,11 +30,11 @@ export class MultipartTransport implements Transport {
   readonly #client: HttpClient;
   readonly #info: ServiceInfo;
   readonly #pace: Pace;
-  readonly #requests: Stats['requests'];
+  readonly #requests: RequestLog;
   /** Uploads of a batch that broke off, by its first record. */
   readonly #breaks = new WeakMap<Item, number>();
 
-  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: Stats['requests']) {
+  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: RequestLog) {
     this.#client = client;
     this.#info = info;
     this.#pace = pace;
@@ -58,19 +58,19 @@ export class MultipartTransport implements Transport {
     }
     const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     try {
-      const answer = await this.#post(boundary, chunks, signal);
+      const answer = await this.#post(items.length, boundary, chunks, signal);
       yield* this.#settlements(items, answer, bytes);
     } catch (thrown) {
       yield { items, outcome: this.#outcomeOfBreak(items, thrown, bytes) };
     }
   }
 
-  async #post(boundary: string, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<HttpAnswer> {
+  async #post(runs: number, boundary: string, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<HttpAnswer> {
     // The halves of a batch come one after the other, and the first may have brought a pause.
     await this.#pace.waitOut(signal);
     const zipped = this.#info.takesGzip ? await gzipped(Buffer.concat(chunks), { level: GZIP_LEVEL }) : undefined;
-    this.#requests.multipart++;
-    const answer = await this.#client.send({
+    const load = { kind: 'multipart', runs } as const;
+    const answer = await this.#requests.send(this.#client, load, {
       method: 'POST',
       path: '/runs/multipart',
       headers: {
@@ -82,7 +82,7 @@ export class MultipartTransport implements Transport {
     });
     if (answer.status !== 415 || zipped === undefined) return answer;
     this.#info.refuseGzip();
-    return this.#post(boundary, chunks, signal);
+    return this.#post(runs, boundary, chunks, signal);
   }
 
   *#settlements(items: readonly Item[], answer: HttpAnswer, bytes: number): Generator<Settlement> {

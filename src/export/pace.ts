@@ -74,7 +74,11 @@ export class Pace {
 
   /** Milliseconds that go on only while there is no pause: the age of what waits is counted in them. */
   get activeMs(): number {
-    const nowMs = this.#monotonicMs();
+    return this.activeAt(this.#monotonicMs());
+  }
+
+  /** The same of a moment that has just been read from the clock. */
+  activeAt(nowMs: number): number {
     return nowMs - this.#pausedBy(nowMs);
   }
 

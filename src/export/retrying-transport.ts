@@ -1,8 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { publish } from '../run/channels.ts';
 import type { Item } from './delivery.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
-import type { Settlement, Transport } from './transport.ts';
+import type { Outcome, Settlement, Transport } from './transport.ts';
 
 /** How long a service that rejects the key, or is not where the address says, is left alone. */
 export const MISCONFIGURED_PAUSE_MS = 300_000;
@@ -67,9 +68,7 @@ export class RetryingTransport implements Transport {
 
   /** Learns from an outcome; true when it settles its items. */
   #takesNote({ items, outcome }: Settlement): boolean {
-    const { outage } = this.#options;
-    if (outcome.kind === 'accepted') outage.succeeded();
-    if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') outage.failed();
+    this.#watch(outcome);
     if (outcome.kind === 'failed') {
       if (outcome.afterMs !== undefined) this.#pace.defer(outcome.afterMs);
       if (outcome.isSuspect) for (const item of items) this.#strikes.set(item, this.#strikesOf(item) + 1);
@@ -86,6 +85,18 @@ export class RetryingTransport implements Transport {
       diagnostics.warn(`delivery to ${this.#options.endpoint} works again`);
     }
     return true;
+  }
+
+  #watch(outcome: Outcome): void {
+    const { endpoint, outage } = this.#options;
+    if (outcome.kind === 'accepted' && outage.isOn) {
+      const durationMs = outage.lastsMs;
+      outage.succeeded();
+      publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));
+    } else if ((outcome.kind === 'failed' || outcome.kind === 'misconfigured') && !outage.isOn) {
+      outage.failed();
+      publish('runspan:delivery:outage', () => ({ endpoint, error: outcome.detail }));
+    }
   }
 
   /** One line for each outage, however many requests fail in it, and one per minute at the most. */

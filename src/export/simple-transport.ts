@@ -6,9 +6,9 @@ import type { HttpClient } from '../http/client.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
 import { outcomeOf, outcomeOfError } from './answer.ts';
 import type { Item } from './delivery.ts';
-import type { Stats } from './ledger.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import type { Pace } from './pace.ts';
+import type { RequestLog } from './request-log.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
 /** A service that fails for so many runs in a row is not asked for the rest of the batch, only when that is sent again. */
@@ -34,13 +34,13 @@ export interface SimpleTransportOptions {
 export class SimpleTransport implements Transport {
   readonly #client: HttpClient;
   readonly #options: SimpleTransportOptions;
-  readonly #requests: Stats['requests'];
+  readonly #requests: RequestLog;
   /** How often the service did not know a run that it had accepted. */
   readonly #unknown = new WeakMap<Item, number>();
   #queue: Promise<PQueue> | undefined;
   #nextAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(client: HttpClient, options: SimpleTransportOptions, requests: Stats['requests']) {
+  constructor(client: HttpClient, options: SimpleTransportOptions, requests: RequestLog) {
     this.#client = client;
     this.#options = options;
     this.#requests = requests;
@@ -100,9 +100,10 @@ export class SimpleTransport implements Transport {
   async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
     try {
       await this.#turn(signal);
-      this.#requests.simple++;
       const headers = { 'content-type': 'application/json' };
-      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), wallNowMs());
+      const request = { method, path, headers, body: [body], signal };
+      const answer = await this.#requests.send(this.#client, { kind: 'simple', runs: 1 }, request);
+      const outcome = outcomeOf(answer, wallNowMs());
       if (outcome.kind !== 'failed' || outcome.afterMs === undefined) return outcome;
       // What waits for its turn has to know at once; whoever hears of it later must not pause for as long again.
       this.#options.pace.defer(outcome.afterMs);

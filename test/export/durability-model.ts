@@ -4,7 +4,7 @@ import type { Item } from '../../src/export/delivery.ts';
 import { DropNotice } from '../../src/export/drop-notice.ts';
 import { Exporter } from '../../src/export/exporter.ts';
 import { IsolatingTransport } from '../../src/export/isolating-transport.ts';
-import { type DropReason, noStats } from '../../src/export/ledger.ts';
+import { type DropReason, Ledger } from '../../src/export/ledger.ts';
 import { Outage } from '../../src/export/outage.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { RetryingTransport } from '../../src/export/retrying-transport.ts';
@@ -143,7 +143,7 @@ class Process {
               monotonicMs,
             }),
       isWriteAhead: world.durability === 'write-ahead',
-      stats: noStats(),
+      ledger: new Ledger(),
       notice: new DropNotice((reason, { id }) => world.dropped.set(id, reason), monotonicMs),
       monotonicMs,
       opened: () => {},

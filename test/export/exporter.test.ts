@@ -610,3 +610,76 @@ describe('Exporter: flush and close', () => {
     expect(exporter.start(makeRun())).toBe(false);
   });
 });
+
+describe('Exporter: what it holds', () => {
+  it('is nothing before a run, and again when all is delivered', async () => {
+    const { exporter, transport } = makeExporter();
+    expect(exporter.stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+    whole(exporter);
+    const flushed = exporter.flush();
+    await transport.finish(0);
+    await flushed;
+    expect(exporter.stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+  });
+
+  it('is counted in bytes while it waits and while it is under way', async () => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter, { inputs: text(5_000) });
+    const { bytes } = exporter.stats().backlog;
+    expect(bytes).toBeGreaterThan(5_000);
+    expect(bytes).toBeLessThan(5_000 + 2 * RECORD_BYTES);
+    whole(exporter, { inputs: text(5_000) });
+    expect(exporter.stats().backlog.bytes).toBe(2 * bytes);
+    const flushed = exporter.flush();
+    expect(exporter.stats().backlog.bytes).toBe(2 * bytes);
+    await transport.finish(0);
+    await flushed;
+  });
+
+  it('is as old as the first in line, of runs that have ended and of those that have only started', () => {
+    const { exporter, time } = makeExporter();
+    time.nowMs = 10;
+    begin(exporter);
+    time.nowMs = 30;
+    whole(exporter);
+    time.nowMs = 100;
+    expect(exporter.stats().backlog.oldestMs).toBe(90);
+  });
+
+  it('stays as old while it is tried again, pauses included', async () => {
+    const { exporter, transport, pace, time } = makeExporter();
+    whole(exporter);
+    const flushed = exporter.flush();
+    const sending = await transport.sending(0);
+    time.nowMs = 1_000;
+    whole(exporter);
+    pace.pause(300_000);
+    time.nowMs = 200_000;
+    expect(exporter.stats().backlog.oldestMs).toBe(200_000);
+    sending.settle({ kind: 'accepted' });
+    sending.end();
+    await turns();
+    expect(exporter.stats().backlog.oldestMs).toBe(199_000);
+    await exporter.close({ timeoutMs: 0 });
+    await flushed;
+  });
+
+  it('does not grow old by a long run of which nothing waits, whose end counts from when it came', async () => {
+    const { exporter, transport, time } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    await transport.finish(0);
+    time.nowMs = 60_000;
+    expect(exporter.stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+    exporter.end(ended(run));
+    time.nowMs = 60_007;
+    expect(exporter.stats().backlog.oldestMs).toBe(7);
+  });
+
+  it('is nothing once it has closed and given up the rest', async () => {
+    const { exporter } = makeExporter();
+    whole(exporter);
+    await exporter.close({ timeoutMs: 0 });
+    expect(exporter.stats()).toMatchObject({ dropped: 1, backlog: { bytes: 0, oldestMs: 0 } });
+  });
+});

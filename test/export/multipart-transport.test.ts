@@ -1,7 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
-import { noStats } from '../../src/export/ledger.ts';
 import { MultipartTransport } from '../../src/export/multipart-transport.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
@@ -9,13 +8,14 @@ import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { readParts } from '../support/multipart-reader.ts';
+import { requestLog } from '../support/request-log.ts';
 import { kindsOf, settled } from '../support/settled.ts';
 
 async function multipart(url: string) {
   const client = clientOf(url, 2_000);
   const info = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
   await info.ask();
-  return new MultipartTransport(client, info, new Pace(() => 0), noStats().requests);
+  return new MultipartTransport(client, info, new Pace(() => 0), requestLog());
 }
 
 const takesGzip = { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' };
@@ -94,7 +94,7 @@ describe('MultipartTransport', () => {
       client,
       new ServiceInfo(client, { runs: 1, bytes: 1_000_000 }),
       new Pace(() => 0),
-      noStats().requests,
+      requestLog(),
     );
 
     expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome)).toEqual([

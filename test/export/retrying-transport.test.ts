@@ -5,6 +5,7 @@ import { delay, Pace, type PaceOptions } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport, type RetryOptions } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
+import { published } from '../support/published.ts';
 import { kindsOf, settled } from '../support/settled.ts';
 import { told } from '../support/told.ts';
 
@@ -199,5 +200,38 @@ describe('RetryingTransport', () => {
     ends.abort(new Error('closed'));
 
     await expect(sending).rejects.toThrow('closed');
+  });
+
+  it('publishes an outage once, however often it is met, and the recovery with how long it was', async () => {
+    const [outages, recoveries] = [published('runspan:delivery:outage'), published('runspan:delivery:recovery')];
+    const unreachable: Outcome = { kind: 'misconfigured', detail: 'status 401' };
+    const { transport, time } = retrying([failed, failed, accepted, failed, accepted, accepted]);
+    for (let batch = 0; batch < 3; batch++) await settled(transport, [makeItem()]);
+
+    expect(outages).toEqual([
+      { endpoint: 'http://service', error: 'status 503' },
+      { endpoint: 'http://service', error: 'status 503' },
+    ]);
+    expect(recoveries).toEqual([
+      { endpoint: 'http://service', durationMs: 1_500 },
+      { endpoint: 'http://service', durationMs: 500 },
+    ]);
+    expect(time.nowMs).toBe(2_000);
+
+    const pace = new Pace(() => 0);
+    const stop = new AbortController();
+    const misconfigured = settled(retrying([unreachable], pace).transport, [makeItem()], stop.signal);
+    while (outages.length < 3) await new Promise(setImmediate);
+    stop.abort();
+    await misconfigured.catch(() => {});
+    expect(outages[2]).toEqual({ endpoint: 'http://service', error: 'status 401' });
+  });
+
+  it('publishes nothing of runs that are refused while the service works', async () => {
+    const [outages, recoveries] = [published('runspan:delivery:outage'), published('runspan:delivery:recovery')];
+    const refused: Outcome = { kind: 'dropped', reason: 'rejected', detail: 'status 400' };
+    await settled(retrying([refused]).transport, [makeItem()]);
+
+    expect([outages, recoveries]).toEqual([[], []]);
   });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { noStats } from '../../src/export/ledger.ts';
 import { delay, Pace } from '../../src/export/pace.ts';
 import { SimpleTransport, type SimpleTransportOptions } from '../../src/export/simple-transport.ts';
 import type { Settlement } from '../../src/export/transport.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
+import { requestLog } from '../support/request-log.ts';
 import { kindsOf, settled } from '../support/settled.ts';
 
 const ROOT = '01900000-0000-7000-8000-000000000001';
@@ -14,7 +14,7 @@ const simple = (url: string, options: Partial<SimpleTransportOptions> = {}) =>
   new SimpleTransport(
     clientOf(url),
     { inFlight: 4, requestsPerSecond: 1_000, pace: new Pace(monotonicMs), monotonicMs, delay, ...options },
-    noStats().requests,
+    requestLog(),
   );
 const json = ({ body }: Received) => JSON.parse(body.toString('utf8'));
 const calls = (received: readonly Received[]) => received.map(({ method, path }) => `${method} ${path}`);

@@ -1,7 +1,7 @@
 import type { Limits } from '../../src/base/limits.ts';
 import { type ExporterTime, exporterFor } from '../../src/export/create-exporter.ts';
 import type { Exporter } from '../../src/export/exporter.ts';
-import { noStats } from '../../src/export/ledger.ts';
+import { Ledger } from '../../src/export/ledger.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { ended, makeRun } from './encoded-run.ts';
 
@@ -15,7 +15,7 @@ export function exporterTo(
   time?: ExporterTime,
 ): Exporter {
   const settings = resolveSettings({ endpoint, limits: { ...quick, ...limits }, log: 'silent', ...options });
-  return exporterFor(settings as Settings, noStats(), () => {}, time);
+  return exporterFor(settings as Settings, new Ledger(), () => {}, time);
 }
 
 /** Records `count` traces of a root and a child, each with payloads, and answers with their ids. */

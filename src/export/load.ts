@@ -7,7 +7,7 @@ import { type Delivery, heldBytes } from './delivery.ts';
 const ACCEPTED_SHARE = 1.25;
 
 /** What waits or is under way in memory, for the limits of the queue, and whom flushes wait for. */
-export class Backlog {
+export class Load {
   readonly #limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
   readonly #barrier = new Barrier();
   /** Runs of which something waits or is under way. */
