@@ -1,7 +1,7 @@
 export type { Log, LogLevel } from './base/diagnostics.ts';
 export type { Limits } from './base/limits.ts';
 export type { OnDrop } from './export/drop-notice.ts';
-export type { ConfigureOptions } from './export/settings.ts';
+export type { ConfigureOptions, Durability } from './export/settings.ts';
 export { type Traced, type TracedDecorator, traced } from './instrument/decorator.ts';
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions } from './instrument/plan.ts';
 export { type MethodName, traceMethods } from './instrument/trace-methods.ts';

@@ -269,8 +269,10 @@ export class Exporter implements RunSink {
     if (this.#state === 'closing' || this.#state === 'closed') return 'closed';
     if (run.refused) return 'queue_full';
     if (!this.#load.isFullFor(run)) return undefined;
-    while (this.#disk?.makeRoom() === true) if (!this.#load.isFullFor(run)) return undefined;
-    return 'queue_full';
+    if (this.#disk === undefined) return 'queue_full';
+    // What waits can go to the disk; what is under way cannot, and is bounded by itself.
+    while (this.#load.isFullFor(run, this.#queue)) if (!this.#disk.makeRoom()) return 'queue_full';
+    return undefined;
   }
 
   /** Beyond the limits an end is kept without its payloads. */

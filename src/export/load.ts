@@ -6,6 +6,12 @@ import { type Delivery, heldBytes } from './delivery.ts';
 /** Runs and ends of accepted traces are taken up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
 
+/** Runs, and the bytes that they hold. */
+export interface Held {
+  readonly runs: number;
+  readonly bytes: number;
+}
+
 /** What waits or is under way in memory, for the limits of the queue, and whom flushes wait for. */
 export class Load {
   readonly #limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
@@ -22,10 +28,13 @@ export class Load {
     return this.#bytes;
   }
 
-  /** Whether there is no room for a run: a new trace is refused at the limits, a run of an accepted one beyond them. */
-  isFullFor({ parentRunId }: EncodedRun): boolean {
+  /**
+   * Whether there is no room for a run beside what is `held`: a new trace is refused at the limits, a run of an accepted one
+   * beyond them.
+   */
+  isFullFor({ parentRunId }: EncodedRun, held: Held = this): boolean {
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
-    return this.runs >= this.#limits.queueRuns * share || this.#bytes >= this.#limits.queueBytes * share;
+    return held.runs >= this.#limits.queueRuns * share || held.bytes >= this.#limits.queueBytes * share;
   }
 
   /** Whether the end of a run is to be kept without its payloads. */
