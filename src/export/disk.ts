@@ -6,7 +6,7 @@ import type { Load } from './load.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { DeliveryQueue } from './queue.ts';
-import { type Origin, Replay, type SpilledRun } from './replay.ts';
+import { type Origin, Replay, type RunName } from './replay.ts';
 import type { Segment, Spool } from './spool.ts';
 import { Spooling } from './spooling.ts';
 
@@ -26,7 +26,7 @@ export interface DiskParts {
   /** Called after every change of the queue. */
   readonly changed: () => void;
   readonly giveUp: (delivery: Delivery, reason: DropReason) => void;
-  readonly countDrop: (run: SpilledRun, reason: DropReason) => void;
+  readonly countDrop: (run: RunName, reason: DropReason) => void;
 }
 
 /** The disk beside the queue: what goes there and what comes back, and how it is counted meanwhile. */
@@ -44,6 +44,7 @@ export class Disk {
       ...parts,
       recovered: (delivery, origin, isExpired) => this.#recovered(delivery, origin, isExpired),
       corrupt: (run) => this.#corrupt(run),
+      settled: (group, records) => parts.load.leaveGroup(group, records),
       endless: (runs) => {
         parts.stats.spooled -= runs;
         parts.stats.sent += runs;
@@ -153,6 +154,8 @@ export class Disk {
       load.runs--;
       load.relieve(delivery);
       this.#spooling.settled(delivery);
+      delivery.postGroup = undefined;
+      delivery.patchGroup = undefined;
       delivery.stage = 'settled';
       releaseAll(delivery);
     }
@@ -175,9 +178,8 @@ export class Disk {
     changed();
   }
 
-  #corrupt(run: SpilledRun): void {
+  #corrupt(run: RunName): void {
     this.#parts.stats.spooled--;
-    this.#parts.load.leave(run, 'both');
     this.#parts.countDrop(run, 'corrupt');
   }
 }

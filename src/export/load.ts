@@ -1,6 +1,6 @@
 import type { Limits } from '../base/limits.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import { Barrier } from './barrier.ts';
+import { Barrier, type FlushGroup } from './barrier.ts';
 import { type Delivery, heldBytes } from './delivery.ts';
 
 /** Runs and ends of accepted traces are taken up to this multiple of the queue's limits. */
@@ -62,12 +62,17 @@ export class Load {
   }
 
   /** And now no longer. */
-  leave(delivery: Pick<Delivery, 'postGroup' | 'patchGroup'>, which: 'post' | 'both'): void {
+  leave(delivery: Delivery, which: 'post' | 'both'): void {
     if (delivery.postGroup !== undefined) this.#barrier.leave(delivery.postGroup);
     delivery.postGroup = undefined;
     if (which === 'post') return;
     if (delivery.patchGroup !== undefined) this.#barrier.leave(delivery.patchGroup);
     delivery.patchGroup = undefined;
+  }
+
+  /** The same of so many records that were spilled. */
+  leaveGroup(group: FlushGroup, records: number): void {
+    this.#barrier.leave(group, records);
   }
 
   /** Resolves when everything that is waited for by now has settled. */
