@@ -8,18 +8,18 @@ const flushTests = ['test/instrument/with-flush.test.ts'];
 
 export const defects = [
   {
-    title: 'the process goes on after a signal that nobody else listens for',
+    title: 'the process ends by a code in the place of its signal',
     file: signals,
-    find: '  process.kill(process.pid, signal);\n',
-    replace: '',
+    find: 'process.kill(process.pid, signal);',
+    replace: 'process.exit(143);',
     tests: signalTests,
     isBuilt: true,
   },
   {
     title: 'a signal ends a process whose application listens for it',
     file: signals,
-    find: 'else if (process.listenerCount(signal) > 1) stepAside(signal);\n',
-    replace: '',
+    find: 'if (process.listenerCount(signal) > 1) stepAside(signal);',
+    replace: 'if (process.listenerCount(signal) > 1_000) stepAside(signal);',
     tests: signalTests,
     isBuilt: true,
   },
@@ -50,8 +50,8 @@ export const defects = [
   {
     title: 'the terminal stays in raw mode',
     file: signals,
-    find: "    guard('signal', restoreTerminal);\n",
-    replace: '',
+    find: 'if (isatty(0))',
+    replace: 'if (isatty(-1))',
     tests: signalTests,
     isBuilt: true,
   },
