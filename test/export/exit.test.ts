@@ -95,7 +95,9 @@ describe('the end of a program', () => {
 
     expect(code).toBe(0);
     expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(/^runspan: delivery to http:\/\/127\.0\.0\.1:\d+ failed: connect ECONNREFUSED/),
+      expect.stringMatching(
+        /^runspan: delivery to http:\/\/127\.0\.0\.1:\d+ failed: nothing listens there;.*\(ECONNREFUSED\)/,
+      ),
       LOST.trimEnd(),
       '',
     ]);
