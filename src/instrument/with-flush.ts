@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
@@ -114,7 +115,7 @@ function limitOf(options: FlushLimit | undefined): number {
   if (options === undefined) return FLUSH_TIMEOUT_MS;
   const given: unknown = guard('withFlush', () => options?.timeoutMs);
   if (given === undefined && typeof options === 'object' && options !== null) return FLUSH_TIMEOUT_MS;
-  if (typeof given === 'number' && given >= 0) return given;
+  if (typeof given === 'number' && given >= 0) return Math.min(given, DELAY_MAX_MS);
   diagnostics.warnOnce(
     'withFlush limit',
     `withFlush: expected { timeoutMs } with a number from 0, got ${shown(given)}; the limit is ${FLUSH_TIMEOUT_MS / 1_000} seconds.`,

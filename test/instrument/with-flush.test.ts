@@ -160,6 +160,8 @@ describe('the limit of the flush', () => {
   it.each([
     [{ timeoutMs: 500 }, 500],
     [{ timeoutMs: 0 }, 0],
+    // A longer delay would make a timer fire at once.
+    [{ timeoutMs: Number.POSITIVE_INFINITY }, 2 ** 31 - 1],
     [{}, 2_000],
     [undefined, 2_000],
   ])('is that of the options: %j', (options, limit) => {
