@@ -5,7 +5,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { exporterTo, record } from '../support/delivering.ts';
 import { addsUp } from '../support/exporter.ts';
 import { ingestServer } from '../support/ingest-server.ts';
-import { readJsonParts } from '../support/multipart-reader.ts';
+import { readParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
 
 beforeEach(() => void told());
@@ -35,10 +35,8 @@ test('what a wrong key kept from delivery stays on disk from start to start, and
   last.recover();
   await last.finish({ timeoutMs: 20_000 });
 
-  const arrived = server.received
-    .slice(received)
-    .flatMap(({ body, headers }) => [...readJsonParts(body, headers).keys()]);
-  const ids = arrived.flatMap((name) => /^post\.([^.]+)$/.exec(name)?.[1] ?? []);
+  const names = server.received.slice(received).flatMap((request) => readParts(request).map(({ name }) => name));
+  const ids = names.flatMap((name) => /^post\.([^.]+)$/.exec(name)?.[1] ?? []);
   expect(ids.sort()).toEqual(recorded.sort());
   expect(last.stats()).toMatchObject({ created: 2, recovered: 8, sent: 10, dropped: 0 });
   await last.close();
