@@ -3,7 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
-import { type Item, waitingSinceMs } from './delivery.ts';
+import { type Delivery, type Item, waitingSinceMs } from './delivery.ts';
 import type { Pace } from './pace.ts';
 import { Quarantine } from './quarantine.ts';
 import type { DeliveryQueue } from './queue.ts';
@@ -33,7 +33,8 @@ export class Dispatcher {
   readonly #abort = new AbortController();
   readonly #sends = new Set<Promise<void>>();
   readonly #quarantine: Quarantine;
-  readonly #underWay = new Set<Item>();
+  /** An array, as a Set that grows and shrinks with each batch makes the garbage collector keep what batches held. */
+  readonly #batches: (readonly Item[])[] = [];
   #hurries = 0;
   /** How much of what waits has lingered for long enough, of either line of the queue. */
   #due = { starts: 0, ready: 0 };
@@ -55,8 +56,13 @@ export class Dispatcher {
   }
 
   /** Records whose outcome is not known yet. */
-  get underWay(): ReadonlySet<Item> {
-    return this.#underWay;
+  get underWay(): Item[] {
+    return [...this.#batches.flat(), ...this.#quarantine.items].filter(({ delivery }) => isUnderWay(delivery));
+  }
+
+  /** Whether there are such. */
+  get isSending(): boolean {
+    return this.#batches.length > 0 || this.#quarantine.isBusy;
   }
 
   /** Called after every change of the queue: a batch is sent now, later, or when a request has finished. */
@@ -86,7 +92,7 @@ export class Dispatcher {
 
   /** When the first in line, or what has been under way for longest, was recorded; undefined when there is nothing. */
   get oldestAtMs(): number | undefined {
-    const underWay = [...this.#underWay].map(({ delivery }) => delivery);
+    const underWay = this.underWay.map(({ delivery }) => delivery);
     const times = [...this.#parts.queue.heads, ...underWay].flatMap((delivery) => waitingSinceMs(delivery) ?? []);
     return times.length === 0 ? undefined : times.reduce((oldest, ms) => Math.min(oldest, ms));
   }
@@ -143,17 +149,19 @@ export class Dispatcher {
 
   /** Sends a batch until it has settled, or goes on failing where that keeps nobody waiting. */
   async #deliver(items: readonly Item[]): Promise<void> {
-    for (const item of items) this.#underWay.add(item);
+    this.#batches.push(items);
     let failed = await this.#send(items);
     for (let failures = 1; failed.length > 0 && !this.#quarantine.admit(failed); failures++) {
       await this.#backOff(failures);
       failed = await this.#send(failed);
     }
+    this.#batches.splice(this.#batches.indexOf(items), 1);
   }
 
   /** Sends a batch, settles what is settled of it, and answers with what has failed and may be sent again. */
   async #send(items: readonly Item[]): Promise<readonly Item[]> {
     const { signal } = this.#abort;
+    const unsettled = new Set(items);
     const failed: Item[] = [];
     let left: Outcome = { kind: 'dropped', reason: 'closed', detail: '' };
     try {
@@ -162,7 +170,10 @@ export class Dispatcher {
           failed.push(...settlement.items);
           continue;
         }
-        for (const item of settlement.items) this.#settle(item, settlement.outcome);
+        for (const item of settlement.items) {
+          unsettled.delete(item);
+          this.#parts.settle(item, settlement.outcome);
+        }
       }
     } catch (thrown) {
       if (!signal.aborted) {
@@ -170,18 +181,17 @@ export class Dispatcher {
         left = { kind: 'dropped', reason: 'rejected', detail: messageOf(thrown) };
       }
     }
-    const kept = new Set(signal.aborted ? [] : failed);
-    for (const item of items) if (this.#underWay.has(item) && !kept.has(item)) this.#settle(item, left);
-    return [...kept];
-  }
-
-  #settle(item: Item, outcome: Outcome): void {
-    this.#underWay.delete(item);
-    this.#parts.settle(item, outcome);
+    if (!signal.aborted) for (const item of failed) unsettled.delete(item);
+    for (const item of unsettled) this.#parts.settle(item, left);
+    return signal.aborted ? [] : failed;
   }
 
   /** Does not wait when it has been stopped: what is sent then is given up. */
   async #backOff(failures: number): Promise<void> {
     await this.#parts.pace.backOff(failures, this.#abort.signal).catch(() => {});
   }
+}
+
+function isUnderWay({ stage }: Delivery): boolean {
+  return stage === 'posting' || stage === 'held' || stage === 'finishing';
 }

@@ -103,7 +103,7 @@ export class Exporter implements RunSink {
         queue: this.#queue,
         stats: this.#stats,
         load: this.#load,
-        isSending: () => this.#dispatcher.underWay.size > 0,
+        isSending: () => this.#dispatcher.isSending,
         changed: () => this.#changed(),
         giveUp: (delivery, reason) => this.#giveUp(delivery, reason),
         countDrop: (run, reason) => this.#countDrop(run, reason),
@@ -375,7 +375,8 @@ export class Exporter implements RunSink {
 
   /** The deliveries that have not settled, but for runs that are open with nothing to send. */
   #unsettled(): Delivery[] {
-    return [...this.#queue.all(), ...[...this.#dispatcher.underWay].map(({ delivery }) => delivery)];
+    const underWay = this.#dispatcher.underWay.map(({ delivery }) => delivery);
+    return [...new Set([...this.#queue.all(), ...underWay])];
   }
 
   /** Ends a run in the application's place: it was open for too long, or too many were. */

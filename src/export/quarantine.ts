@@ -26,6 +26,14 @@ export class Quarantine {
     this.#parts = parts;
   }
 
+  get items(): readonly Item[] {
+    return [...this.#batches].flat();
+  }
+
+  get isBusy(): boolean {
+    return this.#batches.size > 0;
+  }
+
   /** Takes a batch, and sends it in time; false when there is no room. */
   admit(items: readonly Item[]): boolean {
     if (this.#runs + items.length > RUNS_MAX) return false;

@@ -43,8 +43,8 @@ export const defects = [
   {
     title: 'what is under way is not waited for by anybody',
     file: 'src/export/dispatcher.ts',
-    find: '[...this.#underWay].map(({ delivery }) => delivery);',
-    replace: '([] as Item[]).map(({ delivery }) => delivery);',
+    find: 'const underWay = this.underWay.map(({ delivery }) => delivery);',
+    replace: 'const underWay: Delivery[] = [];',
     tests: ['test/export/exporter.test.ts'],
   },
   {
