@@ -68,8 +68,8 @@ export class Exporter implements RunSink {
   readonly #disk: Disk | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Runs that had ended and were not waited for any longer; their end comes once more, and they may still be on their way. */
-  readonly #sentEarly = new WeakSet<EncodedRun>();
+  /** Runs that were not waited for any longer; their end comes nevertheless, when they may still be on their way. */
+  readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -151,7 +151,7 @@ export class Exporter implements RunSink {
     // Given up before its end, or sent without waiting for what is attached to it: counted already.
     if (delivery === undefined) {
       if (this.#disk?.forgetKept(run) === true) this.#countDrop(run, 'closed');
-      if (!this.#sentEarly.has(run)) releaseRun(run);
+      if ((this.#sentEarly.get(run)?.stage ?? 'settled') === 'settled') releaseRun(run);
       return;
     }
     if (this.#state === 'closed') {
@@ -362,7 +362,8 @@ export class Exporter implements RunSink {
   }
 
   /** Ends a run in the application's place: it was open for too long, or too many were. */
-  #sendIncomplete({ run }: Delivery): void {
+  #sendIncomplete(delivery: Delivery): void {
+    const { run } = delivery;
     diagnostics.warnOnce(
       'incomplete',
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
@@ -370,11 +371,9 @@ export class Exporter implements RunSink {
     if (run.endTime === undefined) {
       run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
       run.endTime = isoTimestamp(clock.nowUs());
-    } else {
-      // What is attached to it is still read.
-      this.#sentEarly.add(run);
     }
     this.end(run);
+    this.#sentEarly.set(run, delivery);
   }
 }
 
