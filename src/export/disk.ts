@@ -36,6 +36,7 @@ export class Disk {
   readonly #replay: Replay;
   /** Open runs whose start was left on disk when the exporter closed. */
   readonly #keptOpen = new WeakSet<EncodedRun>();
+  #keptRuns = 0;
 
   constructor(parts: DiskParts) {
     this.#parts = parts;
@@ -58,6 +59,11 @@ export class Disk {
   /** Runs of this process that are on disk alone. */
   get spilledRuns(): number {
     return this.#replay.spilledRuns;
+  }
+
+  /** Runs that were left on disk for the next process when the exporter closed. */
+  get keptRuns(): number {
+    return this.#keptRuns;
   }
 
   /** Whether something is on its way back, or will be as soon as it can. */
@@ -124,6 +130,7 @@ export class Disk {
       const { stats } = this.#parts;
       stats[placeOf(delivery.stage)]--;
       stats.spooled++;
+      this.#keptRuns++;
       if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
       else if (delivery.run.endTime === undefined) this.#keptOpen.add(delivery.run);
       delivery.startSegment = undefined;
@@ -136,6 +143,7 @@ export class Disk {
   forgetKept(run: EncodedRun): boolean {
     if (!this.#keptOpen.delete(run)) return false;
     this.#parts.stats.spooled--;
+    this.#keptRuns--;
     return true;
   }
 

@@ -187,9 +187,11 @@ export class Exporter implements RunSink {
     this.#disk?.changed();
     this.#parts.pace.hurry();
     this.#dispatcher.hurry();
-    const ok = await this.#parts.pace.isSettledWithin(passed, limitMs);
+    const isInTime = await this.#parts.pace.isSettledWithin(passed, limitMs);
     this.#dispatcher.calm();
-    return { ok, pending: ok ? 0 : this.#pending };
+    // What was left on disk meanwhile, by closing, is waited for no longer, and not delivered either.
+    const pending = isInTime ? (this.#disk?.keptRuns ?? 0) : this.#pending;
+    return { ok: pending === 0, pending };
   }
 
   /** Flushes, and goes on with what is on disk as long as there is time: the process ends by itself. */
@@ -248,7 +250,8 @@ export class Exporter implements RunSink {
 
   /** Runs of this process that are not delivered and not given up. */
   get #pending(): number {
-    return this.#backlog.runs + (this.#disk?.spilledRuns ?? 0);
+    const { spilledRuns = 0, keptRuns = 0 } = this.#disk ?? {};
+    return this.#backlog.runs + spilledRuns + keptRuns;
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {

@@ -262,6 +262,15 @@ describe('an exporter that closes', () => {
     expect(exporter.stats()).toMatchObject({ recovered: 2, sent: 2, open: 1 });
   });
 
+  it('tells flushes, those that wait and those that come later, of what it has left on disk', async () => {
+    const { exporter } = onDisk({});
+    whole(exporter);
+    const waits = exporter.flush();
+    await exporter.close({ timeoutMs: 0 });
+    expect(await waits).toEqual({ ok: false, pending: 1 });
+    expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 1 });
+  });
+
   it('counts the end of a run as dropped that comes when its start is on disk', async () => {
     const { exporter } = onDisk({});
     const run = makeRun();
