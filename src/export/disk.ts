@@ -124,6 +124,8 @@ export class Disk {
 
   /** The same, and leaves what is written to the next process: `leave` is called for each of these. */
   keep(deliveries: readonly Delivery[], leave: (delivery: Delivery) => void): void {
+    // It would take back what is written here.
+    this.#replay.close();
     const unwritten = new Set(this.#spooling.keep(deliveries));
     for (const delivery of deliveries) {
       if (unwritten.has(delivery)) continue;
