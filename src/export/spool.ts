@@ -188,7 +188,8 @@ export class Spool {
 
   /**
    * The oldest segment that waits: of those that were spilled and those that were claimed. It is not handed out again
-   * unless it is put back. What cannot be read is set aside on the way.
+   * unless it is put back. What cannot be read is set aside; one that was spilled comes without records then, or when it
+   * was deleted by somebody else, as what was in it is counted.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
@@ -200,7 +201,8 @@ export class Spool {
       } catch (thrown) {
         if (codeOf(thrown) === 'ENOENT') {
           this.#forget(segment);
-          continue;
+          if (segment.isForeign) continue;
+          return { segment, records: [], corrupt: 1, isExpired: false };
         }
         this.#waiting = new Set([segment, ...this.#waiting]);
         this.#readsFromMs = this.#monotonicMs() + RETRY_MS;
@@ -389,7 +391,7 @@ export class Spool {
     }
     if (records.length === 0) {
       this.done(segment);
-      return undefined;
+      return segment.isForeign ? undefined : { segment, records, corrupt: damaged, isExpired: false };
     }
     segment.handedOutAtMs = this.#monotonicMs();
     this.#handedOut.add(segment);

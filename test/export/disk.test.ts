@@ -159,6 +159,23 @@ describe('what is on disk', () => {
   });
 
   it.each([
+    ['damaged whole', (disk: MemoryDisk) => disk.damage(segments(disk)[0] as string)],
+    ['deleted by somebody else', (disk: MemoryDisk) => disk.wipe()],
+  ])('counts as corrupt, and holds up no flush, when it is %s', async (_, harm) => {
+    const drops: string[] = [];
+    const { exporter, outage, time, disk, answer } = await waiting({ onDrop: (reason) => drops.push(reason) });
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    harm(disk);
+    await answer();
+    expect(drops).toEqual(['corrupt']);
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 1, dropped: 1, spooled: 0 });
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+  });
+
+  it.each([
     [1_000, 'inFlight'],
     [1_001, 'dropped'],
   ] as const)('that is %i ms old, where 1 000 are allowed, is %s', async (ageMs, place) => {
