@@ -21,21 +21,17 @@ import { virtualClock } from '../../support/virtual-timers.ts';
 import type { ModelService } from './service.ts';
 
 /** Few of everything, so that every limit is met often. */
-export const LIMITS: Limits = {
-  ...defaultLimits,
-  batchRuns: 3,
-  queueRuns: 12,
-  openRuns: 8,
-  openRunAgeMs: 240_000,
-  ageMs: 100_000,
-  spoolAgeMs: 200_000,
-};
+const LIMITS: Limits = { ...defaultLimits, batchRuns: 3, queueRuns: 12, openRuns: 8 };
+
+/** Short lives, so that runs grow too old. */
+export const SHORT_AGES: Partial<Limits> = { openRunAgeMs: 240_000, ageMs: 100_000, spoolAgeMs: 200_000 };
 
 const monotonicMs = (): number => virtualClock.nowMs;
 
 /** One life of the application, with an exporter for each service. */
 export interface LifeParts {
   readonly durability: Durability;
+  readonly limits: Partial<Limits>;
   readonly services: readonly ModelService[];
   readonly fs: SpoolFs;
   readonly wallMs: () => number;
@@ -53,9 +49,10 @@ export class Life {
 
   #exporter(service: ModelService, index: number, parts: LifeParts): Exporter {
     const { durability } = parts;
+    const limits = { ...LIMITS, ...parts.limits };
     const endpoint = new URL(`http://service-${index}`);
     const client = this.#client(service);
-    const info = new ServiceInfo(client, { runs: LIMITS.batchRuns, bytes: LIMITS.batchBytes });
+    const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
     const pace = new Pace(monotonicMs);
     const outage = new Outage(monotonicMs);
     const stats = noStats();
@@ -63,8 +60,8 @@ export class Life {
     const simple = new SimpleTransport(
       client,
       {
-        inFlight: LIMITS.simpleInFlight,
-        requestsPerSecond: LIMITS.simpleRequestsPerSecond,
+        inFlight: limits.simpleInFlight,
+        requestsPerSecond: limits.simpleRequestsPerSecond,
         pace,
         monotonicMs,
         delay,
@@ -78,15 +75,15 @@ export class Life {
         project: 'default',
         hideInputs: false,
         hideOutputs: false,
-        payload: payloadRules(LIMITS, undefined),
+        payload: payloadRules(limits, undefined),
         attachmentBytes: 0,
         sampling: undefined,
         streamIdleMs: 1,
       },
-      limits: LIMITS,
+      limits,
       transport: new RetryingTransport(both, pace, {
-        ...LIMITS,
-        ageMs: durability === 'memory' ? LIMITS.ageMs : LIMITS.spoolAgeMs,
+        ...limits,
+        ageMs: durability === 'memory' ? limits.ageMs : limits.spoolAgeMs,
         endpoint: endpoint.origin,
         outage,
         monotonicMs,
@@ -96,7 +93,7 @@ export class Life {
       info,
       pace,
       outage,
-      spool: durability === 'memory' ? undefined : spoolFor(endpoint, parts),
+      spool: durability === 'memory' ? undefined : spoolFor(endpoint, limits, parts),
       isWriteAhead: durability === 'write-ahead',
       stats,
       notice: new DropNotice(onDrop, monotonicMs),
@@ -123,14 +120,14 @@ export class Life {
   }
 }
 
-function spoolFor(endpoint: URL, { fs, wallMs }: LifeParts) {
+function spoolFor(endpoint: URL, limits: Limits, { fs, wallMs }: LifeParts) {
   return openSpool({
     spoolDir: MEMORY_SPOOL,
     endpoint,
     workspaceId: undefined,
     apiKey: undefined,
-    bytesMax: LIMITS.spoolBytes,
-    ageMaxMs: LIMITS.spoolAgeMs,
+    bytesMax: limits.spoolBytes,
+    ageMaxMs: limits.spoolAgeMs,
     fs,
     wallMs,
     monotonicMs,

@@ -68,6 +68,7 @@ export function steps(reached: Reached): fc.Arbitrary<Iterable<fc.AsyncCommand<o
     ...Array.from({ length: 8 }, () => service('service: up', (world, at) => world.turnTo(at, 'up'))),
     step('disk full', (world) => world.setDiskFull(true)),
     step('disk free', (world) => world.setDiskFull(false)),
+    step('disk wiped', (world) => world.wipe()),
     step('crash', (world) => world.crash()),
     step('close at once', (world) => world.close(0)),
     step('close within three seconds', (world) => world.close(3_000)),

@@ -1,4 +1,5 @@
 import { diagnostics } from '../../../src/base/diagnostics.ts';
+import type { Limits } from '../../../src/base/limits.ts';
 import type { DropReason } from '../../../src/export/ledger.ts';
 import type { Durability } from '../../../src/export/settings.ts';
 import type { SpoolFs } from '../../../src/export/spool-fs.ts';
@@ -8,7 +9,7 @@ import { ended, makeRun } from '../../support/encoded-run.ts';
 import { addsUp, turns } from '../../support/exporter.ts';
 import { fail, MemoryDisk } from '../../support/memory-fs.ts';
 import { virtualClock } from '../../support/virtual-timers.ts';
-import { Life } from './life.ts';
+import { Life, SHORT_AGES } from './life.ts';
 import { ModelService, type Mood } from './service.ts';
 
 /** A segment that ends the fifth process in a row is set aside, and is told: the model does not go so far. */
@@ -23,19 +24,20 @@ interface Known {
   readonly inputs: string;
   readonly life: LifeRecord;
   readonly service: ModelService;
-  /** Its start, and its end, were on disk when the call returned, if they are written ahead. */
-  isStartWritten: boolean;
+  /** Its end was on disk when the call returned, if it was written ahead. */
   isEndWritten: boolean;
   isEnded: boolean;
   /** Its end was seen on disk when a process ended. */
   isEndOnDisk: boolean;
+  /** What stood on disk of it was deleted. */
+  isWiped: boolean;
 }
 
 interface LifeRecord {
   readonly life: Life;
   readonly open: Known[][];
   end: 'none' | 'crash' | 'close' | 'exit';
-  /** The disk took what was left when the process ended. */
+  /** The disk took what was left at an exit. */
   isLeftOnDisk: boolean;
   /** Runs that a line at its end calls not delivered. */
   toldLost: number;
@@ -48,8 +50,12 @@ interface Flush {
 }
 
 export interface WorldOptions {
+  /** @default short ages */
+  readonly limits?: Partial<Limits>;
   /** Stands between the processes and the disk. */
   readonly throughFs?: (fs: SpoolFs) => SpoolFs;
+  /** Whether the disk takes what is written now. */
+  readonly isDiskSound?: () => boolean;
 }
 
 /** Processes that follow each other, the disk between them, and two services. */
@@ -59,7 +65,9 @@ export class World {
   readonly services = [new ModelService(), new ModelService()] as const;
   readonly runs: Known[] = [];
   readonly dropped = new Map<string, DropReason>();
+  readonly #limits: Partial<Limits>;
   readonly #throughFs: (fs: SpoolFs) => SpoolFs;
+  readonly #isDiskSound: () => boolean;
   readonly #flushes = new Set<Flush>();
   readonly #faults: string[] = [];
   readonly #lives: LifeRecord[] = [];
@@ -68,11 +76,14 @@ export class World {
   #crashes = 0;
   #now: LifeRecord;
 
-  constructor(durability: Durability, { throughFs = (fs) => fs }: WorldOptions = {}) {
+  constructor(durability: Durability, options: WorldOptions = {}) {
+    const { limits = SHORT_AGES, throughFs = (fs) => fs, isDiskSound = () => true } = options;
     virtualClock.reset();
     diagnostics.setLog((_, line) => this.#hear(line));
     this.durability = durability;
+    this.#limits = limits;
     this.#throughFs = throughFs;
+    this.#isDiskSound = () => !this.#isDiskFull && isDiskSound();
     this.#now = this.#begin();
   }
 
@@ -89,10 +100,10 @@ export class World {
       inputs,
       life: this.#now,
       service: this.#service(service),
-      isStartWritten: !this.#isDiskFull,
       isEndWritten: false,
       isEnded: false,
       isEndOnDisk: false,
+      isWiped: false,
     };
     this.runs.push(known);
     if (life.exporters[service]?.start(run) === true) open[service]?.push(known);
@@ -106,7 +117,7 @@ export class World {
     if (known === undefined) return;
     life.exporters[service]?.end(ended(known.run, { outputs: answerOf(known) }));
     known.isEnded = true;
-    known.isEndWritten = !this.#isDiskFull;
+    known.isEndWritten = this.#isDiskSound();
   }
 
   whole(service: number): void {
@@ -148,6 +159,12 @@ export class World {
     if (!isFull) await this.advance(DISK_RETRY_MS);
   }
 
+  /** Somebody deletes the spool. */
+  wipe(): void {
+    this.disk.wipe();
+    for (const known of this.runs) known.isWiped = true;
+  }
+
   crash(): void {
     if (++this.#crashes > CRASHES_MAX) return;
     this.#endLife('crash');
@@ -156,7 +173,6 @@ export class World {
   /** Closes, with flushes before, meanwhile and afterwards, and with runs that come too late. */
   async close(timeoutMs: number): Promise<void> {
     const { life, open } = this.#now;
-    this.#now.isLeftOnDisk = !this.#isDiskFull;
     this.flush(0, 2 * timeoutMs);
     let isClosed = false;
     void Promise.all(life.exporters.map((exporter) => exporter.close({ timeoutMs }))).then(() => {
@@ -182,8 +198,8 @@ export class World {
   }
 
   exit(): void {
-    this.#now.isLeftOnDisk = !this.#isDiskFull;
     for (const exporter of this.#now.life.exporters) exporter.endProcess();
+    this.#now.isLeftOnDisk = this.#isDiskSound();
     this.#endLife('exit');
   }
 
@@ -208,9 +224,14 @@ export class World {
   async settle(): Promise<void> {
     for (const service of this.services) service.mood = 'up';
     await this.setDiskFull(false);
+    // Where a process comes to an end without another one, what is left belongs to those before it.
+    if (this.runs.length % 2 === 0) {
+      await this.drain();
+      if (!this.isEmpty) throw new Error('a process does not come to an end');
+    }
     await this.close(0);
     await this.drain();
-    if (this.#isUnsettled) throw new Error('something is left that does not come to an end');
+    if (!this.isEmpty) throw new Error('something is left that does not come to an end');
   }
 
   /** Lets the present process deliver what it can. */
@@ -219,7 +240,7 @@ export class World {
     this.services.forEach((_, service) => {
       this.whole(service);
     });
-    for (let round = 0; round < 100 && this.#isUnsettled; round++) {
+    for (let round = 0; round < 100 && !this.isEmpty; round++) {
       this.services.forEach((_, service) => {
         this.flush(service, 0);
       });
@@ -229,8 +250,13 @@ export class World {
     }
   }
 
+  /** Whether everything has come to an end, in memory and on disk. */
   get isEmpty(): boolean {
-    return !this.#isUnsettled;
+    if (this.disk.files.some((path) => path.endsWith('.seg'))) return false;
+    return this.#now.life.exporters.every((exporter) => {
+      const { open, queued, inFlight, spooled } = exporter.stats();
+      return open + queued + inFlight + spooled === 0;
+    });
   }
 
   /** What should have arrived and has not, or not as it was. */
@@ -240,7 +266,7 @@ export class World {
     for (const known of this.runs) {
       const { run, life } = known;
       if (known.service.ended.has(run.id)) missing.push(...this.#differences(known));
-      else if (this.dropped.has(run.id) || !known.isEnded) continue;
+      else if (this.dropped.has(run.id) || !known.isEnded || known.isWiped) continue;
       else if (this.isExpected(known)) missing.push(`the end of ${run.name}, after ${life.end}`);
       else lost.set(life, (lost.get(life) ?? 0) + 1);
     }
@@ -251,9 +277,10 @@ export class World {
   }
 
   /** Whether a run that has ended has to arrive, or to be told as given up. */
-  isExpected({ life, isStartWritten, isEndWritten, isEndOnDisk }: Known): boolean {
+  isExpected({ life, isWiped, isEndWritten, isEndOnDisk }: Known): boolean {
+    if (isWiped) return false;
     if (life.end === 'close' || life.end === 'none' || isEndOnDisk) return true;
-    const isWritten = this.durability === 'write-ahead' && isStartWritten && isEndWritten;
+    const isWritten = this.durability === 'write-ahead' && isEndWritten;
     return isWritten || (this.durability !== 'memory' && life.isLeftOnDisk);
   }
 
@@ -268,6 +295,7 @@ export class World {
       else if (reason !== undefined) add(`lost, told as ${reason}`);
       else if (!isEnded) add(`never ended, its process did by ${life.end}`);
       else if (this.isExpected(known)) add('lost, untold');
+      else if (known.isWiped) add('lost on a disk that somebody wiped');
       else add(`lost with its process, by ${life.end}, as nothing else was promised`);
     }
     tallies.set('duplicates', this.services[0].duplicates + this.services[1].duplicates);
@@ -294,19 +322,12 @@ export class World {
     return different;
   }
 
-  get #isUnsettled(): boolean {
-    const isBusy = this.#now.life.exporters.some((exporter) => {
-      const { open, queued, inFlight, spooled } = exporter.stats();
-      return open + queued + inFlight + spooled > 0;
-    });
-    return isBusy || this.disk.files.some((path) => path.endsWith('.seg'));
-  }
-
   #begin(): LifeRecord {
     const { fs, die } = this.disk.process();
     this.#die = die;
     const life = new Life({
       durability: this.durability,
+      limits: this.#limits,
       services: this.services,
       fs: this.#throughFs(fs),
       wallMs: () => this.disk.nowMs + virtualClock.nowMs,
