@@ -6,6 +6,9 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/peers/**', 'test/browser/**', '**/node_modules/**'],
+    setupFiles: ['test/faults/set-up.ts'],
+    // By default one core stays idle, which of two is half of them.
+    maxWorkers: '100%',
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

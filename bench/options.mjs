@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 export const DRIVERS = ['untraced', 'limit', 'traceable', 'processor', 'otlp-json', 'otlp-protobuf', 'off'];
 
 /** What is measured beside the drivers, in the order of the report. */
-export const SECTIONS = ['call-path', 'serialize', 'retained'];
+export const SECTIONS = ['call-path', 'serialize', 'retained', 'durability'];
 
 const NAMES = [...DRIVERS, ...SECTIONS];
 const USAGE = `usage: npm run bench -- [--turns N] [--rounds N] [--only ${NAMES.join(',')}]`;

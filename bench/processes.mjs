@@ -6,12 +6,15 @@ import { RUNS_PER_TURN } from './workload.mjs';
 /** Longer than any driver takes: one that hangs fails its row, and the others still run. */
 const DRIVER_TIMEOUT_MS = 60_000;
 
-/** Starts the sink, the service that all drivers send to. `ask` takes `reset` or `count` and gives back its count. */
+/**
+ * Starts the sink, the service that all drivers send to. `ask` takes `reset`, `count`, or `behave` with how it is to answer from
+ * now on, and gives back its count.
+ */
 export async function startSink() {
   const child = fork(pathOf('sink.mjs'));
   const [{ port }] = await once(child, 'message');
-  const ask = async (kind) => {
-    child.send({ kind });
+  const ask = async (kind, more) => {
+    child.send({ kind, ...more });
     const [{ count }] = await once(child, 'message');
     return count;
   };
@@ -22,9 +25,9 @@ export async function startSink() {
  * Runs one driver in a process of its own. The sink's count begins when the driver is warm. Gives back the driver's
  * figures with what has arrived, or `complaint`: why there are none, or why they do not count.
  */
-export async function runDriver(name, { turns, warmupTurns, sink }) {
+export async function runDriver(name, { turns, warmupTurns, sink, env = {} }) {
   const child = fork(pathOf(`drivers/${name}.mjs`), [turns, warmupTurns], {
-    env: driverEnvironment(sink.url),
+    env: { ...driverEnvironment(sink.url), ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const timer = setTimeout(() => child.kill('SIGKILL'), DRIVER_TIMEOUT_MS);
@@ -54,6 +57,7 @@ export async function runDriver(name, { turns, warmupTurns, sink }) {
     bytesPerRun: count.bytes / runs,
     payloadBytesPerRun: count.payloadBytes / runs,
     requests: count.requests,
+    refused: count.refused,
     complaint:
       complaintOf(count, isTraced(name) ? runs : 0) ?? (said === '' ? undefined : `it said: ${firstError(said)}`),
   };

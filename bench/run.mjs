@@ -11,12 +11,13 @@ import { readOptions } from './options.mjs';
 import { isTraced, runDriver, startSink } from './processes.mjs';
 import { besideOtlp, tables, writeResults } from './report.mjs';
 import { callPath } from './sections/call-path.mjs';
+import { durability } from './sections/durability.mjs';
 import { retained } from './sections/retained.mjs';
 import { serialize } from './sections/serialize.mjs';
 import { summarize } from './summary.mjs';
 import { RUNS_PER_TURN } from './workload.mjs';
 
-const SECTION = { 'call-path': callPath, serialize, retained };
+const SECTION = { 'call-path': callPath, serialize, retained, durability };
 
 /** Until the compiler has been over nearly everything: what it costs once is not the price of a run. */
 const WARMUP_TURNS = 5_000;

@@ -1,7 +1,7 @@
 /**
- * The service that the drivers send to: it accepts everything at once and counts. The parts are walked by the
+ * The service that the drivers send to: it accepts everything at once, unless it is told to `behave` otherwise, and counts. The parts are walked by the
  * `Content-Length` that each has, so that payloads are not looked at; a body is counted after it has been answered.
- * It runs in a process of its own, tells its port, and answers `reset` and `count` of the orchestrator.
+ * It runs in a process of its own, tells its port, and answers `reset`, `count` and `behave` of the orchestrator.
  */
 import { createServer } from 'node:http';
 import { spanIdsOfJson, spanIdsOfProtobuf } from './otlp-reader.mjs';
@@ -15,6 +15,8 @@ const PART = /name="(post|patch)\.([0-9a-f-]{36})(?:\.(inputs|outputs|events))?"
 const HEADER_END = Buffer.from('\r\n\r\n');
 
 let count = newCount();
+/** It answers after so many milliseconds, and every so many requests with 503; 0 is never. */
+let behaviour = { latencyMs: 0, failEvery: 0 };
 
 const server = createServer((request, response) => {
   if (request.method === 'POST' && request.url === '/runs/multipart') receive(request, response, 202, countParts);
@@ -26,7 +28,8 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => process.send({ kind: 'listening', port: server.address().port }));
 
-process.on('message', ({ kind }) => {
+process.on('message', ({ kind, ...more }) => {
+  if (kind === 'behave') behaviour = { latencyMs: 0, failEvery: 0, ...more };
   if (kind === 'reset') count = newCount();
   process.send({ kind, count: summary() });
 });
@@ -36,7 +39,14 @@ function receive(request, response, status, countBody) {
   const chunks = [];
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
-    response.writeHead(status, { 'content-length': 2 }).end('{}');
+    const isRefused = behaviour.failEvery > 0 && ++count.asked % behaviour.failEvery === 0;
+    const answer = () => response.writeHead(isRefused ? 503 : status, { 'content-length': 2 }).end('{}');
+    if (behaviour.latencyMs > 0) setTimeout(answer, behaviour.latencyMs);
+    else answer();
+    if (isRefused) {
+      count.refused++;
+      return;
+    }
     const body = Buffer.concat(chunks);
     count.requests++;
     count.bytes += body.length;
@@ -83,6 +93,8 @@ function countParts(body) {
 
 function newCount() {
   return {
+    asked: 0,
+    refused: 0,
     requests: 0,
     bytes: 0,
     payloadBytes: 0,

@@ -1,13 +1,19 @@
 export type { Log, LogLevel } from './base/diagnostics.ts';
 export type { Limits } from './base/limits.ts';
-export type { DroppedRun, OnDrop } from './export/drop-notice.ts';
-export type { DropReason, Stats } from './export/ledger.ts';
-export type { ConfigureOptions } from './export/settings.ts';
+export type { OnDrop } from './export/drop-notice.ts';
+export type { ConfigureOptions, Durability } from './export/settings.ts';
 export { type Traced, type TracedDecorator, traced } from './instrument/decorator.ts';
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions } from './instrument/plan.ts';
 export { type MethodName, traceMethods } from './instrument/trace-methods.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
 export type { AttachmentContent } from './run/attachment.ts';
+export type {
+  ChannelMessages,
+  DropMessage,
+  OutageMessage,
+  RecoveryMessage,
+  RequestMessage,
+} from './run/channels.ts';
 export { runIdFrom } from './run/ids.ts';
 export { fromHeaders, type HeadersLike, type RemoteRun, toHeaders } from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
@@ -19,4 +25,5 @@ export type { Sampler, TraceStart } from './run/sampling.ts';
 export { secretPatterns } from './run/secret-patterns.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
-export { configure, createExporter, type Exporter, flush, shutdown, stats } from './runspan.ts';
+export type { Backlog, DeliveryError, DroppedRun, DropReason, Latency, Stats } from './run/stats.ts';
+export { configure, createExporter, type Exporter, flush, shutdown, stats, withFlush } from './runspan.ts';

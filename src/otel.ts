@@ -1,6 +1,7 @@
 import './runspan.ts';
 
 export type { LogRecordLike, LogRecordProcessorLike } from './otel/log-record-like.ts';
+export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts';
 export { RunLogRecordProcessor } from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
 export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';

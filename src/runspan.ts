@@ -4,52 +4,45 @@
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
-import { exporterFor } from './export/create-exporter.ts';
+import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
-import { noStats, type Stats, totalStats } from './export/ledger.ts';
+import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
+import { flushedAfter } from './instrument/with-flush.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
+import { registerStats } from './run/stats.ts';
+import { offSink, untraced } from './run/untraced.ts';
 
 /**
  * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
  * `traceable`, `startRun` or a span processor; runs below go where their parent goes.
  */
 export interface Exporter extends RunSink {
-  /** Its own ledger. */
+  /** Its own ledger, and how its delivery is doing. */
   stats(): Stats;
 }
 
-/** Stands where tracing is off: takes nothing, counts nothing. */
-const offExporter: Exporter = {
-  capture: {
-    project: 'default',
-    hideInputs: true,
-    hideOutputs: true,
-    payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
-    attachmentBytes: 0,
-    sampling: undefined,
-    streamIdleMs: 1,
-  },
-  isOff: true,
-  start: () => false,
-  end: () => {},
-  skip: () => {},
-  flush: async () => ({ ok: true, pending: 0 }),
-  close: async () => ({ ok: true, pending: 0 }),
-  stats: noStats,
-};
+/** Stands where tracing is off. */
+const offExporter: Exporter = { ...offSink, stats: noStats };
 
 /** Those that have not closed. */
 const exporters = new Set<RunExporter>();
 
 /** The ledgers of all that may still count: a closed exporter counts the runs that reach it as dropped. */
-const ledgers = new Set<Stats>();
+const ledgers = new Set<Ledger>();
 /** The sum of those that are gone. */
-let settled: Stats = noStats();
-const gone = new FinalizationRegistry<Stats>((ledger) => {
+const settled = new Ledger();
+const gone = new FinalizationRegistry<Ledger>((ledger) => {
   ledgers.delete(ledger);
-  settled = totalStats([settled, ledger]);
+  settled.absorb(ledger);
 });
+
+/** Those of them that were configured for the process: a key that is configured takes the place of theirs. */
+const successive = new Set<RunExporter>();
+
+// A line that is told by a function that is traced, or a console that is, would be followed by others about its run. Where
+// there is no exporter there is nothing to trace, and no context is entered.
+diagnostics.callBy((call) => (exporters.size === 0 ? call() : untraced(call)));
 
 let configured: RunExporter | undefined;
 
@@ -57,6 +50,7 @@ registerSinkFactory(() => {
   configured = build(undefined, true);
   return configured;
 });
+registerStats(stats);
 
 /**
  * Sets up tracing for the process, in place of what the environment alone would give. Called again, later runs go to a
@@ -91,9 +85,28 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.close(limit)));
 }
 
-/** The delivery ledger, summed over all exporters that the process has had. */
+/**
+ * Wraps the handler of a serverless function, so that what it has traced is delivered before the instance is frozen. The
+ * wrapped handler has the same type, results and errors. When its promise has settled everything is flushed, and then the
+ * promise that the platform holds settles; of a web `Response` with a body the reader is told of the end only then. Where the
+ * platform has `waitUntil` it is given the flush, and nothing is held back.
+ *
+ * The flush takes `timeoutMs` at the most, by default 2 seconds, and on AWS Lambda never more than a quarter of a second less
+ * than what is left of the call. A handler that answers without a promise cannot be held back: its flush goes on beside it.
+ */
+export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
+  return flushedAfter(handler, options, flush);
+}
+
+/**
+ * The delivery ledger of all exporters that the process has had, summed, and how delivery is doing. It sorts the durations
+ * of up to 500 requests of each, tens of microseconds: ask now and then, and not in every call.
+ */
 export function stats(): Stats {
-  return totalStats([settled, ...ledgers]);
+  return totalStats(
+    [settled, ...ledgers],
+    [...exporters].map((exporter) => exporter.backlog()),
+  );
 }
 
 function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
@@ -104,11 +117,17 @@ function build(options: ConfigureOptions | undefined, isForProcess: boolean): Ru
     return undefined;
   }
   diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${settings.capture.project}"`);
-  const ledger = noStats();
-  const exporter = exporterFor(settings, ledger, () => exporters.delete(exporter));
+  const ledger = new Ledger();
+  const exporter = exporterFor(settings, ledger, () => {
+    exporters.delete(exporter);
+    successive.delete(exporter);
+  });
   ledgers.add(ledger);
   gone.register(exporter, ledger);
   exporters.add(exporter);
+  if (!isForProcess) return exporter;
+  for (const earlier of successive) renewKey(earlier, settings);
+  successive.add(exporter);
   return exporter;
 }
 

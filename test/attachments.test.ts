@@ -113,9 +113,11 @@ describe('attachments', () => {
         const expected = new Map<string, Uint8Array>();
         for (const [name, bytes] of given) {
           run.attach(name, bytes, 'image/png');
-          // An escape is read back as what it stands for (HTML standard, "Multipart form data").
+          // An escape is read back as what it stands for (HTML standard, "Multipart form data"), but for two of our own.
           const read = Buffer.from(name)
             .toString()
+            .replaceAll('\0', '%00')
+            .replace(/\\+$/, (atEnd) => '%5C'.repeat(atEnd.length))
             .replaceAll(/%(22|0D|0A)/g, (code) => decodeURIComponent(code));
           if (!name.includes('.') && !expected.has(read)) expected.set(read, bytes);
         }

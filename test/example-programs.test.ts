@@ -1,5 +1,5 @@
-// The examples of web frameworks, streams and several processes. Requests at the same time never mix, and one whose client
-// has gone ends as cancelled.
+// The examples of web frameworks, streams, several processes, and services and processes that die. Requests at the same time
+// never mix, and one whose client has gone ends as cancelled.
 import { describe, expect, it } from 'vitest';
 import { createReceiver } from '../src/receiver.ts';
 import type { RunRecord } from '../src/run/record.ts';
@@ -116,5 +116,59 @@ describe('the example redaction', () => {
     expect(paid?.outputs).toEqual({ account: { owner: 'Ada', iban: '[outputs.account.iban: 22 characters]' } });
     expect(failed?.error?.split('\n')[0]).toBe('Error: No number for Bob; the key was [error: 40 characters]');
     expect(JSON.stringify(runs)).not.toMatch(/ghp_|lovelace|ada@|123-45|DE89/);
+  });
+});
+
+/** What the library says of an outage; when it begins and ends depends on what is under way. */
+const OUTAGE =
+  /^(runspan: delivery to http:\/\/127\.0\.0\.1:\d+ (failed: .+; the runs are kept and sent again|works again)\n)*$/;
+
+describe('the example outage', () => {
+  it('loses nothing to a service that is killed and comes back, and has used the disk meanwhile', async () => {
+    const { code, stdout, stderr } = await runNode(['examples/outage/main.js']);
+    expect(stderr).toMatch(OUTAGE);
+    expect(stdout.split('\n')).toEqual([
+      'the service is killed',
+      '3000 calls are done, and 0 runs lost; there are some on disk: true',
+      'the ledger adds up: true',
+      'the service is back',
+      'delivered: true; 3000 sent, 0 dropped, 3000 arrived',
+      '',
+    ]);
+    expect(code).toBe(0);
+  });
+});
+
+describe('the example crash', () => {
+  it('delivers the runs of all calls that had returned before kill -9, after a restart', async () => {
+    const { code, stdout, stderr } = await runNode(['examples/crash/main.js']);
+    expect([code, stderr]).toEqual([0, '']);
+    const [killed = [], restarted = []] = [...stdout.matchAll(/^(.+): (\d+) calls have returned, (\d+) of/gm)].map(
+      ([, when, returned, arrived]) => [when, Number(returned), Number(arrived)] as const,
+    );
+    const [, returned = 0, arrived] = killed;
+    expect(killed[0]).toBe('SIGKILL');
+    expect(returned).toBeGreaterThanOrEqual(500);
+    expect(arrived).toBeLessThan(returned);
+    expect(restarted).toEqual(['started again', returned + 1, returned + 1]);
+  });
+});
+
+describe('the example two-destinations', () => {
+  it('delivers to one tenant while the service of the other is down, and to that one when it is back', async () => {
+    const { code, stdout, stderr } = await runNode(['examples/two-destinations/tenants.js']);
+    expect(stderr).toMatch(OUTAGE);
+    expect(stdout.split('\n')).toEqual([
+      'acme   { ok: true, pending: 0 } 100 created, 100 sent, 0 dropped, 100 of 100 arrived',
+      'globex { ok: false, pending: 100 } 100 created, 0 sent, 0 dropped, 0 of 0 arrived',
+      'globex { ok: true, pending: 0 } 100 created, 100 sent, 0 dropped, 100 of 100 arrived',
+      '',
+    ]);
+    expect(code).toBe(0);
+  });
+
+  it('makes the same runs of spans in two services', async () => {
+    const { code, stdout, stderr } = await runNode(['examples/two-destinations/migration.js']);
+    expect([code, stdout, stderr]).toEqual([0, '6 runs there, 6 here; the same: true\n', '']);
   });
 });

@@ -182,6 +182,31 @@ describe('the ledger', () => {
   });
 });
 
+describe('how delivery is doing', () => {
+  test('is told of all exporters together, and stays told when they have closed', async () => {
+    const [good, bad] = [await service(), await ingestServer(() => ({ status: 400 }))];
+    onTestFinished(bad.close);
+    const { configure, createExporter, flush, shutdown, stats, traceable } = await started();
+    expect(stats()).toMatchObject({ backlog: { bytes: 0, oldestMs: 0 } });
+    expect([stats().latency, stats().lastError]).toEqual([undefined, undefined]);
+    configure({ endpoint: good.url, log });
+    const exporter = createExporter({ endpoint: bad.url, log, apiKey: 'canary-key' });
+    traceable(() => 1)();
+    traceable(() => 2, { exporter })();
+    expect(stats().backlog.bytes).toBe(2 * exporter.stats().backlog.bytes);
+    await flush();
+    await shutdown();
+
+    expect(stats()).toMatchObject({
+      requests: { multipart: 2 },
+      backlog: { bytes: 0, oldestMs: 0 },
+      latency: { p50Ms: expect.any(Number), p99Ms: expect.any(Number) },
+      lastError: { message: 'status 400' },
+    });
+    expect(JSON.stringify(stats())).not.toContain('canary');
+  });
+});
+
 describe('flush', () => {
   test('answers within its limit when the service does not, and never rejects', async () => {
     const server = await service(new Promise(() => {}));
@@ -252,6 +277,38 @@ describe('configure, called again', () => {
     expect(counts(old.stats())).toEqual({ created: 3, sent: 2, dropped: 1 });
     expect(counts(stats())).toEqual({ created: 3, sent: 2, dropped: 1 });
   });
+
+  test.each([401, 403])(
+    'with another key delivers what waits because the old one was answered with %i',
+    async (status) => {
+      const reply = ({ headers }: Received) => ({ status: headers['x-api-key'] === 'k-new' ? 202 : status });
+      const server = await ingestServer(reply);
+      onTestFinished(() => server.close());
+      const { configure, createExporter, flush, stats, traceable } = await started();
+      const shared = { endpoint: server.url, workspaceId: 'w-1', log } as const;
+      const tenant = createExporter({ ...shared, apiKey: 'k-tenant' });
+      traceable(() => 0, { exporter: tenant })();
+      configure({ ...shared, apiKey: 'k-old' });
+      traceable(() => 1)();
+      // It comes back at once: the next attempt is in five minutes.
+      expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 2 });
+      const elsewhere = configure({ ...shared, workspaceId: 'w-2', apiKey: 'k-new' });
+      expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 2 });
+      expect(elsewhere.stats().created).toBe(0);
+      configure({ ...shared, apiKey: 'k-new' });
+      traceable(() => 2)();
+      expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 1 });
+      expect(stats().sent).toBe(2);
+
+      // That of the tenant keeps its own key.
+      expect(counts(tenant.stats())).toEqual({ created: 1, inFlight: 1 });
+      const workspaces = server.received
+        .filter((request) => reply(request).status === 202)
+        .map(({ headers }) => headers['x-tenant-id']);
+      expect(new Set(workspaces)).toEqual(new Set(['w-1']));
+      await tenant.close({ timeoutMs: 0 });
+    },
+  );
 
   test('may turn tracing off and on again', async () => {
     const server = await service();

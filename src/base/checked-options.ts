@@ -1,3 +1,4 @@
+import { bare } from './bare.ts';
 import { RunspanError } from './errors.ts';
 import { shown } from './text.ts';
 
@@ -24,7 +25,7 @@ export function checkedOptions<Options extends object>(
 ): Partial<Options> {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw invalid(`Expected ${what} to be an object, got ${shown(options)}`);
-  const checked: Record<string, unknown> = {};
+  const checked: Record<string, unknown> = bare<Record<string, unknown>>({});
   for (const [key, value] of Object.entries(options)) {
     if (!Object.hasOwn(checks, key)) {
       throw invalid(`Expected ${what} to have no more than ${Object.keys(checks).join(', ')}, got \`${key}\``);

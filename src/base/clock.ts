@@ -1,5 +1,6 @@
 // Taken once, so that fake timers installed by a test of the application do not stop the clock.
-const wallNowMs = Date.now;
+/** Milliseconds since 1970, as the wall clock says it. */
+export const wallNowMs: () => number = Date.now;
 const monotonicNowMs = performance.now.bind(performance);
 
 /** How far the wall clock may depart from the anchored monotonic one before the anchor is retaken. */

@@ -15,9 +15,15 @@ export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 /** Places remembered by `once`; beyond it nothing new is told, so that a loop of distinct places cannot flood. */
 const PLACES_MAX = 1_000;
 
+/** Values that no line may show; of a longer list the oldest are forgotten. Shorter ones are words of any text. */
+const CONCEALED_MAX = 1_000;
+const CONCEALED_CHARACTERS_MIN = 6;
+
+const concealed = new Set<string>();
 const places = new Set<string>();
 let log: Log = 'warn';
 let isLogSet = false;
+let calling = (call: () => void): void => call();
 
 /**
  * The only printer of the library: background trouble and misuse are told here, in one line each, and never with a
@@ -30,9 +36,24 @@ export const diagnostics = {
     isLogSet = true;
   },
 
+  /** How the log function or the console is called; the composition root has them called untraced. */
+  callBy(caller: (call: () => void) => void): void {
+    calling = caller;
+  },
+
   /** Whether anybody has said where diagnostics go. */
   get isLogSet(): boolean {
     return isLogSet;
+  },
+
+  /** From now on no line shows these values, keys for example, whoever puts them into it: a dispatcher or a callback. */
+  conceal(values: readonly string[]): void {
+    for (const value of values) {
+      if (value.length < CONCEALED_CHARACTERS_MIN) continue;
+      concealed.delete(value);
+      concealed.add(value);
+      if (concealed.size > CONCEALED_MAX) concealed.delete(concealed.values().next().value as string);
+    }
   },
 
   error(message: string): void {
@@ -68,12 +89,22 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   telling = true;
   try {
     // A name that comes from elsewhere must not make lines of its own, nor reach the terminal as a command.
-    const line = message.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
-    if (typeof log === 'function') ignoreRejection(log(level, line));
-    else if (LEVELS.indexOf(level) <= LEVELS.indexOf(log)) console.error(`runspan: ${line}`);
+    const line = withoutSecrets(message).replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+    if (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log)) return;
+    calling(() => {
+      if (typeof log === 'function') ignoreRejection(log(level, line));
+      else console.error(`runspan: ${line}`);
+    });
   } catch {
     // There is nobody left to tell.
   } finally {
     telling = false;
   }
+}
+
+/** Messages of others repeat what they were given: header values, addresses with user and password. */
+function withoutSecrets(message: string): string {
+  let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
+  for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');
+  return shown;
 }

@@ -1,5 +1,7 @@
 /** Every environment variable that is read; `docs/configuration.md` says what each does. */
 export type EnvironmentName =
+  | 'NODE_EXTRA_CA_CERTS'
+  | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'RUNSPAN_ENDPOINT'
   | 'RUNSPAN_API_KEY'
   | 'RUNSPAN_WORKSPACE_ID'
@@ -12,6 +14,7 @@ export type EnvironmentName =
   | 'RUNSPAN_DURABILITY'
   | 'RUNSPAN_SPOOL_DIR'
   | 'RUNSPAN_LOG'
+  | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'LANGSMITH_ENDPOINT'
   | 'LANGSMITH_API_KEY'
   | 'LANGSMITH_WORKSPACE_ID'
@@ -23,7 +26,13 @@ export type EnvironmentName =
   | 'LANGSMITH_HIDE_OUTPUTS'
   | 'LANGCHAIN_ENDPOINT'
   | 'LANGCHAIN_TRACING'
-  | 'LANGCHAIN_TRACING_V2';
+  | 'LANGCHAIN_TRACING_V2'
+  | 'HTTP_PROXY'
+  | 'HTTPS_PROXY'
+  | 'NO_PROXY'
+  | 'http_proxy'
+  | 'https_proxy'
+  | 'no_proxy';
 
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {

@@ -3,6 +3,7 @@ import { MemoryStore } from '../receiver/memory-store.ts';
 import { createReceiver } from '../receiver/receiver.ts';
 import type { Invocation } from './arguments.ts';
 import { type Ending, runChild } from './child.ts';
+import { quiet } from './quiet.ts';
 import { treeOptionsFor } from './terminal.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { drawTree } from './tree.ts';
@@ -37,8 +38,7 @@ export async function dev({ port, command }: Extract<Invocation, { kind: 'dev' }
 
   const ending = await (command === undefined ? stopped() : runChild(command, environmentFor(receiver.url)));
 
-  // What the command sent last may still be on its way from the kernel.
-  if (ending.kind !== 'not started' && command !== undefined) await watch.quiet();
+  if (ending.kind !== 'not started' && command !== undefined) await quiet(store);
   await receiver.close();
   await watch.end();
   return ending;

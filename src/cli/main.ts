@@ -3,9 +3,13 @@ import { constants } from 'node:os';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
 import { version } from '../base/version.ts';
-import { parseArguments, usage } from './arguments.ts';
+import { type Invocation, parseArguments, usage } from './arguments.ts';
+import { audit } from './audit.ts';
 import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
+import { doctor } from './doctor.ts';
+import { spool } from './spool.ts';
+import { sendSpool } from './spool-send.ts';
 import { drained } from './terminal.ts';
 
 void main(process.argv.slice(2));
@@ -26,11 +30,23 @@ async function main(argv: readonly string[]): Promise<void> {
       complain(`${invocation.message}\n${hint}`, 2);
       return;
     }
-    case 'dev':
+    case 'doctor':
+      process.exitCode = await doctor(invocation);
+      return;
+    case 'spool':
       try {
-        await endAs(await dev(invocation));
+        const run = invocation.action === 'send' ? sendSpool : spool;
+        process.exitCode = await run(invocation, (text) => process.stdout.write(text));
       } catch (error) {
-        complain(explained(error, invocation.port), 1);
+        complain(messageOf(error), 1);
+      }
+      return;
+    case 'dev':
+    case 'audit':
+      try {
+        await endAs(await (invocation.kind === 'dev' ? dev(invocation) : audit(invocation)));
+      } catch (error) {
+        complain(explained(error, invocation), 1);
       }
   }
 }
@@ -41,7 +57,9 @@ function complain(message: string, exitCode: number): void {
 }
 
 /** Errors of the receiver, in words of the command line. */
-function explained(error: unknown, port: number): string {
+function explained(error: unknown, invocation: Extract<Invocation, { kind: 'dev' | 'audit' }>): string {
+  if (invocation.kind === 'audit') return messageOf(error);
+  const { port } = invocation;
   if (error instanceof RunspanError && error.code === 'RUNSPAN_ADDRESS_IN_USE') {
     return `port ${port} is in use; end the program that holds it, or choose another with --port (0 takes any free one)`;
   }

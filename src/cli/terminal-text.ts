@@ -3,7 +3,7 @@
  * and paragraph separators, lone surrogates, and format characters such as those that reverse the direction of text.
  * The joiners stay, since emoji and several scripts are written with them.
  */
-const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
+export const STEERING: RegExp = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
@@ -59,4 +59,9 @@ function escapeOf(codePoint: number): string {
 function columnsOfCluster(cluster: string): number {
   if (MARKS_ALONE.test(cluster)) return 0;
   return WIDE.test(cluster) ? 2 : 1;
+}
+
+/** `1 run`, `2 runs`. */
+export function counted(count: number, one: string, many: string = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
 }

@@ -10,8 +10,6 @@ const SETTLE_MS = 300;
 const SETTLE_MAX_MS = 4_800;
 /** Looks after which a trace is drawn that has ended but still lacks something: 2.1 s of quiet, if nothing came between. */
 const RAGGED_LOOKS = 3;
-/** The end of a command is held so long at most, should another program go on sending. */
-const QUIET_MAX_MS = 2_000;
 
 export interface TraceWatchOptions {
   store: Store;
@@ -47,21 +45,6 @@ export class TraceWatch {
     this.#unsubscribe = options.store.subscribe(({ traceIds, forgotten }) => {
       for (const traceId of traceIds) this.#touch(traceId);
       this.#forgottenTraces += forgotten?.traces ?? 0;
-    });
-  }
-
-  /** Resolves when nothing has come for a moment, or when that has taken too long. */
-  quiet(): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        unsubscribe();
-        clearTimeout(settling);
-        clearTimeout(limit);
-        resolve();
-      };
-      const settling = setTimeout(done, SETTLE_MS);
-      const limit = setTimeout(done, QUIET_MAX_MS);
-      const unsubscribe = this.#options.store.subscribe(() => void settling.refresh());
     });
   }
 

@@ -1,5 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import type { HttpAnswer } from '../http/client.ts';
+import { failureOf } from '../http/failure.ts';
 import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
 import type { Outcome } from './transport.ts';
 
@@ -18,13 +19,48 @@ export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
     return { kind: 'misconfigured', detail: `${detail}: redirects are not followed, check the endpoint` };
   }
   if (isTransient(status)) {
-    return {
-      kind: 'failed',
-      detail,
-      afterMs: parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date')),
-    };
+    const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
+    return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
   }
   return { kind: 'dropped', reason: 'rejected', detail };
+}
+
+/** What it means that no answer came. */
+export function outcomeOfError(thrown: unknown): Outcome {
+  const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
+  return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
+}
+
+/**
+ * The records that an accepting answer makes exceptions of, by the id of their run. No interface that we know has such; it
+ * is read where a body says `{ "errors": [{ "id", "status"? }] }`, and anything else means that all were accepted.
+ */
+export function exceptionsOf(answer: HttpAnswer): ReadonlyMap<string, Outcome> {
+  const exceptions = new Map<string, Outcome>();
+  for (const error of errorsIn(answer.text)) {
+    const { id, status } = (error ?? {}) as { id?: unknown; status?: unknown };
+    if (typeof id !== 'string') continue;
+    exceptions.set(id, outcomeOfOne(Number.isInteger(status) ? (status as number) : 400));
+  }
+  return exceptions;
+}
+
+function errorsIn(text: string): readonly unknown[] {
+  if (!text.includes('"errors"')) return [];
+  try {
+    const { errors } = JSON.parse(text);
+    return Array.isArray(errors) ? errors : [];
+  } catch {
+    return [];
+  }
+}
+
+/** What is said of one record says nothing of the key, the address or the way: those have let the others pass. */
+function outcomeOfOne(status: number): Outcome {
+  const outcome = outcomeOf({ status, headers: {}, text: '' }, 0);
+  const { kind } = outcome;
+  if (kind === 'accepted' || kind === 'too_large' || kind === 'failed') return outcome;
+  return { kind: 'invalid', detail: `status ${status} for one record` };
 }
 
 /** A page for people in place of an answer: a login, or the address of a site and not of its interface. */

@@ -2,7 +2,7 @@ import type { FileLike, FormDataEntryValue, FormDataLike } from 'form-data-encod
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
+import { type HeldAttachment, safeName, sizeOf } from '../run/attachment.ts';
 import type { Attachment } from '../run/record.ts';
 import { dropAttachments, type Item } from './delivery.ts';
 
@@ -25,7 +25,10 @@ export async function readAttachments(items: readonly Item[], signal: AbortSigna
     for (const attachment of item.attachments) {
       const bytes = await bytesOf(attachment, signal);
       if (bytes === undefined) leaveOut(item, attachment);
-      else parts.push({ ...attachment, bytes, partName: `attachment.${run.id}.${attachment.name}` });
+      else {
+        const name = safeName(attachment.name);
+        parts.push({ ...attachment, name, bytes, partName: `attachment.${run.id}.${name}` });
+      }
     }
   }
   return parts;
@@ -57,6 +60,8 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
 
 /** What a subclass makes of these methods is not asked. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
+  // A FIFO is a file of no bytes, and Node would wait for its writer with the whole thread.
+  if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
     signal.addEventListener('abort', abort);

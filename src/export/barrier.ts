@@ -21,8 +21,8 @@ export class Barrier {
     return group;
   }
 
-  leave(group: FlushGroup): void {
-    group.pending--;
+  leave(group: FlushGroup, records = 1): void {
+    group.pending -= records;
     this.#advance();
   }
 

@@ -4,23 +4,41 @@ import { flushAtExit, forgetAtExit } from './exit.ts';
 import { Exporter } from './exporter.ts';
 import { FallbackTransport } from './fallback-transport.ts';
 import { IsolatingTransport } from './isolating-transport.ts';
-import type { Stats } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { MultipartTransport } from './multipart-transport.ts';
 import { Outage } from './outage.ts';
 import { delay, Pace } from './pace.ts';
+import { RequestLog } from './request-log.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
+import { flushOnSignals, forgetOnSignals } from './signals.ts';
 import { SimpleTransport } from './simple-transport.ts';
 import { openSpool, type Spool } from './spool.ts';
 
-const monotonicMs = performance.now.bind(performance);
+/** Time and chance, which tests bring their own of. */
+export interface ExporterTime {
+  readonly monotonicMs: () => number;
+  readonly random: () => number;
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+const realTime: ExporterTime = { monotonicMs: performance.now.bind(performance), random: Math.random, delay };
+
+/** What reaches the service of an exporter. */
+const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient; pace: Pace }>();
 
 /**
- * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in `stats`;
+ * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in the
+ * ledger;
  * `closed` is called when it has closed.
  */
-export function exporterFor(settings: Settings, stats: Stats, closed: () => void): Exporter {
+export function exporterFor(
+  settings: Settings,
+  ledger: Ledger,
+  closed: () => void,
+  time: ExporterTime = realTime,
+): Exporter {
   const { limits, endpoint, durability } = settings;
   const client = new HttpClient({
     endpoint,
@@ -28,22 +46,19 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     connectTimeoutMs: limits.connectTimeoutMs,
     requestTimeoutMs: limits.requestTimeoutMs,
     dispatcher: settings.dispatcher,
+    proxies: settings.proxies,
   });
-  const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
-  const pace = new Pace(monotonicMs);
+  const { monotonicMs } = time;
+  const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
+  const pace = new Pace(monotonicMs, { ...limits, ...time });
   const outage = new Outage(monotonicMs);
-  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, stats.requests));
+  const requests = new RequestLog({ ledger, endpoint: endpoint.origin, monotonicMs });
+  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, requests));
   const simple = new IsolatingTransport(
     new SimpleTransport(
       client,
-      {
-        inFlight: limits.simpleInFlight,
-        requestsPerSecond: limits.simpleRequestsPerSecond,
-        pace,
-        monotonicMs,
-        delay,
-      },
-      stats.requests,
+      { inFlight: limits.simpleInFlight, requestsPerSecond: limits.simpleRequestsPerSecond, pace, ...time },
+      requests,
     ),
   );
   const transport = new RetryingTransport(new FallbackTransport(multipart, simple, monotonicMs), pace, {
@@ -53,10 +68,8 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     endpoint: endpoint.origin,
     outage,
     monotonicMs,
-    random: Math.random,
-    delay,
   });
-  return new Exporter({
+  const exporter = new Exporter({
     capture: settings.capture,
     limits,
     transport,
@@ -65,16 +78,35 @@ export function exporterFor(settings: Settings, stats: Stats, closed: () => void
     outage,
     spool: durability === 'memory' ? undefined : spoolFor(settings),
     isWriteAhead: durability === 'write-ahead',
-    stats,
-    notice: new DropNotice(settings.onDrop, monotonicMs),
+    ledger,
+    notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     monotonicMs,
-    opened: (exporter) => flushAtExit(exporter, limits.exitFlushMs),
+    opened: (exporter) => {
+      flushAtExit(exporter, limits.exitFlushMs);
+      if (settings.handleSignals) flushOnSignals(exporter, limits.exitFlushMs);
+    },
     closed: async (exporter) => {
       forgetAtExit(exporter);
+      forgetOnSignals(exporter);
       await client.destroy();
       closed();
     },
   });
+  services.set(exporter, { settings, client, pace });
+  return exporter;
+}
+
+/**
+ * Hands the key of new settings to an exporter that still has something to deliver with an older one, where both are for
+ * the same workspace of the same service: what waits because the old key was rejected is tried again at once.
+ */
+export function renewKey(exporter: Exporter, { endpoint, headers }: Settings): void {
+  const service = services.get(exporter);
+  const old = service?.settings;
+  const isSame = old?.endpoint.href === endpoint.href && old.headers['x-tenant-id'] === headers['x-tenant-id'];
+  if (service === undefined || !isSame || headers['x-api-key'] === undefined) return;
+  service.client.setHeaders(headers);
+  service.pace.unblock();
 }
 
 function spoolFor({ endpoint, headers, spoolDir, limits }: Settings): Spool {

@@ -32,6 +32,8 @@ export interface Delivery {
   readonly startedAtMs: number;
   /** When the part of it that waits or is under way was recorded, in the time of `Pace.activeMs`. */
   recordedAtMs: number;
+  /** The same in monotonic milliseconds. */
+  queuedAtMs: number;
   stage: Stage;
   /** The service has its start, so that what is left to send is a patch. */
   isPosted: boolean;
@@ -66,6 +68,7 @@ export function newDelivery(
     run,
     startedAtMs,
     recordedAtMs,
+    queuedAtMs: startedAtMs,
     stage: 'started',
     isPosted: false,
     bytes: 0,
@@ -84,6 +87,11 @@ export function newDelivery(
 export function placeOf(stage: Stage): Place {
   if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
   return stage === 'finishing' ? 'inFlight' : 'open';
+}
+
+/** When the part of it that waits or is under way was recorded; undefined when there is none. */
+export function waitingSinceMs({ stage, queuedAtMs }: Delivery): number | undefined {
+  return stage === 'posted' || stage === 'ending' || stage === 'settled' ? undefined : queuedAtMs;
 }
 
 /** One record under way: the post or the patch of a run, as it was when its batch was taken. */

@@ -1,12 +1,12 @@
 import type { Limits } from '../base/limits.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import type { Backlog } from './backlog.ts';
 import { type Delivery, placeOf, releaseAll } from './delivery.ts';
-import type { DropReason, Stats } from './ledger.ts';
+import type { Counts, DropReason } from './ledger.ts';
+import type { Load } from './load.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { DeliveryQueue } from './queue.ts';
-import { type Origin, Replay, type SpilledRun } from './replay.ts';
+import { type Origin, Replay, type RunName } from './replay.ts';
 import type { Segment, Spool } from './spool.ts';
 import { Spooling } from './spooling.ts';
 
@@ -15,8 +15,8 @@ export interface DiskParts {
   /** Every record is on disk before the call of the application returns. */
   readonly isWriteAhead: boolean;
   readonly queue: DeliveryQueue;
-  readonly backlog: Backlog;
-  readonly stats: Stats;
+  readonly load: Load;
+  readonly stats: Counts;
   readonly limits: Limits;
   readonly outage: Outage;
   readonly pace: Pace;
@@ -26,7 +26,7 @@ export interface DiskParts {
   /** Called after every change of the queue. */
   readonly changed: () => void;
   readonly giveUp: (delivery: Delivery, reason: DropReason) => void;
-  readonly countDrop: (run: SpilledRun, reason: DropReason) => void;
+  readonly countDrop: (run: RunName, reason: DropReason) => void;
 }
 
 /** The disk beside the queue: what goes there and what comes back, and how it is counted meanwhile. */
@@ -45,6 +45,7 @@ export class Disk {
       ...parts,
       recovered: (delivery, origin, isExpired) => this.#recovered(delivery, origin, isExpired),
       corrupt: (run) => this.#corrupt(run),
+      settled: (group, records) => parts.load.leaveGroup(group, records),
       endless: (runs) => {
         parts.stats.spooled -= runs;
         parts.stats.sent += runs;
@@ -155,14 +156,16 @@ export class Disk {
   }
 
   #spilled(deliveries: readonly Delivery[], segment: Segment): void {
-    const { stats, backlog, changed } = this.#parts;
+    const { stats, load, changed } = this.#parts;
     this.#replay.note(deliveries, segment);
     for (const delivery of deliveries) {
       stats.queued--;
       stats.spooled++;
-      backlog.runs--;
-      backlog.relieve(delivery);
+      load.runs--;
+      load.relieve(delivery);
       this.#spooling.settled(delivery);
+      delivery.postGroup = undefined;
+      delivery.patchGroup = undefined;
       delivery.stage = 'settled';
       releaseAll(delivery);
     }
@@ -170,13 +173,13 @@ export class Disk {
   }
 
   #recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
-    const { stats, backlog, queue, giveUp, changed } = this.#parts;
+    const { stats, load, queue, giveUp, changed } = this.#parts;
     if (origin === 'earlier process') stats.recovered++;
     else stats.spooled--;
     stats.queued++;
-    backlog.runs++;
-    backlog.weigh(delivery);
-    if (origin !== 'own') backlog.awaitPatch(delivery);
+    load.runs++;
+    load.weigh(delivery);
+    if (origin !== 'own') load.awaitPatch(delivery);
     if (isExpired) {
       giveUp(delivery, 'expired');
       return;
@@ -185,9 +188,8 @@ export class Disk {
     changed();
   }
 
-  #corrupt(run: SpilledRun): void {
+  #corrupt(run: RunName): void {
     this.#parts.stats.spooled--;
-    this.#parts.backlog.leave(run, 'both');
     this.#parts.countDrop(run, 'corrupt');
   }
 }

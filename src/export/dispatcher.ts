@@ -3,7 +3,9 @@ import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
-import type { Item } from './delivery.ts';
+import { type Item, waitingSinceMs } from './delivery.ts';
+import type { Pace } from './pace.ts';
+import { Quarantine } from './quarantine.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Transport } from './transport.ts';
@@ -12,6 +14,7 @@ export interface DispatcherParts {
   readonly queue: DeliveryQueue;
   readonly transport: Transport;
   readonly info: ServiceInfo;
+  readonly pace: Pace;
   readonly limits: Pick<Limits, 'lingerMs' | 'requestsInFlight'>;
   /** Called when a batch has been taken from the queue. */
   readonly taken: (items: readonly Item[]) => void;
@@ -29,7 +32,8 @@ export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #abort = new AbortController();
   readonly #sends = new Set<Promise<void>>();
-  readonly #unsettled = new Set<Item>();
+  readonly #quarantine: Quarantine;
+  readonly #underWay = new Set<Item>();
   #hurries = 0;
   /** How much of what waits has lingered for long enough, of either line of the queue. */
   #due = { starts: 0, ready: 0 };
@@ -40,11 +44,19 @@ export class Dispatcher {
     this.#parts = parts;
     // Each request in flight listens to it.
     setMaxListeners(0, this.#abort.signal);
+    this.#quarantine = new Quarantine({
+      send: async (items) => {
+        const failed = await this.#send(items);
+        this.#parts.finished();
+        return failed;
+      },
+      backOff: (failures) => this.#backOff(failures),
+    });
   }
 
   /** Records whose outcome is not known yet. */
   get underWay(): ReadonlySet<Item> {
-    return this.#unsettled;
+    return this.#underWay;
   }
 
   /** Called after every change of the queue: a batch is sent now, later, or when a request has finished. */
@@ -69,6 +81,14 @@ export class Dispatcher {
     clearTimer(this.#lingerTimer);
     this.#abort.abort(new Error('the exporter was closed'));
     await Promise.allSettled(this.#sends);
+    await this.#quarantine.emptied();
+  }
+
+  /** When the first in line, or what has been under way for longest, was recorded; undefined when there is nothing. */
+  get oldestAtMs(): number | undefined {
+    const underWay = [...this.#underWay].map(({ delivery }) => delivery);
+    const times = [...this.#parts.queue.heads, ...underWay].flatMap((delivery) => waitingSinceMs(delivery) ?? []);
+    return times.length === 0 ? undefined : times.reduce((oldest, ms) => Math.min(oldest, ms));
   }
 
   get #isBatchDue(): boolean {
@@ -98,16 +118,16 @@ export class Dispatcher {
   }
 
   #pump(): void {
-    const { queue, info, limits } = this.#parts;
+    const { queue, info, limits, pace } = this.#parts;
     const isFree = !this.#abort.signal.aborted && this.#sends.size < limits.requestsInFlight;
     if (!isFree || !this.#isBatchDue) return;
-    void info.ask();
+    if (pace.remainingMs === 0) void info.ask();
     const items = queue.take(info.batch, this.#startsMax);
     const ended = items.filter(({ delivery }) => delivery.stage === 'finishing').length;
     this.#due.ready = Math.max(0, this.#due.ready - ended);
     this.#due.starts = queue.runs === queue.readyRuns ? 0 : this.#due.starts - (items.length - ended);
     this.#parts.taken(items);
-    const send = this.#send(items).finally(() => {
+    const send = this.#deliver(items).finally(() => {
       this.#sends.delete(send);
       this.#parts.finished();
     });
@@ -121,26 +141,47 @@ export class Dispatcher {
     return this.#hurries > 0 || isOverBytes ? Number.POSITIVE_INFINITY : this.#due.starts;
   }
 
-  async #send(items: readonly Item[]): Promise<void> {
-    for (const item of items) this.#unsettled.add(item);
+  /** Sends a batch until it has settled, or goes on failing where that keeps nobody waiting. */
+  async #deliver(items: readonly Item[]): Promise<void> {
+    for (const item of items) this.#underWay.add(item);
+    let failed = await this.#send(items);
+    for (let failures = 1; failed.length > 0 && !this.#quarantine.admit(failed); failures++) {
+      await this.#backOff(failures);
+      failed = await this.#send(failed);
+    }
+  }
+
+  /** Sends a batch, settles what is settled of it, and answers with what has failed and may be sent again. */
+  async #send(items: readonly Item[]): Promise<readonly Item[]> {
+    const { signal } = this.#abort;
+    const failed: Item[] = [];
     let left: Outcome = { kind: 'dropped', reason: 'closed', detail: '' };
     try {
-      for await (const settlement of this.#parts.transport.send(items, this.#abort.signal)) {
-        for (const item of settlement.items) {
-          this.#settle(item, settlement.outcome);
+      for await (const settlement of signal.aborted ? [] : this.#parts.transport.send(items, signal)) {
+        if (settlement.outcome.kind === 'failed') {
+          failed.push(...settlement.items);
+          continue;
         }
+        for (const item of settlement.items) this.#settle(item, settlement.outcome);
       }
     } catch (thrown) {
-      if (!this.#abort.signal.aborted) {
+      if (!signal.aborted) {
         diagnostics.error(`a batch could not be sent: ${messageOf(thrown)}`);
         left = { kind: 'dropped', reason: 'rejected', detail: messageOf(thrown) };
       }
     }
-    for (const item of items) if (this.#unsettled.has(item)) this.#settle(item, left);
+    const kept = new Set(signal.aborted ? [] : failed);
+    for (const item of items) if (this.#underWay.has(item) && !kept.has(item)) this.#settle(item, left);
+    return [...kept];
   }
 
   #settle(item: Item, outcome: Outcome): void {
-    this.#unsettled.delete(item);
+    this.#underWay.delete(item);
     this.#parts.settle(item, outcome);
+  }
+
+  /** Does not wait when it has been stopped: what is sent then is given up. */
+  async #backOff(failures: number): Promise<void> {
+    await this.#parts.pace.backOff(failures, this.#abort.signal).catch(() => {});
   }
 }

@@ -2,18 +2,11 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { setSoon } from '../base/timers.ts';
+import { publish } from '../run/channels.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
+import type { DroppedRun, DropReason } from '../run/stats.ts';
+import { untraced } from '../run/untraced.ts';
 import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
-import type { DropReason } from './ledger.ts';
-
-/** A run that was given up, as `onDrop` is told of it. */
-export interface DroppedRun {
-  readonly id: string;
-  readonly traceId: string;
-  readonly name: string;
-  /** What led to it, for example the status that the service answered with. */
-  readonly detail?: string;
-}
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
@@ -30,23 +23,27 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   closed: 'the exporter was closed before delivery',
 };
 
-/** Tells of given-up runs: each to `onDrop`, and their number in a line per minute at the most. */
+/** Tells of given-up runs: each to `onDrop` and on a channel, and their number in a line per minute at the most. */
 export class DropNotice implements Teller {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
+  readonly #endpoint: string;
   readonly #untold = new Map<DropReason, { count: number; detail: string | undefined }>();
   #toldAtMs = Number.NEGATIVE_INFINITY;
   #isTelling = false;
 
-  constructor(onDrop: OnDrop | undefined, monotonicMs: () => number) {
+  constructor(onDrop: OnDrop | undefined, monotonicMs: () => number, endpoint = '') {
     this.#onDrop = onDrop;
     this.#monotonicMs = monotonicMs;
+    this.#endpoint = endpoint;
   }
 
   add(reason: DropReason, { id, traceId, name }: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, detail?: string): void {
     this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
     const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
-    ignoreRejection(guard('onDrop', () => this.#onDrop?.(reason, run)));
+    const onDrop = this.#onDrop;
+    if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
+    publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
     tellAtExit(this);
     if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;
     // Many come at once as a rule: they make one line.

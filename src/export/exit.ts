@@ -58,7 +58,8 @@ function flushAll(): void {
   }
 }
 
-function tellAll(): void {
+/** The last that is done, in what time the end of the process leaves: nothing that has to be waited for. */
+export function tellAll(): void {
   for (const teller of tellers) teller.tell();
   for (const exporter of flushLimitsMs.keys()) exporter.endProcess();
 }

@@ -6,8 +6,8 @@ import { shown } from '../base/text.ts';
 import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
+import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
-import { Backlog } from './backlog.ts';
 import {
   type Delivery,
   dropAttachments,
@@ -21,7 +21,8 @@ import {
 import { Disk } from './disk.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { DropNotice } from './drop-notice.ts';
-import type { DropReason, Place, Stats } from './ledger.ts';
+import { type Counts, type DropReason, type Ledger, type Place, type Stats, totalStats } from './ledger.ts';
+import { Load } from './load.ts';
 import { OpenRuns } from './open-runs.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
@@ -44,7 +45,7 @@ export interface ExporterParts {
   readonly spool: Spool | undefined;
   /** Every record is on disk before the call of the application returns. */
   readonly isWriteAhead: boolean;
-  readonly stats: Stats;
+  readonly ledger: Ledger;
   readonly notice: DropNotice;
   readonly monotonicMs: () => number;
   /** Called when it takes its first run. */
@@ -60,10 +61,10 @@ export interface ExporterParts {
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
   readonly #parts: ExporterParts;
-  readonly #stats: Stats;
+  readonly #stats: Counts;
   readonly #open: OpenRuns;
   readonly #queue = new DeliveryQueue();
-  readonly #backlog: Backlog;
+  readonly #load: Load;
   readonly #dispatcher: Dispatcher;
   readonly #disk: Disk | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
@@ -74,12 +75,13 @@ export class Exporter implements RunSink {
   constructor(parts: ExporterParts) {
     this.#parts = parts;
     this.capture = parts.capture;
-    this.#stats = parts.stats;
-    this.#backlog = new Backlog(parts.limits);
+    this.#stats = parts.ledger.counts;
+    this.#load = new Load(parts.limits);
     this.#dispatcher = new Dispatcher({
       queue: this.#queue,
       transport: parts.transport,
       info: parts.info,
+      pace: parts.pace,
       limits: parts.limits,
       taken: (items) => {
         for (const { delivery } of items) if (delivery.stage === 'finishing') this.#move('queued', 'inFlight');
@@ -99,7 +101,8 @@ export class Exporter implements RunSink {
         ...parts,
         spool,
         queue: this.#queue,
-        backlog: this.#backlog,
+        stats: this.#stats,
+        load: this.#load,
         isSending: () => this.#dispatcher.underWay.size > 0,
         changed: () => this.#changed(),
         giveUp: (delivery, reason) => this.#giveUp(delivery, reason),
@@ -120,11 +123,12 @@ export class Exporter implements RunSink {
       return false;
     }
     const { monotonicMs, pace } = this.#parts;
-    const delivery = newDelivery(run, monotonicMs(), pace.activeMs, undefined);
-    this.#backlog.awaitPost(delivery);
+    const nowMs = monotonicMs();
+    const delivery = newDelivery(run, nowMs, pace.activeAt(nowMs), undefined);
+    this.#load.awaitPost(delivery);
     this.#stats.open++;
-    this.#backlog.runs++;
-    this.#backlog.weigh(delivery);
+    this.#load.runs++;
+    this.#load.weigh(delivery);
     this.#disk?.started(delivery);
     this.#queue.addStart(delivery);
     this.#open.add(delivery);
@@ -140,10 +144,10 @@ export class Exporter implements RunSink {
     const delivery = this.#open.get(run);
     if (delivery === undefined) return;
     // A flush waits for it from now on.
-    this.#backlog.awaitPatch(delivery);
+    this.#load.awaitPatch(delivery);
     if (delivery.stage !== 'posted') return;
     delivery.stage = 'ending';
-    this.#backlog.runs++;
+    this.#load.runs++;
   }
 
   end(run: EncodedRun): void {
@@ -163,13 +167,13 @@ export class Exporter implements RunSink {
     this.#stats.queued++;
     this.#fitEnd(delivery);
     const bytesBefore = delivery.bytes;
-    this.#backlog.weigh(delivery);
+    this.#load.weigh(delivery);
     this.#disk?.ended(delivery);
     if (delivery.stage === 'started') {
       delivery.stage = 'whole';
       this.#queue.moveToReady(delivery, bytesBefore);
     } else {
-      this.#backlog.awaitPatch(delivery);
+      this.#load.awaitPatch(delivery);
       if (delivery.stage === 'posting') delivery.stage = 'held';
       else this.#queuePatch(delivery);
     }
@@ -183,7 +187,7 @@ export class Exporter implements RunSink {
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = Math.min(timeoutOf(limit) ?? FLUSH_TIMEOUT_MS, DELAY_MAX_MS);
     if (this.#pending === 0) return { ok: true, pending: 0 };
-    const passed = this.#backlog.passed();
+    const passed = this.#load.passed();
     this.#disk?.changed();
     this.#parts.pace.hurry();
     this.#dispatcher.hurry();
@@ -205,6 +209,11 @@ export class Exporter implements RunSink {
     }
   }
 
+  /** Looks at once for what earlier processes have left on disk, which a first run would do later. */
+  recover(): void {
+    this.#disk?.look();
+  }
+
   /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit);
@@ -219,12 +228,17 @@ export class Exporter implements RunSink {
   }
 
   stats(): Stats {
-    return structuredClone(this.#stats);
+    return totalStats([this.#parts.ledger], [this.backlog()]);
+  }
+
+  backlog(): Backlog {
+    const nowMs = this.#parts.monotonicMs();
+    return { bytes: this.#load.bytes, oldestMs: nowMs - (this.#dispatcher.oldestAtMs ?? nowMs) };
   }
 
   /** Keeps on disk what is left when the process ends now, and says in the log what is lost. */
   endProcess(): void {
-    const left = this.#disk === undefined ? this.#backlog.runs : this.#disk.write(this.#unsettled()).length;
+    const left = this.#disk === undefined ? this.#load.runs : this.#disk.write(this.#unsettled()).length;
     if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
     this.#disk?.close();
   }
@@ -251,20 +265,22 @@ export class Exporter implements RunSink {
   /** Runs of this process that are not delivered and not given up. */
   get #pending(): number {
     const { spilledRuns = 0, keptRuns = 0 } = this.#disk ?? {};
-    return this.#backlog.runs + spilledRuns + keptRuns;
+    return this.#load.runs + spilledRuns + keptRuns;
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {
     if (this.#state === 'closing' || this.#state === 'closed') return 'closed';
     if (run.refused) return 'queue_full';
-    if (!this.#backlog.isFullFor(run)) return undefined;
-    while (this.#disk?.makeRoom() === true) if (!this.#backlog.isFullFor(run)) return undefined;
-    return 'queue_full';
+    if (!this.#load.isFullFor(run)) return undefined;
+    if (this.#disk === undefined) return 'queue_full';
+    // What waits can go to the disk; what is under way cannot, and is bounded by itself.
+    while (this.#load.isFullFor(run, this.#queue)) if (!this.#disk.makeRoom()) return 'queue_full';
+    return undefined;
   }
 
   /** Beyond the limits an end is kept without its payloads. */
   #fitEnd({ run, stage, attachedAtStart }: Delivery): void {
-    if (!this.#backlog.isOverfull) return;
+    if (!this.#load.isOverfull) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
     // Those that are under way with the post arrive.
@@ -274,9 +290,10 @@ export class Exporter implements RunSink {
 
   #queuePatch(delivery: Delivery): void {
     // A posted run has nothing in the backlog until its patch comes.
-    if (delivery.stage === 'posted') this.#backlog.runs++;
+    if (delivery.stage === 'posted') this.#load.runs++;
     delivery.stage = 'patch';
-    delivery.recordedAtMs = this.#parts.pace.activeMs;
+    delivery.queuedAtMs = this.#parts.monotonicMs();
+    delivery.recordedAtMs = this.#parts.pace.activeAt(delivery.queuedAtMs);
     this.#queue.addReady(delivery);
   }
 
@@ -297,7 +314,7 @@ export class Exporter implements RunSink {
       return;
     }
     const isLast = delivery.stage === 'finishing';
-    this.#backlog.leave(delivery, isLast ? 'both' : 'post');
+    this.#load.leave(delivery, isLast ? 'both' : 'post');
     if (isLast) {
       this.#move('inFlight', this.#disk?.placeOfAccepted(delivery) ?? 'sent');
       this.#forget(delivery);
@@ -308,13 +325,13 @@ export class Exporter implements RunSink {
     if (delivery.stage === 'held' && this.#state === 'closed') {
       this.#giveUp(delivery, 'closed');
     } else if (delivery.stage === 'held') {
-      this.#backlog.weigh(delivery);
+      this.#load.weigh(delivery);
       this.#queuePatch(delivery);
       this.#changed();
     } else {
       delivery.stage = delivery.patchGroup === undefined ? 'posted' : 'ending';
-      if (delivery.stage === 'posted') this.#backlog.runs--;
-      this.#backlog.relieve(delivery);
+      if (delivery.stage === 'posted') this.#load.runs--;
+      this.#load.relieve(delivery);
     }
   }
 
@@ -330,8 +347,8 @@ export class Exporter implements RunSink {
   /** Lets go of a delivery from wherever it stands. */
   #leave(delivery: Delivery): void {
     this.#open.delete(delivery.run);
-    this.#backlog.leave(delivery, 'both');
-    if (delivery.stage === 'posted') this.#backlog.runs++;
+    this.#load.leave(delivery, 'both');
+    if (delivery.stage === 'posted') this.#load.runs++;
     this.#forget(delivery);
   }
 
@@ -342,7 +359,7 @@ export class Exporter implements RunSink {
   }
 
   #forget(delivery: Delivery): void {
-    this.#backlog.runs--;
+    this.#load.runs--;
     this.#vacate(delivery);
     this.#disk?.settled(delivery);
   }
@@ -350,7 +367,7 @@ export class Exporter implements RunSink {
   /** It waits in memory no longer. */
   #vacate(delivery: Delivery): void {
     delivery.stage = 'settled';
-    this.#backlog.relieve(delivery);
+    this.#load.relieve(delivery);
     releaseAll(delivery);
   }
 

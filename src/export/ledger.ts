@@ -1,40 +1,49 @@
-/** Why runs were given up; the words are part of the public interface. */
-export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
+import type { Backlog, DeliveryError, Stats } from '../run/stats.ts';
+import { Latencies, latencyOf } from './latencies.ts';
 
-/**
- * Where every run is that was ever created, each counted once:
- *
- *     created + recovered = open + queued + inFlight + spooled + sent + dropped
- */
-export interface Stats {
-  created: number;
-  /** Taken over from an earlier process. */
-  recovered: number;
-  /** Started, and the end not yet recorded. */
-  open: number;
-  /** Ended, with some part waiting to be sent. */
-  queued: number;
-  /** Ended, with all that is left of it under way. */
-  inFlight: number;
-  /** Ended, and kept on disk. */
-  spooled: number;
-  /** The service has accepted its end. */
-  sent: number;
-  /** Some part of it was given up. */
-  dropped: number;
-  /** The same by reason. */
-  droppedByReason: Record<DropReason, number>;
-  /** Left out by sampling; no loss, and not part of the sum. */
-  sampledOut: number;
-  /** Requests sent, retries included, by endpoint kind. */
-  requests: { multipart: number; simple: number };
-}
+export type { DropReason, Stats } from '../run/stats.ts';
+
+/** What is counted, and only ever counted up or moved: the part of `Stats` that adds up. */
+export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
 /** Where a run can be while it is counted. */
 export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/** An empty ledger. */
+/** What an exporter counts and what its requests have told. It is there for longer than the exporter. */
+export class Ledger {
+  readonly counts: Counts = noCounts();
+  readonly latencies: Latencies = new Latencies();
+  lastError: DeliveryError | undefined;
+
+  /** Takes over what another one holds, which nobody writes to any more. */
+  absorb(other: Ledger): void {
+    addInto(this.counts, other.counts);
+    for (const ms of other.latencies.values) this.latencies.add(ms);
+    this.lastError = latest([this, other]);
+  }
+}
+
+/** Adds ledgers up, and what their exporters hold at the moment. */
+export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlog[] = []): Stats {
+  const counts = noCounts();
+  for (const ledger of ledgers) addInto(counts, ledger.counts);
+  return {
+    ...counts,
+    backlog: {
+      bytes: backlogs.reduce((sum, { bytes }) => sum + bytes, 0),
+      oldestMs: backlogs.reduce((oldest, { oldestMs }) => Math.max(oldest, oldestMs), 0),
+    },
+    latency: latencyOf(ledgers.map(({ latencies }) => latencies)),
+    lastError: latest(ledgers),
+  };
+}
+
+/** The stats of nothing. */
 export function noStats(): Stats {
+  return totalStats([]);
+}
+
+function noCounts(): Counts {
   return {
     created: 0,
     recovered: 0,
@@ -50,17 +59,19 @@ export function noStats(): Stats {
   };
 }
 
-/** Adds ledgers up. */
-export function totalStats(all: Iterable<Readonly<Stats>>): Stats {
-  const total = noStats();
-  for (const stats of all) addInto(total, stats);
-  return total;
-}
-
 function addInto(total: object, part: object): void {
   for (const [key, value] of Object.entries(part)) {
     const sums = total as Record<string, number | object>;
     if (typeof value === 'object') addInto(sums[key] as object, value);
     else sums[key] = (sums[key] as number) + value;
   }
+}
+
+/** Times in ISO 8601 sort as text. */
+function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
+  let found: DeliveryError | undefined;
+  for (const { lastError } of ledgers) {
+    if (lastError !== undefined && (found === undefined || lastError.at > found.at)) found = lastError;
+  }
+  return found && { ...found };
 }

@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
-import type { HttpClient } from '../http/client.ts';
-import { noteWebPage, outcomeOf } from './answer.ts';
+import type { HttpAnswer, HttpClient } from '../http/client.ts';
+import { isBreak } from '../http/failure.ts';
+import { exceptionsOf, noteWebPage, outcomeOf, outcomeOfError } from './answer.ts';
 import type { Item } from './delivery.ts';
-import type { Stats } from './ledger.ts';
 import { multipartBody } from './multipart.ts';
 import type { Pace } from './pace.ts';
+import type { RequestLog } from './request-log.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
@@ -17,14 +19,22 @@ const gzipped = promisify(gzip);
 /** The cheapest level: JSON shrinks to a fifth with it already. */
 const GZIP_LEVEL = 1;
 
+/** A connection that breaks while less is sent broke for another reason. */
+const LARGE_BYTES = 1024 * 1024;
+
+/** So many breaks of large uploads are taken for a gateway that refuses their size and does not wait to say so. */
+const BREAKS_MAX = 2;
+
 /** Sends a batch as one `POST /runs/multipart`. */
 export class MultipartTransport implements Transport {
   readonly #client: HttpClient;
   readonly #info: ServiceInfo;
   readonly #pace: Pace;
-  readonly #requests: Stats['requests'];
+  readonly #requests: RequestLog;
+  /** Uploads of a batch that broke off, by its first record. */
+  readonly #breaks = new WeakMap<Item, number>();
 
-  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: Stats['requests']) {
+  constructor(client: HttpClient, info: ServiceInfo, pace: Pace, requests: RequestLog) {
     this.#client = client;
     this.#info = info;
     this.#pace = pace;
@@ -32,11 +42,10 @@ export class MultipartTransport implements Transport {
   }
 
   async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    yield { items, outcome: await this.#post(items, signal) };
-  }
-
-  async #post(items: readonly Item[], signal: AbortSignal): Promise<Outcome> {
-    if (this.#info.refusesMultipart()) return { kind: 'unsupported', detail: 'the service says so' };
+    if (this.#info.refusesMultipart()) {
+      yield { items, outcome: { kind: 'unsupported', detail: 'the service says so' } };
+      return;
+    }
     const boundary = `runspan-${randomBytes(16).toString('hex')}`;
     let chunks: readonly Uint8Array[];
     try {
@@ -44,26 +53,24 @@ export class MultipartTransport implements Transport {
     } catch (thrown) {
       signal.throwIfAborted();
       // A record that cannot be laid is at fault itself; the others have to be told from it.
-      return { kind: 'invalid', detail: messageOf(thrown) };
+      yield { items, outcome: { kind: 'invalid', detail: messageOf(thrown) } };
+      return;
     }
+    const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     try {
-      return await this.#postBody(items, boundary, chunks, signal);
+      const answer = await this.#post(items.length, boundary, chunks, signal);
+      yield* this.#settlements(items, answer, bytes);
     } catch (thrown) {
-      return { kind: 'failed', detail: messageOf(thrown) };
+      yield { items, outcome: this.#outcomeOfBreak(items, thrown, bytes) };
     }
   }
 
-  async #postBody(
-    items: readonly Item[],
-    boundary: string,
-    chunks: readonly Uint8Array[],
-    signal: AbortSignal,
-  ): Promise<Outcome> {
+  async #post(runs: number, boundary: string, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<HttpAnswer> {
     // The halves of a batch come one after the other, and the first may have brought a pause.
     await this.#pace.waitOut(signal);
     const zipped = this.#info.takesGzip ? await gzipped(Buffer.concat(chunks), { level: GZIP_LEVEL }) : undefined;
-    this.#requests.multipart++;
-    const answer = await this.#client.send({
+    const load = { kind: 'multipart', runs } as const;
+    const answer = await this.#requests.send(this.#client, load, {
       method: 'POST',
       path: '/runs/multipart',
       headers: {
@@ -73,13 +80,43 @@ export class MultipartTransport implements Transport {
       body: zipped === undefined ? chunks : [zipped],
       signal,
     });
-    if (answer.status === 415 && zipped !== undefined) {
-      this.#info.refuseGzip();
-      return this.#postBody(items, boundary, chunks, signal);
-    }
+    if (answer.status !== 415 || zipped === undefined) return answer;
+    this.#info.refuseGzip();
+    return this.#post(runs, boundary, chunks, signal);
+  }
+
+  *#settlements(items: readonly Item[], answer: HttpAnswer, bytes: number): Generator<Settlement> {
     noteWebPage(answer);
-    const outcome = outcomeOf(answer, Date.now());
+    const outcome = outcomeOf(answer, wallNowMs());
     diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
-    return outcome;
+    // A single run that is too large says nothing of batches.
+    if (outcome.kind === 'too_large' && items.length > 1) this.#info.limit.refused(bytes);
+    if (outcome.kind !== 'accepted') {
+      yield { items, outcome };
+      return;
+    }
+    this.#info.limit.accepted(bytes);
+    const exceptions = exceptionsOf(answer);
+    const idOf = ({ delivery }: Item): string => delivery.run.id;
+    const accepted = exceptions.size === 0 ? items : items.filter((item) => !exceptions.has(idOf(item)));
+    if (accepted.length > 0) yield { items: accepted, outcome };
+    if (accepted === items) return;
+    for (const item of items) {
+      const exception = exceptions.get(idOf(item));
+      if (exception !== undefined) yield { items: [item], outcome: exception };
+    }
+  }
+
+  /** A single run is not taken for too large: it would lose its payloads to a network that fails. */
+  #outcomeOfBreak(items: readonly Item[], thrown: unknown, bytes: number): Outcome {
+    const outcome = outcomeOfError(thrown);
+    const [first] = items;
+    if (first === undefined || items.length === 1 || bytes < LARGE_BYTES || !isBreak(thrown)) return outcome;
+    const breaks = (this.#breaks.get(first) ?? 0) + 1;
+    this.#breaks.set(first, breaks);
+    if (breaks < BREAKS_MAX) return outcome;
+    this.#breaks.delete(first);
+    this.#info.limit.refused(bytes);
+    return { kind: 'too_large', detail: `the connection broke ${BREAKS_MAX} times while ${bytes} bytes were sent` };
   }
 }

@@ -1,3 +1,4 @@
+import { setSoon } from '../base/timers.ts';
 import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
 import { attachmentFrames, readAttachments } from './attachment-parts.ts';
 import type { Item } from './delivery.ts';
@@ -31,9 +32,12 @@ export async function multipartBody(
   const attachments = attached.length === 0 ? [] : await readAttachments(attached, signal);
   const frames = new Frames(boundary);
   for (const item of items) frames.addRun(item);
-  if (attachments.length === 0) return [frames.toBuffer(`--${boundary}--\r\n`)];
-  return [frames.toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
+  if (attachments.length === 0) return [await frames.toBuffer(`--${boundary}--\r\n`)];
+  return [await frames.toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
 }
+
+/** After so many bytes the application has its turn: writing them takes about as long as it may be kept waiting. */
+const SLICE_BYTES = 2 * 1024 * 1024;
 
 /** Texts of up to this size are joined before they are written: a call costs more than copying them once more. */
 const JOINED_BYTES_MAX = 1_024;
@@ -67,17 +71,21 @@ class Frames {
     if (isFilled(events)) this.#add(`${name}.events`, events, Buffer.byteLength(events));
   }
 
-  toBuffer(footer: string): Buffer {
+  async toBuffer(footer: string): Promise<Buffer> {
     this.#push(footer, footer.length);
     this.#pushJoined();
     const buffer = Buffer.allocUnsafeSlow(this.#bytes);
     let at = 0;
+    let sliceEnd = SLICE_BYTES;
     for (let index = 0; index < this.#texts.length; index++) {
       const text = this.#texts[index] as string;
       const length = this.#lengths[index] as number;
       // Text of one byte per character, nearly all of it, is copied instead of encoded.
       buffer.write(text, at, length === text.length ? 'latin1' : 'utf8');
       at += length;
+      if (at < sliceEnd || at === this.#bytes) continue;
+      sliceEnd = at + SLICE_BYTES;
+      await new Promise<void>((resolve) => void setSoon(resolve));
     }
     return buffer;
   }

@@ -35,6 +35,11 @@ export class DeliveryQueue {
     return this.#bytes;
   }
 
+  /** What stands first in either line. */
+  get heads(): readonly Delivery[] {
+    return [this.#first(true), this.#first(false)].filter((delivery) => delivery !== undefined);
+  }
+
   addStart(delivery: Delivery): void {
     this.#starts.add(delivery);
     this.#bytes += delivery.bytes;

@@ -1,5 +1,6 @@
 import type { Limits } from '../base/limits.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
+import type { FlushGroup } from './barrier.ts';
 import { type Delivery, newDelivery } from './delivery.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
@@ -20,18 +21,29 @@ export class Ticket {
   left = 0;
   /** Some of it was not delivered, and stays where it is for the next process. */
   isKept = false;
+  /** What is known of it where this process has spilled it. */
+  readonly spilled: Spilled | undefined;
 
-  constructor(segment: Segment) {
+  constructor(segment: Segment, spilled: Spilled | undefined) {
     this.segment = segment;
+    this.spilled = spilled;
   }
 }
 
 /** Where a run was counted before it came back from the disk. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
-/** What has to be known of a run of ours while it is on disk alone. */
-export type SpilledRun = Pick<Delivery, 'postGroup' | 'patchGroup'> &
-  Readonly<Pick<Delivery['run'], 'id' | 'traceId' | 'name'>>;
+/** Who a run is. */
+export type RunName = Readonly<Pick<Delivery['run'], 'id' | 'traceId' | 'name'>>;
+
+/** What has to be known of runs of ours while they are on disk alone. There may be many: it is little. */
+interface Spilled {
+  readonly runs: number;
+  /** Their ids, those of their traces and their names, as JSON: only needed if the segment turns out to be damaged. */
+  readonly names: string;
+  /** The flushes that wait for them, and for how many records. */
+  readonly groups: ReadonlyMap<FlushGroup, number>;
+}
 
 export interface ReplayParts {
   readonly spool: Spool;
@@ -45,7 +57,9 @@ export interface ReplayParts {
   /** Called for each run that comes back; one that has been on disk for too long is not to be sent. */
   readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
   /** Called for runs of ours that cannot be read any more. */
-  readonly corrupt: (run: SpilledRun) => void;
+  readonly corrupt: (run: RunName) => void;
+  /** Called when so many records of ours have settled that the flushes of this group wait for. */
+  readonly settled: (group: FlushGroup, records: number) => void;
   /** Called when so many runs of earlier processes turn out to have no end. */
   readonly endless: (runs: number) => void;
 }
@@ -57,8 +71,8 @@ export interface ReplayParts {
 export class Replay {
   readonly #parts: ReplayParts;
   readonly #tickets = new Set<Ticket>();
-  /** By segment and by id, the runs of ours that are on disk alone. */
-  readonly #spilled = new Map<Segment, Map<string, SpilledRun>>();
+  /** By segment, the runs of ours that are on disk alone. */
+  readonly #spilled = new Map<Segment, Spilled>();
   #spilledRuns = 0;
   /** Of earlier processes, runs whose end may stand in a later segment: their start is delivered, or given up. */
   readonly #unfinished = new Set<string>();
@@ -91,10 +105,13 @@ export class Replay {
 
   /** Notes what is on disk alone from now on. */
   note(deliveries: readonly Delivery[], segment: Segment): void {
-    const runs = deliveries.map(({ run: { id, traceId, name }, postGroup, patchGroup }) => {
-      return [id, { id, traceId, name, postGroup, patchGroup }] as const;
-    });
-    this.#spilled.set(segment, new Map(runs));
+    const names = JSON.stringify(deliveries.map(({ run: { id, traceId, name } }) => [id, traceId, name]));
+    const groups = new Map<FlushGroup, number>();
+    for (const { postGroup, patchGroup } of deliveries) {
+      if (postGroup !== undefined) groups.set(postGroup, (groups.get(postGroup) ?? 0) + 1);
+      if (patchGroup !== undefined) groups.set(patchGroup, (groups.get(patchGroup) ?? 0) + 1);
+    }
+    this.#spilled.set(segment, { runs: deliveries.length, names, groups });
     this.#spilledRuns += deliveries.length;
   }
 
@@ -145,35 +162,31 @@ export class Replay {
   }
 
   #take({ segment, records, isExpired }: ReadSegment): void {
-    const ticket = new Ticket(segment);
-    this.#tickets.add(ticket);
     const spilled = this.#spilled.get(segment);
     this.#spilled.delete(segment);
+    this.#spilledRuns -= spilled?.runs ?? 0;
+    const ticket = new Ticket(segment, spilled);
+    this.#tickets.add(ticket);
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
       .filter(({ run }) => !this.#givenUp.has(run.id))
       .map((record) => this.#delivery(record, ticket));
-    ticket.left = deliveries.length;
-    for (const delivery of deliveries) {
-      const { id } = delivery.run;
-      const known = spilled?.get(id);
-      delivery.postGroup = known?.postGroup;
-      delivery.patchGroup = known?.patchGroup;
-      spilled?.delete(id);
-      this.#parts.recovered(delivery, this.#originOf(delivery, known), isExpired);
-    }
-    for (const run of spilled?.values() ?? []) {
-      this.#spilledRuns--;
-      this.#parts.corrupt(run);
-    }
-    if (deliveries.length === 0) this.#finish(ticket);
+    // One for this method itself, so that the last of them to settle is not taken for the last of all.
+    ticket.left = deliveries.length + 1;
+    for (const delivery of deliveries) this.#parts.recovered(delivery, this.#originOf(delivery), isExpired);
+    if (spilled !== undefined && deliveries.length < spilled.runs) this.#tellCorrupt(spilled, deliveries);
+    this.settled(ticket);
   }
 
-  #originOf({ run }: Delivery, known: SpilledRun | undefined): Origin {
-    if (known !== undefined) {
-      this.#spilledRuns--;
-      return 'own';
-    }
+  #originOf({ run, ticket }: Delivery): Origin {
+    if (ticket?.spilled !== undefined) return 'own';
     return this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process';
+  }
+
+  #tellCorrupt({ names }: Spilled, deliveries: readonly Delivery[]): void {
+    const read = new Set(deliveries.map(({ run }) => run.id));
+    for (const [id, traceId, name] of JSON.parse(names) as [string, string, string][]) {
+      if (!read.has(id)) this.#parts.corrupt({ id, traceId, name });
+    }
   }
 
   #delivery({ op, run }: SpooledRecord, ticket: Ticket): Delivery {
@@ -188,6 +201,7 @@ export class Replay {
   #finish(ticket: Ticket): void {
     const { spool, endless } = this.#parts;
     this.#tickets.delete(ticket);
+    for (const [group, records] of ticket.spilled?.groups ?? []) this.#parts.settled(group, records);
     if (!ticket.isKept) spool.done(ticket.segment);
     if (this.#tickets.size === 0 && !spool.hasNext) {
       endless(this.#unfinished.size);

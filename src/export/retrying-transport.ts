@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { backoffMs } from '../http/retry-policy.ts';
+import { publish } from '../run/channels.ts';
 import type { Item } from './delivery.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
@@ -11,24 +11,27 @@ export const MISCONFIGURED_PAUSE_MS = 300_000;
 /** Between two lines about failures. */
 const TELL_EVERY_MS = 60_000;
 
+/** So often records may fail together before somebody else has to find out which of them is the cause. */
+const STRIKES_MAX = 3;
+
 export interface RetryOptions {
-  readonly retryDelayMs: number;
-  readonly retryDelayMaxMs: number;
   /** Age, pauses aside, at which a run that failed once more is given up. */
   readonly ageMs: number;
   /** For messages. */
   readonly endpoint: string;
   readonly outage: Outage;
   readonly monotonicMs: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Sends again what failed, with growing pauses, until it is accepted, given up, or too old. */
+/**
+ * Sends again what failed, with growing pauses, until it is accepted, given up, or too old. What may itself be the cause is
+ * sent three times, and then comes back as `failed`: it must not keep others waiting. Sent once more, it is tried once.
+ */
 export class RetryingTransport implements Transport {
   readonly #inner: Transport;
   readonly #pace: Pace;
   readonly #options: RetryOptions;
+  readonly #strikes = new WeakMap<Item, number>();
   #isFailing = false;
   #toldAtMs = Number.NEGATIVE_INFINITY;
 
@@ -40,40 +43,40 @@ export class RetryingTransport implements Transport {
 
   async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
     let pending: readonly Item[] = items;
-    for (let attempt = 0; ; attempt++) {
+    for (let failures = 1; ; failures++) {
       await this.#pace.waitOut(signal);
       const failed: Item[] = [];
       for await (const settlement of this.#inner.send(pending, signal)) {
         const { kind } = settlement.outcome;
         // What fails because it was broken off says nothing about the service.
         if (signal.aborted && kind !== 'accepted' && kind !== 'dropped') continue;
-        const isFinal = this.#takesNote(settlement.outcome);
+        const isFinal = this.#takesNote(settlement);
         if (isFinal) yield settlement;
         else failed.push(...settlement.items);
       }
       if (signal.aborted || failed.length === 0) return;
-      const [expired, kept] = this.#divided(failed);
+      const { expired, suspect, kept } = this.#divided(failed);
       if (expired.length > 0) {
         yield { items: expired, outcome: { kind: 'dropped', reason: 'expired', detail: 'too old to be sent again' } };
       }
+      if (suspect.length > 0) yield { items: suspect, outcome: { kind: 'failed', detail: 'failed again and again' } };
       if (kept.length === 0) return;
       pending = kept;
-      await this.#backOff(attempt, signal);
+      await this.#pace.backOff(failures, signal);
     }
   }
 
   /** Learns from an outcome; true when it settles its items. */
-  #takesNote(outcome: Outcome): boolean {
-    const { outage } = this.#options;
-    if (outcome.kind === 'accepted') outage.succeeded();
-    if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') outage.failed();
+  #takesNote({ items, outcome }: Settlement): boolean {
+    this.#watch(outcome);
     if (outcome.kind === 'failed') {
-      if (outcome.afterMs !== undefined) this.#pace.pause(outcome.afterMs);
+      if (outcome.afterMs !== undefined) this.#pace.defer(outcome.afterMs);
+      if (outcome.isSuspect) for (const item of items) this.#strikes.set(item, this.#strikesOf(item) + 1);
       this.#tellFailure(`${outcome.detail}; the runs are kept and sent again`);
       return false;
     }
     if (outcome.kind === 'misconfigured') {
-      this.#pace.pause(MISCONFIGURED_PAUSE_MS);
+      this.#pace.block(MISCONFIGURED_PAUSE_MS);
       this.#tellFailure(`${outcome.detail}; the runs are kept, and the next attempt is in five minutes`);
       return false;
     }
@@ -82,6 +85,18 @@ export class RetryingTransport implements Transport {
       diagnostics.warn(`delivery to ${this.#options.endpoint} works again`);
     }
     return true;
+  }
+
+  #watch(outcome: Outcome): void {
+    const { endpoint, outage } = this.#options;
+    if (outcome.kind === 'accepted' && outage.isOn) {
+      const durationMs = outage.lastsMs;
+      outage.succeeded();
+      publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));
+    } else if ((outcome.kind === 'failed' || outcome.kind === 'misconfigured') && !outage.isOn) {
+      outage.failed();
+      publish('runspan:delivery:outage', () => ({ endpoint, error: outcome.detail }));
+    }
   }
 
   /** One line for each outage, however many requests fail in it, and one per minute at the most. */
@@ -93,23 +108,17 @@ export class RetryingTransport implements Transport {
     diagnostics.warn(`delivery to ${this.#options.endpoint} failed: ${detail}`);
   }
 
-  #divided(failed: readonly Item[]): [expired: Item[], kept: Item[]] {
-    const divided: [Item[], Item[]] = [[], []];
+  #divided(failed: readonly Item[]): Record<'expired' | 'suspect' | 'kept', Item[]> {
+    const divided: Record<'expired' | 'suspect' | 'kept', Item[]> = { expired: [], suspect: [], kept: [] };
     for (const item of failed) {
       const ageMs = this.#pace.activeMs - item.delivery.recordedAtMs;
-      divided[ageMs > this.#options.ageMs ? 0 : 1].push(item);
+      if (ageMs > this.#options.ageMs) divided.expired.push(item);
+      else divided[this.#strikesOf(item) >= STRIKES_MAX ? 'suspect' : 'kept'].push(item);
     }
     return divided;
   }
 
-  /** Waits for longer with each attempt, unless somebody waits for a flush. */
-  async #backOff(attempt: number, signal: AbortSignal): Promise<void> {
-    const { random, retryDelayMs, retryDelayMaxMs, delay } = this.#options;
-    const ms = backoffMs(attempt, random(), retryDelayMs, retryDelayMaxMs);
-    try {
-      await delay(ms, AbortSignal.any([signal, this.#pace.patience]));
-    } catch {
-      signal.throwIfAborted();
-    }
+  #strikesOf(item: Item): number {
+    return this.#strikes.get(item) ?? 0;
   }
 }

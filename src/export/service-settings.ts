@@ -48,7 +48,12 @@ export function serviceOf(options: ConfigureOptions): Pick<Settings, 'endpoint' 
   }
   const isWorkspaceUsable = workspaceId === undefined || KEY.test(workspaceId);
   if (!isWorkspaceUsable) complain('the workspace id has characters that a header cannot carry; left out');
-  const headers: Record<string, string> = { ...customHeaders(options.headers), 'user-agent': 'runspan' };
+  const custom = customHeaders(options.headers);
+  diagnostics.conceal([...Object.values(custom), ...(apiKey === undefined ? [] : [apiKey])]);
+  if (endpoint.protocol === 'https:' && env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
+    complain('NODE_TLS_REJECT_UNAUTHORIZED is 0, so anybody may pose as the service; trust it by NODE_EXTRA_CA_CERTS');
+  }
+  const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
   if (workspaceId !== undefined && isWorkspaceUsable) headers['x-tenant-id'] = workspaceId;
   if (apiKey !== undefined && mayCarryKey(endpoint, options)) headers['x-api-key'] = apiKey;
   return { endpoint, headers };

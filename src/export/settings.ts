@@ -1,10 +1,11 @@
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
+import { bare } from '../base/bare.ts';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { safeText } from '../base/text.ts';
+import { environmentProxies, type Proxies } from '../http/proxies.ts';
 import { redactionOf } from '../run/default-redaction.ts';
 import { payloadRules } from '../run/payload-rules.ts';
 import type { Redaction } from '../run/redaction.ts';
@@ -12,6 +13,7 @@ import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sa
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, serviceOf } from './service-settings.ts';
+import { defaultSpoolDir } from './spool-folder.ts';
 
 /**
  * Options of `configure` and `createExporter`. Each is optional; what is not given comes from the environment variable
@@ -63,6 +65,14 @@ export interface ConfigureOptions {
   dispatcher?: Dispatcher;
   /** Called for every run that is given up; what it throws is ignored. */
   onDrop?: OnDrop;
+  /**
+   * Delivers what is queued when SIGTERM, SIGINT or SIGHUP would end the process, for `limits.exitFlushMs` at the most, then
+   * lets it end by that signal. A second one ends it at once. Nothing is done where the application listens for the signal
+   * itself, in worker threads, and on Windows.
+   *
+   * @default false
+   */
+  handleSignals?: boolean;
   /** Where diagnostics of the library go, for the whole process. `RUNSPAN_LOG` @default 'warn' */
   log?: Log;
 }
@@ -81,7 +91,9 @@ export interface Settings {
   readonly limits: Limits;
   readonly capture: CapturePolicy;
   readonly dispatcher: Dispatcher | undefined;
+  readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
+  readonly handleSignals: boolean;
 }
 
 const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
@@ -102,6 +114,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'headers',
   'dispatcher',
   'onDrop',
+  'handleSignals',
   'log',
 ]);
 
@@ -110,9 +123,9 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
  * leaves the log as it is, unless its options name one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
-  const options = isObject(given) ? given : {};
+  const options: ConfigureOptions = bare(isObject(given) ? given : {});
   applyLog(options.log, isForProcess);
-  if (options !== given && given !== undefined)
+  if (!isObject(given) && given !== undefined)
     complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
   for (const key of Object.keys(options)) {
     if (!KNOWN.has(key)) complain(`unknown option \`${key}\`; left out`);
@@ -129,7 +142,9 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     'an undici dispatcher',
     (value) => typeof value?.request === 'function',
   );
-  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher };
+  const proxies = dispatcher === undefined ? environmentProxies() : undefined;
+  const handleSignals = flag('handleSignals', options.handleSignals, [], false);
+  return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
 function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
@@ -140,7 +155,7 @@ function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 
     optional('RUNSPAN_DURABILITY', env('RUNSPAN_DURABILITY') as Durability | undefined, expected, isKnown);
   const isFolder = (value: unknown): boolean => typeof value === 'string' && value !== '';
   const spoolDir = optional('spoolDir', options.spoolDir, 'a folder', isFolder) ?? env('RUNSPAN_SPOOL_DIR');
-  return { durability: durability ?? 'memory', spoolDir: resolve(spoolDir ?? join(homedir(), '.runspan', 'spool')) };
+  return { durability: durability ?? 'memory', spoolDir: resolve(spoolDir ?? defaultSpoolDir()) };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {

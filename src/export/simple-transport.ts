@@ -1,14 +1,21 @@
 import type PQueue from 'p-queue';
+import { wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpClient } from '../http/client.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
-import { outcomeOf } from './answer.ts';
+import { outcomeOf, outcomeOfError } from './answer.ts';
 import type { Item } from './delivery.ts';
-import type { Stats } from './ledger.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import type { Pace } from './pace.ts';
+import type { RequestLog } from './request-log.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
+
+/** A service that fails for so many runs in a row is not asked for the rest of the batch, only when that is sent again. */
+const FAILURES_MAX = 3;
+
+/** Further times that a run which has been posted is patched, when the service does not know it yet. */
+const UNKNOWN_MAX = 3;
 
 export interface SimpleTransportOptions {
   /** Runs under way at once. */
@@ -27,11 +34,13 @@ export interface SimpleTransportOptions {
 export class SimpleTransport implements Transport {
   readonly #client: HttpClient;
   readonly #options: SimpleTransportOptions;
-  readonly #requests: Stats['requests'];
+  readonly #requests: RequestLog;
+  /** How often the service did not know a run that it had accepted. */
+  readonly #unknown = new WeakMap<Item, number>();
   #queue: Promise<PQueue> | undefined;
   #nextAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(client: HttpClient, options: SimpleTransportOptions, requests: Stats['requests']) {
+  constructor(client: HttpClient, options: SimpleTransportOptions, requests: RequestLog) {
     this.#client = client;
     this.#options = options;
     this.#requests = requests;
@@ -42,6 +51,7 @@ export class SimpleTransport implements Transport {
     const queue = await this.#queue;
     const settlements: Promise<Settlement>[] = [];
     const byId = new Map<string, Promise<Settlement>>();
+    let failuresInRow = 0;
     for (const item of parentsFirst(items)) {
       const { id, parentRunId } = item.delivery.run;
       if (item.attachments.length > 0) {
@@ -53,7 +63,12 @@ export class SimpleTransport implements Transport {
       const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const task = async (): Promise<Settlement> => {
         await parent;
-        return { items: [item], outcome: await this.#sendRun(item, signal) };
+        if (failuresInRow >= FAILURES_MAX) {
+          return { items: [item], outcome: { kind: 'failed', detail: 'the service fails for others' } };
+        }
+        const outcome = await this.#sendRun(item, signal).catch(unlaid);
+        failuresInRow = outcome.kind === 'failed' ? failuresInRow + 1 : 0;
+        return { items: [item], outcome };
       };
       const settlement = queue.add(task);
       settlements.push(settlement);
@@ -71,22 +86,30 @@ export class SimpleTransport implements Transport {
     }
     const path = `/runs/${item.delivery.run.id}`;
     const patched = await this.#request('PATCH', path, patchJson(item), signal);
-    // The route is there, the post has gone through it; what is missing is the run, and no repetition brings it back.
-    return patched.kind === 'unsupported' ? { kind: 'dropped', reason: 'rejected', detail: patched.detail } : patched;
+    return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
+  }
+
+  /** The way is there, the post has gone through it; what is missing is the run, which may take a while to be stored. */
+  #outcomeOfUnknown(item: Item, detail: string): Outcome {
+    const times = (this.#unknown.get(item) ?? 0) + 1;
+    this.#unknown.set(item, times);
+    if (times > UNKNOWN_MAX) return { kind: 'dropped', reason: 'rejected', detail };
+    return { kind: 'failed', detail: `${detail} for a run that was accepted before` };
   }
 
   async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
     try {
       await this.#turn(signal);
-      this.#requests.simple++;
       const headers = { 'content-type': 'application/json' };
-      const outcome = outcomeOf(await this.#client.send({ method, path, headers, body: [body], signal }), Date.now());
+      const request = { method, path, headers, body: [body], signal };
+      const answer = await this.#requests.send(this.#client, { kind: 'simple', runs: 1 }, request);
+      const outcome = outcomeOf(answer, wallNowMs());
       if (outcome.kind !== 'failed' || outcome.afterMs === undefined) return outcome;
       // What waits for its turn has to know at once; whoever hears of it later must not pause for as long again.
-      this.#options.pace.pause(outcome.afterMs);
+      this.#options.pace.defer(outcome.afterMs);
       return { kind: 'failed', detail: outcome.detail };
     } catch (thrown) {
-      return { kind: 'failed', detail: messageOf(thrown) };
+      return outcomeOfError(thrown);
     }
   }
 
@@ -105,6 +128,11 @@ export class SimpleTransport implements Transport {
     const { default: Queue } = await import('p-queue');
     return new Queue({ concurrency: this.#options.inFlight });
   }
+}
+
+/** A record that cannot be laid, as it is longer than a string can be, is at fault itself. */
+function unlaid(thrown: unknown): Outcome {
+  return { kind: 'invalid', detail: messageOf(thrown) };
 }
 
 /** The results in the order in which they come; none of the promises rejects. */

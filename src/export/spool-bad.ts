@@ -6,12 +6,16 @@ import type { SpoolFs } from './spool-fs.ts';
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 /** Moves a file that is damaged, or that nobody survives reading, out of the way; throws what the file system throws. */
-export function setAside(fs: SpoolFs, path: string, spoolDir: string, folders: readonly string[]): void {
-  const names = [...folders, BAD_FOLDER];
+export function setAside(fs: SpoolFs, path: string, spoolDir: string, destination: readonly string[]): void {
+  const names = [...destination, BAD_FOLDER];
   makePrivateFolders(fs, spoolDir, names);
   const folder = join(spoolDir, ...names);
   fs.renameSync(path, join(folder, basename(path)));
-  trim(fs, folder);
+  try {
+    trim(fs, folder);
+  } catch {
+    // Another process trims it too; it is bounded again when the next file comes.
+  }
 }
 
 function trim(fs: SpoolFs, folder: string): void {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, type SpoolFs } from './spool-fs.ts';
 
 /** Where a destination's records go, and under which key of which workspace. */
@@ -31,9 +32,13 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
   return sha256(`${address}\n${workspace}`).slice(0, 32);
 }
 
-/** The path of a destination's folder. */
-export function destinationFolder(spoolDir: string, destination: Destination): string {
-  return join(resolve(spoolDir), FORMAT_FOLDER, destinationHash(destination));
+/** Where the spool is unless somebody says otherwise: in the home of the user, or among temporary files where there is none. */
+export function defaultSpoolDir(): string {
+  try {
+    return join(homedir(), '.runspan', 'spool');
+  } catch {
+    return join(tmpdir(), 'runspan-spool');
+  }
 }
 
 /** A folder that somebody else could have laid out for us; its message is for the log. */
@@ -45,16 +50,25 @@ export class UnsafeFolder extends Error {}
  */
 export function makePrivateFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   let path = resolve(spoolDir);
-  fs.mkdirSync(path, { recursive: true, mode: 0o700 });
+  makeFolder(fs, path, true);
   checkPrivate(fs, path);
   for (const name of names) {
     path = join(path, name);
-    try {
-      fs.mkdirSync(path, { mode: 0o700 });
-    } catch (thrown) {
-      if (codeOf(thrown) !== 'EEXIST') throw thrown;
-    }
+    makeFolder(fs, path, false);
     checkPrivate(fs, path);
+  }
+}
+
+/** Node's own way to make parents never returns where the system has no folders, as below `/proc`. */
+function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 });
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || !makesParents || dirname(path) === path) throw thrown;
+    makeFolder(fs, dirname(path), true);
+    makeFolder(fs, path, false);
   }
 }
 

@@ -156,7 +156,7 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] | unde
     const [name, mimeType] = [utf8.decode(sections[at]), utf8.decode(sections[at + 1])];
     if (!isAttachmentName(name) || !isMimeType(mimeType)) return undefined;
     // A copy: a view would hold on to the whole file.
-    attachments.push({ name, mimeType, bytes: (sections[at + 2] as Uint8Array).slice() });
+    attachments.push({ name, mimeType, bytes: new Uint8Array(sections[at + 2] as Uint8Array) });
   }
   return attachments;
 }

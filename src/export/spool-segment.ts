@@ -39,6 +39,9 @@ export function frame(payload: Uint8Array): Buffer | undefined {
   return framed;
 }
 
+/** How often a file's length may be summed up in vain, so that one made of heads alone does not hold the process. */
+const VAIN_READINGS_MAX = 16;
+
 /** What a file holds. */
 export interface Scan {
   /** Views into the file, in its order. */
@@ -55,13 +58,15 @@ export function scan(file: Buffer): Scan {
   let corrupt = 0;
   let isUnknownVersion = false;
   let isInDamage = false;
+  let vainBytesLeft = VAIN_READINGS_MAX * file.length;
   let at = 0;
   while (at < file.length) {
     const framed = frameAt(file, at);
-    if (framed === undefined) {
+    if (framed === undefined || !isWhole(framed)) {
       if (!isInDamage) corrupt++;
       isInDamage = true;
-      const next = file.indexOf(MAGIC, at + 1);
+      vainBytesLeft -= framed?.length ?? 0;
+      const next = vainBytesLeft > 0 ? file.indexOf(MAGIC, at + 1) : -1;
       at = next === -1 ? file.length : next;
       continue;
     }
@@ -75,13 +80,16 @@ export function scan(file: Buffer): Scan {
   return { payloads, corrupt, isUnknownVersion };
 }
 
-/** The frame that begins there, if it is whole. Its length is held against the file before anything is made of it. */
+/** The frame that seems to begin there. Its length is held against the file before anything is made of it. */
 function frameAt(file: Buffer, at: number): Buffer | undefined {
   if (file.length - at < HEAD_BYTES || MAGIC.compare(file, at, at + MAGIC.length) !== 0) return undefined;
   const length = file.readUInt32BE(at + LENGTH_AT);
   if (length > PAYLOAD_BYTES_MAX || length > file.length - at - HEAD_BYTES) return undefined;
-  const framed = file.subarray(at, at + HEAD_BYTES + length);
-  return framed.readUInt32BE(CHECKSUM_AT) === checksum(framed) ? framed : undefined;
+  return file.subarray(at, at + HEAD_BYTES + length);
+}
+
+function isWhole(framed: Buffer): boolean {
+  return framed.readUInt32BE(CHECKSUM_AT) === checksum(framed);
 }
 
 function checksum(framed: Buffer): number {

@@ -7,8 +7,16 @@ export type Outcome =
   | { readonly kind: 'accepted' }
   /** They are given up. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
-  /** The same may succeed later; `afterMs` when the service said how much later. */
-  | { readonly kind: 'failed'; readonly detail: string; readonly afterMs?: number | undefined }
+  /**
+   * The same may succeed later; `afterMs` when the service said how much later. `isSuspect` when the records themselves may
+   * be the cause: the service had them before it failed.
+   */
+  | {
+      readonly kind: 'failed';
+      readonly detail: string;
+      readonly afterMs?: number | undefined;
+      readonly isSuspect?: boolean;
+    }
   /** Nothing can succeed until the configuration or the service has changed: a wrong key or address. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
   /** The service does not speak multipart ingestion. */

@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
-import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { buildConnector, Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { withoutTracing } from '../base/suppression.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
+import { createConnections, isOfUsedConnection } from './connections.ts';
+import { NoAnswerError } from './failure.ts';
+import type { Proxies } from './proxies.ts';
 
 /** Bytes of an answer that are read; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 64 * 1024;
@@ -15,8 +17,9 @@ export interface HttpClientOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** Sends the requests instead of our own connection pool, for example through a proxy. */
+  /** Sends the requests instead of our own connection pool; the proxies are not used then. */
   readonly dispatcher?: Dispatcher | undefined;
+  readonly proxies?: Proxies | undefined;
 }
 
 export interface HttpRequest {
@@ -27,6 +30,8 @@ export interface HttpRequest {
   /** Sent one chunk after the other, with the length of all of them. */
   readonly body?: readonly (string | Uint8Array)[];
   readonly signal?: AbortSignal;
+  /** Milliseconds for this request, where it has to be answered sooner than others. */
+  readonly timeoutMs?: number;
 }
 
 export interface HttpAnswer {
@@ -45,21 +50,29 @@ export interface HttpAnswer {
 export class HttpClient {
   readonly #options: HttpClientOptions;
   readonly #basePath: string;
+  #headers: HttpClientOptions['headers'];
   readonly #destroyed = new AbortController();
   #pool: Promise<Dispatcher> | undefined;
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
+    this.#headers = options.headers;
     // Each request under way listens to it.
     setMaxListeners(0, this.#destroyed.signal);
-    this.#basePath = options.endpoint.pathname.replace(/\/+$/, '');
+    this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
+  }
+
+  /** What is sent with every request from now on, in the place of what was. */
+  setHeaders(headers: HttpClientOptions['headers']): void {
+    this.#headers = headers;
   }
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
     const deadline = new AbortController();
+    const timeoutMs = Math.min(request.timeoutMs ?? Number.POSITIVE_INFINITY, this.#options.requestTimeoutMs);
     const timer = setTimer(
-      () => deadline.abort(new Error(`no answer within ${this.#options.requestTimeoutMs} ms`)),
-      this.#options.requestTimeoutMs,
+      () => deadline.abort(new NoAnswerError(`no answer within ${timeoutMs} ms`)),
+      timeoutMs,
     ).unref();
     const breakers = [this.#destroyed.signal, ...(request.signal === undefined ? [] : [request.signal])];
     const abort = (): void => deadline.abort(breakers.find(({ aborted }) => aborted)?.reason);
@@ -79,22 +92,35 @@ export class HttpClient {
 
   /** Breaks off what is under way. A dispatcher that was passed in is left alone. */
   async destroy(): Promise<void> {
-    this.#destroyed.abort(new Error('the client was closed'));
+    this.#destroyed.abort(new NoAnswerError('the client was closed'));
     const pool = await this.#pool?.catch(() => undefined);
     await pool?.destroy();
   }
 
   async #answer(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
-    const answer = await withoutTracing(() => this.#dispatch(dispatcher, request, signal));
-    return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) };
+    const headers = this.#headers;
+    const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, request, signal));
+    const answer = await dispatch().catch((error) => {
+      // Nothing has been answered, and the next attempt goes over another connection: no failure worth waiting for.
+      if (signal.aborted || !isOfUsedConnection(error)) throw error;
+      return dispatch();
+    });
+    const { statusCode: status } = answer;
+    const text = await readText(answer.body);
+    // A key that was replaced meanwhile was rejected, which says nothing about the one that took its place.
+    if ((status === 401 || status === 403) && this.#headers !== headers)
+      return this.#answer(dispatcher, request, signal);
+    return { status, headers: answer.headers, text };
   }
 
-  #dispatch(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  async #dispatch(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     return dispatcher.request({
+      // Options of undici's that the host has put on all objects, `query` for example, are none of ours.
+      __proto__: null,
       origin: this.#options.endpoint.origin,
       path: this.#basePath + request.path,
       method: request.method,
-      headers: { ...this.#options.headers, ...request.headers, ...lengthOf(request.body) },
+      headers: { ...this.#headers, ...request.headers, ...lengthOf(request.body) },
       body:
         request.body === undefined || request.body.length <= 1
           ? (request.body?.[0] ?? null)
@@ -102,41 +128,17 @@ export class HttpClient {
       signal,
       // A dispatcher of the application may follow redirects, and would take the key along.
       maxRedirections: 0,
-    } as Dispatcher.RequestOptions);
+    } as unknown as Dispatcher.RequestOptions);
   }
 
   async #dispatcher(): Promise<Dispatcher> {
     if (this.#options.dispatcher !== undefined) return this.#options.dispatcher;
-    this.#pool ??= this.#createPool().catch((error) => {
+    this.#pool ??= createConnections(this.#options).catch((error) => {
       this.#pool = undefined;
       throw error;
     });
     return this.#pool;
   }
-
-  async #createPool(): Promise<Dispatcher> {
-    const { buildConnector, Pool } = await import('undici');
-    const { requestTimeoutMs, connectTimeoutMs, endpoint } = this.#options;
-    return new Pool(endpoint.origin, {
-      connect: unreferenced(buildConnector({ timeout: connectTimeoutMs })),
-      headersTimeout: requestTimeoutMs,
-      bodyTimeout: requestTimeoutMs,
-    });
-  }
-}
-
-/**
- * Makes the sockets of a connector let the process end. undici refs a kept-alive socket again for each request, so
- * `ref` has to do nothing: a hanging service would otherwise hold an application that has finished.
- */
-function unreferenced(connect: buildConnector.connector): buildConnector.connector {
-  return (options, callback) => {
-    // The declaration leaves out that the connector gives back the socket at once (undici lib/core/connect.js).
-    const socket = connect(options, callback) as unknown as Socket;
-    socket.unref();
-    socket.ref = () => socket;
-    return socket;
-  };
 }
 
 function rejected(signal: AbortSignal): Promise<never> {

@@ -1,3 +1,5 @@
+import { bare } from '../base/bare.ts';
+
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /**
@@ -18,7 +20,7 @@ export function replaceOwn(object: object, key: PropertyKey, make: (method: Meth
 /** The same where the method has been read before. */
 export function putOwn(object: object, key: PropertyKey, method: Method): boolean {
   try {
-    return Reflect.defineProperty(object, key, { configurable: true, writable: true, value: method });
+    return Reflect.defineProperty(object, key, bare({ configurable: true, writable: true, value: method }));
   } catch {
     return false;
   }

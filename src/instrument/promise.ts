@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { bareDescriptor } from '../base/bare.ts';
 import { defaultLimits } from '../base/limits.ts';
 import { abandonment, type Watched } from './abandonment.ts';
 import { type Method, putOwn, replaceOwn } from './own-method.ts';
@@ -19,7 +20,10 @@ const { then: thenOfPromise, catch: catchOfPromise, finally: finallyOfPromise } 
 export function thenOf(value: object): Method | undefined {
   try {
     const { then } = value as { then?: unknown };
-    return typeof then === 'function' ? (then as Method) : undefined;
+    // One that the host has put on all objects makes none of them a promise of ours to follow.
+    return typeof then === 'function' && then !== (Object.prototype as { then?: unknown }).then
+      ? (then as Method)
+      : undefined;
   } catch {
     return undefined;
   }
@@ -97,7 +101,7 @@ function takeProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
     // Under async_hooks every promise has ids and a context of its own, which have to stay with it.
     if (Object.hasOwn(derived, key)) continue;
-    const property = Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor;
+    const property = bareDescriptor(promise, key) as PropertyDescriptor;
     if ((key === 'then' || key === 'catch' || key === 'finally') && typeof property.value === 'function') {
       property.value = asOf(promise, derived, property.value);
     }

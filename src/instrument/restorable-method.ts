@@ -1,3 +1,4 @@
+import { bareDescriptor } from '../base/bare.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { type Method, putOwn } from './own-method.ts';
@@ -31,7 +32,7 @@ export function replaceMethod(
     const earlier = known.get(key);
     if (earlier !== undefined && earlier.original !== original) return true;
     if (typeof original !== 'function') return false;
-    const before = Object.getOwnPropertyDescriptor(owner, key);
+    const before = bareDescriptor(owner, key);
     const wrapper = wrap(original as Method);
     if (!putOwn(owner, key, wrapper)) return false;
     replacements.set(owner, known.set(key, { wrapper, original, before }));

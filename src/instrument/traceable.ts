@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { bare, bareDescriptor } from '../base/bare.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { currentContext, enterContext } from '../run/context.ts';
@@ -65,14 +66,15 @@ export function traceable<Fn extends CallableFunction>(
 }
 
 /** The function, traced by a plan that has been checked. */
-export function tracedBy(plan: Plan, fn: Callable): Callable {
+export function tracedBy(given: Plan, fn: Callable): Callable {
+  const plan = bare(given);
   const wrapper = disguised(types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan), fn);
   if (wrapper === fn) return fn;
   wrapped.set(wrapper, { fn, plan });
   guard('traceable', () => {
     if ('with' in fn) return;
     const value = (options: unknown): Callable => tracedBy(planWith(plan, options), fn);
-    Object.defineProperty(wrapper, 'with', { configurable: true, writable: true, value });
+    Object.defineProperty(wrapper, 'with', bare({ configurable: true, writable: true, value }));
   });
   return wrapper;
 }
@@ -154,7 +156,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
     const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
     return () =>
       guard('traceable', () => {
-        const named = description?.name === undefined ? plan : { ...plan, name: description.name };
+        const named = description?.name === undefined ? plan : bare(plan, { name: description.name });
         const run = new Run(named, parent, sink, inputs, verdict);
         // Set on the run itself, and not an option: what runs below take over is what the application gave.
         if (description?.metadata !== undefined) run.set({ metadata: description.metadata });
@@ -177,7 +179,8 @@ function planOfOneId(plan: Plan): Plan {
     'traceable id again',
     `traceable: expected a function with an \`id\` to be called once, got another call of "${plan.name}"; its run gets a new id. Give each call its own: fn.with({ id })(…).`,
   );
-  const { id: _taken, ...others } = plan;
+  const others = bare(plan);
+  delete others.id;
   return others;
 }
 
@@ -187,7 +190,7 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));
       for (const key of Reflect.ownKeys(fn)) {
-        Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
+        Reflect.defineProperty(wrapper, key, bareDescriptor(fn, key) as PropertyDescriptor);
       }
       // A bound function can be constructed and has no prototype; our wrapper's own cannot be deleted.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;

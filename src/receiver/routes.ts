@@ -6,7 +6,8 @@ import { boundaryOf, readParts } from './multipart.ts';
 import { readBatch } from './multipart-batch.ts';
 import { Refusal } from './refusal.ts';
 import { RequestBodies } from './request-body.ts';
-import type { RunOperation, Store } from './store.ts';
+import { readRunQuery } from './run-query.ts';
+import type { RunOperation, RunQuery, Store } from './store.ts';
 
 /** What a request is answered with, as JSON. */
 export interface Answer {
@@ -18,7 +19,7 @@ export interface Answer {
 /** Answers a request or throws a Refusal. */
 export type Routes = (request: IncomingMessage) => Promise<Answer>;
 
-/** The endpoints of trace ingestion, over a store. */
+/** The endpoints of trace ingestion, and one to read a trace by, over a store. */
 export function createRoutes(store: Store, strict: boolean): Routes {
   const routes = strict ? INTERFACE : [...INTERFACE, ...FIELD];
   const bodies = new RequestBodies();
@@ -33,7 +34,9 @@ export function createRoutes(store: Store, strict: boolean): Routes {
       throw new Refusal(405, `${pathname} takes ${allowed}, got ${request.method}`, { allow: allowed });
     }
     if ('answer' in route) return { status: 200, body: route.answer };
-    const operations = await route.read({ request, bodies, path, strict });
+    const call = { request, bodies, path, strict };
+    if ('ask' in route) return { status: 200, body: { runs: await store.runs(await route.ask(call)) } };
+    const operations = await route.read(call);
     await store.apply(operations);
     return { status: 202, body: { accepted: operations.length } };
   };
@@ -44,6 +47,8 @@ const PREFIX = '/api/v1';
 
 type Route = { readonly method: string; readonly path: RegExp } & (
   | { readonly answer: unknown }
+  /** Which runs are asked for. */
+  | { readonly ask: (call: Call) => Promise<RunQuery> }
   /** What a request wants written, checked whole: only then anything is applied. */
   | { readonly read: (call: Call) => Promise<readonly RunOperation[]> }
 );
@@ -76,13 +81,15 @@ const INTERFACE: readonly Route[] = [
   { method: 'POST', path: /^\/runs$/, read: async (call) => [readPost(await readJson(call), call.strict)] },
   {
     method: 'PATCH',
-    path: /^\/runs\/(?!(?:multipart|batch)$)[^/]+$/,
+    path: /^\/runs\/(?!(?:multipart|batch|query)$)[^/]+$/,
     read: async (call) => [readPatch(await readJson(call), call.path.slice('/runs/'.length), call.strict)],
   },
 ];
 
 const FIELD: readonly Route[] = [
   { method: 'POST', path: /^\/runs\/batch$/, read: async (call) => readJsonBatch(await readJson(call)) },
+  // Whoever knows the id of a trace has it from the program that made it: ids cannot be guessed.
+  { method: 'POST', path: /^\/runs\/query$/, ask: async (call) => readRunQuery(await readJson(call)) },
 ];
 
 function urlOf(request: IncomingMessage): URL {

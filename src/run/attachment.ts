@@ -38,7 +38,18 @@ export function isAttachmentName(value: unknown): value is string {
  * Unicode, and what looks like an escape, would otherwise become the name of another.
  */
 export function nameOnWire(name: string): string {
-  return Buffer.from(name).toString().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
+  const text = Buffer.from(safeName(name)).toString();
+  return text.replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
+}
+
+/**
+ * What the standard leaves as it is, and readers fall over: no line of a header may hold a NUL (RFC 9110, 5.5), and for
+ * those who go by RFC 822 a backslash before the quote that ends a name makes it go on behind that.
+ */
+export function safeName(name: string): string {
+  let end = name.length;
+  while (name[end - 1] === '\\') end--;
+  return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
 export function isBinary(value: unknown): value is ArrayBufferView | ArrayBufferLike {

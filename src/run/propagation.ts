@@ -190,7 +190,8 @@ function jsonOf(text: string): unknown {
 
 /** The value of a header in whatever case; undefined where there is none, or it is no text. */
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
-  if (typeof headers.get === 'function') {
+  // What the host has put on all objects is no method of headers.
+  if (typeof headers.get === 'function' && headers.get !== (Object.prototype as typeof headers).get) {
     const value: unknown = headers.get(name);
     if (types.isPromise(value)) refusePromise();
     ignoreRejection(value);

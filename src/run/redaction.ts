@@ -3,6 +3,7 @@ import { ignoreRejection } from '../base/rejection.ts';
 import { KeyForms } from './key-forms.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
 import { isSecret, type SecretNames } from './secret-names.ts';
+import { untraced } from './untraced.ts';
 
 /** Stands for what is hidden. */
 export const MASK = '[Redacted]';
@@ -46,6 +47,7 @@ export class Redaction {
   readonly #tests: readonly RegExp[];
   readonly #finders: readonly RegExp[];
   readonly #replacement: Replacement;
+  #isReplacing = false;
 
   /** @internal Without parts everything is hidden. */
   constructor(parts: RedactionParts | undefined) {
@@ -134,11 +136,16 @@ export class Redaction {
 
   #replaced(found: string, trail: readonly Step[]): string {
     if (typeof this.#replacement === 'string') return this.#replacement;
+    // A replacement that starts a run all the same would be asked what of that is to be hidden, without end.
+    if (this.#isReplacing) throw new RedactionFailure();
     let answer: unknown;
+    this.#isReplacing = true;
     try {
-      answer = this.#replacement(found, trail.join('.'));
+      answer = untraced(this.#replacement, found, trail.join('.'));
     } catch {
       throw new RedactionFailure();
+    } finally {
+      this.#isReplacing = false;
     }
     if (typeof answer === 'string') return answer;
     ignoreRejection(answer);

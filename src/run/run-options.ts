@@ -1,3 +1,4 @@
+import { bare } from '../base/bare.ts';
 import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
@@ -65,7 +66,7 @@ export function usableOptions<Options extends object>(
   given: unknown,
   known: Checks<Options>,
 ): Partial<Options> {
-  const checked: Partial<Options> = {};
+  const checked: Partial<Options> = bare({});
   guard(place, () => {
     if (given === undefined) return;
     if (typeof given !== 'object' || given === null || Array.isArray(given)) {

@@ -1,3 +1,4 @@
+import { bare } from '../base/bare.ts';
 import type { Checks } from '../base/checked-options.ts';
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
@@ -333,7 +334,7 @@ export function beginRun(place: string, given: RunOptions, parent: RunContext | 
   const options = usableOptions<RunOptions>(place, given, runOptionChecks);
   const above = options.root === true ? undefined : parent;
   const sink = options.exporter ?? sinkOf(above);
-  const named = { ...options, name: options.name ?? 'run' };
+  const named = bare(options, { name: options.name ?? 'run' });
   const verdict = verdictOn(named, above, sink);
   const isWanted = options.inputs !== undefined && verdict.isKept && above?.refused !== true;
   const isCaptured = isWanted && sink?.capture.hideInputs === false;

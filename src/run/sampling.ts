@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { shown } from '../base/text.ts';
+import { untraced } from './untraced.ts';
 
 /** What is known of a trace when its first run is about to start. */
 export interface TraceStart {
@@ -25,8 +26,13 @@ export type SamplingDecision = (start: TraceStart) => boolean;
 /** Puts rate and sampler together; undefined when every trace is recorded. */
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
+  let isAsking = false;
   return (start) => {
-    const answer: unknown = guard('sampler', () => sampler(start));
+    // A sampler that starts a trace all the same is not asked about that.
+    if (isAsking) return isWithin(start.traceId, rate);
+    isAsking = true;
+    const answer: unknown = guard('sampler', () => untraced(sampler, start));
+    isAsking = false;
     if (typeof answer === 'boolean') return answer;
     if (typeof answer === 'number' && answer >= 0) return isWithin(start.traceId, answer);
     if (answer !== undefined) refuse(answer);

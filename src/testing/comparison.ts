@@ -67,7 +67,7 @@ function unlikeKinds(actual: unknown, expected: unknown): false | undefined {
 /** `Object {⏎  "a": 1,⏎}` as `{ "a": 1 }`. */
 function onOneLine(text: string): string {
   return text
-    .replace(/\s*\n\s*/g, ' ')
+    .replace(/(?<!\s)\s*\n\s*/g, ' ')
     .replace(/\b(?:Object|Array) (?=[{[])/g, '')
     .replace(/,(?= [}\]])/g, '');
 }

@@ -17,11 +17,12 @@ describe('timers', () => {
     expect(await seenIn((callback) => setImmediate(callback))).toBe('request');
   });
 
-  it('go on when an application has installed fake ones', async () => {
+  it('go on when an application has installed fake ones [fault 101]', async () => {
     vi.useFakeTimers();
 
-    await new Promise<void>((resolve) => setTimer(resolve, 1));
-    await new Promise<void>((resolve) => setSoon(resolve));
+    const inTime = new Promise((resolve) => setTimer(() => resolve('in time'), 1));
+    const soon = new Promise((resolve) => setSoon(() => resolve('soon')));
+    expect([await inTime, await soon]).toEqual(['in time', 'soon']);
   });
 
   it('can be cleared', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseArguments, usage } from '../../src/cli/arguments.ts';
 
+const audit = (command: string[]) => ({ kind: 'audit', isJson: false, output: undefined, command });
 const dev = (port: number, command?: string[]) => ({ kind: 'dev', port, command });
 
 describe('the arguments', () => {
@@ -14,6 +15,12 @@ describe('the arguments', () => {
       ['dev', '--port', '5000', '--', 'node', '--port', '1', '--', '--help'],
       dev(5000, ['node', '--port', '1', '--', '--help']),
     ],
+    [['audit', '--', 'node', '--json'], audit(['node', '--json'])],
+    [['audit', '--json', '--output', 'a.jsonl', '--', 'node'], { ...audit(['node']), isJson: true, output: 'a.jsonl' }],
+    [['audit', '--help'], { kind: 'help', topic: 'audit' }],
+    [['doctor'], { kind: 'doctor', isJson: false }],
+    [['doctor', '--json'], { kind: 'doctor', isJson: true }],
+    [['doctor', '-h'], { kind: 'help', topic: 'doctor' }],
     [['--help'], { kind: 'help', topic: 'runspan' }],
     [['-h'], { kind: 'help', topic: 'runspan' }],
     [['dev', '--help'], { kind: 'help', topic: 'dev' }],
@@ -41,6 +48,15 @@ describe('the arguments', () => {
     [['dev', 'node', 'a.js'], 'expected -- before the command "node"'],
     [['dev', '--'], 'expected a command after --'],
     [['dev', '--', ''], 'expected a command after --'],
+    [['audit'], 'expected -- and a command'],
+    [['audit', '--'], 'expected -- and a command'],
+    [['audit', 'node'], 'expected -- before the command "node"'],
+    [['audit', '--output', '--', 'node'], 'expected a file after --output'],
+    [['audit', '--output=', '--', 'node'], 'expected a file after --output'],
+    [['audit', '--port', '1', '--', 'node'], 'unknown option "--port"'],
+    [['doctor', '--fix'], 'unknown option "--fix"'],
+    [['doctor', '--', 'node'], 'expected no command'],
+    [['doctor', 'now'], 'expected no argument "now"'],
     [['x'.repeat(81)], `unknown command "${'x'.repeat(80)}…"`],
   ])('%j are a mistake that is named on one line', (argv, message) => {
     expect(parseArguments(argv)).toMatchObject({ kind: 'mistake', message });

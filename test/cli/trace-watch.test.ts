@@ -10,9 +10,6 @@ import { told } from '../support/told.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Messages of another program, in milliseconds. */
-const OFTEN = [200, 400, 600, 800, 1_000, 1_200, 1_400, 1_600];
-
 /** A watch of a store of its own; a drawing is the names of the runs. */
 function makeWatch(options?: MemoryStoreOptions) {
   const store = new MemoryStore(options);
@@ -211,31 +208,4 @@ describe('the end', () => {
     expect(vi.getTimerCount()).toBe(0);
     expect(shown).toEqual(['call']);
   });
-
-  it.each<[number[], number]>([
-    [[], 300],
-    [[299], 599],
-    [[...OFTEN, 1_699], 1_999],
-    [[...OFTEN, 1_700], 2_000],
-    [[...OFTEN, 1_800, 1_999], 2_000],
-  ])(
-    'can be held until nothing comes, if not for ever: with messages after %j ms for %i ms',
-    async (arrivals, endMs) => {
-      const { watch, take, pass } = makeWatch();
-      const quiet = vi.fn();
-      void watch.quiet().then(quiet);
-      let nowMs = 0;
-      for (const atMs of arrivals) {
-        await pass(atMs - nowMs);
-        await take(makeOpenRun('1', 'ask'));
-        nowMs = atMs;
-      }
-      await pass(endMs - 1 - nowMs);
-      expect(quiet).not.toHaveBeenCalled();
-      await pass(1);
-      expect(quiet).toHaveBeenCalledOnce();
-      await watch.end();
-      expect(vi.getTimerCount()).toBe(0);
-    },
-  );
 });

@@ -70,8 +70,8 @@ export const defects = [
   {
     title: 'a sampler that throws stops the application',
     file: 'src/run/sampling.ts',
-    find: "guard('sampler', () => sampler(start))",
-    replace: 'sampler(start)',
+    find: "guard('sampler', () => untraced(sampler, start))",
+    replace: 'untraced(sampler, start)',
     tests: ['test/run/sampling.test.ts'],
   },
   {

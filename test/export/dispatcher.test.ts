@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
 import type { DispatcherParts } from '../../src/export/dispatcher.ts';
+import { Pace } from '../../src/export/pace.ts';
 import { DeliveryQueue } from '../../src/export/queue.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Outcome } from '../../src/export/transport.ts';
@@ -25,6 +26,7 @@ async function makeDispatcher(parts: Partial<DispatcherParts> & { requestsInFlig
     queue,
     transport,
     info,
+    pace: new Pace(() => 0),
     limits: { lingerMs: 250, requestsInFlight: parts.requestsInFlight ?? 1 },
     taken: () => {},
     settle: (item, outcome) => settled.push([item, outcome]),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DropNotice } from '../../src/export/drop-notice.ts';
 import { makeRun } from '../support/encoded-run.ts';
 import { turns } from '../support/exporter.ts';
+import { published } from '../support/published.ts';
 import { told } from '../support/told.ts';
 
 describe('DropNotice', () => {
@@ -86,5 +87,28 @@ describe('DropNotice', () => {
 
     expect(lines).toHaveLength(1);
     expect(lines[0]).not.toContain('secret');
+  });
+
+  it('publishes each drop on its channel, with the service that did not get it', () => {
+    told();
+    const messages = published('runspan:run:dropped');
+    const [first, second] = [makeRun({ name: 'a', inputs: '"canary"' }), makeRun({ name: 'b' })];
+    const notice = new DropNotice(undefined, () => 0, 'https://traces.example');
+    notice.add('rejected', first, 'status 400');
+    notice.add('queue_full', second);
+    notice.tell();
+
+    expect(messages).toEqual([
+      {
+        endpoint: 'https://traces.example',
+        reason: 'rejected',
+        run: { id: first.id, traceId: first.traceId, name: 'a', detail: 'status 400' },
+      },
+      {
+        endpoint: 'https://traces.example',
+        reason: 'queue_full',
+        run: { id: second.id, traceId: second.traceId, name: 'b' },
+      },
+    ]);
   });
 });

@@ -1,9 +1,16 @@
-import { describe, expect, it } from 'vitest';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
-import { ingestServer } from '../support/ingest-server.ts';
-import { runNode } from '../support/program.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { bareEnvironment, type Ended, moduleText, runNode, startNode } from '../support/program.ts';
 
-const exitProgram = (how: string, endpoint: string, exitFlushMs = 20_000) =>
+const exitProgram = (how: string, endpoint: string, exitFlushMs: number | 'untraced' = 20_000) =>
   runNode(['test/fixtures/exit-program.mjs', how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
 
 async function delivered(how: string): Promise<{ names: string[]; code: number | null; stderr: string }> {
@@ -17,7 +24,7 @@ async function delivered(how: string): Promise<{ names: string[]; code: number |
 const LOST = 'runspan: 2 runs were dropped (closed): the exporter was closed before delivery\n';
 
 describe('the end of a program', () => {
-  it('delivers what is queued when it comes by itself', async () => {
+  it('delivers what is queued when it comes by itself [fault 43]', async () => {
     expect(await delivered('natural')).toEqual({ names: ['work', 'work'], code: 0, stderr: '' });
   });
 
@@ -34,7 +41,7 @@ describe('the end of a program', () => {
   });
 
   // Without the bound the program would wait for its request, whose deadline is as long as this test may take.
-  it('comes within the exit limit when the service hangs, and says what was lost', async () => {
+  it('comes within the exit limit when the service hangs, and says what was lost [fault 109]', async () => {
     await using server = await ingestServer(() => 'hold');
 
     expect(await exitProgram('natural', server.url, 300)).toMatchObject({
@@ -52,7 +59,7 @@ describe('the end of a program', () => {
     expect(stderr).toMatch(/^runspan: \d+ runs were dropped \(closed\)/);
   });
 
-  it('keeps its exit code, and says what was lost, after process.exit()', async () => {
+  it('keeps its exit code, and says what was lost, after process.exit() [fault 44]', async () => {
     await using server = await ingestServer();
 
     expect(await exitProgram('exit', server.url)).toMatchObject({
@@ -61,22 +68,36 @@ describe('the end of a program', () => {
     });
   });
 
-  it.each(['throw', 'reject'])('is that of an uncaught error after a %s', async (how) => {
-    await using server = await ingestServer();
-    const { code, stderr } = await exitProgram(how, server.url);
+  it('delivers before it when the program flushes in a top-level await', async () => {
+    expect(await delivered('flush')).toEqual({ names: ['work', 'work'], code: 0, stderr: '' });
+  });
 
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/Error: mine\n/);
+  it('waits for a flush in a top-level await, and no longer than its limit, when the service hangs', async () => {
+    await using server = await ingestServer(() => 'hold');
+    const program = `
+      import { flush, startRun } from 'runspan';
+      startRun({ name: 'work' }).end();
+      console.log(await flush({ timeoutMs: 50 }));
+      process.exit(0);
+    `;
+
+    expect(await runNode(moduleText(program), { RUNSPAN_ENDPOINT: server.url, RUNSPAN_LOG: 'silent' })).toMatchObject({
+      code: 0,
+      stdout: '{ ok: false, pending: 1 }\n',
+      stderr: '',
+    });
   });
 
   it('is not put off by a service that is not there', async () => {
     const server = await ingestServer();
     await server.close();
-    const { code, stderr } = await exitProgram('natural', server.url, 300);
+    const { code, stderr } = await exitProgram('natural', server.url, 1_500);
 
     expect(code).toBe(0);
     expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(/^runspan: delivery to http:\/\/127\.0\.0\.1:\d+ failed: connect ECONNREFUSED/),
+      expect.stringMatching(
+        /^runspan: delivery to http:\/\/127\.0\.0\.1:\d+ failed: nothing listens there;.*\(ECONNREFUSED\)/,
+      ),
       LOST.trimEnd(),
       '',
     ]);
@@ -92,3 +113,235 @@ describe('the end of a program', () => {
     expect(stderr).toMatch(new RegExp(`^runspan: configuration: ${problem}.*\n$`));
   });
 });
+
+/** Standard error without our own lines, and without Node's own frames of a stack, of which an AsyncLocalStorage makes more. */
+const told = ({ stderr }: Ended): string => stderr.replaceAll(/^runspan: .*\n|^ +at .*node:.*\n/gm, '');
+
+describe('the end of a program is what it is without us', () => {
+  it.each([
+    ['exit code', ''],
+    ['exit in beforeExit', ' [fault 45]'],
+    ['exit in exit', ' [fault 45]'],
+    ['exit in exit, twice', ' [fault 45]'],
+    ['throw', ' [fault 46]'],
+    ['throw a string', ' [fault 46]'],
+    ['throw in exit', ' [fault 46]'],
+    ['throw, and somebody listens', ' [fault 46]'],
+    ['reject', ' [fault 47]'],
+    ['reject nothing', ' [fault 47]'],
+    ['reject, and somebody listens', ' [fault 47]'],
+    ['abort', ''],
+    ['shutdown in beforeExit', ' [fault 111]'],
+    ['shutdown in exit', ' [fault 111]'],
+  ])('after: %s%s', async (how) => {
+    await using server = await ingestServer();
+    const [traced, bare] = await Promise.all([exitProgram(how, server.url), exitProgram(how, server.url, 'untraced')]);
+
+    expect({ ...traced, stderr: told(traced) }).toEqual({ ...bare, stderr: told(bare) });
+  });
+});
+
+describe('shutdown', () => {
+  it('is one, however often it is called [fault 111]', async () => {
+    await using server = await ingestServer();
+
+    expect(await exitProgram('shutdown twice', server.url)).toEqual({
+      code: 0,
+      signal: null,
+      stdout: `${JSON.stringify([
+        { ok: true, pending: 0 },
+        { ok: true, pending: 0 },
+        { ok: true, pending: 0 },
+      ])}\n`,
+      stderr: '',
+    });
+    expect(server.received).toHaveLength(1);
+  });
+
+  it('in beforeExit delivers what is queued', async () => {
+    expect(await delivered('shutdown in beforeExit')).toEqual({ names: ['work', 'work'], code: 0, stderr: '' });
+  });
+});
+
+describe('a process with tracing', () => {
+  const service = async (reply?: () => Reply): Promise<IngestServer> => {
+    const server = await ingestServer(reply);
+    onTestFinished(server.close);
+    return server;
+  };
+  const run = (code: string, { url }: IngestServer): Promise<Ended> =>
+    runNode(moduleText(code), { RUNSPAN_ENDPOINT: url });
+
+  it('is held by nothing of ours while a request hangs [fault 109]', async () => {
+    const server = await service(() => 'hold');
+    const program = startNode(
+      moduleText(`
+        import { once } from 'node:events';
+        import { configure, startRun } from 'runspan';
+        configure({ limits: { lingerMs: 1, exitFlushMs: 1 }, log: 'silent' });
+        startRun({ name: 'work' }).end();
+        await once(process.stdin, 'data');
+        process.stdin.destroy();
+        setImmediate(() => console.log(process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap')));
+      `),
+      { RUNSPAN_ENDPOINT: server.url },
+    );
+    await server.arrived(1);
+    program.child.stdin?.write('go\n');
+
+    expect(await program.ended).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
+  });
+
+  it('starts no worker thread whose failure could be that of the process [fault 53]', async () => {
+    const program = `
+      import { Worker } from 'node:worker_threads';
+      import { flush, shutdown, startRun } from 'runspan';
+      let workers = 0;
+      process.on('worker', () => workers++);
+      for (let n = 0; n < 1_000; n++) {
+        const run = startRun({ name: 'work', inputs: { n } });
+        run.attach('bytes', new Uint8Array(100), 'application/octet-stream');
+        run.end({ n });
+      }
+      await flush();
+      const ours = workers;
+      await new Promise((resolve) => new Worker('', { eval: true }).on('exit', resolve));
+      await shutdown();
+      console.log(ours, workers);
+    `;
+
+    expect(await run(program, await service())).toMatchObject({ code: 0, stdout: '0 1\n', stderr: '' });
+  });
+
+  it('goes on when nobody reads standard error any more [fault 112]', async () => {
+    const server = await service();
+    const program = startNode(
+      moduleText(`
+        import { once } from 'node:events';
+        import { configure, shutdown, startRun } from 'runspan';
+        process.on('uncaughtException', (error) => console.log('uncaught ' + error));
+        process.on('unhandledRejection', (error) => console.log('unhandled ' + error));
+        console.log('ready');
+        await once(process.stdin, 'data');
+        for (let n = 0; n < 100; n++) configure({ ['unknown' + n]: true });
+        startRun({ name: 'work' }).end();
+        console.log(await shutdown());
+        process.stdin.destroy();
+      `),
+      { RUNSPAN_ENDPOINT: server.url },
+    );
+    await program.printed(/ready/);
+    program.child.stderr?.destroy();
+    program.child.stdin?.write('go\n');
+
+    expect(await program.ended).toMatchObject({ code: 0, stdout: 'ready\n{ ok: true, pending: 0 }\n' });
+  });
+
+  it('goes on when it was started without standard error [fault 112]', async () => {
+    const program = `
+      import { configure, shutdown, startRun } from 'runspan';
+      configure({ unknown: true });
+      startRun({ name: 'work' }).end();
+      console.log(await shutdown());
+    `;
+    const { url } = await service();
+    const child = spawn('sh', ['-c', 'exec "$0" "$@" 2>&-', process.execPath, ...moduleText(program)], {
+      cwd: root,
+      env: { ...bareEnvironment(), RUNSPAN_ENDPOINT: url },
+    });
+    const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '{ ok: true, pending: 0 }\n' });
+  });
+
+  it('is a cluster that ends as ever, and delivers from each of its processes', async () => {
+    const server = await service();
+    const program = `
+      import cluster from 'node:cluster';
+      import { configure, startRun } from 'runspan';
+      configure({ handleSignals: true, limits: { exitFlushMs: 20_000, lingerMs: 60_000 } });
+      startRun({ name: cluster.isPrimary ? 'primary' : 'worker ' + process.env.HOW }).end();
+      if (cluster.isPrimary) {
+        for (const HOW of ['natural', 'exit', 'signal', 'disconnect']) {
+          const worker = cluster.fork({ HOW });
+          worker.on('message', () => (HOW === 'signal' ? worker.process.kill('SIGTERM') : worker.disconnect()));
+          worker.on('exit', (code, signal) => console.log(HOW, code, signal));
+        }
+      } else if (process.env.HOW === 'exit') process.exit(7);
+      else if (process.env.HOW === 'natural') cluster.worker.disconnect();
+      else process.send('ready');
+    `;
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const path = join(folder.path, 'cluster.mjs');
+    writeFileSync(path, program.replace("'runspan'", JSON.stringify(join(root, 'dist/index.js'))));
+    const { code, stdout, stderr } = await runNode([path], { RUNSPAN_ENDPOINT: server.url });
+
+    expect({ code, stdout: stdout.split('\n').sort() }).toEqual({
+      code: 0,
+      stdout: ['', 'disconnect 0 null', 'exit 7 null', 'natural 0 null', 'signal null SIGTERM'],
+    });
+    expect(stderr).toBe('runspan: the process ends with 1 run not delivered\n');
+    expect(namesIn(server).sort()).toEqual(['primary', 'worker disconnect', 'worker natural', 'worker signal']);
+  });
+});
+
+describe('a worker thread', () => {
+  const ending = async (worker: string): Promise<Ended & { names: string[] }> => {
+    await using server = await ingestServer();
+    const code = `
+      import { Worker } from 'node:worker_threads';
+      const events = ['SIGTERM', 'SIGINT', 'SIGHUP', 'beforeExit', 'uncaughtException', 'unhandledRejection'];
+      const counts = () => events.map((event) => process.listenerCount(event)).join();
+      const worker = new Worker(${JSON.stringify(`
+        import { parentPort } from 'node:worker_threads';
+        import { configure, flush, startRun } from 'runspan';
+        configure({ handleSignals: true, limits: { lingerMs: 60_000, exitFlushMs: 20_000 } });
+        startRun({ name: 'in a thread' }).end();
+        ${worker}
+      `)}, { eval: true });
+      const before = counts();
+      worker.on('message', async () => {
+        console.log(before === counts());
+        await worker.terminate();
+        console.log('terminated');
+      });
+      worker.on('exit', () => console.log('the thread has ended'));
+    `;
+    const ended = await runNode(moduleText(code), { RUNSPAN_ENDPOINT: server.url });
+    return { ...ended, names: namesIn(server) };
+  };
+
+  it('delivers what is queued when it ends by itself', async () => {
+    expect(await ending('')).toEqual({
+      code: 0,
+      signal: null,
+      stdout: 'the thread has ended\n',
+      stderr: '',
+      names: ['in a thread'],
+    });
+  });
+
+  it('has no listeners in the process, and harms nobody when it is terminated [fault 54]', async () => {
+    expect(await ending("parentPort.postMessage('ready'); setInterval(() => {}, 60_000);")).toEqual({
+      code: 0,
+      signal: null,
+      stdout: 'true\nthe thread has ended\nterminated\n',
+      stderr: '',
+      names: [],
+    });
+  });
+
+  it('has delivered what it flushed when it is terminated [fault 54]', async () => {
+    const { code, names } = await ending(
+      "await flush(); parentPort.postMessage('ready'); setInterval(() => {}, 60_000);",
+    );
+
+    expect({ code, names }).toEqual({ code: 0, names: ['in a thread'] });
+  });
+});
+
+function namesIn({ received }: IngestServer): string[] {
+  const records = received.flatMap((request) => [...readJsonParts(request).values()]);
+  return records.flatMap(({ name }) => (typeof name === 'string' ? [name] : []));
+}

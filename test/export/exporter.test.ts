@@ -307,7 +307,7 @@ describe('Exporter: bounds', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('of %i new traces at a limit of 3 runs refuses %i', (count, refused) => {
+  ])('of %i new traces at a limit of 3 runs refuses %i [fault 41]', (count, refused) => {
     const { exporter } = makeExporter({ queueRuns: 3 });
     for (let n = 0; n < count; n++) whole(exporter);
 
@@ -339,7 +339,7 @@ describe('Exporter: bounds', () => {
     [-1, true],
     [0, false],
     [1, false],
-  ])('with %i bytes over its limit takes a new trace: %s', (over, isTaken) => {
+  ])('with %i bytes over its limit takes a new trace: %s [fault 41]', (over, isTaken) => {
     const { exporter } = makeExporter({ queueBytes: 50_000 });
     begin(exporter, { inputs: text(50_000 - RECORD_BYTES + over) });
 
@@ -379,7 +379,7 @@ describe('Exporter: bounds', () => {
     expect(told).toEqual([['queue_full', { id: run.id, traceId: run.traceId, name: run.name }]]);
   });
 
-  it('sends the oldest open run as incomplete when there are too many', async () => {
+  it('sends the oldest open run as incomplete when there are too many [fault 93]', async () => {
     const { exporter, transport } = makeExporter({ openRuns: 2 });
     const [oldest] = [begin(exporter), begin(exporter)];
     expect(exporter.stats()).toMatchObject({ open: 2, queued: 0 });
@@ -423,7 +423,7 @@ describe('Exporter: flush and close', () => {
     expect(exporter.stats()).toMatchObject({ open: 1 });
   });
 
-  it('does not wait for what is recorded after the call', async () => {
+  it('does not wait for what is recorded after the call [fault 99]', async () => {
     const { exporter, transport } = makeExporter({ requestsInFlight: 1 });
     whole(exporter);
     const flushed = exporter.flush();
@@ -435,7 +435,7 @@ describe('Exporter: flush and close', () => {
     expect(exporter.stats()).toMatchObject({ sent: 1, queued: 1, dropped: 0 });
   });
 
-  it('says how many runs are left when its time is over, and loses none of them', async () => {
+  it('says how many runs are left when its time is over, and loses none of them [fault 100]', async () => {
     const { exporter, transport } = makeExporter();
     whole(exporter);
     whole(exporter);
@@ -513,7 +513,7 @@ describe('Exporter: flush and close', () => {
     expect(await flushed).toEqual({ ok: false, pending: 1 });
   });
 
-  it('serves a hundred flushes at once', async () => {
+  it('serves a hundred flushes at once [fault 99]', async () => {
     const { exporter, transport } = makeExporter();
     whole(exporter);
     const flushes = Promise.all(Array.from({ length: 100 }, () => exporter.flush()));
@@ -523,7 +523,20 @@ describe('Exporter: flush and close', () => {
     expect(transport.sendings).toHaveLength(1);
   });
 
-  it('delivers what it has before it closes, once however often it is asked', async () => {
+  it('answers flushes while it closes and when it has closed [fault 99]', async () => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter);
+    const closing = exporter.close();
+    const during = exporter.flush();
+    await transport.finish(0);
+
+    expect([await closing, await during, await exporter.flush()]).toEqual(
+      Array.from({ length: 3 }, () => ({ ok: true, pending: 0 })),
+    );
+    expect(transport.sendings).toHaveLength(1);
+  });
+
+  it('delivers what it has before it closes, once however often it is asked [fault 99]', async () => {
     const { exporter, transport } = makeExporter();
     whole(exporter);
     const [first, second] = [exporter.close(), exporter.close()];
@@ -548,7 +561,7 @@ describe('Exporter: flush and close', () => {
     expect(addsUp(exporter.stats())).toBe(true);
   });
 
-  it('takes the ends of its runs while it closes, and no new runs', async () => {
+  it('takes the ends of its runs while it closes, and no new runs [fault 99]', async () => {
     const { exporter, transport } = makeExporter({ requestsInFlight: 1 });
     const [open] = [begin(exporter), whole(exporter)];
     const closing = exporter.close();
@@ -583,7 +596,7 @@ describe('Exporter: flush and close', () => {
     expect([run.inputs, run.outputs, run.metadata, run.error]).toEqual([undefined, undefined, undefined, undefined]);
   });
 
-  it('counts runs and ends that come after it has closed as dropped', async () => {
+  it('counts runs and ends that come after it has closed as dropped [fault 99]', async () => {
     const { exporter, transport } = makeExporter();
     const open = begin(exporter);
     void exporter.flush();
@@ -608,5 +621,78 @@ describe('Exporter: flush and close', () => {
 
     expect(exporter.stats()).toMatchObject({ created: 2, sent: 2 });
     expect(exporter.start(makeRun())).toBe(false);
+  });
+});
+
+describe('Exporter: what it holds', () => {
+  it('is nothing before a run, and again when all is delivered', async () => {
+    const { exporter, transport } = makeExporter();
+    expect(exporter.stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+    whole(exporter);
+    const flushed = exporter.flush();
+    await transport.finish(0);
+    await flushed;
+    expect(exporter.stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+  });
+
+  it('is counted in bytes while it waits and while it is under way', async () => {
+    const { exporter, transport } = makeExporter();
+    whole(exporter, { inputs: text(5_000) });
+    const { bytes } = exporter.stats().backlog;
+    expect(bytes).toBeGreaterThan(5_000);
+    expect(bytes).toBeLessThan(5_000 + 2 * RECORD_BYTES);
+    whole(exporter, { inputs: text(5_000) });
+    expect(exporter.stats().backlog.bytes).toBe(2 * bytes);
+    const flushed = exporter.flush();
+    expect(exporter.stats().backlog.bytes).toBe(2 * bytes);
+    await transport.finish(0);
+    await flushed;
+  });
+
+  it('is as old as the first in line, of runs that have ended and of those that have only started', () => {
+    const { exporter, time } = makeExporter();
+    time.nowMs = 10;
+    begin(exporter);
+    time.nowMs = 30;
+    whole(exporter);
+    time.nowMs = 100;
+    expect(exporter.stats().backlog.oldestMs).toBe(90);
+  });
+
+  it('stays as old while it is tried again, pauses included', async () => {
+    const { exporter, transport, pace, time } = makeExporter();
+    whole(exporter);
+    const flushed = exporter.flush();
+    const sending = await transport.sending(0);
+    time.nowMs = 1_000;
+    whole(exporter);
+    pace.pause(300_000);
+    time.nowMs = 200_000;
+    expect(exporter.stats().backlog.oldestMs).toBe(200_000);
+    sending.settle({ kind: 'accepted' });
+    sending.end();
+    await turns();
+    expect(exporter.stats().backlog.oldestMs).toBe(199_000);
+    await exporter.close({ timeoutMs: 0 });
+    await flushed;
+  });
+
+  it('does not grow old by a long run of which nothing waits, whose end counts from when it came', async () => {
+    const { exporter, transport, time } = makeExporter();
+    const run = begin(exporter);
+    void exporter.flush();
+    await transport.finish(0);
+    time.nowMs = 60_000;
+    expect(exporter.stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+    exporter.end(ended(run));
+    time.nowMs = 60_007;
+    expect(exporter.stats().backlog.oldestMs).toBe(7);
+  });
+
+  it('is nothing once it has closed and given up the rest', async () => {
+    const { exporter } = makeExporter();
+    whole(exporter);
+    await exporter.close({ timeoutMs: 0 });
+    expect(exporter.stats()).toMatchObject({ dropped: 1, backlog: { bytes: 0, oldestMs: 0 } });
   });
 });

@@ -37,7 +37,7 @@ describe('FallbackTransport', () => {
     [TEN_MINUTES_MS - 1, 1],
     [TEN_MINUTES_MS, 2],
     [TEN_MINUTES_MS + 1, 2],
-  ])('after %i ms has asked the first transport %i times', async (laterMs, expected) => {
+  ])('after %i ms has asked the first transport %i times [fault 6]', async (laterMs, expected) => {
     let nowMs = 0;
     const first = counted(() => unsupported);
     const transport = new FallbackTransport(

@@ -46,7 +46,7 @@ describe('IsolatingTransport', () => {
     );
   });
 
-  it('finds one malformed run among 64 in 13 requests: the batch, and two for each halving', async () => {
+  it('finds one malformed run among 64 in 13 requests: the batch, and two for each halving [fault 3]', async () => {
     const items = Array.from({ length: 64 }, () => makeItem());
     const poison = items[37] as Item;
     const inner = service((batch) => (batch.includes(poison) ? { kind: 'invalid', detail: '400' } : accepted));
@@ -93,7 +93,7 @@ describe('IsolatingTransport', () => {
     expect(item.delivery.run.metadata?.get('dropped_attachments')).toBe('2');
   });
 
-  it('drops a run that is too large even so', async () => {
+  it('drops a run that is too large even so [fault 11]', async () => {
     const settlements = await isolated(
       service(() => ({ kind: 'too_large', detail: '413' })),
       [makeItem()],

@@ -1,28 +1,86 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { noStats, totalStats } from '../../src/export/ledger.ts';
+import { type Counts, Ledger, totalStats } from '../../src/export/ledger.ts';
 import type { Outcome } from '../../src/export/transport.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import type { DeliveryError } from '../../src/run/stats.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { addsUp, makeExporter, turns } from '../support/exporter.ts';
 import { told } from '../support/told.ts';
 
 beforeEach(() => void told());
 
+/** A ledger with these counts. */
+function makeLedger(counts: Partial<Counts>, lastError?: DeliveryError): Ledger {
+  const ledger = new Ledger();
+  Object.assign(ledger.counts, counts);
+  ledger.lastError = lastError;
+  return ledger;
+}
+
+const EARLY = { at: '2026-01-02T03:04:05.000000Z', message: 'status 503' };
+const LATE = { at: '2026-01-02T03:04:06.000000Z', message: 'status 500' };
+
 describe('totalStats', () => {
   it('adds ledgers up, nested counts too, and leaves them as they are', () => {
-    const one = { ...noStats(), created: 2, sent: 1, dropped: 1 };
-    one.droppedByReason.rejected = 1;
-    one.requests.simple = 4;
-    const total = totalStats([one, one, noStats()]);
+    const one = makeLedger({ created: 2, sent: 1, dropped: 1, requests: { multipart: 0, simple: 4 } });
+    one.counts.droppedByReason.rejected = 1;
+    const total = totalStats([one, one, new Ledger()]);
 
     expect(total).toMatchObject({ created: 4, sent: 2, dropped: 2, requests: { multipart: 0, simple: 8 } });
     expect(total.droppedByReason).toMatchObject({ rejected: 2, closed: 0 });
-    expect(one.created).toBe(2);
+    expect(one.counts.created).toBe(2);
   });
 
   it('is all zero for no ledger', () => {
-    expect(totalStats([])).toEqual(noStats());
+    expect(totalStats([])).toEqual({
+      ...new Ledger().counts,
+      backlog: { bytes: 0, oldestMs: 0 },
+      latency: undefined,
+      lastError: undefined,
+    });
+  });
+
+  it('has the bytes of all exporters, the age of the oldest, and the latest error', () => {
+    const backlogs = [
+      { bytes: 10, oldestMs: 7 },
+      { bytes: 5, oldestMs: 30 },
+    ];
+    const total = totalStats([makeLedger({}, LATE), makeLedger({}, EARLY), new Ledger()], backlogs);
+
+    expect(total).toMatchObject({ backlog: { bytes: 15, oldestMs: 30 }, lastError: LATE });
+  });
+
+  it('takes percentiles of all requests together, and not the mean of percentiles', () => {
+    const [quick, slow] = [new Ledger(), new Ledger()];
+    for (let n = 0; n < 198; n++) quick.latencies.add(1);
+    for (let n = 0; n < 2; n++) slow.latencies.add(1_000);
+
+    expect(totalStats([quick, slow]).latency).toEqual({ p50Ms: 1, p99Ms: 1 });
+    slow.latencies.add(1_000);
+    expect(totalStats([quick, slow]).latency).toEqual({ p50Ms: 1, p99Ms: 1_000 });
+  });
+
+  it('gives a copy, which later counts and errors do not change', () => {
+    const ledger = makeLedger({ created: 1 }, { ...EARLY });
+    const before = totalStats([ledger]);
+    ledger.counts.created = 2;
+    ledger.counts.droppedByReason.closed = 1;
+    Object.assign(ledger.lastError ?? {}, LATE);
+
+    expect(before).toMatchObject({ created: 1, droppedByReason: { closed: 0 }, lastError: EARLY });
+  });
+});
+
+describe('a ledger', () => {
+  it('takes over what another holds, so that the sum stays the same', () => {
+    const [one, other] = [makeLedger({ created: 2, sent: 2 }, LATE), makeLedger({ created: 3, dropped: 3 }, EARLY)];
+    one.latencies.add(4);
+    other.latencies.add(8);
+    const sum = totalStats([one, other]);
+    one.absorb(other);
+
+    expect(totalStats([one])).toEqual(sum);
   });
 });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import * as timers from '../../src/base/timers.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { multipartBody } from '../../src/export/multipart.ts';
 import { readByBusboy } from '../support/busboy-reader.ts';
@@ -108,6 +109,22 @@ describe('multipartBody', () => {
 
     expect([...parts.keys()]).toEqual([`post.${ROOT}`, `post.${ROOT}.inputs`, `post.${ROOT}.outputs`]);
     expect(parts.get(`post.${ROOT}.inputs`)).toEqual({ runspan: 'left out: the service found this run too large' });
+  });
+
+  it.each([
+    [1, 0],
+    [2, 1],
+    [3, 1],
+    [20, 10],
+  ])('of %i MB gives the application %i turns in between [fault 42]', async (megabytes, turns) => {
+    const soon = vi.spyOn(timers, 'setSoon');
+    onTestFinished(() => void vi.restoreAllMocks());
+    const inputs = JSON.stringify('x'.repeat(1024 * 1024));
+    const items = Array.from({ length: megabytes }, () => makeItem(ended(makeRun({ inputs }))));
+    const { body } = request(await laid(items));
+
+    expect(soon).toHaveBeenCalledTimes(turns);
+    expect(body.toString('latin1').split(inputs)).toHaveLength(megabytes + 1);
   });
 
   it('carries any text in any field, also one that looks like the boundary', async () => {

@@ -27,7 +27,7 @@ describe('OpenRuns', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('of %i runs at a limit of 3 finds %i overdue, the oldest', (count, expected) => {
+  ])('of %i runs at a limit of 3 finds %i overdue, the oldest [fault 93]', (count, expected) => {
     const { open, late } = openRuns({ runsMax: 3 });
     const all = Array.from({ length: count }, () => makeDelivery());
     for (const delivery of all) open.add(delivery);
@@ -46,7 +46,7 @@ describe('OpenRuns', () => {
     expect(open.get(first.run)).toBeUndefined();
   });
 
-  it('finds those that are as old as they may be, and leaves the younger ones', async () => {
+  it('finds those that are as old as they may be, and leaves the younger ones [fault 93]', async () => {
     const { open, late, overdue, time } = openRuns({ ageMaxMs: 10 });
     const [old, atLimit, young] = [0, 5, 6].map((startedAtMs) => makeDelivery({ startedAtMs }));
     for (const delivery of [old, atLimit, young]) open.add(delivery as Delivery);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { delay, Pace } from '../../src/export/pace.ts';
+import { virtualTime } from '../support/virtual-time.ts';
 
 describe('Pace', () => {
   it('is free until a pause is asked for', () => {
@@ -25,6 +26,74 @@ describe('Pace', () => {
     expect(pace.pausedMs).toBe(1_000);
     nowMs = 5_000;
     expect(pace.pausedMs).toBe(1_500);
+  });
+});
+
+describe('Pace.defer', () => {
+  it.each([
+    [0, 120_000],
+    [0.5, 126_000],
+    [1, 132_000],
+  ])('at chance %d pauses for %i ms where 120 000 ms are asked for [fault 15]', (random, expectedMs) => {
+    const pace = new Pace(() => 0, { random: () => random });
+    pace.defer(120_000);
+    expect(pace.remainingMs).toBe(expectedMs);
+  });
+});
+
+describe('Pace.unblock', () => {
+  it('ends a block and lets on what waits, and counts as paused what was waited', async () => {
+    const time = virtualTime();
+    const pace = new Pace(time.monotonicMs, time);
+    pace.block(300_000);
+    const waiting = pace.waitOut(new AbortController().signal);
+    time.advance(1_000);
+    pace.unblock();
+    await waiting;
+
+    expect([pace.remainingMs, pace.pausedMs]).toEqual([0, 1_000]);
+    time.advance(9_000);
+    expect([pace.pausedMs, pace.activeMs]).toEqual([1_000, 9_000]);
+  });
+
+  it('does not end a pause that the service has asked for', () => {
+    const pace = new Pace(() => 0);
+    pace.block(300_000);
+    pace.pause(60_000);
+    pace.unblock();
+
+    expect(pace.remainingMs).toBe(60_000);
+  });
+});
+
+describe('Pace.waitOut', () => {
+  it('goes by the time that it is when its timer fires, early or hours late [fault 40]', async () => {
+    const time = virtualTime();
+    const fired: (() => void)[] = [];
+    const delay = () => new Promise<void>((resolve) => void fired.push(resolve));
+    const pace = new Pace(time.monotonicMs, { delay });
+    pace.pause(120_000);
+    const isOver = expect.soft(pace.waitOut(new AbortController().signal)).resolves;
+    time.advance(119_000);
+    fired[0]?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(fired).toHaveLength(2);
+    time.advance(7_200_000);
+    fired[1]?.();
+    await isOver.toBeUndefined();
+    expect(fired).toHaveLength(2);
+  });
+});
+
+describe('Pace.backOff', () => {
+  it.each([
+    [1, 500],
+    [2, 1_000],
+    [100, 30_000],
+  ])('after %i failures waits for up to %i ms', async (failures, expectedMs) => {
+    const time = virtualTime(true, 1);
+    await new Pace(time.monotonicMs, time).backOff(failures, new AbortController().signal);
+    expect(time.waits).toEqual([expectedMs]);
   });
 });
 

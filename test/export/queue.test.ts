@@ -72,13 +72,59 @@ describe('DeliveryQueue', () => {
     expect(taken(queue, 10, 0, bytes)).toHaveLength(expected);
   });
 
-  it('gives a record that is larger than a batch alone', () => {
+  it('gives a record that is larger than a batch alone [fault 96]', () => {
     const queue = new DeliveryQueue();
     const large = whole(5_000);
     queue.addReady(large);
     queue.addReady(whole());
 
     expect(taken(queue, 10, 0, 100)).toEqual([large]);
+  });
+
+  it('moves each record twice at the most, however many there are [fault 95]', () => {
+    const count = 20_000;
+    const queue = new DeliveryQueue();
+    const one = whole(1);
+    const all = Array.from({ length: count }, () => ({ ...one }));
+    let moved = 0;
+    const { slice, shift, splice } = Array.prototype;
+    const methods = { slice, shift, splice } as Record<string, (...args: unknown[]) => unknown>;
+    for (const [name, method] of Object.entries(methods)) {
+      const counted = function (this: unknown[], ...args: unknown[]): unknown {
+        moved += this.length;
+        return method.apply(this, args);
+      };
+      Object.assign(Array.prototype, { [name]: counted });
+    }
+    const batches: number[] = [];
+    try {
+      for (const delivery of all) queue.addReady(delivery);
+      while (queue.runs > 0) batches.push(queue.take(size(100, 20_000_000), 0).length);
+    } finally {
+      Object.assign(Array.prototype, methods);
+    }
+    expect(batches).toEqual(Array.from({ length: count / 100 }, () => 100));
+    expect(moved).toBeLessThanOrEqual(2 * count);
+  });
+
+  it('takes a run that ends out of a hundred thousand that wait without asking the others [fault 95]', () => {
+    const queue = new DeliveryQueue();
+    let asked = 0;
+    const one = start(1);
+    const all = Array.from({ length: 100_000 }, () => {
+      const delivery = { ...one };
+      return new Proxy(delivery, {
+        get: (target, key) => {
+          asked++;
+          return Reflect.get(target, key);
+        },
+      });
+    });
+    for (const delivery of all) queue.addStart(delivery);
+    asked = 0;
+    queue.moveToReady(all[50_000] as Delivery, 1);
+    expect(queue.readyRuns).toBe(1);
+    expect(asked).toBeLessThan(10);
   });
 
   it('moves what it gives into flight', () => {

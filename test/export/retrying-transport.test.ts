@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Item } from '../../src/export/delivery.ts';
 import { Outage } from '../../src/export/outage.ts';
-import { delay, Pace } from '../../src/export/pace.ts';
+import { delay, Pace, type PaceOptions } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport, type RetryOptions } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';
+import { published } from '../support/published.ts';
 import { kindsOf, settled } from '../support/settled.ts';
 import { told } from '../support/told.ts';
 
@@ -13,15 +14,12 @@ const failed: Outcome = { kind: 'failed', detail: 'status 503' };
 const AGE_MS = 10_000;
 
 const options: RetryOptions = {
-  retryDelayMs: 500,
-  retryDelayMaxMs: 4_000,
   ageMs: AGE_MS,
   endpoint: 'http://service',
   outage: new Outage(() => 0),
   monotonicMs: () => 0,
-  random: () => 1,
-  delay,
 };
+const paceOptions: PaceOptions = { retryDelayMs: 500, retryDelayMaxMs: 4_000, random: () => 1, delay };
 
 /** Answers as told, the last answer for ever; every wait passes at once, and is noted. */
 function retrying(outcomes: readonly Outcome[], pace?: Pace) {
@@ -34,14 +32,15 @@ function retrying(outcomes: readonly Outcome[], pace?: Pace) {
       yield { items, outcome: outcomes[Math.min(sent.length, outcomes.length) - 1] as Outcome };
     },
   };
-  const transport = new RetryingTransport(inner, pace ?? new Pace(() => time.nowMs), {
+  const monotonicMs = () => time.nowMs;
+  const wait = async (ms: number) => {
+    waits.push(ms);
+    time.nowMs += ms;
+  };
+  const transport = new RetryingTransport(inner, pace ?? new Pace(monotonicMs, { ...paceOptions, delay: wait }), {
     ...options,
-    outage: new Outage(() => time.nowMs),
-    monotonicMs: () => time.nowMs,
-    delay: async (ms) => {
-      waits.push(ms);
-      time.nowMs += ms;
-    },
+    outage: new Outage(monotonicMs),
+    monotonicMs,
   });
   return { transport, waits, sent, time };
 }
@@ -67,7 +66,7 @@ describe('RetryingTransport', () => {
         yield { items: [bad], outcome: requests > 1 ? accepted : failed };
       },
     };
-    const mixed = new RetryingTransport(inner, new Pace(() => 0), { ...options, delay: async () => {} });
+    const mixed = new RetryingTransport(inner, new Pace(() => 0, { delay: async () => {} }), options);
 
     expect((await settled(mixed, [good, bad])).map(({ items }) => items)).toEqual([[good], [bad]]);
   });
@@ -95,7 +94,7 @@ describe('RetryingTransport', () => {
   });
 
   it('pauses the endpoint for as long as the service asks', async () => {
-    const pace = new Pace(() => 0);
+    const pace = new Pace(() => 0, { random: () => 0 });
     const { transport } = retrying([{ ...failed, afterMs: 120_000 }], pace);
     const ends = new AbortController();
     const sending = settled(transport, [makeItem()], ends.signal);
@@ -106,7 +105,7 @@ describe('RetryingTransport', () => {
     await expect(sending).rejects.toThrow('enough');
   });
 
-  it('leaves a service that rejects the key alone for five minutes', async () => {
+  it('leaves a service that rejects the key alone for five minutes [fault 4]', async () => {
     const pace = new Pace(() => 0);
     const { transport } = retrying([{ kind: 'misconfigured', detail: 'status 401' }], pace);
     const ends = new AbortController();
@@ -121,17 +120,9 @@ describe('RetryingTransport', () => {
   it('tries at once when somebody waits for a flush, and then waits for longer again', async () => {
     told();
     const time = { nowMs: 0 };
-    const pace = new Pace(() => time.nowMs);
-    let requests = 0;
-    const inner: Transport = {
-      async *send(items) {
-        requests++;
-        yield { items, outcome: requests < 3 ? failed : accepted };
-      },
-    };
     const waiting: AbortSignal[] = [];
-    const transport = new RetryingTransport(inner, pace, {
-      ...options,
+    const pace = new Pace(() => time.nowMs, {
+      ...paceOptions,
       retryDelayMs: 1_000_000,
       retryDelayMaxMs: 1_000_000,
       delay: (ms, signal) => {
@@ -139,6 +130,14 @@ describe('RetryingTransport', () => {
         return delay(ms, signal);
       },
     });
+    let requests = 0;
+    const inner: Transport = {
+      async *send(items) {
+        requests++;
+        yield { items, outcome: requests < 3 ? failed : accepted };
+      },
+    };
+    const transport = new RetryingTransport(inner, pace, options);
     const sending = settled(transport, [makeItem()]);
     for (const attempt of [1, 2]) {
       while (waiting.length < attempt) await new Promise((resolve) => setImmediate(resolve));
@@ -165,7 +164,36 @@ describe('RetryingTransport', () => {
     expect(lines).toHaveLength(count);
   });
 
-  it('tells an outage once, and that it is over', async () => {
+  it('gives back after three failures what may be the cause, and tries it once when it comes again [fault 21]', async () => {
+    const suspect: Outcome = { ...failed, isSuspect: true };
+    const { transport, sent } = retrying([suspect, failed, suspect, suspect, suspect, accepted]);
+    const items = [makeItem(), makeItem()];
+    const outcomes: Outcome[] = [];
+    const counts: number[] = [];
+    for (let turn = 0; turn < 3; turn++) {
+      for (const { outcome, items: some } of await settled(transport, items)) {
+        expect(some).toEqual(items);
+        outcomes.push(outcome);
+      }
+      counts.push(sent.length);
+    }
+
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['failed', 'failed', 'accepted']);
+    expect(counts).toEqual([4, 5, 6]);
+  });
+
+  it('gives up what may be the cause when it is too old [fault 21]', async () => {
+    const { transport, time } = retrying([{ ...failed, isSuspect: true }]);
+    const item = makeItem();
+    await settled(transport, [item]);
+    time.nowMs = AGE_MS + 1;
+
+    expect((await settled(transport, [item])).map(({ outcome }) => outcome)).toMatchObject([
+      { kind: 'dropped', reason: 'expired' },
+    ]);
+  });
+
+  it('tells an outage once, and that it is over [fault 22]', async () => {
     const lines = told();
     const { transport } = retrying([failed, failed, failed, accepted]);
     await settled(transport, [makeItem()]);
@@ -201,5 +229,38 @@ describe('RetryingTransport', () => {
     ends.abort(new Error('closed'));
 
     await expect(sending).rejects.toThrow('closed');
+  });
+
+  it('publishes an outage once, however often it is met, and the recovery with how long it was', async () => {
+    const [outages, recoveries] = [published('runspan:delivery:outage'), published('runspan:delivery:recovery')];
+    const unreachable: Outcome = { kind: 'misconfigured', detail: 'status 401' };
+    const { transport, time } = retrying([failed, failed, accepted, failed, accepted, accepted]);
+    for (let batch = 0; batch < 3; batch++) await settled(transport, [makeItem()]);
+
+    expect(outages).toEqual([
+      { endpoint: 'http://service', error: 'status 503' },
+      { endpoint: 'http://service', error: 'status 503' },
+    ]);
+    expect(recoveries).toEqual([
+      { endpoint: 'http://service', durationMs: 1_500 },
+      { endpoint: 'http://service', durationMs: 500 },
+    ]);
+    expect(time.nowMs).toBe(2_000);
+
+    const pace = new Pace(() => 0);
+    const stop = new AbortController();
+    const misconfigured = settled(retrying([unreachable], pace).transport, [makeItem()], stop.signal);
+    while (outages.length < 3) await new Promise(setImmediate);
+    stop.abort();
+    await misconfigured.catch(() => {});
+    expect(outages[2]).toEqual({ endpoint: 'http://service', error: 'status 401' });
+  });
+
+  it('publishes nothing of runs that are refused while the service works', async () => {
+    const [outages, recoveries] = [published('runspan:delivery:outage'), published('runspan:delivery:recovery')];
+    const refused: Outcome = { kind: 'dropped', reason: 'rejected', detail: 'status 400' };
+    await settled(retrying([refused]).transport, [makeItem()]);
+
+    expect([outages, recoveries]).toEqual([[], []]);
   });
 });

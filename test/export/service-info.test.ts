@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ServiceInfo } from '../../src/export/service-info.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/http/client.ts';
 import { clientOf } from '../support/http-client.ts';
 import { type Answer, ingestServer } from '../support/ingest-server.ts';
 
@@ -30,7 +32,7 @@ describe('ServiceInfo', () => {
     [1_001, 1_000],
     [-5, 1],
     [1e9, 1_000],
-  ])('brings a batch of %d runs to %d', async (given, taken) => {
+  ])('brings a batch of %d runs to %d [fault 34]', async (given, taken) => {
     expect((await asked(limits(given, 1_000_000))).batch.runs).toBe(taken);
   });
 
@@ -41,7 +43,7 @@ describe('ServiceInfo', () => {
     [67_108_863, 67_108_863],
     [67_108_864, 67_108_864],
     [67_108_865, 67_108_864],
-  ])('brings a batch of %d bytes to %d', async (given, taken) => {
+  ])('brings a batch of %d bytes to %d [fault 34]', async (given, taken) => {
     expect((await asked(limits(10, given))).batch.bytes).toBe(taken);
   });
 
@@ -54,7 +56,7 @@ describe('ServiceInfo', () => {
     ['limits of the wrong type', limits('10', null)],
     ['a polluting key', { status: 200, body: '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}' }],
     ['a body beyond 64 KiB', ok({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
-  ] as [string, Answer][])('keeps the defaults after %s', async (_, answer) => {
+  ] as [string, Answer][])('keeps the defaults after %s [fault 34]', async (_, answer) => {
     const info = await asked(answer);
 
     expect(info.batch).toEqual(defaults);
@@ -80,4 +82,91 @@ describe('ServiceInfo', () => {
     await info.ask();
     expect(info.batch).toEqual(defaults);
   });
+
+  it('is within its bounds whatever the service says [fault 34]', async () => {
+    let text = '';
+    const info = new ServiceInfo(
+      answering(() => ({ status: 200, headers: {}, text })),
+      defaults,
+      () => Number.POSITIVE_INFINITY,
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          fc.json(),
+          fc.json().map((json) => `{"batch_ingest_config":{"size_limit":${json},"size_limit_bytes":${json}}}`),
+        ),
+        async (json) => {
+          text = json;
+          await info.ask();
+          expect(info.batch.runs).toBeGreaterThanOrEqual(1);
+          expect(info.batch.runs).toBeLessThanOrEqual(1_000);
+          expect(info.batch.bytes).toBeGreaterThanOrEqual(65_536);
+          expect(info.batch.bytes).toBeLessThanOrEqual(67_108_864);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('is waited for no longer than two seconds [fault 34]', async () => {
+    const sent: HttpRequest[] = [];
+    await new ServiceInfo(
+      answering(() => ({ status: 404, headers: {}, text: '' }), sent),
+      defaults,
+    ).ask();
+
+    expect(sent).toMatchObject([{ path: '/info', timeoutMs: 2_000 }]);
+  });
+
+  it.each<[string, () => HttpAnswer]>([
+    [
+      'no answer',
+      () => {
+        throw new Error('reset');
+      },
+    ],
+    ['status 503', () => ({ status: 503, headers: {}, text: '' })],
+    ['no JSON', () => ({ status: 200, headers: {}, text: '<html>' })],
+  ])('is asked again after %s, later each time, and not after it has answered [fault 34]', async (_, answer) => {
+    let nowMs = 0;
+    const sent: HttpRequest[] = [];
+    const asks: number[] = [];
+    const good: HttpAnswer = { status: 200, headers: {}, text: '{"batch_ingest_config":{"size_limit":5}}' };
+    const info = new ServiceInfo(
+      answering(() => (asks.length < 7 ? answer() : good), sent),
+      defaults,
+      () => nowMs,
+    );
+    for (; nowMs < 3_600_000; nowMs += 10_000) {
+      const before = sent.length;
+      await info.ask();
+      if (sent.length > before) asks.push(nowMs / 1_000);
+    }
+
+    expect(asks).toEqual([0, 30, 90, 210, 450, 930, 1_530, 2_130]);
+    expect(info.batch.runs).toBe(5);
+  });
+
+  it('is not asked again after a missing page [fault 34]', async () => {
+    let nowMs = 0;
+    const sent: HttpRequest[] = [];
+    const info = new ServiceInfo(
+      answering(() => ({ status: 404, headers: {}, text: '' }), sent),
+      defaults,
+      () => nowMs,
+    );
+    for (; nowMs < 3_600_000; nowMs += 60_000) await info.ask();
+
+    expect(sent).toHaveLength(1);
+  });
 });
+
+/** A client whose answers the test decides. */
+function answering(answer: () => HttpAnswer, sent: HttpRequest[] = []): HttpClient {
+  const send = async (request: HttpRequest): Promise<HttpAnswer> => {
+    sent.push(request);
+    return answer();
+  };
+  return { send } as HttpClient;
+}

@@ -87,6 +87,18 @@ describe('where settings come from', () => {
   });
 });
 
+describe('handleSignals', () => {
+  it.each([
+    [undefined, false, []],
+    [false, false, []],
+    [true, true, []],
+    ['maybe', false, ['configuration: expected `handleSignals` to be true or false; it is taken as false.']],
+  ])('is off unless asked for: %j', (handleSignals, expected, told) => {
+    expect(resolve({ endpoint: ENDPOINT, handleSignals } as ConfigureOptions)?.handleSignals).toBe(expected);
+    expect(lines).toEqual(told);
+  });
+});
+
 describe('what does not hold', () => {
   it('tells each unknown or ill-typed option in a line, and goes on with the rest', () => {
     const options = { endpoint: ENDPOINT, samplerate: 1, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1 };

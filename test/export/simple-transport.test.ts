@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { noStats } from '../../src/export/ledger.ts';
 import { delay, Pace } from '../../src/export/pace.ts';
 import { SimpleTransport, type SimpleTransportOptions } from '../../src/export/simple-transport.ts';
+import type { Settlement } from '../../src/export/transport.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { clientOf } from '../support/http-client.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
+import { requestLog } from '../support/request-log.ts';
 import { kindsOf, settled } from '../support/settled.ts';
+import { virtualTime } from '../support/virtual-time.ts';
 
 const ROOT = '01900000-0000-7000-8000-000000000001';
 const monotonicMs = () => performance.now();
@@ -13,7 +15,7 @@ const simple = (url: string, options: Partial<SimpleTransportOptions> = {}) =>
   new SimpleTransport(
     clientOf(url),
     { inFlight: 4, requestsPerSecond: 1_000, pace: new Pace(monotonicMs), monotonicMs, delay, ...options },
-    noStats().requests,
+    requestLog(),
   );
 const json = ({ body }: Received) => JSON.parse(body.toString('utf8'));
 const calls = (received: readonly Received[]) => received.map(({ method, path }) => `${method} ${path}`);
@@ -83,6 +85,49 @@ describe('SimpleTransport', () => {
     await settled(simple(server.url, { inFlight: 4, requestsPerSecond: 2, monotonicMs: () => 0, delay }), items);
 
     expect(waitsMs).toEqual([500, 1_000]);
+  });
+
+  it('does not make up for time in which the process slept [fault 40]', async () => {
+    await using server = await ingestServer();
+    const time = virtualTime(true);
+    const pace = new Pace(time.monotonicMs, time);
+    const transport = simple(server.url, { requestsPerSecond: 2, pace, ...time });
+    await settled(transport, [makeItem(makeRun(), 'started')]);
+    time.advance(3_600_000);
+    await settled(
+      transport,
+      [1, 2, 3].map(() => makeItem(makeRun(), 'started')),
+    );
+
+    expect(time.waits[0]).toBe(500);
+    expect(time.waits).toHaveLength(2);
+    expect(time.monotonicMs()).toBeGreaterThanOrEqual(3_601_000);
+  });
+
+  it.each([
+    [500, 1],
+    [500, 4],
+    [429, 1],
+    [503, 4],
+  ])('that answers %i is not asked for the rest of a batch, %i at a time [fault 115]', async (status, inFlight) => {
+    await using server = await ingestServer(() => ({ status }));
+    const items = Array.from({ length: 50 }, () => makeItem());
+    const settlements = await settled(simple(server.url, { inFlight }), items);
+
+    expect(settlements).toHaveLength(50);
+    expect(new Set(kindsOf(settlements))).toEqual(new Set(['failed']));
+    // Three in a row, and those that were under way with the third.
+    expect(server.received.length).toBeLessThanOrEqual(3 + inFlight - 1);
+  });
+
+  it('goes on with the others when it fails for two in a row [fault 115]', async () => {
+    const items = Array.from({ length: 9 }, () => makeItem(makeRun(), 'started'));
+    const bad = new Set([1, 2, 4, 5, 7, 8].map((at) => items[at]?.delivery.run.id ?? ''));
+    await using server = await ingestServer((request) => ({ status: bad.has(json(request).id) ? 500 : 202 }));
+    const settlements = await settled(simple(server.url, { inFlight: 1 }), items);
+
+    expect(kindsOf(settlements).filter((kind) => kind === 'accepted')).toHaveLength(3);
+    expect(server.received).toHaveLength(9);
   });
 
   it('begins no request while the service has asked for a pause', async () => {
@@ -163,13 +208,28 @@ describe('SimpleTransport', () => {
     expect(calls(server.received)).toEqual(['POST /runs']);
   });
 
-  it('gives up a run that the service does not know at its patch', async () => {
-    await using server = await ingestServer(({ method }) => ({ status: method === 'PATCH' ? 404 : 202 }));
+  it.each([
+    [3, ['failed', 'failed', 'failed', 'accepted']],
+    [4, ['failed', 'failed', 'failed', 'dropped']],
+  ])(
+    'patches again a run that the service did not know %i times, three times at the most [fault 7]',
+    async (times, kinds) => {
+      let patches = 0;
+      await using server = await ingestServer(({ method }) => ({
+        status: method === 'PATCH' && ++patches <= times ? 404 : 202,
+      }));
+      const transport = simple(server.url);
+      const item = makeItem();
+      const settlements: Settlement[] = [];
+      while (settlements.length < 4) settlements.push(...(await settled(transport, [item])));
 
-    expect((await settled(simple(server.url), [makeItem()])).map(({ outcome }) => outcome)).toEqual([
-      { kind: 'dropped', reason: 'rejected', detail: 'status 404' },
-    ]);
-  });
+      expect(kindsOf(settlements)).toEqual(kinds);
+      expect(calls(server.received).filter((call) => call.startsWith('POST'))).toHaveLength(1);
+      if (times === 4) {
+        expect(settlements[3]?.outcome).toEqual({ kind: 'dropped', reason: 'rejected', detail: 'status 404' });
+      }
+    },
+  );
 
   it('reports an unreachable service as failed', async () => {
     const server = await ingestServer();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { context } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
@@ -142,14 +143,22 @@ describe('an answer', () => {
     expect((await makeClient(url).send(POST)).text).toHaveLength(read);
   });
 
-  test('of 10 MB is read to 64 KiB', async () => {
+  test('of 10 MB is read to 64 KiB [fault 1]', async () => {
     const { url } = await serve((_, response) => response.end('x'.repeat(10_000_000)));
     expect(await makeClient(url).send(POST)).toEqual(
       expect.objectContaining({ status: 200, text: 'x'.repeat(65_536) }),
     );
   });
 
-  test('without an end is read to 64 KiB, and its connection broken off', async () => {
+  test('that would unfold to 50 MB is read as it came [fault 32]', async () => {
+    const bomb = gzipSync(Buffer.alloc(50_000_000));
+    const { url } = await serve((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb));
+    const { status, text } = await makeClient(url).send(POST);
+    expect([status, text.length <= 65_536]).toEqual([200, true]);
+    expect(text).toBe(bomb.toString('utf8'));
+  });
+
+  test('without an end is read to 64 KiB, and its connection broken off [fault 32]', async () => {
     const closed = gate();
     const { url, connections } = await serve((request, response) => {
       if (request.url === '/small') return response.end('small');
@@ -170,13 +179,16 @@ describe('an answer', () => {
 });
 
 describe('a redirect', () => {
-  test.each([301, 302, 303, 307, 308])('%i is an answer, and nothing goes to where it leads', async (status) => {
-    const other = await serve();
-    const { url, seen } = await serve((_, response) => response.writeHead(status, { location: other.url }).end());
-    const client = makeClient(url, { headers: { 'x-api-key': 'secret' } });
-    expect(await client.send(POST)).toMatchObject({ status, headers: { location: other.url } });
-    expect([seen.length, other.connections()]).toEqual([1, 0]);
-  });
+  test.each([301, 302, 303, 307, 308])(
+    '%i is an answer, and nothing goes to where it leads [fault 2]',
+    async (status) => {
+      const other = await serve();
+      const { url, seen } = await serve((_, response) => response.writeHead(status, { location: other.url }).end());
+      const client = makeClient(url, { headers: { 'x-api-key': 'secret' } });
+      expect(await client.send(POST)).toMatchObject({ status, headers: { location: other.url } });
+      expect([seen.length, other.connections()]).toEqual([1, 0]);
+    },
+  );
 });
 
 describe('no answer', () => {
@@ -205,7 +217,7 @@ describe('no answer', () => {
     await closed;
   });
 
-  test('that is whole within the deadline rejects, however steadily it drips', async () => {
+  test('that is whole within the deadline rejects, however steadily it drips [fault 25]', async () => {
     const closed = gate();
     const { url } = await serve((request, response) => {
       response.writeHead(200);
@@ -219,12 +231,50 @@ describe('no answer', () => {
     await closed;
   });
 
-  test('costs the next request nothing', async () => {
+  test('costs the next request nothing [fault 26]', async () => {
     const { url } = await serve((request, response) => void (request.url === '/runs' || response.end('yes')));
     const client = makeClient(url, { requestTimeoutMs: 500 });
     const hanging = client.send(POST).catch((error: Error) => error.message);
     expect((await client.send({ method: 'GET', path: '/info' })).text).toBe('yes');
     expect(await hanging).toBe('no answer within 500 ms');
+  });
+});
+
+describe('a deadline of its own', () => {
+  test.each([
+    [40, 10_000, 40],
+    [10_000, 40, 40],
+  ])(
+    'of %i ms where the client has %i ms ends a request after %i ms',
+    async (timeoutMs, requestTimeoutMs, expectedMs) => {
+      const { url } = await serve(() => {});
+      const sent = makeClient(url, { requestTimeoutMs }).send({ ...POST, timeoutMs });
+      await expect(sent).rejects.toThrow(`no answer within ${expectedMs} ms`);
+    },
+  );
+});
+
+describe('headers that are replaced', () => {
+  test('are those of every request from then on', async () => {
+    const { url, seen } = await serve();
+    const client = makeClient(url, { headers: { 'x-api-key': 'old', 'x-gone': '1' } });
+    await client.send(POST);
+    client.setHeaders({ 'x-api-key': 'new' });
+    await client.send(POST);
+    expect(seen.map(({ headers }) => [headers['x-api-key'], headers['x-gone']])).toEqual([
+      ['old', '1'],
+      ['new', undefined],
+    ]);
+  });
+
+  test.each([401, 403])('send a request again that had the old key and is answered with %i', async (status) => {
+    const { url, seen } = await serve((request, response) => {
+      if (request.headers['x-api-key'] === 'old') client.setHeaders({ 'x-api-key': 'new' });
+      response.writeHead(request.headers['x-api-key'] === 'old' ? status : 202).end();
+    });
+    const client = makeClient(url, { headers: { 'x-api-key': 'old' } });
+    expect((await client.send(POST)).status).toBe(202);
+    expect(seen.map(({ body }) => body)).toEqual(['{}', '{}']);
   });
 });
 

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { build, type Rollup } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { root } from '../support/folders.ts';
@@ -27,12 +28,13 @@ async function clientSource(): Promise<string> {
 async function runProgram(
   url: string,
   program: string,
+  proxies?: { http: string; https: string; except: string },
 ): Promise<{ child: ChildProcess; letGo: () => Promise<number> }> {
   source ??= clientSource();
   const code = `${await source}
     process.on('message', () => {});
     const timeouts = { connectTimeoutMs: 600_000, requestTimeoutMs: 600_000 };
-    const client = new HttpClient({ endpoint: new URL(${JSON.stringify(url)}), headers: {}, ...timeouts });
+    const client = new HttpClient({ endpoint: new URL(${JSON.stringify(url)}), headers: {}, ...timeouts, proxies: ${JSON.stringify(proxies)} });
     const post = { method: 'POST', path: '/runs', body: ['{}'] };
     ${program}`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
@@ -82,6 +84,34 @@ describe('a process ends by itself', () => {
     const { url } = await serve();
     const { child, letGo } = await runProgram(url, 'client.send(post).then(({ status }) => process.send(status));');
     expect((await once(child, 'message'))[0]).toBe(204);
+    expect(await letGo()).toBe(0);
+  });
+
+  test.each(['http', 'https'])('while a proxy has the tunnel for %s wait [fault 67]', async (protocol) => {
+    const arrived = gate();
+    const { server, url } = await serve();
+    server.on('connect', () => arrived.open());
+    const proxies = { http: url, https: url, except: '' };
+    const { letGo } = await runProgram(`${protocol}://service.test`, 'client.send(post);', proxies);
+    await arrived;
+    expect(await letGo()).toBe(0);
+  });
+
+  test('while its request hangs in a tunnel [fault 67]', async () => {
+    const arrived = gate();
+    const { url } = await serve(() => arrived.open());
+    const by = await serve();
+    by.server.on('connect', (_, socket) => {
+      const onward = connect(Number(new URL(url).port), '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        socket.pipe(onward).pipe(socket);
+      });
+      for (const end of [socket, onward]) end.on('error', () => {});
+      onTestFinished(() => void onward.destroy());
+    });
+    const proxies = { http: by.url, https: '', except: '' };
+    const { letGo } = await runProgram('http://service.test', 'client.send(post);', proxies);
+    await arrived;
     expect(await letGo()).toBe(0);
   });
 });

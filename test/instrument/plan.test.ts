@@ -68,7 +68,7 @@ describe('default outputs', () => {
 });
 
 describe('what is recorded is what was passed:', () => {
-  test('inputs are not what the function makes of them', () => {
+  test('inputs are not what the function makes of them [fault 88]', () => {
     const question = { text: 'why', tags: ['a'] };
     const run = runOf(
       (given) => {
@@ -80,7 +80,7 @@ describe('what is recorded is what was passed:', () => {
     expect(run?.inputs).toEqual({ text: 'why', tags: ['a'] });
   });
 
-  test('outputs are not what the caller makes of them', () => {
+  test('outputs are not what the caller makes of them [fault 88]', () => {
     const recorder = record();
     const answer = traceable(() => ({ text: 'because' }))();
     answer.text = 'changed';

@@ -1,27 +1,41 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
+import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
 import { temporaryFolder } from '../support/folders.ts';
 
-/** The report of one emitted declaration file, without what says nothing of them: release
- * tags, remarks on comments, line numbers. */
-export function apiReport(packageFolder: string, declarations: string): string {
-  const folder = temporaryFolder();
-  try {
-    Extractor.invoke(configuration(packageFolder, declarations, folder.path), {
-      localBuild: true,
-      // Remarks go into the report; none is printed.
-      messageCallback: (message) => {
-        message.handled = true;
-      },
-    });
-    const report = readFileSync(join(folder.path, 'report.api.md'), 'utf8');
-    return report
-      .replace(/^ *\/\/ (@public.*|\(undocumented\)|\(No @packageDoc.*)\n/gm, '')
-      .replace(/^(\/\/ dist\/[^:]+):\d+:\d+/gm, '$1');
-  } finally {
-    folder.remove();
-  }
+/**
+ * Makes the report of any of these emitted declaration files, without what says nothing of them: release tags, remarks on
+ * comments, line numbers. They are compiled together, once.
+ */
+export function apiReporter(packageFolder: string, all: readonly string[]): (declarations: string) => string {
+  let compilerState: CompilerState | undefined;
+  return (declarations) => {
+    const folder = temporaryFolder();
+    try {
+      const config = configuration(packageFolder, declarations, folder.path);
+      compilerState ??= CompilerState.create(config, {
+        additionalEntryPoints: all.map((path) => join(packageFolder, path)),
+      });
+      return reportOf(config, compilerState, folder.path);
+    } finally {
+      folder.remove();
+    }
+  };
+}
+
+function reportOf(config: ExtractorConfig, compilerState: CompilerState, folder: string): string {
+  Extractor.invoke(config, {
+    localBuild: true,
+    compilerState,
+    // Remarks go into the report; none is printed.
+    messageCallback: (message) => {
+      message.handled = true;
+    },
+  });
+  const report = readFileSync(join(folder, 'report.api.md'), 'utf8');
+  return report
+    .replace(/^ *\/\/ (@public.*|\(undocumented\)|\(No @packageDoc.*)\n/gm, '')
+    .replace(/^(\/\/ dist\/[^:]+):\d+:\d+/gm, '$1');
 }
 
 function configuration(packageFolder: string, declarations: string, reportFolder: string): ExtractorConfig {

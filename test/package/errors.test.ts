@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { errorCodes } from '../../src/base/errors.ts';
+import { comparable, type DiagnosticLine, diagnosticLines } from './diagnostic-lines.ts';
 import { filesUnder, read } from './repository.ts';
 import { sourceFacts } from './source-facts.ts';
 
@@ -9,7 +10,7 @@ const thrown = filesUnder('src', '.ts').flatMap((path) =>
 
 describe('the table of error codes', () => {
   it('is the one of docs/errors.md, code by code and word by word', () => {
-    const rows = [...read('docs/errors.md').matchAll(/^\| `(.+?)` *\| (.+?) *\|$/gm)];
+    const rows = [...read('docs/errors.md').matchAll(/^\| `(RUNSPAN_\w+)` *\| (.+?) *\| (.+?) *\|$/gm)];
     expect(Object.fromEntries(rows.map(([, code, condition]) => [code, condition]))).toEqual(errorCodes);
   });
 
@@ -34,3 +35,79 @@ describe('the codes of a file', () => {
     expect(codes('code')).toEqual([undefined]);
   });
 });
+
+describe('the tables of lines', () => {
+  const printed = filesUnder('src', '.ts').flatMap((path) => diagnosticLines(path, read(`src/${path}`)));
+  const documented = documentedLines(read('docs/errors.md'));
+  const keyOf = ({ level, text }: Pick<DiagnosticLine, 'level' | 'text'>) => `${level} ${comparable(text)}`;
+
+  it('have a row for every line of the source, with its level', () => {
+    const known = new Set(documented.map(keyOf));
+    const missing = printed.filter((line) => !known.has(keyOf(line)));
+    const told = missing.map(({ level, text, path }) => {
+      const ticks = text.includes('`') ? '``' : '`';
+      return `docs/errors.md needs: | ${ticks}${text}${ticks} | ${level} | <cause> | <what to do> |  (src/${path})`;
+    });
+    expect(told).toEqual([]);
+  });
+
+  it('have no row for a line that nothing prints, and none twice', () => {
+    const known = new Set(printed.map(keyOf));
+    expect(documented.filter((line) => !known.has(keyOf(line))).map(({ text }) => text)).toEqual([]);
+    expect(new Set(documented.map(keyOf)).size).toBe(documented.length);
+  });
+
+  it('say a cause for every line, and what to do unless it only informs', () => {
+    const rows = documented.filter(({ cause, remedy, level }) => cause === '' || (remedy === '' && level !== 'debug'));
+    expect(rows.map(({ text }) => text)).toEqual([]);
+  });
+});
+
+describe('the lines of a file', () => {
+  const linesIn = (code: string, path = 'x.ts') => diagnosticLines(path, code).map(({ level, text }) => [level, text]);
+
+  it('are found in every form in which they are written', () => {
+    expect(linesIn(`diagnostics.error('gone');`)).toEqual([['error', 'gone']]);
+    expect(linesIn(`diagnostics.warnOnce(place, \`\${a.b}: \` + \`got \${kindOf(value)}\`);`)).toEqual([
+      ['warn', '<b>: got <value>'],
+    ]);
+    expect(linesIn(`diagnostics.debug(busy ? 'one' : 'other');`)).toEqual([
+      ['debug', 'one'],
+      ['debug', 'other'],
+    ]);
+    expect(linesIn('diagnostics.warn(message);')).toEqual([['warn', '<message>']]);
+  });
+
+  it('have constants in the place of their names, but for one that may be empty', () => {
+    const code = (value: string) => `function f() { const what = ${value}; diagnostics.warn(\`it is \${what}\`); }`;
+    expect(linesIn(code(`isIt ? 'so' : \`as \${said}\``))).toEqual([
+      ['warn', 'it is so'],
+      ['warn', 'it is as <said>'],
+    ]);
+    expect(linesIn(code(`isIt ? 'so' : ''`))).toEqual([['warn', 'it is <what>']]);
+  });
+
+  it('are those of a teller where it is called, not where it prints', () => {
+    const teller = 'function complain(problem) { diagnostics.warn(problem); }';
+    const lines = linesIn(`complain(\`no \${name}\`); ${teller}`, 'export/settings.ts');
+    expect(lines).toEqual([['warn', 'configuration: no <name>.']]);
+  });
+
+  it('are compared without the names of what is filled in', () => {
+    expect(comparable('<count> <runs> dropped: <why><last>')).toBe(comparable('<number of runs> dropped: <meaning>'));
+    expect(comparable('<a> dropped')).not.toBe(comparable('<a> sent'));
+  });
+});
+
+/** The rows of the tables of lines; the first cell has one line or more, each as code. */
+function documentedLines(page: string) {
+  const rows = [...page.matchAll(/^\| (.+?) \| (error|warn|debug) \|(.*?)\|(.*?)\|$/gm)];
+  return rows.flatMap(([, cell = '', level, cause = '', remedy = '']) =>
+    [...cell.matchAll(/(`+)(.+?)\1/g)].map(([, , text = '']) => ({
+      level: level as DiagnosticLine['level'],
+      text,
+      cause: cause.trim(),
+      remedy: remedy.trim(),
+    })),
+  );
+}

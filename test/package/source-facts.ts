@@ -23,7 +23,7 @@ export interface SourceFacts {
   readonly errorCodes: readonly (string | undefined)[];
 }
 
-interface Node {
+export interface Node {
   readonly type: string;
   readonly [key: string]: unknown;
 }
@@ -56,7 +56,11 @@ export function sourceFacts(path: string, text: string): SourceFacts {
   };
 }
 
-function walk(node: Node, ancestors: readonly Node[], visit: (node: Node, ancestors: readonly Node[]) => void): void {
+export function walk(
+  node: Node,
+  ancestors: readonly Node[],
+  visit: (node: Node, ancestors: readonly Node[]) => void,
+): void {
   visit(node, ancestors);
   const inside = [...ancestors, node];
   for (const key of visitorKeys[node.type] ?? []) {
@@ -143,7 +147,7 @@ function isReexport(node: Node): boolean {
   return node.type === 'ImportDeclaration' && importOf(node)?.sideEffect === true;
 }
 
-function literal(value: unknown): string | undefined {
+export function literal(value: unknown): string | undefined {
   if (!isNode(value)) return undefined;
   if (value.type === 'TSLiteralType') return literal(value.literal);
   return value.type === 'Literal' && typeof value.value === 'string' ? value.value : undefined;
@@ -155,10 +159,10 @@ function literals(value: unknown): (string | undefined)[] {
   return [...literals(value.consequent), ...literals(value.alternate)];
 }
 
-function isIdentifier(value: unknown, name: string): boolean {
+export function isIdentifier(value: unknown, name: string): boolean {
   return isNode(value) && value.type === 'Identifier' && value.name === name;
 }
 
-function isNode(value: unknown): value is Node {
+export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
 }

@@ -1,6 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { version } from '../../src/base/version.ts';
-import { call, END, makeRun, multipart, part, ROOT, sendJson, sendParts, start } from './wire.ts';
+import {
+  CHILD,
+  call,
+  END,
+  makeChild,
+  makeRun,
+  multipart,
+  part,
+  ROOT,
+  ROOT_ORDER,
+  sendJson,
+  sendParts,
+  start,
+} from './wire.ts';
 
 describe('GET /info', () => {
   test('tells clients to use multipart, in which batches, and not to compress', async () => {
@@ -59,6 +72,48 @@ describe('paths', () => {
   test('a batch of JSON is not there in strict mode', async () => {
     const receiver = await start({ strict: true });
     expect((await sendJson(receiver, 'POST', '/runs/batch', { post: [] })).status).toBe(404);
+  });
+});
+
+describe('POST /runs/query', () => {
+  test('answers the runs of a trace that is named, parents first, up to the limit', async () => {
+    const receiver = await start();
+    await sendParts(receiver, part(`post.${CHILD}`, makeChild()), part(`post.${ROOT}`, makeRun()));
+    const runs = await receiver.trace(ROOT);
+    const ask = (body: unknown) => sendJson(receiver, 'POST', '/runs/query', body);
+
+    expect(await ask({ trace: ROOT })).toMatchObject({ status: 200, body: { runs } });
+    expect((await ask({ trace: ROOT.replaceAll('-', '') })).body.runs).toEqual(runs);
+    expect((await ask({ trace: ROOT, limit: 1 })).body.runs).toEqual(runs.slice(0, 1));
+    expect((await ask({ trace: CHILD })).body.runs).toEqual([]);
+  });
+
+  test.each([[99], [100], [101]])('answers no more than 100, of %i', async (count) => {
+    const receiver = await start();
+    const children = Array.from({ length: count - 1 }, (_, n) => {
+      const id = `0193b3a0-2222-7000-8000-${String(n).padStart(12, '0')}`;
+      return part(`post.${id}`, makeChild({ id, dotted_order: `${ROOT_ORDER}.20261120T072240123460Z${id}` }));
+    });
+    await sendParts(receiver, part(`post.${ROOT}`, makeRun()), ...children);
+    const { body } = await sendJson(receiver, 'POST', '/runs/query', { trace: ROOT, limit: 1_000 });
+    expect(body.runs).toHaveLength(Math.min(count, 100));
+  });
+
+  test.each<[unknown, string]>([
+    [{}, 'trace'],
+    [{ trace: 'all' }, 'trace'],
+    [{ trace: ROOT, limit: 0 }, 'limit'],
+    [{ trace: ROOT, limit: '5' }, 'limit'],
+  ])('does not take %j', async (body, field) => {
+    const receiver = await start();
+    const reply = await sendJson(receiver, 'POST', '/runs/query', body);
+    expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field] }] } });
+  });
+
+  test('is not there in strict mode, nor as a run to patch', async () => {
+    const receiver = await start({ strict: true });
+    expect((await sendJson(receiver, 'POST', '/runs/query', { trace: ROOT })).status).toBe(404);
+    expect((await sendJson(receiver, 'PATCH', '/runs/query', {})).status).toBe(404);
   });
 });
 

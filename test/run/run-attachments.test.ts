@@ -1,11 +1,14 @@
-import { openAsBlob } from 'node:fs';
+import { createReadStream, openAsBlob, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { describe, expect, test } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ATTACHMENTS_MAX } from '../../src/run/attachment.ts';
 import { redact } from '../../src/run/redact.ts';
 import type { Run } from '../../src/run/run.ts';
 import { RunAttachments } from '../../src/run/run-attachments.ts';
 import { makeRun as makeRecord } from '../support/encoded-run.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
 import { LIMITS, makeRun, makeSink } from './memory-sink.ts';
@@ -192,6 +195,24 @@ describe('Run.attach', () => {
   });
 });
 
+test('a file of a gigabyte is left out unread, as are paths in its place [fault 116]', async () => {
+  const lines = told();
+  const folder = temporaryFolder();
+  onTestFinished(folder.remove);
+  const path = join(folder.path, 'large');
+  writeFileSync(path, '');
+  truncateSync(path, 1_000_000_000);
+  const { run, sink } = makeRun({}, { attachmentBytes: 20_000_000 });
+  run.attach('large', await openAsBlob(path));
+  run.attach('path', path as never);
+  run.attach('url', pathToFileURL(path) as never);
+  expect(names(sink.started[0])).toBeUndefined();
+  expect(lines).toEqual([
+    expect.stringContaining('attachments over limits.attachmentBytes; the attachment was left out.'),
+    expect.stringContaining('expected `content` to be bytes, a Blob or a stream; the attachment was left out.'),
+  ]);
+});
+
 describe('a stream that is attached', () => {
   test('is read while the run goes on', async () => {
     const { run, sink, handed, ending } = watchedRun();
@@ -225,7 +246,7 @@ describe('a stream that is attached', () => {
     ]);
   });
 
-  test('that fails is left out with one line, and the run is kept, with its other streams', async () => {
+  test('that fails is left out with one line, and the run is kept, with its other streams [fault 116]', async () => {
     const lines = told();
     const { run, sink, handed } = watchedRun();
     const bad = fedStream();
@@ -245,7 +266,7 @@ describe('a stream that is attached', () => {
     [19, ['log']],
     [20, ['log']],
     [21, undefined],
-  ])('with %i bytes at a limit of 20 leaves %j', async (size, kept) => {
+  ])('with %i bytes at a limit of 20 leaves %j [fault 116]', async (size, kept) => {
     told();
     const { run, sink, handed } = watchedRun({ attachmentBytes: 20 });
     run.attach('log', Readable.from([Buffer.alloc(15), Buffer.alloc(size - 15)]));
@@ -263,7 +284,23 @@ describe('a stream that is attached', () => {
     expect(names(sink.started[0])).toEqual(['photo']);
   });
 
-  test('that does not end is waited for no longer than the limit, and cancelled', async () => {
+  test.each<[string, RegExp, (folder: string) => string]>([
+    ['a file that is gone', /ENOENT/, (folder) => join(folder, 'gone')],
+    ['a folder', /EISDIR/, (folder) => folder],
+  ])('of %s is left out with one line [fault 116]', async (_, complaint, pathIn) => {
+    const lines = told();
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const { run, sink, handed } = watchedRun();
+    run.attach('log', createReadStream(pathIn(folder.path)));
+    run.attach('good', ONE);
+    run.end();
+    await handed;
+    expect(names(sink.ended[0])).toEqual(['good']);
+    expect(lines).toEqual([expect.stringMatching(complaint)]);
+  });
+
+  test('that does not end is waited for no longer than the limit, and cancelled [fault 116]', async () => {
     const lines = told();
     const record = makeRecord();
     const attachments = new RunAttachments(record, { attachmentBytes: 1_000, payload: LIMITS }, 1);

@@ -54,7 +54,7 @@ describe('an option that does not hold', () => {
     ['exporter', { start: () => true }, '`exporter` to be what createExporter() gives'],
     ['exporter', { start: () => true, end: () => {}, capture: null }, '`exporter` to be what createExporter() gives'],
     ['exporter', { start: () => true, capture: {} }, '`exporter` to be what createExporter() gives'],
-  ])('%s is told in one line, once, and left out', (key, value, expected) => {
+  ])('%s is told in one line, once, and left out [fault 92]', (key, value, expected) => {
     const lines = told();
     const given = { name: 'work', project: 'chat', [key]: value };
     const { [key]: _, ...rest } = given;
@@ -126,7 +126,7 @@ describe('options that are no object', () => {
   });
 });
 
-test('a run without a name that holds is called run', () => {
+test('a run without a name that holds is called run [fault 92]', () => {
   told();
   expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([
     'run',

@@ -4,6 +4,7 @@ import { parseDottedOrder } from '../../src/run/dotted-order.ts';
 import { standIn } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { makeRun, makeSink, watched } from './memory-sink.ts';
 
 const UUID = 'f47ac10b-58cc-4372-a567-0e02b2c3d479';
@@ -59,7 +60,7 @@ describe('a run that starts', () => {
     expect(makeRun({ inputs: inputs as Record<string, unknown> }).record()?.inputs).toEqual(expected);
   });
 
-  test('keeps what was passed as it was then', () => {
+  test('keeps what was passed as it was then [fault 88]', () => {
     const [inputs, metadata, tags] = [{ list: [1] }, { list: [1] }, ['a']];
     const { record } = makeRun({ inputs, metadata, tags });
     inputs.list.push(2);
@@ -87,6 +88,20 @@ describe('a run below another', () => {
     expect(orders.toSorted()).toEqual(orders);
   });
 
+  test('is not held by the one above, which goes on [fault 94]', async () => {
+    const keepsNothing = { ...makeSink(), start: () => true, end: () => {} };
+    const parent = startRun({ name: 'parent', exporter: keepsNothing });
+    const below = Array.from({ length: 100 }, () => {
+      const child = parent.child({ name: 'child', inputs: { a: 1 } });
+      child.end();
+      return new WeakRef(child);
+    });
+    const held = () => below.filter((child) => child.deref() !== undefined).length;
+    await collectUntil(() => held() === 0);
+    expect(held()).toBe(0);
+    expect(parent.isOpen).toBe(true);
+  });
+
   test('goes elsewhere, starts a trace of its own or joins another project when it is told to', () => {
     const { run } = makeRun();
     const other = makeSink({ project: 'other' });
@@ -95,7 +110,7 @@ describe('a run below another', () => {
     expect(other.records().map(({ session_name }) => session_name)).toEqual(['default', 'mine']);
   });
 
-  test('may start after its parent has ended', () => {
+  test('may start after its parent has ended [fault 92]', () => {
     const { run, sink } = makeRun();
     run.end();
     expect(run.child({ name: 'late' }).parentRunId).toBe(run.id);
@@ -202,7 +217,7 @@ describe('a run that ends', () => {
     expect(sink.ended.map(({ name, outputs }) => [name, outputs])).toEqual([['inner', '{"a":1}']]);
   });
 
-  test('changes no more', () => {
+  test('changes no more [fault 92]', () => {
     const { run, sink, record } = makeRun({ tags: ['a'] });
     run.end({ a: 1 });
     const before = JSON.stringify(record());

@@ -10,7 +10,7 @@ const read = (value: unknown, limits: Partial<typeof LIMITS> = {}): unknown =>
   JSON.parse(serialize(value, { ...LIMITS, ...limits }));
 
 describe('what belongs to the web is told by what it is', () => {
-  test('Headers, URLSearchParams and FormData are objects; what comes twice is a list', () => {
+  test('Headers, URLSearchParams and FormData are objects; what comes twice is a list [fault 77]', () => {
     const headers = new Headers([
       ['accept', '*/*'],
       ['set-cookie', 'a=1'],
@@ -40,7 +40,7 @@ describe('what belongs to the web is told by what it is', () => {
     });
   });
 
-  test('Request and Response are told without their bodies, which stay unread', async () => {
+  test('Request and Response are told without their bodies, which stay unread [fault 79]', async () => {
     const request = new Request('http://localhost/a?b=c', { method: 'POST', body: 'text', headers: { accept: '*/*' } });
     const response = new Response('text', { status: 201, statusText: 'Created', headers: { etag: 'x' } });
     expect(read({ request, response })).toEqual({
@@ -62,7 +62,7 @@ describe('what belongs to the web is told by what it is', () => {
     expect([await request.text(), await response.text()]).toEqual(['text', 'text']);
   });
 
-  test('Blob is its size and type', () => {
+  test('Blob is its size and type [fault 78]', () => {
     expect(read(new Blob(['abc'], { type: 'image/png' }))).toEqual({
       type: 'Blob',
       byteLength: 3,
@@ -70,7 +70,7 @@ describe('what belongs to the web is told by what it is', () => {
     });
   });
 
-  test('streams are their kind', () => {
+  test('streams are their kind [fault 79]', () => {
     const { readable, writable } = new TransformStream();
     expect(read([readable, writable, new TransformStream()])).toEqual([
       '[ReadableStream]',
@@ -82,7 +82,7 @@ describe('what belongs to the web is told by what it is', () => {
 });
 
 describe('what is gone through step by step is not taken a step of', () => {
-  test('generators and iterators', async () => {
+  test('generators and iterators [fault 79]', async () => {
     const steps: string[] = [];
     const sync = (function* () {
       steps.push('sync');
@@ -113,7 +113,7 @@ describe('what is gone through step by step is not taken a step of', () => {
     expect([sync.next(), await async.next(), list.next(), map.next()].map(({ value }) => value)).toEqual([1, 1, 1, 1]);
   });
 
-  test('a stream of Node', async () => {
+  test('a stream of Node [fault 79]', async () => {
     const stream = new PassThrough();
     stream.end('text');
     expect(read({ stream, socket: new Socket() })).toEqual({ stream: '[PassThrough]', socket: '[Socket]' });
@@ -121,7 +121,7 @@ describe('what is gone through step by step is not taken a step of', () => {
     expect((await stream.toArray()).join('')).toBe('text');
   });
 
-  test('messages of HTTP, of which the head is told', () => {
+  test('messages of HTTP, of which the head is told [fault 80]', () => {
     const request = new IncomingMessage(new Socket());
     Object.assign(request, { method: 'GET', url: '/a', headers: { host: 'b' } });
     const response = new ServerResponse(request);
@@ -136,7 +136,25 @@ describe('what is gone through step by step is not taken a step of', () => {
   });
 });
 
-test('an instance of a class is told by its own properties', () => {
+test('a graph of instances that all know one another is told within the limits [fault 80]', () => {
+  class Node {
+    readonly children: Node[] = [];
+    readonly up: Node | undefined;
+    readonly siblings: readonly Node[] | undefined;
+    constructor(up?: Node) {
+      this.up = up;
+      this.siblings = up?.children;
+      up?.children.push(this);
+    }
+  }
+  const top = new Node();
+  for (let n = 0; n < 20; n++) for (let m = 0, up = new Node(top); m < 20; m++) up = new Node(up);
+  const text = serialize(top, { ...LIMITS, nodes: 1_000 });
+  expect(text.match(/"children"/g)?.length).toBeLessThan(1_000);
+  expect(text).toMatch(/\[Circular\].*\[Truncated: \d+ more items\]/);
+});
+
+test('an instance of a class is told by its own properties [fault 80]', () => {
   const emitter = Object.assign(new EventEmitter(), { name: 'a' });
   expect(read(emitter)).toMatchObject({ name: 'a', _eventsCount: 0 });
 });

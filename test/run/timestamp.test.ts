@@ -89,7 +89,7 @@ describe('a timestamp is read', () => {
     expect(parseIsoTimestamp(text)).toBeUndefined();
   });
 
-  test('as UTC when it names no zone, wherever the process runs', () => {
+  test('as UTC when it names no zone, wherever the process runs [fault 107]', () => {
     vi.stubEnv('TZ', 'America/New_York');
     onTestFinished(() => {
       vi.unstubAllEnvs();
@@ -97,6 +97,22 @@ describe('a timestamp is read', () => {
     expect(new Date(SECOND_US / 1_000).getHours()).toBe(2);
     expect(parseIsoTimestamp('2026-11-20T07:22:40')).toBe(SECOND_US);
     expect(isoTimestamp(SECOND_US + 3_600_000_000)).toBe('2026-11-20T08:22:40.000000Z');
+  });
+
+  test('as they are when the application has put something in the place of Date [fault 107]', () => {
+    vi.stubGlobal(
+      'Date',
+      class {
+        static now = () => Number.NaN;
+        static parse = () => Number.NaN;
+        toISOString(): never {
+          throw new RangeError('Invalid time value');
+        }
+      },
+    );
+    onTestFinished(() => void vi.unstubAllGlobals());
+    expect(isoTimestamp(1)).toBe('1970-01-01T00:00:00.000001Z');
+    expect(parseIsoTimestamp('1970-01-01T00:00:01Z')).toBe(1_000_000);
   });
 
   test('as the moment that was written, and both forms have the same digits', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { serialize } from '../../src/run/serialize.ts';
+import { polluted } from '../support/pollution.ts';
 import { LIMITS } from './memory-sink.ts';
 
 const read = (value: unknown, limits: Partial<typeof LIMITS> = {}): unknown =>
@@ -65,20 +66,6 @@ describe('code of the application that a value brings runs once', () => {
 });
 
 describe('what the host has done to all objects', () => {
-  /** Puts these on a prototype while `work` runs. */
-  function polluted(prototype: object, properties: Record<string, unknown>, work: () => void): void {
-    const descriptors = Object.entries(properties).map(
-      ([key, value]) =>
-        [key, Object.assign(Object.create(null), { value, enumerable: true, configurable: true })] as const,
-    );
-    try {
-      for (const [key, descriptor] of descriptors) Object.defineProperty(prototype, key, descriptor);
-      work();
-    } finally {
-      for (const key of Object.keys(properties)) Reflect.deleteProperty(prototype, key);
-    }
-  }
-
   test('changes nothing of what is told', () => {
     const value = { a: [1, { b: 'c' }], map: new Map([['k', 1]]), date: new Date(0), url: new URL('http://a/'), n: 1n };
     const expected = serialize(value, LIMITS);
@@ -97,7 +84,7 @@ describe('what the host has done to all objects', () => {
 });
 
 describe('text that is not well formed', () => {
-  test('is mended: in values of any length, in keys, and where it is cut', () => {
+  test('is mended: in values of any length, in keys, and where it is cut [fault 81]', () => {
     const long = 'x'.repeat(100);
     const text = serialize({ a: '\ud800', b: `${long}\udc00${long}`, '\ud800k': 1, c: 'ok 😀' }, LIMITS);
     expect(text).not.toMatch(/\\u[dD]/);
@@ -119,18 +106,28 @@ describe('text of any length', () => {
 });
 
 describe('what is large', () => {
-  test('a text of 100 million characters is cut before it is written', () => {
+  test('a text of 100 million characters is cut before it is written [fault 84]', () => {
     const text = read('x'.repeat(100_000_000), { bytes: 1_000 }) as string;
     expect(text).toBe(`${'x'.repeat(750)}[Truncated: 99999000 characters]${'x'.repeat(250)}`);
   });
 
-  test('of a map or a set no more is taken than is kept', () => {
+  test('of a map or a set no more is taken than is kept [fault 85]', () => {
     const map = new Map(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, at]));
     expect(read(map, { width: 2 })).toEqual({ k0: 0, k1: 1, '[Truncated]': '99998 more keys' });
     expect(read(new Set(map.values()), { width: 2 })).toEqual([0, 1, '[Truncated: 99998 more items]']);
   });
 
-  test('a list whose proxy says it is endless is as wide as the limit', () => {
+  test('of an object no more values are read than are kept [fault 85]', () => {
+    let calls = 0;
+    const value: object = {};
+    for (let n = 0; n < 30_000; n++) {
+      Object.defineProperty(value, `k${n}`, { enumerable: true, get: () => ++calls });
+    }
+    expect(read(value)).toMatchObject({ k9999: 10_000, '[Truncated]': '20000 more keys' });
+    expect(calls).toBe(10_000);
+  });
+
+  test('a list whose proxy says it is endless is as wide as the limit [fault 85]', () => {
     const endless = new Proxy<number[]>([], {
       get: (_, key) => (key === 'length' ? 2 ** 53 - 1 : key === 'toJSON' ? undefined : 1),
     });

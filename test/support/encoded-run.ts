@@ -40,6 +40,7 @@ export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
     attachedAtStart: fields.run?.attachments ?? [],
     startedAtMs: 0,
     recordedAtMs: 0,
+    queuedAtMs: 0,
     stage: 'whole',
     isPosted: fields.stage === 'patch',
     bytes: 1_024,

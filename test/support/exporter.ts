@@ -2,7 +2,7 @@ import { defaultLimits, type Limits } from '../../src/base/limits.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { DropNotice, type OnDrop } from '../../src/export/drop-notice.ts';
 import { Exporter } from '../../src/export/exporter.ts';
-import { noStats, type Stats } from '../../src/export/ledger.ts';
+import { Ledger, type Stats } from '../../src/export/ledger.ts';
 import { Outage } from '../../src/export/outage.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
@@ -116,7 +116,7 @@ export function makeExporter(
     outage,
     spool: disk.spool,
     isWriteAhead: disk.isWriteAhead ?? false,
-    stats: noStats(),
+    ledger: new Ledger(),
     notice: new DropNotice(onDrop, monotonicMs),
     monotonicMs,
     opened: () => {},

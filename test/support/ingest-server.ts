@@ -21,6 +21,8 @@ export interface IngestServer {
   readonly received: readonly Received[];
   /** Resolves when `count` requests have come. */
   arrived(count: number): Promise<void>;
+  /** Closes every connection, as a service does with those that have been idle for long; new ones are taken. */
+  disconnect(): void;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -28,10 +30,11 @@ export interface IngestServer {
 /** `hold` never answers; the connection stays open until the server closes. */
 export type Reply = Answer | 'hold';
 
-/** A service on a free port that answers ingestion as it is told; by default it accepts everything and has no `/info`. */
+/** A service, on a free port, that answers ingestion as it is told; by default it accepts everything and has no `/info`. */
 export async function ingestServer(
   reply: (request: Received, index: number) => Reply | Promise<Reply> = () => ({ status: 202 }),
   info: Answer = { status: 404 },
+  port = 0,
 ): Promise<IngestServer> {
   const received: Received[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
@@ -48,7 +51,7 @@ export async function ingestServer(
       response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
     }
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const close = async (): Promise<void> => {
     if (!server.listening) return;
@@ -65,6 +68,7 @@ export async function ingestServer(
         : new Promise((resolve) => {
             waiting.push({ count, resolve });
           }),
+    disconnect: () => server.closeAllConnections(),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -3,10 +3,11 @@ import { DropNotice, type OnDrop } from '../../../src/export/drop-notice.ts';
 import { Exporter } from '../../../src/export/exporter.ts';
 import { FallbackTransport } from '../../../src/export/fallback-transport.ts';
 import { IsolatingTransport } from '../../../src/export/isolating-transport.ts';
-import { noStats } from '../../../src/export/ledger.ts';
+import { Ledger } from '../../../src/export/ledger.ts';
 import { MultipartTransport } from '../../../src/export/multipart-transport.ts';
 import { Outage } from '../../../src/export/outage.ts';
 import { delay, Pace } from '../../../src/export/pace.ts';
+import { RequestLog } from '../../../src/export/request-log.ts';
 import { RetryingTransport } from '../../../src/export/retrying-transport.ts';
 import { ServiceInfo } from '../../../src/export/service-info.ts';
 import type { Durability } from '../../../src/export/settings.ts';
@@ -52,21 +53,17 @@ export class Life {
     const limits = { ...LIMITS, ...parts.limits };
     const endpoint = new URL(`http://service-${index}`);
     const client = this.#client(service);
-    const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes });
-    const pace = new Pace(monotonicMs);
+    const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
+    const time = { monotonicMs, random: () => 1, delay };
+    const pace = new Pace(monotonicMs, { ...limits, ...time });
     const outage = new Outage(monotonicMs);
-    const stats = noStats();
-    const multipart = new MultipartTransport(client, info, pace, stats.requests);
+    const ledger = new Ledger();
+    const requests = new RequestLog({ ledger, endpoint: endpoint.origin, monotonicMs });
+    const multipart = new MultipartTransport(client, info, pace, requests);
     const simple = new SimpleTransport(
       client,
-      {
-        inFlight: limits.simpleInFlight,
-        requestsPerSecond: limits.simpleRequestsPerSecond,
-        pace,
-        monotonicMs,
-        delay,
-      },
-      stats.requests,
+      { inFlight: limits.simpleInFlight, requestsPerSecond: limits.simpleRequestsPerSecond, pace, ...time },
+      requests,
     );
     const both = new FallbackTransport(new IsolatingTransport(multipart), new IsolatingTransport(simple), monotonicMs);
     const onDrop: OnDrop = (...drop) => this.isDead || parts.onDrop(...drop);
@@ -87,15 +84,13 @@ export class Life {
         endpoint: endpoint.origin,
         outage,
         monotonicMs,
-        random: () => 1,
-        delay,
       }),
       info,
       pace,
       outage,
       spool: durability === 'memory' ? undefined : spoolFor(endpoint, limits, parts),
       isWriteAhead: durability === 'write-ahead',
-      stats,
+      ledger,
       notice: new DropNotice(onDrop, monotonicMs),
       monotonicMs,
       opened: () => {},
@@ -106,6 +101,7 @@ export class Life {
   /** The wire between an exporter and its service, without sockets. */
   #client(service: ModelService): HttpClient {
     const send = async (request: HttpRequest): Promise<HttpAnswer> => {
+      request.signal?.throwIfAborted();
       await turns(1);
       if (this.isDead) return never();
       const answer = service.answer(request);

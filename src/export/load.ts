@@ -1,13 +1,19 @@
 import type { Limits } from '../base/limits.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import { Barrier } from './barrier.ts';
+import { Barrier, type FlushGroup } from './barrier.ts';
 import { type Delivery, heldBytes } from './delivery.ts';
 
 /** Runs and ends of accepted traces are taken up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
 
+/** Runs, and the bytes that they hold. */
+export interface Held {
+  readonly runs: number;
+  readonly bytes: number;
+}
+
 /** What waits or is under way in memory, for the limits of the queue, and whom flushes wait for. */
-export class Backlog {
+export class Load {
   readonly #limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
   readonly #barrier = new Barrier();
   /** Runs of which something waits or is under way. */
@@ -22,10 +28,13 @@ export class Backlog {
     return this.#bytes;
   }
 
-  /** Whether there is no room for a run: a new trace is refused at the limits, a run of an accepted one beyond them. */
-  isFullFor({ parentRunId }: EncodedRun): boolean {
+  /**
+   * Whether there is no room for a run beside what is `held`: a new trace is refused at the limits, a run of an accepted one
+   * beyond them.
+   */
+  isFullFor({ parentRunId }: EncodedRun, held: Held = this): boolean {
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
-    return this.runs >= this.#limits.queueRuns * share || this.#bytes >= this.#limits.queueBytes * share;
+    return held.runs >= this.#limits.queueRuns * share || held.bytes >= this.#limits.queueBytes * share;
   }
 
   /** Whether the end of a run is to be kept without its payloads. */
@@ -53,12 +62,17 @@ export class Backlog {
   }
 
   /** And now no longer. */
-  leave(delivery: Pick<Delivery, 'postGroup' | 'patchGroup'>, which: 'post' | 'both'): void {
+  leave(delivery: Delivery, which: 'post' | 'both'): void {
     if (delivery.postGroup !== undefined) this.#barrier.leave(delivery.postGroup);
     delivery.postGroup = undefined;
     if (which === 'post') return;
     if (delivery.patchGroup !== undefined) this.#barrier.leave(delivery.patchGroup);
     delivery.patchGroup = undefined;
+  }
+
+  /** The same of so many records that were spilled. */
+  leaveGroup(group: FlushGroup, records: number): void {
+    this.#barrier.leave(group, records);
   }
 
   /** Resolves when everything that is waited for by now has settled. */

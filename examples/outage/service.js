@@ -1,0 +1,16 @@
+// The service: a receiver in a process of its own, so that it can be killed. It tells of every run whose end it has taken,
+// before it answers, and goes when whoever started it has gone.
+import { createReceiver, MemoryStore } from 'runspan/receiver';
+
+class TellingStore extends MemoryStore {
+  async apply(operations) {
+    await super.apply(operations);
+    const ended = operations.filter(({ fields }) => fields.end_time !== undefined).map(({ id }) => id);
+    if (ended.length > 0) process.send({ ended });
+  }
+}
+
+const { url } = await createReceiver({ port: Number(process.argv[2]), store: new TellingStore() });
+process.send({ url });
+process.on('message', (message) => process.send({ echo: message }));
+process.on('disconnect', () => process.exit());

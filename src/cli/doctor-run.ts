@@ -1,0 +1,60 @@
+import type { HttpAnswer, HttpClient } from '../http/client.ts';
+import { startRun } from '../run/start-run.ts';
+import { createExporter } from '../runspan.ts';
+import { askedFor } from './doctor-service.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+const SEND_MAX_MS = 10_000;
+
+/** A service may take a moment until it shows what it has accepted. */
+const ASK_EVERY_MS = 500;
+const ASKS_MAX = 10;
+
+/** Sends one run the way that an application would, and reads it back where the service can be asked. */
+export async function* runFindings(client: HttpClient): AsyncGenerator<Finding> {
+  const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
+  const run = startRun({ name: 'runspan doctor', exporter, root: true, inputs: { check: 'one test run' } });
+  run.end({ result: 'sent' });
+  const startedAtMs = performance.now();
+  await exporter.close({ timeoutMs: SEND_MAX_MS });
+  const { sent, lastError, droppedByReason } = exporter.stats();
+  if (sent !== 1) {
+    const reasons = Object.entries(droppedByReason).flatMap(([reason, count]) => (count > 0 ? reason : []));
+    const why = lastError?.message ?? reasons.join(', ');
+    yield fail(
+      'test run',
+      `not accepted: ${why}`,
+      'what failed above says what to do; docs/delivery.md says what each answer means',
+    );
+    return;
+  }
+  yield ok('test run', `accepted in ${Math.max(1, Math.round(performance.now() - startedAtMs))} ms: ${run.id}`);
+  yield await readBack(client, run.traceId);
+}
+
+async function readBack(client: HttpClient, traceId: string): Promise<Finding> {
+  const check = 'read back';
+  for (let ask = 0; ask < ASKS_MAX; ask++) {
+    if (ask > 0) await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
+    const answer = await askedFor(client, traceId);
+    if (answer instanceof Error) return warn(check, answer.message, 'look for the run in the service');
+    if (answer.status !== 200)
+      return ok(check, `the service cannot be asked (status ${answer.status}); look for the run there`);
+    if (namesIn(answer).includes('runspan doctor')) return ok(check, 'the run is there');
+  }
+  const seconds = (ASKS_MAX * ASK_EVERY_MS) / 1_000;
+  return warn(
+    check,
+    `not there after ${seconds} s`,
+    'look for it in the project that is named above; some services take longer',
+  );
+}
+
+function namesIn({ text }: HttpAnswer): unknown[] {
+  try {
+    const { runs } = JSON.parse(text) as { runs: { name?: unknown }[] };
+    return runs.map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { connect as connectTcp, isIP } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { type EnvironmentName, env } from '../base/env.ts';
+import { isLoopback } from '../base/loopback.ts';
+import { messageOf } from '../base/text.ts';
+import type { Settings } from '../export/settings.ts';
+import type { HttpAnswer, HttpClient } from '../http/client.ts';
+import { addressOf } from './doctor-settings.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+/** A clock that is further away puts runs into another order than those of other machines. */
+const SKEW_MAX_MS = 5_000;
+
+/** The variables that name a proxy for each kind of endpoint, the first that is set. */
+const PROXIES: Readonly<Record<string, readonly EnvironmentName[]>> = {
+  'https:': ['https_proxy', 'HTTPS_PROXY'],
+  'http:': ['http_proxy', 'HTTP_PROXY'],
+};
+
+/** The way to the service, what it says of itself, and whether the clocks agree. */
+export async function* serviceFindings(settings: Settings, client: HttpClient): AsyncGenerator<Finding> {
+  const { endpoint } = settings;
+  const proxies = proxyFindings(endpoint);
+  yield* proxies;
+  if (env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
+    yield warn(
+      'tls',
+      'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates are not checked',
+      'unset it; NODE_EXTRA_CA_CERTS adds an authority',
+    );
+  }
+  // Behind a proxy neither the name nor the address of the service has to be known here.
+  if (proxies.length === 0) {
+    const name = await nameFinding(endpoint);
+    yield name;
+    if (name.level === 'fail') return;
+    const connection = await connectionFinding(settings);
+    yield connection;
+    if (connection.level === 'fail') return;
+  }
+  yield* infoFindings(client);
+}
+
+/** Whether the service takes the key, asked by a query that reads a trace which nobody has. */
+export async function keyFinding({ headers }: Settings, client: HttpClient): Promise<Finding> {
+  const check = 'key';
+  const hasKey = headers['x-api-key'] !== undefined;
+  const answer = await askedFor(client, randomUUID());
+  if (answer instanceof Error) return warn(check, `not asked: ${answer.message}`, LATER);
+  const { status } = answer;
+  if (status === 401) {
+    const advice = hasKey
+      ? 'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID where it is linked to several workspaces'
+      : 'set RUNSPAN_API_KEY';
+    return fail(check, `${hasKey ? 'refused' : 'none is set, and the service asks for one'} (status 401)`, advice);
+  }
+  if (status === 403) return warn(check, 'it may not read runs (status 403)', LATER);
+  if (status !== 200) return ok(check, `the service cannot be asked (status ${status}); ${LATER}`);
+  return ok(check, hasKey ? 'accepted' : 'none, and the service asks for none');
+}
+
+const LATER = 'the test run shows whether runs are accepted';
+
+/** The answer to a query for a trace, in the manner of the field; an error when none came. */
+export async function askedFor(client: HttpClient, traceId: string): Promise<HttpAnswer | Error> {
+  try {
+    return await client.send({
+      method: 'POST',
+      path: '/runs/query',
+      headers: { 'content-type': 'application/json' },
+      body: [JSON.stringify({ trace: traceId, limit: 1 })],
+    });
+  } catch (thrown) {
+    return new Error(messageOf(thrown));
+  }
+}
+
+function proxyFindings(endpoint: URL): Finding[] {
+  if (isLoopback(endpoint.hostname)) return [];
+  const name = PROXIES[endpoint.protocol]?.find((candidate) => env(candidate) !== undefined);
+  if (name === undefined) return [];
+  const except = env('no_proxy') ?? env('NO_PROXY');
+  const unless = except === undefined ? '' : ', unless NO_PROXY names the host';
+  const address = addressOf(env(name) ?? '') ?? 'an address that cannot be read';
+  return [ok('proxy', `${address}, from ${name}${unless}`)];
+}
+
+async function nameFinding({ hostname }: URL): Promise<Finding> {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) !== 0) return ok('dns', `${host} is an address`);
+  try {
+    const found = await lookup(host, { all: true });
+    return ok('dns', `${host} is ${found.map(({ address }) => address).join(', ')}`);
+  } catch (thrown) {
+    const advice = 'check the host in the endpoint, and whether this machine resolves names';
+    return fail('dns', `${host}: ${messageOf(thrown)}`, advice);
+  }
+}
+
+async function connectionFinding({ endpoint, limits }: Settings): Promise<Finding> {
+  const isTls = endpoint.protocol === 'https:';
+  const host = endpoint.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(endpoint.port) || (isTls ? 443 : 80);
+  const startedAtMs = performance.now();
+  const check = isTls ? 'tls' : 'tcp';
+  try {
+    await connected(host, port, isTls, limits.connectTimeoutMs);
+    return ok(check, `connected to ${host}:${port} in ${elapsed(startedAtMs)}`);
+  } catch (thrown) {
+    const advice = isTls
+      ? 'check address and port; a certificate of your own authority goes into NODE_EXTRA_CA_CERTS'
+      : 'check address and port, whether the service runs, and whether a firewall or proxy is between';
+    return fail(check, `${host}:${port}: ${messageOf(thrown)}`, advice);
+  }
+}
+
+function connected(host: string, port: number, isTls: boolean, timeoutMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const servername = isIP(host) === 0 ? { servername: host } : {};
+    const socket = isTls ? connectTls({ host, port, ...servername }) : connectTcp({ host, port });
+    const end = (settle: () => void): void => {
+      socket.destroy();
+      settle();
+    };
+    socket.setTimeout(timeoutMs, () => end(() => reject(new Error(`no connection within ${timeoutMs} ms`))));
+    socket.once('error', (error) => end(() => reject(error)));
+    socket.once(isTls ? 'secureConnect' : 'connect', () => end(resolve));
+  });
+}
+
+async function* infoFindings(client: HttpClient): AsyncGenerator<Finding> {
+  const request = { method: 'GET', path: '/info', headers: { accept: 'application/json' } } as const;
+  let startedAtMs = 0;
+  let answer: HttpAnswer;
+  try {
+    // The first opens the connection, and loads the code for it.
+    await client.send(request);
+    startedAtMs = performance.now();
+    answer = await client.send(request);
+  } catch (thrown) {
+    yield fail('info', `GET /info: ${messageOf(thrown)}`, 'check that the endpoint is the address of the service');
+    return;
+  }
+  yield infoFinding(answer, elapsed(startedAtMs));
+  yield clockFinding(answer, (performance.now() - startedAtMs) / 2);
+}
+
+function infoFinding({ status, text }: HttpAnswer, time: string): Finding {
+  const check = 'info';
+  const told = `GET /info: status ${status} in ${time}`;
+  if (status >= 300 && status < 400) {
+    return fail(check, `${told}, a redirect`, 'redirects are not followed; set the endpoint to the address behind it');
+  }
+  if (status >= 500) return fail(check, told, 'the service is in trouble; try again later');
+  if (status >= 300) return warn(check, told, 'check the path in the endpoint, unless the service has no /info');
+  return isJson(text) ? ok(check, told) : warn(check, `${told}, no JSON`, 'check that the endpoint is not a web page');
+}
+
+function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
+  const check = 'clock';
+  const date = Date.parse(String(headers.date));
+  if (Number.isNaN(date)) return ok(check, 'the service tells no time');
+  // The header is cut to the second, and was written about half-way.
+  const skewMs = Date.now() - answeredAgoMs - (date + 500);
+  const seconds = Math.round(Math.abs(skewMs) / 1_000);
+  if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);
+  const message = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the service`;
+  return warn(check, message, 'set the clock of this machine (NTP): runs are sorted by their times');
+}
+
+function elapsed(startedAtMs: number): string {
+  return `${Math.max(1, Math.round(performance.now() - startedAtMs))} ms`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,92 @@
+import { parseArgs } from 'node:util';
+import { quoted } from './terminal-text.ts';
+
+/** `runspan spool …` */
+export interface SpoolInvocation {
+  readonly kind: 'spool';
+  readonly action: 'list' | 'send' | 'purge';
+  /** The folder; the default's when it is not given. */
+  readonly dir: string | undefined;
+  /** Only what is for this endpoint; everything when it is not given. */
+  readonly endpoint: URL | undefined;
+  /** What would be deleted is deleted. */
+  readonly isConfirmed: boolean;
+  /** Also what processes have that are alive. */
+  readonly isAll: boolean;
+}
+
+type Parsed =
+  | SpoolInvocation
+  | { readonly kind: 'help'; readonly topic: 'spool' }
+  | { readonly kind: 'mistake'; readonly message: string; readonly topic: 'spool' };
+
+export const spoolUsage = `Usage: runspan spool list [--dir folder] [--endpoint url]
+       runspan spool send [--dir folder] [--endpoint url]
+       runspan spool purge [--dir folder] [--endpoint url] [--all] --yes
+
+Runs that could not be delivered yet wait on disk, where durability is spill or write-ahead. The
+next process with the same endpoint and workspace delivers what dead ones have left; list shows
+what there is, send delivers it now, to the service that the environment names, purge deletes it.
+
+Options:
+  --dir <folder>    where the spool is (default RUNSPAN_SPOOL_DIR, else ~/.runspan/spool)
+  --endpoint <url>  only what is for this endpoint, with RUNSPAN_WORKSPACE_ID, else RUNSPAN_API_KEY
+  --yes             purge: delete; without it, only say what would be deleted
+  --all             purge: also the files of processes that are alive
+  -h, --help        print this
+
+Exit code:
+  0; 1 when the folder cannot be read, something could not be delivered or deleted, or --yes is
+  missing; 2 for a mistake in the arguments
+`;
+
+/** Reads the arguments after `runspan spool`. Never throws. */
+export function parseSpool(argv: readonly string[]): Parsed {
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: {
+      dir: { type: 'string' },
+      endpoint: { type: 'string' },
+      yes: { type: 'boolean' },
+      all: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+    strict: false,
+    tokens: true,
+  });
+  let action: string | undefined;
+  let dir: string | undefined;
+  let endpoint: URL | undefined;
+  const flags = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind === 'positional' && action === undefined) action = token.value;
+    else if (token.kind === 'positional') return mistake(`unexpected ${quoted(token.value)}`);
+    else if (token.kind !== 'option') continue;
+    else if (token.name === 'yes' || token.name === 'all' || token.name === 'help') {
+      if (token.value !== undefined) return mistake(`expected no value for --${token.name}`);
+      flags.add(token.name);
+    } else if (token.name === 'dir') {
+      dir = token.value;
+      if (dir === undefined || dir === '') return mistake('expected --dir to be a folder');
+    } else if (token.name === 'endpoint') {
+      endpoint = urlOf(token.value);
+      if (endpoint === undefined) return mistake('expected --endpoint to be an http or https address');
+    } else return mistake(`unknown option ${quoted(token.rawName)}`);
+  }
+  if (flags.has('help')) return { kind: 'help', topic: 'spool' };
+  if (action === undefined) return mistake('expected list, send or purge after spool');
+  if (action !== 'list' && action !== 'send' && action !== 'purge')
+    return mistake(`unknown command ${quoted(`spool ${action}`)}`);
+  const [isConfirmed, isAll] = [flags.has('yes'), flags.has('all')];
+  if (action !== 'purge' && (isConfirmed || isAll)) return mistake('--yes and --all belong to spool purge');
+  return { kind: 'spool', action, dir, endpoint, isConfirmed, isAll };
+}
+
+function urlOf(text: string | undefined): URL | undefined {
+  const url = text !== undefined && URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+}
+
+function mistake(message: string): Parsed {
+  return { kind: 'mistake', message, topic: 'spool' };
+}

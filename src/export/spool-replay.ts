@@ -1,0 +1,165 @@
+import { setAside } from './spool-bad.ts';
+import { codeOf, readWhole } from './spool-fs.ts';
+import type { SpoolHome } from './spool-home.ts';
+import { spoolNotice } from './spool-notice.ts';
+import { decodeRecord, type SpooledRecord } from './spool-record.ts';
+import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
+import type { Segment, SpoolStock, StoredSegment } from './spool-stock.ts';
+
+/** Processes that a segment is tried in that end soon after. */
+const ATTEMPTS_MAX = 5;
+
+/** A process that is alive so long after it was handed a segment does not die of it. */
+const SURVIVED_MS = 10_000;
+
+/** After a failure of the disk. */
+const RETRY_MS = 60_000;
+
+/** What a segment holds. */
+export interface ReadSegment {
+  readonly segment: Segment;
+  readonly records: readonly SpooledRecord[];
+  /** Stretches of the file that were damaged; each was one record or more. */
+  readonly corrupt: number;
+  /** Written longer ago than the age limit allows. */
+  readonly isExpired: boolean;
+}
+
+export interface ReplayOptions {
+  readonly ageMaxMs: number;
+  readonly wallMs: () => number;
+  readonly monotonicMs: () => number;
+}
+
+/**
+ * The segments that wait to be delivered, oldest first. While one is being read its name says so, so that a segment which
+ * nobody survives is found out:
+ *
+ *     …-<token>.seg ──handed out──► …-<token>.a1.seg ──put back, or survived──► …-<token>.seg
+ *                                       │ the process dies, another one claims it
+ *                                       └──► .a2 … .a5 ──► bad/
+ */
+export class SpoolReplay {
+  readonly #home: SpoolHome;
+  readonly #stock: SpoolStock;
+  readonly #options: ReplayOptions;
+  #waiting = new Set<StoredSegment>();
+  readonly #handedOut = new Set<StoredSegment>();
+  #readsFromMs = Number.NEGATIVE_INFINITY;
+
+  constructor(home: SpoolHome, stock: SpoolStock, options: ReplayOptions) {
+    this.#home = home;
+    this.#stock = stock;
+    this.#options = options;
+  }
+
+  get hasNext(): boolean {
+    return this.#waiting.size > 0 && this.#options.monotonicMs() >= this.#readsFromMs;
+  }
+
+  /** Lets segments wait, each in its place by the time when it was written. */
+  add(segments: readonly StoredSegment[]): void {
+    this.#waiting = new Set([...this.#waiting, ...segments].sort(byAge));
+  }
+
+  /** Never throws: what cannot be read is set aside, or tried again later. */
+  next(): ReadSegment | undefined {
+    while (this.hasNext) {
+      const segment = this.#waiting.values().next().value as StoredSegment;
+      this.#waiting.delete(segment);
+      try {
+        const read = this.#read(segment);
+        if (read !== undefined) return read;
+      } catch (thrown) {
+        if (codeOf(thrown) === 'ENOENT') {
+          this.#stock.forget(segment);
+          if (segment.isForeign) continue;
+          return { segment, records: [], corrupt: 1, isExpired: false };
+        }
+        this.add([segment]);
+        this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
+        spoolNotice.notRead(this.#home, thrown);
+      }
+    }
+    return undefined;
+  }
+
+  putBack(segment: StoredSegment): void {
+    if (!this.#handedOut.delete(segment)) return;
+    this.#unmark(segment);
+    this.add([segment]);
+  }
+
+  done(segment: StoredSegment): void {
+    this.#waiting.delete(segment);
+    this.#handedOut.delete(segment);
+    if (!segment.isDamaged || !this.#setAside(segment)) this.#stock.delete(segment);
+  }
+
+  /** Takes the mark off those that did no harm for a while, or off all that are handed out. */
+  unmark(which: 'survived' | 'all'): void {
+    const untilMs = which === 'all' ? Number.POSITIVE_INFINITY : this.#options.monotonicMs() - SURVIVED_MS;
+    for (const segment of this.#handedOut) if (segment.handedOutAtMs <= untilMs) this.#unmark(segment);
+  }
+
+  /** Undefined when there is nothing to hand out; throws what the file system throws. */
+  #read(segment: StoredSegment): ReadSegment | undefined {
+    const { fs } = this.#home;
+    if (segment.name.attempts >= ATTEMPTS_MAX) {
+      spoolNotice.deadly(segment, ATTEMPTS_MAX);
+      if (!this.#setAside(segment)) this.#stock.forget(segment);
+      return undefined;
+    }
+    segment.rename(fs, segment.name.attempts + 1);
+    const content = readWhole(fs, segment.path, SEGMENT_BYTES_MAX);
+    const { payloads, corrupt, isUnknownVersion } = scan(content?.bytes ?? NOTHING);
+    if (isUnknownVersion) {
+      this.#unmark(segment);
+      spoolNotice.later(segment);
+      this.#stock.forget(segment);
+      return undefined;
+    }
+    const records = payloads.map(decodeRecord).filter((record) => record !== undefined);
+    const damaged = corrupt + payloads.length - records.length;
+    if (content === undefined || damaged > 0) {
+      segment.isDamaged = true;
+      spoolNotice.damaged(segment);
+    }
+    if (records.length === 0) {
+      this.done(segment);
+      return segment.isForeign ? undefined : { segment, records, corrupt: damaged, isExpired: false };
+    }
+    const { wallMs, monotonicMs, ageMaxMs } = this.#options;
+    segment.handedOutAtMs = monotonicMs();
+    this.#handedOut.add(segment);
+    return { segment, records, corrupt: damaged, isExpired: wallMs() - (content?.modifiedAtMs ?? 0) > ageMaxMs };
+  }
+
+  #unmark(segment: StoredSegment): void {
+    if (segment.name.attempts === 0) return;
+    try {
+      segment.rename(this.#home.fs, 0);
+    } catch {
+      // It counts as one more attempt.
+    }
+  }
+
+  #setAside(segment: StoredSegment): boolean {
+    const { fs, spoolDir, destination } = this.#home;
+    try {
+      setAside(fs, segment.path, spoolDir, destination);
+    } catch (thrown) {
+      spoolNotice.notWritten(this.#home, thrown);
+      return false;
+    }
+    this.#stock.forget(segment);
+    return true;
+  }
+}
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** Those of one writer within a millisecond stand in the order of their names. */
+function byAge(one: StoredSegment, other: StoredSegment): number {
+  return one.writtenAtMs - other.writtenAtMs || one.name.sequence - other.name.sequence;
+}

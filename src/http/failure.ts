@@ -1,0 +1,90 @@
+/** A message of our own, which holds nothing that was sent. */
+export class NoAnswerError extends Error {
+  override readonly name: string = 'NoAnswerError';
+}
+
+/** Why a request had no answer. */
+export interface Failure {
+  /** For messages: never what is sent, where to, or with which credentials, as the texts of such errors may be. */
+  readonly detail: string;
+  /** Of the first error underneath that has one. */
+  readonly code: string | undefined;
+  /** Only a change of the set-up can help: a certificate, the credentials of a proxy. */
+  readonly isLasting: boolean;
+  /** Whether the request may have arrived, so that what it carried may be the cause. */
+  readonly mayHaveArrived: boolean;
+}
+
+/** What to do, by the code of an error. */
+const ADVICE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there; check the endpoint, and that the service runs',
+  ENOTFOUND: 'the name of the host is not known; check the endpoint',
+  EAI_AGAIN: 'names of hosts cannot be looked up for now',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed; trust it by NODE_EXTRA_CA_CERTS',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not trusted; trust its authority by NODE_EXTRA_CA_CERTS',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not trusted; trust its authority by NODE_EXTRA_CA_CERTS',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is not trusted; trust its authority by NODE_EXTRA_CA_CERTS',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host; check the endpoint',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS; check whether the endpoint begins with http or https',
+};
+
+const OF_TLS = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
+const UNDER_WAY = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
+
+/** Errors are read through so many others that enclose them. */
+const DEPTH_MAX = 5;
+
+/** What an error that a request ended with says, whatever it is; never its own text, unless that is known to be harmless. */
+export function failureOf(thrown: unknown): Failure {
+  try {
+    if (thrown instanceof NoAnswerError) {
+      return { detail: thrown.message, code: undefined, isLasting: false, mayHaveArrived: true };
+    }
+    return tunnelFailure(thrown) ?? failureOfCode(codeOf(thrown, DEPTH_MAX));
+  } catch {
+    return failureOfCode(undefined);
+  }
+}
+
+/** Whether the connection broke while a request was under way. */
+export function isBreak(thrown: unknown): boolean {
+  return /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(failureOf(thrown).code ?? '');
+}
+
+function failureOfCode(code: string | undefined): Failure {
+  const advice = code === undefined ? undefined : ADVICE[code];
+  const isLasting = code !== undefined && OF_TLS.test(code);
+  const reason = advice ?? (isLasting ? 'no secure connection can be made' : 'the request failed');
+  return {
+    detail: code === undefined ? `${reason} without a reason` : `${reason} (${code})`,
+    code,
+    isLasting,
+    mayHaveArrived: code !== undefined && UNDER_WAY.test(code),
+  };
+}
+
+/** The answer of a proxy is told in the text alone (undici lib/dispatcher/proxy-agent.js). */
+function tunnelFailure(thrown: unknown): Failure | undefined {
+  const [, status] = /^Proxy response \((\d{3})\)/.exec(textOf(thrown)) ?? [];
+  if (status === undefined) return undefined;
+  const isLasting = status.startsWith('4');
+  const advice = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
+  return { detail: `${advice} (status ${status})`, code: undefined, isLasting, mayHaveArrived: false };
+}
+
+function textOf(thrown: unknown): string {
+  return thrown instanceof Error ? String(thrown.message) : '';
+}
+
+/** A host with several addresses fails with several errors in one; wrappers keep theirs as `cause`. */
+function codeOf(thrown: unknown, depthMax: number): string | undefined {
+  if (typeof thrown !== 'object' || thrown === null || depthMax === 0) return undefined;
+  const { code, cause, errors } = thrown as { code?: unknown; cause?: unknown; errors?: unknown };
+  if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)) return code;
+  for (const inner of [cause, ...(Array.isArray(errors) ? errors.slice(0, DEPTH_MAX) : [])]) {
+    const found = codeOf(inner, depthMax - 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

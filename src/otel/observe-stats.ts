@@ -1,0 +1,143 @@
+import { type BatchObservableResult, type Meter, metrics, type Observable } from '@opentelemetry/api';
+import type { Checks } from '../base/checked-options.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { version } from '../base/version.ts';
+import { type RequestMessage, subscribe } from '../run/channels.ts';
+import { usableOptions } from '../run/run-options.ts';
+import { currentStats, type Stats } from '../run/stats.ts';
+
+/** What `observeStats` takes. */
+export interface ObserveStatsOptions {
+  /** Makes the instruments. @default one of the global meter provider, which has to be there by then */
+  meter?: Meter;
+}
+
+const CHECKS: Checks<ObserveStatsOptions> = {
+  meter: ['a meter of OpenTelemetry', (value) => typeof (value as Meter | null)?.createHistogram === 'function'],
+};
+
+/** Meters whose instruments are ours already: the API has no way to ask, and what is told twice counts twice. */
+const observed = new WeakMap<Meter, () => void>();
+
+/**
+ * Tells OpenTelemetry what `stats()` says and how long requests take, as metrics named `runspan.…` in the manner of its
+ * conventions for SDKs: `docs/opentelemetry-metrics.md` lists them. Call it once, after the meter provider has been
+ * set: OpenTelemetry gives whoever comes earlier a meter that records nothing. The function given back ends it. Never throws.
+ */
+export function observeStats(options?: ObserveStatsOptions): () => void {
+  const stop = guard('observeStats', () => {
+    const { meter = metrics.getMeter('runspan', version) } = usableOptions('observeStats', options, CHECKS);
+    return observed.get(meter) ?? observe(meter);
+  });
+  return stop ?? (() => {});
+}
+
+function observe(meter: Meter): () => void {
+  const readings = instrumentsOf(meter);
+  const all = readings.map(([observable]) => observable);
+  const tell = (result: BatchObservableResult): void => {
+    const stats = currentStats();
+    if (stats === undefined) return;
+    for (const [observable, valuesOf] of readings) {
+      for (const [value, attributes] of valuesOf(stats)) result.observe(observable, value, attributes);
+    }
+  };
+  meter.addBatchObservableCallback(tell, all);
+  const unsubscribe = recordDurations(meter);
+  const stop = (): void => {
+    observed.delete(meter);
+    unsubscribe();
+    meter.removeBatchObservableCallback(tell, all);
+  };
+  observed.set(meter, stop);
+  diagnostics.debug('stats are observed by OpenTelemetry');
+  return stop;
+}
+
+type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
+
+/** Each instrument with what it tells of the stats. */
+function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: Stats) => Values])[] {
+  const counter = (name: string, unit: string, description: string): Observable =>
+    meter.createObservableCounter(name, { unit, description });
+  const upDown = (name: string, unit: string, description: string): Observable =>
+    meter.createObservableUpDownCounter(name, { unit, description });
+  const gauge = (name: string, unit: string, description: string): Observable =>
+    meter.createObservableGauge(name, { unit, description });
+  return [
+    [
+      counter('runspan.run.started', '{run}', 'The number of created runs.'),
+      ({ created, sampledOut }) => [
+        [created, { 'runspan.run.sampling_result': 'RECORD_AND_SAMPLE' }],
+        [sampledOut, { 'runspan.run.sampling_result': 'DROP' }],
+      ],
+    ],
+    [
+      upDown('runspan.run.live', '{run}', 'The number of recorded runs that have not ended yet.'),
+      ({ open }) => [[open]],
+    ],
+    [
+      upDown('runspan.exporter.queue.size', '{run}', 'The number of ended runs that wait to be sent.'),
+      ({ queued }) => [[queued]],
+    ],
+    [
+      upDown('runspan.exporter.run.inflight', '{run}', 'The number of ended runs that are under way.'),
+      ({ inFlight }) => [[inFlight]],
+    ],
+    [
+      upDown('runspan.exporter.run.spooled', '{run}', 'The number of ended runs that are kept on disk.'),
+      ({ spooled }) => [[spooled]],
+    ],
+    [
+      counter('runspan.exporter.run.recovered', '{run}', 'The number of runs taken over from earlier processes.'),
+      ({ recovered }) => [[recovered]],
+    ],
+    [
+      counter(
+        'runspan.exporter.run.exported',
+        '{run}',
+        'The number of runs that were delivered, or given up for the reason that error.type tells.',
+      ),
+      ({ sent, droppedByReason }) => [
+        [sent],
+        ...Object.entries(droppedByReason).map(([reason, count]) => [count, { 'error.type': reason }] as const),
+      ],
+    ],
+    [
+      upDown('runspan.exporter.backlog.size', 'By', 'What is recorded in memory and not yet delivered.'),
+      ({ backlog }) => [[backlog.bytes]],
+    ],
+    [
+      gauge('runspan.exporter.backlog.age', 's', 'The time since the oldest of that was recorded.'),
+      ({ backlog }) => [[backlog.oldestMs / 1_000]],
+    ],
+  ];
+}
+
+/** The bounds that the conventions give for HTTP, and the default deadline of a request. */
+const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30];
+
+function recordDurations(meter: Meter): () => void {
+  const histogram = meter.createHistogram('runspan.exporter.operation.duration', {
+    unit: 's',
+    description: 'The duration of requests that carry runs.',
+    advice: { explicitBucketBoundaries: BOUNDS_S },
+  });
+  return subscribe('runspan:request:end', (message) => {
+    // What a subscriber throws ends the process.
+    guard('observeStats', () => histogram.record(message.durationMs / 1_000, attributesOf(message)));
+  });
+}
+
+function attributesOf({ endpoint, kind, status, error }: RequestMessage): Record<string, string | number> {
+  const { hostname, port, protocol } = new URL(endpoint);
+  const attributes: Record<string, string | number> = {
+    'server.address': hostname,
+    'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+    'runspan.ingestion': kind,
+  };
+  if (status !== undefined) attributes['http.response.status_code'] = status;
+  if (error !== undefined) attributes['error.type'] = status === undefined ? '_OTHER' : String(status);
+  return attributes;
+}

@@ -1,0 +1,88 @@
+/** Why runs were given up; the words are part of the public interface. */
+export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
+
+/** A run that was given up, as `onDrop` is told of it. */
+export interface DroppedRun {
+  readonly id: string;
+  readonly traceId: string;
+  readonly name: string;
+  /** What led to it, for example the status that the service answered with. */
+  readonly detail?: string;
+}
+
+/**
+ * Where every run is that was ever created, each counted once:
+ *
+ *     created + recovered = open + queued + inFlight + spooled + sent + dropped
+ *
+ * Beside that ledger stands how delivery is doing. It is a copy; nothing in it changes later.
+ */
+export interface Stats {
+  created: number;
+  /** Taken over from an earlier process. */
+  recovered: number;
+  /** Started, and the end not yet recorded. */
+  open: number;
+  /** Ended, with some part waiting to be sent. */
+  queued: number;
+  /** Ended, with all that is left of it under way. */
+  inFlight: number;
+  /** Ended, and kept on disk. */
+  spooled: number;
+  /** The service has accepted its end. */
+  sent: number;
+  /** Some part of it was given up. */
+  dropped: number;
+  /** The same by reason. */
+  droppedByReason: Record<DropReason, number>;
+  /** Left out by sampling; no loss, and not part of the sum. */
+  sampledOut: number;
+  /** Requests sent, retries included, by endpoint kind. */
+  requests: { multipart: number; simple: number };
+  /** What is recorded in memory and not yet settled, waiting or under way. */
+  backlog: Backlog;
+  /** How long requests take; undefined before the first has ended. */
+  latency: Latency | undefined;
+  /** How the last request that failed did so; undefined when none has. It stays when delivery works again. */
+  lastError: DeliveryError | undefined;
+}
+
+export interface Backlog {
+  /** Bytes, which `limits.queueBytes` bounds. Of several exporters the sum. */
+  bytes: number;
+  /**
+   * Milliseconds since the record that is first in line, or has been under way for longest, was recorded; 0 when there is
+   * none. Pauses that the service asked for count. Of several exporters the largest.
+   */
+  oldestMs: number;
+}
+
+/**
+ * Milliseconds from sending a request to the end of its answer, or to its failure: of the latest 500 requests of each
+ * exporter, all of them together. A percentile is one of these durations, that of nearest rank: `p99Ms` of fewer than a hundred
+ * requests is the longest.
+ */
+export interface Latency {
+  p50Ms: number;
+  p99Ms: number;
+}
+
+/** A request that was refused or got no answer. Of several exporters the latest. */
+export interface DeliveryError {
+  /** ISO 8601, UTC. */
+  at: string;
+  /** The status, or what broke the connection; never a key, a payload, or the user of a URL. */
+  message: string;
+}
+
+let read: (() => Stats) | undefined;
+
+/** Called by the composition root when it is loaded: `reader` sums over the exporters of the process. */
+export function registerStats(reader: () => Stats): void {
+  read = reader;
+}
+
+/** What `stats()` gives; undefined where nobody counts. */
+export function currentStats(): Stats | undefined {
+  return read?.();
+}

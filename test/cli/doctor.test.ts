@@ -1,0 +1,265 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { nodeFinding } from '../../src/cli/doctor.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { type Answer, type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { runNode, runRunspan } from '../support/program.ts';
+
+const command = join(root, 'dist/cli/main.js');
+const JSON_INFO: Answer = { status: 200, body: '{}' };
+
+/** The findings that are not well, as `level check`. */
+const troubles = (stdout: string): string[] =>
+  stdout
+    .split('\n')
+    .map((line) => /^(warn|fail) +(\S+(?: \S+)*?) {2}/.exec(line))
+    .flatMap((match) => (match === null ? [] : `${match[1]} ${match[2]}`));
+
+const lineOf = (stdout: string, check: string): string =>
+  stdout.split('\n').find((line) => line.slice(6).startsWith(`${check} `)) ?? '';
+
+/** What is undone at the end: tests that run beside each other have no end of their own to hook into. */
+const undo: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const one of undo) await one();
+});
+
+async function service(reply: () => Reply, info: Answer = JSON_INFO): Promise<IngestServer> {
+  const server = await ingestServer(reply, info);
+  undo.push(server.close);
+  return server;
+}
+
+async function receiver() {
+  const started = await createReceiver();
+  undo.push(() => started.close());
+  return started;
+}
+
+// Each test starts the command, some of them often; a machine may be busy with other things.
+describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
+  it('finds nothing to complain of with a service that works, sends one run, and reads it back', async () => {
+    const { url, runs } = await receiver();
+    const { code, stdout, stderr } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'shop' });
+
+    expect([code, stderr, troubles(stdout)]).toEqual([0, '', []]);
+    expect(lineOf(stdout, 'endpoint')).toMatch(new RegExp(`^ok {4}endpoint +${url}, from RUNSPAN_ENDPOINT$`));
+    expect(lineOf(stdout, 'project')).toMatch(/"shop", from RUNSPAN_PROJECT$/);
+    expect(lineOf(stdout, 'sampleRate')).toMatch(/ 1, the default$/);
+    expect(lineOf(stdout, 'info')).toMatch(/status 200 in \d+ ms$/);
+    expect(lineOf(stdout, 'clock')).toMatch(/within 1 s of the service$/);
+    expect(lineOf(stdout, 'key')).toMatch(/none, and the service asks for none$/);
+    expect(lineOf(stdout, 'read back')).toMatch(/the run is there$/);
+    const [run, ...others] = await runs({ project: 'shop' });
+    expect([run?.name, run?.end_time === undefined, others]).toEqual(['runspan doctor', false, []]);
+    expect(stdout).toContain(run?.id);
+  });
+
+  it('prints the same as one object of JSON', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runRunspan(['doctor', '--json'], { RUNSPAN_ENDPOINT: url });
+    const told = JSON.parse(stdout);
+
+    expect([code, told.ok]).toEqual([0, true]);
+    expect(told.findings).toContainEqual({ level: 'ok', check: 'read back', message: 'the run is there' });
+  });
+
+  it('sends its run whatever the environment samples or turns off, and says so', async () => {
+    const { url, runs } = await receiver();
+    const env = { RUNSPAN_ENDPOINT: url, RUNSPAN_TRACING: 'off', RUNSPAN_SAMPLE_RATE: '0' };
+    const { code, stdout } = await runRunspan(['doctor'], env);
+
+    expect([code, troubles(stdout), (await runs()).length]).toEqual([0, ['warn tracing'], 1]);
+  });
+
+  it('fails without an endpoint, and names the variable', async () => {
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_API_KEY: 'canary' });
+    expect(code).toBe(1);
+    expect(troubles(stdout)).toEqual(['warn settings', 'fail tracing']);
+    expect(stdout).toContain('set RUNSPAN_ENDPOINT');
+  });
+
+  it('fails when the key is refused, and says which variable to look at', async () => {
+    const { url, received } = await service(() => ({ status: 401 }));
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'canary-key' });
+
+    expect([code, troubles(stdout)]).toEqual([1, ['fail key', 'fail test run']]);
+    expect(lineOf(stdout, 'key')).toContain('RUNSPAN_API_KEY');
+    expect(lineOf(stdout, 'test run')).toContain('status 401: the API key was rejected');
+    expect(received.map(({ headers }) => headers['x-api-key'])).toContain('canary-key');
+    expect(stdout).not.toContain('canary');
+  });
+
+  it('takes a key that may write and not read for what it is', async () => {
+    const server = await ingestServer(({ path }) => ({ status: path === '/runs/query' ? 403 : 202 }), JSON_INFO);
+    undo.push(server.close);
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: server.url });
+    expect([code, troubles(stdout)]).toEqual([0, ['warn key']]);
+  });
+
+  it('fails at a closed port, and goes no further', async () => {
+    const { url, close } = await ingestServer();
+    await close();
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([1, ['fail tcp']]);
+    expect(lineOf(stdout, 'tcp')).toContain('ECONNREFUSED');
+  });
+
+  it('fails where plain HTTP answers an https address', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url.replace('http:', 'https:') });
+    expect([code, troubles(stdout)]).toEqual([1, ['fail tls']]);
+  });
+
+  it('fails at a host that nobody knows', async () => {
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: 'http://nowhere.invalid' });
+    expect([code, troubles(stdout)]).toEqual([1, ['fail dns']]);
+  });
+
+  it('fails at a wrong path, where there is neither way to send runs', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: `${url}/nothing/here` });
+    expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
+    expect(lineOf(stdout, 'endpoint')).toContain('/nothing/here');
+    expect(lineOf(stdout, 'test run')).toContain('status 404');
+  });
+
+  it.each<[number, string]>([
+    [3_600_000, 'behind'],
+    [-3_600_000, 'ahead of'],
+  ])('warns of a clock when that of the service is %i ms away', async (awayMs, told) => {
+    const date = new Date(Date.now() + awayMs).toUTCString();
+    const { url } = await service(() => ({ status: 202 }), { ...JSON_INFO, headers: { date } });
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([0, ['warn clock']]);
+    // An hour, and as long as the command took to ask.
+    expect(lineOf(stdout, 'clock')).toMatch(new RegExp(`(35[5-9]\\d|36[0-4]\\d) s ${told} the service`));
+  });
+
+  it('fails at a redirect, and follows none', async () => {
+    const other = await service(() => ({ status: 202 }));
+    const { url } = await service(() => ({ status: 302, headers: { location: other.url } }), {
+      status: 302,
+      headers: { location: `${other.url}/info` },
+    });
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'canary-key' });
+    expect([code, troubles(stdout), other.received]).toEqual([1, ['fail info'], []]);
+  });
+
+  it('says of a service that has no such question that it cannot be asked', async () => {
+    const { url } = await service(() => ({ status: 202 }));
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([0, []]);
+    expect(lineOf(stdout, 'read back')).toContain('cannot be asked');
+  });
+
+  it('says where each value comes from, and which are not used', async () => {
+    const { url } = await receiver();
+    const all = {
+      LANGSMITH_TRACING: 'true',
+      LANGSMITH_ENDPOINT: url,
+      LANGSMITH_API_KEY: 'k'.repeat(47),
+      LANGSMITH_PROJECT: 'theirs',
+    };
+    const theirs = await runRunspan(['doctor'], all);
+    expect(lineOf(theirs.stdout, 'endpoint')).toContain(`${url}, from LANGSMITH_ENDPOINT`);
+    expect(lineOf(theirs.stdout, 'apiKey')).toContain('set (47 characters), from LANGSMITH_API_KEY');
+    expect(theirs.code).toBe(0);
+
+    const ours = await runRunspan(['doctor'], { ...all, RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'ours' });
+    expect(lineOf(ours.stdout, 'apiKey')).toContain('none, the default');
+    expect(lineOf(ours.stdout, 'LANGSMITH_API_KEY')).toContain('set (47 characters), not used');
+    expect(lineOf(ours.stdout, 'LANGSMITH_PROJECT')).toContain('"theirs", not used: RUNSPAN_PROJECT comes first');
+
+    const { LANGSMITH_TRACING: _, ...off } = all;
+    const unused = await runRunspan(['doctor'], off);
+    expect(lineOf(unused.stdout, 'LANGSMITH_ENDPOINT')).toContain('not used: LANGSMITH_TRACING is not true');
+    expect(unused.code).toBe(1);
+  });
+
+  it('prints no secret, wherever one has come to stand', async () => {
+    const { url } = await receiver();
+    const canary = 'canary-51f0c3';
+    const key = `lsv2_pt_${'canary'.repeat(5)}`;
+    const proxy = `http://${canary}:${canary}@127.0.0.1:9`;
+    const secrets = {
+      RUNSPAN_API_KEY: canary,
+      RUNSPAN_WORKSPACE_ID: canary,
+      RUNSPAN_PROJECT: `my ${canary}`,
+      RUNSPAN_TRACING: 'a canary that is no key',
+      RUNSPAN_SAMPLE_RATE: 'a canary that is no key',
+      RUNSPAN_HIDE_INPUTS: 'a canary that is no key',
+      RUNSPAN_HIDE_OUTPUTS: 'a canary that is no key',
+      RUNSPAN_ALLOW_INSECURE: 'a canary that is no key',
+      RUNSPAN_DURABILITY: 'a canary that is no key',
+      RUNSPAN_SPOOL_DIR: `/tmp/${canary}`,
+      RUNSPAN_LOG: 'a canary that is no key',
+      LANGSMITH_ENDPOINT: `https://${canary}:${canary}@host/?key=${canary}`,
+      LANGSMITH_API_KEY: `${canary}-theirs`,
+      LANGSMITH_WORKSPACE_ID: `${canary}-theirs`,
+      LANGSMITH_PROJECT: key,
+      HTTPS_PROXY: proxy,
+      HTTP_PROXY: proxy,
+    };
+    const calls: [string[], string][] = [
+      [['doctor'], url],
+      [['doctor', '--json'], url],
+      [['doctor'], `http://${canary}:${canary}@127.0.0.1:1`],
+      [['doctor'], canary],
+      [['doctor'], `${url}/${key}`],
+    ];
+    for (const [args, endpoint] of calls) {
+      const { stdout, stderr } = await runRunspan(args, { ...secrets, RUNSPAN_ENDPOINT: endpoint });
+      expect(stdout).toContain('set (');
+      expect(stdout + stderr).not.toContain('canary');
+      expect(stdout + stderr).not.toContain(Buffer.from(`${canary}:${canary}`).toString('base64'));
+    }
+  });
+
+  it('tells of copies of the package, and of an OpenTelemetry that does not fit', async () => {
+    const folder = temporaryFolder();
+    undo.push(folder.remove);
+    const install = (path: string, name: string, version: string): void => {
+      const to = join(folder.path, path);
+      mkdirSync(to, { recursive: true });
+      writeFileSync(join(to, 'package.json'), JSON.stringify({ name, version }));
+    };
+    install('node_modules/runspan', 'runspan', '0.1.0');
+    const one = await runNode([command, 'doctor'], {}, folder.path);
+    expect(troubles(one.stdout)).toEqual(['fail tracing']);
+    expect(lineOf(one.stdout, 'copies of runspan')).toMatch(/^ok .* 0\.1\.0 in /);
+    expect(lineOf(one.stdout, '@opentelemetry/api')).toContain('not installed');
+
+    // A link leads to the same copy; a package of another's own does not.
+    symlinkSync(join(folder.path, 'node_modules/runspan'), join(folder.path, 'node_modules/linked'));
+    install('node_modules/@shop/agent/node_modules/runspan', 'runspan', '0.0.9');
+    install('node_modules/@opentelemetry/api', '@opentelemetry/api', '1.3.0');
+    install(
+      'node_modules/.pnpm/x@1/node_modules/@opentelemetry/sdk-trace-base',
+      '@opentelemetry/sdk-trace-base',
+      '4.0.0',
+    );
+    const two = await runNode([command, 'doctor'], {}, folder.path);
+    expect(troubles(two.stdout)).toEqual([
+      'warn copies of runspan',
+      'warn @opentelemetry/api',
+      'warn @opentelemetry/sdk-trace-base',
+      'fail tracing',
+    ]);
+    expect(lineOf(two.stdout, 'copies of runspan')).toMatch(/2: .*0\.0\.9 in .*agent.*0\.1\.0 in /);
+  });
+});
+
+describe('the version of Node', () => {
+  it.each([
+    ['20.18.9', 'fail'],
+    ['20.19.0', 'ok'],
+    ['20.20.0', 'ok'],
+    ['18.99.0', 'fail'],
+    ['22.0.0', 'ok'],
+  ])('%s is %s', (version, level) => {
+    expect(nodeFinding(version).level).toBe(level);
+  });
+});

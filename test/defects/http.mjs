@@ -1,0 +1,209 @@
+// Mistakes in how services are asked, each of which has to make a test fail.
+const client = 'src/http/client.ts';
+const connections = 'src/http/connections.ts';
+const failure = 'src/http/failure.ts';
+const answer = 'src/export/answer.ts';
+const answerTests = ['test/export/answer.test.ts'];
+const pace = 'src/export/pace.ts';
+const limit = 'src/export/batch-limit.ts';
+const limitTests = ['test/export/batch-limit.test.ts'];
+const info = 'src/export/service-info.ts';
+const infoTests = ['test/export/service-info.test.ts'];
+const multipart = 'src/export/multipart-transport.ts';
+const multipartTests = ['test/export/multipart-transport.test.ts'];
+const simple = 'src/export/simple-transport.ts';
+const simpleTests = ['test/export/simple-transport.test.ts'];
+const serviceTests = ['test/export/service-in-trouble.test.ts'];
+const connectionTests = ['test/export/connection-in-trouble.test.ts'];
+
+export const defects = [
+  {
+    title: 'the whole of an answer is read',
+    file: client,
+    find: '    if (bytes >= ANSWER_BYTES_MAX) break;\n',
+    replace: '',
+    tests: ['test/http/client.test.ts'],
+  },
+  {
+    title: 'a connection that was kept and breaks is a failure',
+    file: client,
+    find: 'if (signal.aborted || !isOfUsedConnection(error)) throw error;',
+    replace: 'if (signal.aborted || isOfUsedConnection(error)) throw error;',
+    tests: ['test/http/connections.test.ts'],
+  },
+  {
+    title: 'every connection that breaks is tried again at once',
+    file: connections,
+    find: '    if (socket.bytesRead > 0) errorsOfUsed.add(error);',
+    replace: '    errorsOfUsed.add(error);',
+    tests: ['test/http/connections.test.ts'],
+  },
+  {
+    title: 'the text of an error is told',
+    file: failure,
+    find: 'return tunnelFailure(thrown) ?? failureOfCode(codeOf(thrown, DEPTH_MAX));',
+    replace: 'return { ...failureOfCode(codeOf(thrown, DEPTH_MAX)), detail: String(thrown) };',
+    tests: ['test/http/failure.test.ts', ...connectionTests],
+  },
+  {
+    title: 'a certificate that is not trusted is asked for again and again',
+    file: failure,
+    find: 'const isLasting = code !== undefined && OF_TLS.test(code);',
+    replace: 'const isLasting = false;',
+    tests: ['test/http/failure.test.ts'],
+  },
+  {
+    title: 'this machine is reached through a proxy',
+    file: connections,
+    find: 'proxies === undefined || isLoopback(endpoint.hostname)',
+    replace: 'proxies === undefined',
+    tests: ['test/http/proxies.test.ts'],
+  },
+  {
+    title: 'the socket to a proxy holds the process',
+    file: connections,
+    find: '    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }),\n',
+    replace: '',
+    tests: ['test/http/process-end.test.ts'],
+  },
+  {
+    title: 'exceptions to the proxies are left out',
+    file: 'src/http/proxies.ts',
+    find: "except: env('no_proxy') ?? env('NO_PROXY') ?? ''",
+    replace: "except: ''",
+    tests: ['test/http/proxies.test.ts'],
+  },
+  {
+    title: '409 is a refusal',
+    file: answer,
+    find: ' || status === 409',
+    replace: '',
+    tests: answerTests,
+  },
+  {
+    title: 'exceptions of an answer are not read',
+    file: multipart,
+    find: 'const exceptions = exceptionsOf(answer);',
+    replace: "const exceptions = exceptionsOf({ ...answer, text: '' });",
+    tests: multipartTests,
+  },
+  {
+    title: 'what is said of one record is taken for the way',
+    file: answer,
+    find: "kind === 'too_large' || kind === 'failed') return outcome;",
+    replace: "kind !== 'dropped') return outcome;",
+    tests: answerTests,
+  },
+  {
+    title: 'a fleet returns at the same moment',
+    file: pace,
+    find: 'const JITTER = 0.1;',
+    replace: 'const JITTER = 0;',
+    tests: ['test/export/pace.test.ts', ...serviceTests],
+  },
+  {
+    title: 'a pause is not looked at again when its timer fires',
+    file: pace,
+    find: 'while (this.remainingMs > 0) await',
+    replace: 'if (this.remainingMs > 0) await',
+    tests: ['test/export/pace.test.ts'],
+  },
+  {
+    title: 'a new key ends a pause that the service has asked for',
+    file: pace,
+    find: '      this.#blockedUntilMs = Number.NEGATIVE_INFINITY;\n',
+    replace: '      this.#blockedUntilMs = Number.NEGATIVE_INFINITY;\n      this.#resumeAtMs = this.#blockedUntilMs;\n',
+    tests: ['test/export/pace.test.ts'],
+  },
+  {
+    title: 'a new key is not handed on',
+    file: 'src/runspan.ts',
+    find: '  for (const earlier of successive) renewKey(earlier, settings);\n',
+    replace: '',
+    tests: ['test/runspan.test.ts'],
+  },
+  {
+    title: 'a new key is handed to another workspace',
+    file: 'src/export/create-exporter.ts',
+    find: " && old.headers['x-tenant-id'] === headers['x-tenant-id']",
+    replace: '',
+    tests: ['test/runspan.test.ts'],
+  },
+  {
+    title: 'a batch stays as large as it was after 413',
+    file: limit,
+    find: 'if (half < this.#size.bytes) this.#size',
+    replace: 'if (half > this.#size.bytes) this.#size',
+    tests: [...limitTests, ...multipartTests],
+  },
+  {
+    title: 'a batch never grows again',
+    file: limit,
+    find: 'const GROWTH = 1.01;',
+    replace: 'const GROWTH = 1;',
+    tests: limitTests,
+  },
+  {
+    title: 'a run that breaks off loses its payloads',
+    file: multipart,
+    find: 'items.length === 1 || bytes < LARGE_BYTES',
+    replace: 'bytes < LARGE_BYTES',
+    tests: multipartTests,
+  },
+  {
+    title: '/info is asked once for all',
+    file: info,
+    find: '    this.#askAtMs = this.#monotonicMs() + this.#againMs;\n',
+    replace: '',
+    tests: infoTests,
+  },
+  {
+    title: '/info has as long as any request',
+    file: info,
+    find: ', timeoutMs: TIMEOUT_MS });',
+    replace: ' });',
+    tests: infoTests,
+  },
+  {
+    title: 'batches that fail keep their places',
+    file: 'src/export/retrying-transport.ts',
+    find: 'const STRIKES_MAX = 3;',
+    replace: 'const STRIKES_MAX = 3_000_000;',
+    tests: ['test/export/retrying-transport.test.ts'],
+  },
+  {
+    title: 'a batch in quarantine is never divided',
+    file: 'src/export/quarantine.ts',
+    find: 'const middle = Math.ceil(items.length / 2);',
+    replace: 'const middle = items.length;',
+    tests: ['test/export/quarantine.test.ts'],
+  },
+  {
+    title: 'a run that the service does not know yet is given up at once',
+    file: simple,
+    find: 'const UNKNOWN_MAX = 3;',
+    replace: 'const UNKNOWN_MAX = 0;',
+    tests: simpleTests,
+  },
+  {
+    title: 'each run of a batch is sent to a service that fails',
+    file: simple,
+    find: 'failuresInRow >= FAILURES_MAX',
+    replace: 'failuresInRow >= 1_000',
+    tests: simpleTests,
+  },
+  {
+    title: 'a run that was posted is posted again when its patch fails',
+    file: simple,
+    find: "      item.op = 'patch';\n",
+    replace: '',
+    tests: [...simpleTests, ...serviceTests],
+  },
+  {
+    title: 'a large body is laid in one go',
+    file: 'src/export/multipart.ts',
+    find: '      await new Promise<void>((resolve) => void setSoon(resolve));\n',
+    replace: '',
+    tests: ['test/export/multipart.test.ts'],
+  },
+];

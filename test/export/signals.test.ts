@@ -1,0 +1,227 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { bareEnvironment, type Ended, moduleText, startNode } from '../support/program.ts';
+
+const PROGRAM = 'test/fixtures/signal-program.mjs';
+const LOST = 'runspan: the process ends with 2 runs not delivered\n';
+/** Longer than any test may take. */
+const NEVER_MS = 600_000;
+
+/** Starts the program and lets it come to the point where a signal may come. */
+async function started(
+  how: string,
+  { reply, exitFlushMs = 20_000 }: { reply?: () => Reply; exitFlushMs?: number } = {},
+) {
+  const server = await ingestServer(reply);
+  onTestFinished(server.close);
+  const program = startNode([PROGRAM, how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: server.url });
+  onTestFinished(() => void program.child.kill('SIGKILL'));
+  const [ready] = await program.printed(/^ready .*$/m);
+  return { ...program, server, listeners: ready.slice('ready '.length) };
+}
+
+/** How a program ends, and which runs have arrived by then. */
+async function ending({ ended, server }: { ended: Promise<Ended>; server: IngestServer }) {
+  const { code, signal, stderr } = await ended;
+  return { code, signal, stderr, names: namesIn(server) };
+}
+
+function namesIn({ received }: IngestServer): unknown[] {
+  return received.flatMap((request) => [...readJsonParts(request).values()].map(({ name }) => name)).filter(Boolean);
+}
+
+describe('a signal that would end the program', () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'lets it deliver what is queued, and ends it: %s [fault 48]',
+    async (signal) => {
+      const program = await started('asked');
+      program.child.kill(signal);
+
+      expect(await ending(program)).toEqual({ code: null, signal, stderr: '', names: ['work', 'work'] });
+    },
+  );
+
+  it('ends it within the exit limit when the service hangs, and what was lost is told', async () => {
+    const program = await started('asked', { reply: () => 'hold', exitFlushMs: 300 });
+    program.child.kill('SIGTERM');
+
+    expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGTERM', stderr: LOST });
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'ends it at once when another comes during the delivery: SIGINT, then %s [fault 50]',
+    async (second) => {
+      const program = await started('asked', { reply: () => 'hold', exitFlushMs: NEVER_MS });
+      program.child.kill('SIGINT');
+      await program.server.arrived(1);
+      program.child.kill(second);
+
+      expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGINT', stderr: LOST });
+    },
+  );
+
+  it('is left to a listener of the application [fault 49]', async () => {
+    const program = await started('orderly', { exitFlushMs: 1 });
+    program.child.kill('SIGTERM');
+
+    expect(await ending(program)).toEqual({ code: 5, signal: null, stderr: '', names: ['work', 'work'] });
+  });
+
+  it('is left to a listener that takes no notice of it, each time', async () => {
+    const program = await started('takes no notice');
+    program.child.kill('SIGHUP');
+    await program.printed(/reloaded\n/);
+    program.child.kill('SIGHUP');
+    await program.printed(/reloaded\nreloaded\n/);
+    expect(program.server.received).toEqual([]);
+    program.child.kill('SIGTERM');
+
+    expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGTERM', names: ['work', 'work'] });
+  });
+
+  it('ends it through a listener that acts only where it is the only one', async () => {
+    const program = await started('cautious');
+    program.child.kill('SIGTERM');
+
+    expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
+  });
+
+  it('ends it as ever when nobody asked for more [fault 48]', async () => {
+    const program = await started('not asked');
+    program.child.kill('SIGTERM');
+
+    expect(program.listeners).toBe('0 0 0, 0 0 0');
+    expect(await ending(program)).toEqual({ code: null, signal: 'SIGTERM', stderr: '', names: [] });
+  });
+
+  it('is no longer listened for when tracing has been shut down', async () => {
+    const { listeners } = await started('shuts down');
+
+    expect(listeners).toBe('1 1 1, 0 0 0');
+  });
+
+  it('is listened for once, however many exporters there are', async () => {
+    await using server = await ingestServer();
+    const program = startNode(
+      moduleText(`
+        import { createExporter, shutdown, startRun } from 'runspan';
+        const events = ['SIGTERM', 'SIGINT', 'SIGHUP', 'beforeExit', 'exit'];
+        const before = events.map((event) => process.listenerCount(event));
+        for (let n = 0; n < 20; n++) {
+          const exporter = createExporter({ handleSignals: true, endpoint: ${JSON.stringify(server.url)} });
+          startRun({ name: 'work', exporter }).end();
+        }
+        const count = () => events.map((event, at) => process.listenerCount(event) - before[at]).join(' ');
+        console.log(count());
+        await shutdown({ timeoutMs: 0 });
+        console.log(count());
+      `),
+      { RUNSPAN_LOG: 'silent' },
+    );
+
+    expect(await program.ended).toMatchObject({ code: 0, stdout: '1 1 1 1 1\n0 0 0 0 0\n', stderr: '' });
+  });
+
+  it('lets two copies of the package deliver, each what it has', async () => {
+    await using server = await ingestServer();
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    mkdirSync(join(folder.path, 'copy'));
+    for (const name of ['dist', 'package.json'])
+      cpSync(join(root, name), join(folder.path, 'copy', name), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+    const program = startNode(
+      moduleText(`
+        for (const path of ${JSON.stringify([join(root, 'dist/index.js'), join(folder.path, 'copy/dist/index.js')])}) {
+          const { configure, startRun } = await import(path);
+          configure({ handleSignals: true });
+          startRun({ name: 'work' }).end();
+        }
+        console.log('ready');
+        setInterval(() => {}, 60_000);
+      `),
+      { RUNSPAN_ENDPOINT: server.url },
+    );
+    await program.printed(/ready/);
+    program.child.kill('SIGTERM');
+
+    expect(await ending({ ...program, server })).toEqual({
+      code: null,
+      signal: 'SIGTERM',
+      stderr: '',
+      names: ['work', 'work'],
+    });
+  });
+});
+
+/** Whether a command is there and may do its work here. */
+function can(command: string, args: readonly string[]): boolean {
+  return spawnSync(command, args, { stdio: 'ignore' }).status === 0;
+}
+
+describe('the terminal', () => {
+  const script = ['-qec', 'true', '/dev/null'];
+
+  it.skipIf(!can('script', script))('has its mode back when a signal has ended the program', () => {
+    const program = moduleText(`
+      import { configure, startRun } from 'runspan';
+      configure({ endpoint: 'http://127.0.0.1:9', handleSignals: true, log: 'silent', limits: { exitFlushMs: 1 } });
+      startRun({ name: 'work' }).end();
+      process.stdin.setRawMode(true);
+      console.log('raw ' + process.listenerCount('SIGTERM'));
+      process.kill(process.pid, 'SIGTERM');
+    `);
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const command = `stty -g; "$NODE" ${program[0]} -e "$PROGRAM"; stty -g`;
+    const output = execFileSync('script', ['-qec', command, '/dev/null'], {
+      cwd: root,
+      encoding: 'utf8',
+      env: { ...bareEnvironment(), NODE: process.execPath, PROGRAM: program[2] },
+    });
+    const lines = output.split(/\r?\n/).filter(Boolean);
+
+    expect(lines).toContain('raw 1');
+    expect(lines.at(-1)).toBe(lines[0]);
+  });
+});
+
+describe('the first process of a container', () => {
+  const own = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child'];
+  const canBeFirst = can('unshare', [...own, 'true']);
+
+  // The kernel has no default for it: a SIGTERM that nobody listens for is ignored.
+  it.skipIf(!canBeFirst)('lives on after a signal, as ever, and delivers at the next one too', async () => {
+    await using server = await ingestServer();
+    const program = moduleText(`
+      import { configure, startRun, stats } from 'runspan';
+      configure({ handleSignals: true, limits: { lingerMs: 600_000 } });
+      const timer = setInterval(() => {}, 60_000);
+      for (const name of ['first', 'second']) {
+        startRun({ name }).end();
+        const { sent } = stats();
+        process.kill(process.pid, 'SIGTERM');
+        while (stats().sent === sent) await new Promise((resolve) => setImmediate(resolve));
+      }
+      console.log(process.pid);
+      process.exit(3);
+    `);
+    const env = { ...bareEnvironment(), RUNSPAN_ENDPOINT: server.url };
+    const child = spawn('unshare', [...own, process.execPath, ...program], { cwd: root, env, timeout: 25_000 });
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+
+    expect({ code, stdout, stderr, names: namesIn(server) }).toEqual({
+      code: 3,
+      stdout: '1\n',
+      stderr: '',
+      names: ['first', 'second'],
+    });
+  });
+});

@@ -1,0 +1,157 @@
+import { temporaryFolder } from '../support/folders.ts';
+import { type IngestServer, ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { type Ended, type Started, startNode } from '../support/program.ts';
+import type { Cell, Ending, Service } from './kill-matrix.ts';
+
+const PROGRAM = 'test/faults/kill-program.mjs';
+/** More than a program is given to end in, so that only what it ought to do ends it. */
+const NEVER_MS = 600_000;
+
+/** What came of a cell. */
+export interface Outcome {
+  /** How the program ended, without our own lines on standard error. */
+  readonly ended: Ended;
+  /** How it ends without us. */
+  readonly bare: Ended;
+  /** Our own lines. */
+  readonly told: readonly string[];
+  /** The runs that had arrived when it had ended, and when the same program had been started again. */
+  readonly now: readonly string[];
+  readonly later: readonly string[];
+}
+
+/** The names of the runs that the program records. */
+export function namesOf(name: string): string[] {
+  return Array.from({ length: 10 }, (_, number) => `${name} ${number}`);
+}
+
+/** Runs a program to the end of a cell, and once more. */
+export async function outcomeOf({ ending, durability, service, promised }: Cell): Promise<Outcome> {
+  const folder = temporaryFolder();
+  const endpoint = await Endpoint.open(service);
+  const start = (how: string, name: string, exitFlushMs: number): Started =>
+    startKilled(how, [durability, name, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint.url, SPOOL: folder.path });
+  try {
+    const [bare, ended] = await Promise.all([
+      bareEnd(ending),
+      endOf(ending, start(ending, 'first', limitFor(ending, service)), () => endpoint.asked()),
+    ]);
+    const now = endpoint.arrived();
+    if (promised === 'later') await again(endpoint, start('when told', 'again', NEVER_MS));
+    const told = ended.stderr.match(OURS) ?? [];
+    return { ended: comparable(ended), bare: comparable(bare), told, now, later: endpoint.arrived() };
+  } finally {
+    await endpoint.close();
+    folder.remove();
+  }
+}
+
+/** The exit limit: out of reach where delivery can end, or a second signal has to; soon over where it cannot. */
+function limitFor(ending: Ending, service: Service): number {
+  return service === 'up' || ending === 'SIGINT twice' ? NEVER_MS : 300;
+}
+
+function startKilled(how: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
+  const memory = how === 'heap full' ? ['--max-old-space-size=40'] : [];
+  return startNode([...memory, PROGRAM, how, ...args], env);
+}
+
+const bareEnds = new Map<Ending, Promise<Ended>>();
+
+function bareEnd(ending: Ending): Promise<Ended> {
+  const known = bareEnds.get(ending);
+  if (known !== undefined) return known;
+  const end = endOf(ending, startKilled(ending, ['untraced', 'first', '1'], {}), () => new Promise<void>(() => {}));
+  bareEnds.set(ending, end);
+  return end;
+}
+
+async function endOf(ending: Ending, { child, printed, ended }: Started, asked: () => Promise<void>): Promise<Ended> {
+  const [signal, more] = ending.split(/,? /);
+  if (!signal?.startsWith('SIG')) return ended;
+  await printed(/recorded/);
+  child.kill(signal as NodeJS.Signals);
+  if (more !== 'twice') return ended;
+  // The second one comes when the delivery for the first has begun, which is told as a failure where the service is down.
+  const failed = new Promise<void>((resolve) => child.stderr?.once('data', () => resolve()));
+  await Promise.race([asked(), failed, ended]);
+  child.kill(signal as NodeJS.Signals);
+  return ended;
+}
+
+/** The program is there until everything has come that was left, or its time is over. */
+async function again(endpoint: Endpoint, { child, ended }: Started): Promise<void> {
+  await endpoint.restore();
+  await Promise.race([endpoint.has(namesOf('first')), ended]);
+  child.stdin?.end();
+  await ended;
+}
+
+const OURS = /^runspan: .*\n/gm;
+
+function comparable({ code, signal, stdout, stderr }: Ended): Ended {
+  // Addresses and times of the heap are others each time.
+  const isHeapFull = /heap out of memory/.test(stderr);
+  const others = stderr.replaceAll(OURS, '').replaceAll(/^ +at .*node:.*\n/gm, '');
+  return { code, signal, stdout, stderr: isHeapFull ? 'heap out of memory' : others };
+}
+
+/** A service that is in trouble at first, and later at the same address is not. */
+class Endpoint {
+  readonly url: string;
+  readonly #accepted: Received[] = [];
+  #server: IngestServer;
+  #isUp: boolean;
+  #look = (): void => {};
+
+  static async open(service: Service): Promise<Endpoint> {
+    const endpoint: Endpoint = new Endpoint(await ingestServer((request) => endpoint.#answer(request)), service);
+    if (service === 'down') await endpoint.#server.close();
+    return endpoint;
+  }
+
+  private constructor(server: IngestServer, service: Service) {
+    this.#server = server;
+    this.url = server.url;
+    this.#isUp = service === 'up';
+  }
+
+  /** Resolves with the first request. */
+  asked(): Promise<void> {
+    return this.#server.arrived(1);
+  }
+
+  /** The names of the runs that were accepted, each once. */
+  arrived(): string[] {
+    const records = this.#accepted.flatMap((request) => [...readJsonParts(request).values()]);
+    return [...new Set(records.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])))].sort();
+  }
+
+  has(names: readonly string[]): Promise<void> {
+    return new Promise((resolve) => {
+      this.#look = () => {
+        const arrived = this.arrived();
+        if (names.every((name) => arrived.includes(name))) resolve();
+      };
+      this.#look();
+    });
+  }
+
+  async restore(): Promise<void> {
+    this.#isUp = true;
+    await this.#server.close();
+    this.#server = await ingestServer((request) => this.#answer(request), undefined, Number(new URL(this.url).port));
+  }
+
+  close(): Promise<void> {
+    return this.#server.close();
+  }
+
+  #answer(request: Received): Reply {
+    if (!this.#isUp) return 'hold';
+    this.#accepted.push(request);
+    this.#look();
+    return { status: 202 };
+  }
+}

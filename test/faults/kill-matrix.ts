@@ -1,0 +1,64 @@
+/** How a program may end. */
+export const ENDINGS = [
+  'natural',
+  'process.exit',
+  'throw',
+  'reject',
+  'SIGTERM',
+  'SIGTERM, not asked for',
+  'SIGINT',
+  'SIGINT twice',
+  'SIGKILL',
+  'heap full',
+] as const;
+export const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;
+export const SERVICES = ['up', 'down', 'hanging'] as const;
+
+export type Ending = (typeof ENDINGS)[number];
+export type Durability = (typeof DURABILITIES)[number];
+export type Service = (typeof SERVICES)[number];
+
+/**
+ * What is promised of ten runs that were recorded before the end: they arrive before it; or when the same program has been
+ * started again, with the service up; or nothing is, and the log says what was lost; or nothing is, and nobody says so.
+ */
+export type Promised = 'now' | 'later' | 'told' | 'none';
+
+export interface Cell {
+  readonly ending: Ending;
+  readonly durability: Durability;
+  readonly service: Service;
+  readonly promised: Promised;
+}
+
+const TABLE = `
+                       | memory             | spill              | write-ahead        |
+                       | up   down  hanging | up   down  hanging | up   down  hanging |
+natural                | now  told  told    | now  later later   | now  later later   |
+process.exit           | told told  told    | later later later  | later later later  |
+throw                  | told told  told    | later later later  | later later later  |
+reject                 | told told  told    | later later later  | later later later  |
+SIGTERM                | now  told  told    | now  later later   | now  later later   |
+SIGTERM, not asked for | none none  none    | none none  none    | later later later  |
+SIGINT                 | now  told  told    | now  later later   | now  later later   |
+SIGINT twice           | none told  told    | later later later  | later later later  |
+SIGKILL                | none none  none    | none none  none    | later later later  |
+heap full              | none none  none    | none none  none    | later later later  |
+`;
+
+const rows = new Map(TABLE.split('\n').map((line) => [line.split('|', 1)[0]?.trim(), line.split('|').slice(1)]));
+
+/** Every cell of the matrix. */
+export const cells: readonly Cell[] = ENDINGS.flatMap((ending) =>
+  DURABILITIES.flatMap((durability, column) =>
+    SERVICES.map((service, place) => {
+      const promised = rows.get(ending)?.[column]?.trim().split(/ +/)[place] as Promised;
+      return { ending, durability, service, promised };
+    }),
+  ),
+);
+
+/** `SIGKILL × write-ahead × down`. */
+export function titleOf({ ending, durability, service }: Cell): string {
+  return [ending, durability, service].join(' × ');
+}

@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { HttpClient } from '../../src/http/client.ts';
+import { environmentProxies, type Proxies } from '../../src/http/proxies.ts';
+import { told } from '../support/told.ts';
+import { serve } from './server.ts';
+
+/** The environment has no proxies but these. */
+function environmentOf(variables: Record<string, string>): void {
+  for (const name of ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'])
+    vi.stubEnv(name, variables[name]);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+interface TestProxy {
+  readonly url: string;
+  readonly asked: readonly { readonly target: string | undefined; readonly authorization: string | undefined }[];
+}
+
+/** A proxy that opens tunnels to this machine, whatever name it is asked for; or answers with a status, or never. */
+async function proxy(answer: number | 'hold' = 200): Promise<TestProxy> {
+  const asked: { target: string | undefined; authorization: string | undefined }[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer();
+  server.on('connect', (request, socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    asked.push({ target: request.url, authorization: request.headers['proxy-authorization'] });
+    if (answer === 'hold') return;
+    if (answer !== 200) return void socket.end(`HTTP/1.1 ${answer} No\r\n\r\n`);
+    const port = Number(request.url?.split(':')[1]);
+    const onward = connect(port, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      socket.pipe(onward).pipe(socket);
+    });
+    sockets.add(onward);
+    onward.on('error', () => socket.destroy());
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+function clientTo(endpoint: string, proxies: Partial<Proxies>): HttpClient {
+  const client = new HttpClient({
+    endpoint: new URL(endpoint),
+    headers: { 'x-api-key': 'k-1' },
+    connectTimeoutMs: 5_000,
+    requestTimeoutMs: 10_000,
+    proxies: { http: '', https: '', except: '', ...proxies },
+  });
+  onTestFinished(() => client.destroy());
+  return client;
+}
+
+/** The port of a service, under a name that is not this machine's. */
+const named = (url: string, host = 'service.test'): string => url.replace('127.0.0.1', host);
+const GET = { method: 'GET', path: '/info' } as const;
+
+describe('the environment', () => {
+  test.each<[Record<string, string>, Partial<Proxies> | undefined]>([
+    [{}, undefined],
+    [{ NO_PROXY: 'a' }, undefined],
+    [{ HTTPS_PROXY: 'http://p:1' }, { https: 'http://p:1', http: '' }],
+    [{ https_proxy: 'http://lower:1', HTTPS_PROXY: 'http://upper:1' }, { https: 'http://lower:1' }],
+    [
+      { HTTP_PROXY: ' https://p:1 ', no_proxy: 'a,b', NO_PROXY: 'c' },
+      { http: 'https://p:1', except: 'a,b' },
+    ],
+    [{ HTTP_PROXY: 'p:3128' }, { http: 'http://p:3128' }],
+    [
+      { HTTP_PROXY: '', HTTPS_PROXY: 'http://p:1', NO_PROXY: 'c' },
+      { http: '', except: 'c' },
+    ],
+  ])('with %j names the proxies %j [fault 67]', (variables, expected) => {
+    environmentOf(variables);
+    if (expected === undefined) expect(environmentProxies()).toBeUndefined();
+    else expect(environmentProxies()).toMatchObject(expected);
+  });
+
+  test.each(['socks4://me:sk-secret@p:1', 'http://me:sk-secret@', 'http://me:sk secret@p:99999'])(
+    'that names %s is told so in one line, without the address [fault 67]',
+    (address) => {
+      const lines = told();
+      environmentOf({ HTTPS_PROXY: address });
+      expect(environmentProxies()).toBeUndefined();
+      expect(lines).toEqual(['warn: configuration: HTTPS_PROXY is no http or https address; it is left out.']);
+    },
+  );
+});
+
+describe('a proxy', () => {
+  test('is asked for a tunnel to the endpoint, with its own credentials, and never sees the key [fault 67]', async () => {
+    const { url, seen } = await serve();
+    const by = await proxy();
+    const http = by.url.replace('http://', 'http://me:p%40ss@');
+    expect((await clientTo(named(url), { http }).send(GET)).status).toBe(204);
+    const authorization = `Basic ${Buffer.from('me:p@ss').toString('base64')}`;
+    expect(by.asked).toEqual([{ target: named(url).slice('http://'.length), authorization }]);
+    expect(seen[0]?.headers).toMatchObject({ 'x-api-key': 'k-1', host: named(url).slice('http://'.length) });
+    expect(seen[0]?.headers).not.toHaveProperty('proxy-authorization');
+  });
+
+  test.each(['127.0.0.1', 'localhost'])('is not asked for %s [fault 67]', async (host) => {
+    const { url } = await serve();
+    const by = await proxy();
+    const local = clientTo(named(url, host), { http: by.url, https: by.url });
+    expect((await local.send(GET)).status).toBe(204);
+    expect(by.asked).toEqual([]);
+  });
+
+  test.each([
+    ['service.test', 0],
+    ['.test', 0],
+    ['*', 0],
+    ['other.test, service.test', 0],
+    ['other.test', 1],
+    ['service.test:1', 1],
+  ])('with exceptions for %s is asked %i times [fault 67]', async (except, times) => {
+    const { url } = await serve();
+    const by = await proxy();
+    // Without the proxy the name leads nowhere.
+    await clientTo(named(url), { http: by.url, except })
+      .send({ ...GET, timeoutMs: 2_000 })
+      .catch(() => {});
+    expect(by.asked).toHaveLength(times);
+  });
+
+  test('for https is asked with the name of the host alone [fault 67]', async () => {
+    const by = await proxy(502);
+    await expect(clientTo('https://service.test', { https: by.url }).send(GET)).rejects.toThrow('502');
+    expect(by.asked).toEqual([{ target: 'service.test:443', authorization: undefined }]);
+  });
+
+  test('is not used beside a dispatcher that was passed in [fault 67]', async () => {
+    const by = await proxy();
+    const sent: unknown[] = [];
+    const dispatcher = {
+      request: async (options: unknown) => {
+        sent.push(options);
+        return { statusCode: 204, headers: {}, body: [] };
+      },
+    };
+    const client = new HttpClient({
+      endpoint: new URL('http://service.test'),
+      headers: {},
+      connectTimeoutMs: 5_000,
+      requestTimeoutMs: 5_000,
+      proxies: { http: by.url, https: by.url, except: '' },
+      dispatcher: dispatcher as never,
+    });
+    expect((await client.send(GET)).status).toBe(204);
+    expect([sent.length, by.asked.length]).toEqual([1, 0]);
+  });
+});

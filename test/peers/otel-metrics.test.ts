@@ -1,0 +1,86 @@
+// What the SDK of metrics makes of `observeStats`: names, kinds and units as the conventions for SDKs have them
+// (https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/).
+import { expect, onTestFinished, test } from 'vitest';
+import { createReceiver } from '../../src/receiver.ts';
+import { runNode } from '../support/program.ts';
+import { asApplication } from './application.ts';
+
+const PROGRAM = `
+import { metrics } from '@opentelemetry/api';
+import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { flush, startRun, traceable } from 'runspan';
+import { observeStats } from 'runspan/otel';
+
+const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1_000_000 });
+metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+
+const stop = observeStats();
+const call = traceable(() => 1, { name: 'call' });
+for (let n = 0; n < 3; n++) call();
+const open = startRun({ name: 'open' });
+await flush();
+await reader.forceFlush();
+stop();
+call();
+await reader.forceFlush();
+
+const told = exporter.getMetrics().map(({ scopeMetrics }) =>
+  scopeMetrics.flatMap(({ scope, metrics }) =>
+    metrics.map(({ descriptor, dataPoints, isMonotonic }) => ({
+      scope: scope.name,
+      name: descriptor.name,
+      unit: descriptor.unit,
+      isMonotonic,
+      points: dataPoints.map(({ value, attributes }) => [typeof value === 'object' ? value.count : value, attributes]),
+    })),
+  ),
+);
+console.log(JSON.stringify(told));
+open.end();
+`;
+
+interface Metric {
+  readonly scope: string;
+  readonly name: string;
+  readonly unit: string;
+  readonly isMonotonic?: boolean;
+  readonly points: readonly (readonly [number, Record<string, unknown>])[];
+}
+
+test('the SDK collects the ledger and the durations of requests from the global provider', async () => {
+  const receiver = await createReceiver();
+  onTestFinished(() => receiver.close());
+  const { code, stdout, stderr } = await runNode([asApplication(PROGRAM)], { RUNSPAN_ENDPOINT: receiver.url });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const [first = [], second = []] = JSON.parse(stdout) as Metric[][];
+  const kinds = first.map(({ name, unit, isMonotonic }) => [name, unit, isMonotonic]);
+
+  expect(new Set(first.map(({ scope }) => scope))).toEqual(new Set(['runspan']));
+  expect(kinds).toEqual(
+    expect.arrayContaining([
+      ['runspan.run.started', '{run}', true],
+      ['runspan.run.live', '{run}', false],
+      ['runspan.exporter.queue.size', '{run}', false],
+      ['runspan.exporter.run.inflight', '{run}', false],
+      ['runspan.exporter.run.spooled', '{run}', false],
+      ['runspan.exporter.run.recovered', '{run}', true],
+      ['runspan.exporter.run.exported', '{run}', true],
+      ['runspan.exporter.backlog.size', 'By', false],
+      ['runspan.exporter.backlog.age', 's', undefined],
+      ['runspan.exporter.operation.duration', 's', undefined],
+    ]),
+  );
+  expect(kinds).toHaveLength(10);
+  const pointsOf = (metrics: Metric[], name: string) => metrics.find((metric) => metric.name === name)?.points;
+  expect(pointsOf(first, 'runspan.run.live')).toEqual([[1, {}]]);
+  expect(pointsOf(first, 'runspan.exporter.run.exported')).toContainEqual([3, {}]);
+  const [duration] = pointsOf(first, 'runspan.exporter.operation.duration') ?? [];
+  expect(duration?.[1]).toMatchObject({ 'http.response.status_code': 202, 'server.address': '127.0.0.1' });
+  // What has been told stays told, and the call after the end is not among it.
+  const started = [4, { 'runspan.run.sampling_result': 'RECORD_AND_SAMPLE' }];
+  expect([pointsOf(first, 'runspan.run.started')?.[0], pointsOf(second, 'runspan.run.started')?.[0]]).toEqual([
+    started,
+    started,
+  ]);
+});

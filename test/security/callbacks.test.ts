@@ -1,0 +1,199 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { type ConfigureOptions, configure, createExporter, redact, startRun, traceable } from '../../src/index.ts';
+import { RunSpanExporter } from '../../src/otel.ts';
+import { environmentOf } from '../support/environment.ts';
+import { addsUp } from '../support/exporter.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { told } from '../support/told.ts';
+
+type Callback = (...args: unknown[]) => unknown;
+
+/** What callbacks of an application do. Each is called with what the one in its place would be. */
+const WAYS: readonly (readonly [string, () => Callback])[] = [
+  [
+    'throws',
+    () => () => {
+      throw new Error('broken');
+    },
+  ],
+  [
+    'throws null',
+    () => () => {
+      throw null;
+    },
+  ],
+  ['rejects', () => () => Promise.reject(new Error('late'))],
+  ['answers with a promise without end', () => () => new Promise(() => {})],
+  [
+    'answers with what cannot be looked at',
+    () => () =>
+      new Proxy(
+        {},
+        {
+          get() {
+            throw new Error('trap');
+          },
+        },
+      ),
+  ],
+  ['is traced itself', () => traceable(() => 'traced', { name: 'callback' })],
+  [
+    'is traced, and rejects',
+    () =>
+      traceable(
+        async () => {
+          throw new Error('traced');
+        },
+        { name: 'callback' },
+      ),
+  ],
+];
+
+async function serverOf(status: number) {
+  environmentOf();
+  const lines = told();
+  const server = await ingestServer(() => ({ status }));
+  onTestFinished(() => server.close());
+  return { lines, server };
+}
+
+/** Runs of an application that is given such options; it has to get its results, and the runs their end. */
+async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies: string; lines: readonly string[] }> {
+  const { lines, server } = await serverOf(status);
+  const exporter = configure({ endpoint: server.url, limits: { retryDelayMs: 1 }, ...options });
+  const ask = traceable(async (question: object) => ({ answer: question }), { name: 'ask' });
+  const list = traceable(
+    function* list() {
+      yield* [1, 2];
+    },
+    { name: 'list' },
+  );
+  const question = { secret: 'canary', text: 'shown' };
+  expect(await ask(question)).toEqual({ answer: question });
+  expect([...list()]).toEqual([1, 2]);
+  expect(() =>
+    traceable(() => {
+      throw new RangeError('mine');
+    })(),
+  ).toThrow(RangeError);
+  expect(await exporter.close({ timeoutMs: 5_000 })).toEqual({ ok: true, pending: 0 });
+  const left = exporter.stats();
+  expect(addsUp(left) && left.open + left.queued + left.inFlight === 0).toBe(true);
+  // Nothing that a callback does may make more and more of it.
+  expect(left.created).toBeLessThan(30);
+  const bodies = server.received.map(({ body }) => body.toString()).join('\n');
+  expect(bodies).not.toContain('"name":"callback"');
+  return { bodies, lines };
+}
+
+describe.each(WAYS)('a callback that %s', (_, make) => {
+  test('costs the application nothing as `onDrop` [fault 97]', async () => {
+    const onDrop = vi.fn(make());
+    await useOf({ onDrop: onDrop as never }, 400);
+    expect(onDrop).toHaveBeenCalled();
+  });
+
+  test('leaves the decision to `sampleRate` as `sampler` [fault 97]', async () => {
+    const sampler = vi.fn(make());
+    const { bodies } = await useOf({ sampler: sampler as never });
+    expect(sampler).toHaveBeenCalled();
+    for (const name of ['ask', 'list']) expect(bodies).toContain(`"name":"${name}"`);
+  });
+
+  test('shows nothing of the field as `replace` of a redaction [fault 97]', async () => {
+    const replace = vi.fn(make());
+    const { bodies } = await useOf({ redact: redact({ patterns: [/canary/], replace: replace as never }) });
+    expect(replace).toHaveBeenCalled();
+    expect(bodies).toContain('"name":"ask"');
+    expect(bodies).not.toContain('canary');
+  });
+
+  test('is told as a marker as `inputs`, `outputs` or `aggregate`, and the run arrives [fault 97]', async () => {
+    const { server } = await serverOf(202);
+    const exporter = createExporter({ endpoint: server.url });
+    const callback = make();
+    const ask = traceable(async (value: unknown) => value, {
+      name: 'ask',
+      exporter,
+      inputs: callback as never,
+      outputs: callback as never,
+    });
+    const list = traceable(
+      function* list() {
+        yield* [1, 2];
+      },
+      { name: 'list', exporter, aggregate: callback as never },
+    );
+    expect([await ask('canary'), [...list()]]).toEqual(['canary', [1, 2]]);
+    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+    const parts = server.received.flatMap((request) => [...readJsonParts(request).values()]);
+    expect(parts.map(({ name }) => name)).toEqual(expect.arrayContaining(['ask', 'list']));
+    expect(JSON.stringify(parts)).not.toContain('canary');
+  });
+
+  test('lets spans through as `shouldExport`, or leaves them out, and throws nothing [fault 97]', async () => {
+    const { server } = await serverOf(202);
+    const sink = createExporter({ endpoint: server.url });
+    const exporter = new RunSpanExporter({ exporter: sink, shouldExport: make() as never });
+    const span = {
+      name: 'span',
+      kind: 0,
+      startTime: [1, 0],
+      endTime: [2, 0],
+      ended: true,
+      status: { code: 0 },
+      attributes: {},
+      events: [],
+      links: [],
+      resource: { attributes: {} },
+      instrumentationScope: { name: 'x' },
+      spanContext: () => ({ traceId: '1'.repeat(32), spanId: '1'.repeat(16), traceFlags: 1 }),
+    };
+    expect(await new Promise((resolve) => exporter.export([span as never], resolve))).toEqual({ code: 0 });
+    await exporter.shutdown();
+    expect(await sink.close()).toEqual({ ok: true, pending: 0 });
+  });
+
+  test('is called with lines as `log`, and not for what comes of that [fault 98]', async () => {
+    const log = vi.fn(make());
+    await useOf({ log: log as never }, 400);
+    expect(log).toHaveBeenCalled();
+    expect(log.mock.calls.length).toBeLessThan(30);
+    diagnostics.setLog('warn');
+  });
+});
+
+test('a log that makes runs of each line, and sends them by an exporter that fails, comes to an end [fault 98]', async () => {
+  const { server } = await serverOf(400);
+  const log = vi.fn((level: string, line: string) => {
+    startRun({ name: 'line', inputs: { level, line }, unknown: line } as never).end();
+  });
+  const exporter = configure({ endpoint: server.url, log });
+  for (let round = 0; round < 20; round++) {
+    startRun({ name: 'a' }).end();
+    await exporter.flush();
+  }
+  await exporter.close();
+  expect(log).toHaveBeenCalled();
+  expect(log.mock.calls.length).toBeLessThan(30);
+  expect(exporter.stats().created).toBeLessThan(60);
+});
+
+test('a console that throws, or is traced, costs nothing but the line [fault 98]', async () => {
+  for (const make of WAYS.map(([, each]) => each)) {
+    environmentOf();
+    const error = vi.spyOn(console, 'error').mockImplementation(make() as never);
+    onTestFinished(() => error.mockRestore());
+    const server = await ingestServer(() => ({ status: 400 }));
+    onTestFinished(() => server.close());
+    const exporter = configure({ endpoint: server.url, log: 'debug' });
+    expect(traceable((value: number) => value + 1)(1)).toBe(2);
+    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+    expect(error).toHaveBeenCalled();
+    expect(error.mock.calls.length).toBeLessThan(30);
+    error.mockRestore();
+    diagnostics.setLog('warn');
+  }
+});

@@ -1,0 +1,109 @@
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  type ConfigureOptions,
+  createExporter,
+  fromHeaders,
+  redact,
+  runIdFrom,
+  startRun,
+  traceable,
+  withRun,
+} from '../../src/index.ts';
+import { environmentOf } from '../support/environment.ts';
+import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { told } from '../support/told.ts';
+
+const ROUNDS = 300;
+/** Stands in all that is data of the application. */
+const canary = (round: number): string => `canary-${round}`;
+
+/** Uses everything wrongly, with data in it; a new text each time. */
+function misuse(round: number, exporter: ReturnType<typeof createExporter>): void {
+  const text = canary(round);
+  const anything = { [text]: text };
+  const run = startRun({
+    name: text,
+    exporter,
+    inputs: text as never,
+    metadata: [text] as never,
+    tags: text as never,
+    id: text,
+    runType: 5 as never,
+  });
+  run.set(text as never);
+  run.set({ tags: [5 as never], metadata: text as never });
+  run.event(text, text as never);
+  run.attach(`${text}.png`, Buffer.from(text), 'image/png');
+  run.attach(text, text as never);
+  run.attach(text, Buffer.from(text), text);
+  run.attach('twice', Buffer.from(text));
+  run.attach('twice', Buffer.from(text));
+  run.child(text as never).end(text as never);
+  withRun(anything as never, () => {});
+  fromHeaders(Promise.resolve(anything) as never);
+  fromHeaders({ 'runspan-trace': text, baggage: `runspan-tags=${text}` });
+  runIdFrom(anything as never);
+  traceable(text as never);
+  traceable((value: unknown) => value, { name: 'f', inputs: () => Promise.resolve(anything) as never, exporter })(
+    anything,
+  );
+  traceable((value: unknown) => value, text as never)(anything);
+  void exporter.flush(anything as never);
+  run.fail(new Error(text));
+}
+
+const SERVICES: readonly (readonly [string, Reply, ConfigureOptions])[] = [
+  ['takes everything', { status: 202 }, {}],
+  ['refuses every run', { status: 400 }, {}],
+  ['finds every run too large', { status: 413 }, {}],
+  ['fails', { status: 500 }, {}],
+  ['rejects the key', { status: 401 }, {}],
+  ['takes single runs only', { status: 404 }, {}],
+  ['is slower than the application', { status: 202 }, { limits: { queueRuns: 1 } }],
+  [
+    'fails, with a redaction that throws',
+    { status: 500 },
+    {
+      redact: redact({
+        patterns: [/canary/],
+        replace: () => {
+          throw new Error('broken');
+        },
+      }),
+    },
+  ],
+];
+
+test.each(SERVICES)(
+  'however often something goes wrong with a service that %s, few lines tell it, with no data in them [security 17]',
+  async (_, reply, options) => {
+    environmentOf();
+    const server = await ingestServer(() => reply);
+    onTestFinished(() => server.close());
+    const lines = told();
+    const limits = { retryDelayMs: 1, retryDelayMaxMs: 1, simpleRequestsPerSecond: 1_000_000, ...options.limits };
+    const exporter = createExporter({ endpoint: server.url, ...options, limits });
+    for (let round = 0; round < ROUNDS; round++) misuse(round, exporter);
+    await exporter.close({ timeoutMs: 200 });
+    const seen = lines.filter((line) => !line.startsWith('debug: '));
+    expect(seen.length).toBeGreaterThan(5);
+    expect(seen.length).toBeLessThan(40);
+    expect(seen.filter((line) => line.includes('canary'))).toEqual([]);
+  },
+);
+
+test('a loop of ever new places is told a thousand times at the most [security 17]', () => {
+  environmentOf();
+  const lines = told();
+  for (let round = 0; round < 3_000; round++) startRun({ name: 'a', [`option${round}`]: 1 } as never);
+  expect(lines.length).toBe(1_000);
+});
+
+test('a line is one line, whatever is in it, and commands nothing to a terminal [security 17]', () => {
+  environmentOf();
+  const lines = told();
+  startRun({ name: 'a', 'x\r\nrunspan: forged\u001b[2J\u2028\u0000': 1 } as never);
+  expect(lines).toHaveLength(1);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are looked for
+  expect(lines[0]).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
+});

@@ -1,0 +1,80 @@
+// What a security reviewer is promised. A test proves a line when its title ends in `[security N]`; SECURITY.md has the same
+// table. `later` says of what there is no test yet, and why.
+
+/** @type {readonly { number: number, rule: string, later?: string }[]} */
+export const lines = [
+  {
+    number: 1,
+    rule: 'Keys, header values, credentials of proxies and addresses, and values under the names of secrets are in no line at any level, no error, no `onDrop`, no `stats()`, and in nothing that inspecting, cloning or writing down an exporter, a run or a receiver shows. What a service answers is not repeated beyond its status.',
+  },
+  {
+    number: 2,
+    rule: 'A key has 1 to 512 printable ASCII characters, or tracing is off and one line says so without it. Headers of yours take the place of none that requests have of their own, in whatever case, and make no further ones.',
+  },
+  {
+    number: 3,
+    rule: 'Names of parts are made of UUIDs and fixed words, whatever ids and names are given; names of attachments stay within their quotes, types within their line, and the boundary is 128 random bits for each request.',
+  },
+  {
+    number: 4,
+    rule: 'No redirect is followed on any request. Address and key come from options and environment alone: never from what the service says, nor from headers of requests that came in.',
+  },
+  {
+    number: 5,
+    rule: 'Over plain HTTP a key goes to this machine alone, by the parsed address and not by how it looks, unless `allowInsecure` is set; one line says that it was left out.',
+  },
+  {
+    number: 6,
+    rule: 'Certificates are always checked, and there is no option against that. `NODE_TLS_REJECT_UNAUTHORIZED=0` is told in one line.',
+  },
+  {
+    number: 7,
+    rule: 'At most 64 KiB of an answer are kept, decompressed or not, and the rest is broken off. What `/info` says is taken field by field and within bounds, or not at all.',
+  },
+  {
+    number: 8,
+    rule: 'The receiver listens on loopback addresses only. It refuses other host names (DNS rebinding) and pages of other origins, and writes nothing for what a form can send; no answer lets another origin read it.',
+  },
+  {
+    number: 9,
+    rule: 'The receiver bounds what it reads: bytes on the wire and decompressed, their ratio, parts, names, headers, levels and values of JSON, connections, and time.',
+  },
+  {
+    number: 10,
+    rule: 'No name that comes from elsewhere becomes a path: only the spool and the command touch files.',
+  },
+  {
+    number: 11,
+    rule: 'What runs hold is shown as text by the page, and nothing of it is run.',
+    later: 'the page is not built yet',
+  },
+  {
+    number: 12,
+    rule: 'Keys such as `__proto__` are data like others and change no prototype. What a host has put on all objects is no option: tracing works, or two lines say that it does not, and the application goes on.',
+  },
+  {
+    number: 13,
+    rule: 'Every regular expression of ours takes steps in proportion to the text, which `limits.payloadBytes` bounds.',
+  },
+  {
+    number: 14,
+    rule: 'Nothing of the environment is recorded, and of the process five fields. Redaction takes effect before a run is queued, in messages and stacks too; where it fails, the field is hidden, and where it cannot be understood, everything.',
+  },
+  {
+    number: 15,
+    rule: 'Five packages are installed with this one, and two of theirs; none has a script that runs at installation, each has a hash in the lockfile, and the published files are those of a list.',
+  },
+  {
+    number: 16,
+    rule: 'No code is made of text, and none is loaded by a name that was worked out.',
+  },
+  {
+    number: 17,
+    rule: 'Lines are limited in number, each is one line without commands to a terminal, and hold no data of the application, but for what a callback of yours says as it fails.',
+  },
+  {
+    number: 18,
+    rule: 'What is kept on disk is kept only where that is asked for, after redaction, without the key, and readable for its owner alone.',
+    later: 'the spool is being built',
+  },
+];

@@ -1,0 +1,282 @@
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createExporter, type Exporter, fromHeaders, runIdFrom, startRun, withRun } from '../../src/index.ts';
+import { RunSpanExporter } from '../../src/otel.ts';
+import { isMimeType } from '../../src/run/attachment.ts';
+import { start } from '../receiver/wire.ts';
+import { type BusboyPart, readByBusboy } from '../support/busboy-reader.ts';
+import { environmentOf } from '../support/environment.ts';
+import { type IngestServer, ingestServer, type Received } from '../support/ingest-server.ts';
+import { readParts } from '../support/multipart-reader.ts';
+import { told } from '../support/told.ts';
+
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+/** All names that there are (rule 3 of the interface, and attachments). */
+const GRAMMAR = new RegExp(
+  `^(?:(?:post|patch)\\.${UUID}(?:\\.(?:inputs|outputs|events))?|attachment\\.${UUID}\\.[^.]+)$`,
+  's',
+);
+
+async function set(): Promise<{ server: IngestServer; exporter: Exporter }> {
+  environmentOf();
+  told();
+  const server = await ingestServer();
+  const exporter = createExporter({ endpoint: server.url, limits: { lingerMs: 1 } });
+  onTestFinished(async () => {
+    await exporter.close();
+    await server.close();
+  });
+  return { server, exporter };
+}
+
+/** What makes trouble in a header line, a path or a name, among ordinary text. */
+const hostile = fc.oneof(
+  fc.string({
+    unit: fc.constantFrom(
+      '"',
+      '\r',
+      '\n',
+      '\0',
+      ';',
+      '=',
+      '%',
+      '\\',
+      '/',
+      '..',
+      '.',
+      ':',
+      'a',
+      ' ',
+      'é',
+      '\u{1f511}',
+      '\ud800',
+      '\u0085',
+      '\u2028',
+    ),
+    maxLength: 30,
+  }),
+  fc.constantFrom(
+    'x"; filename="y',
+    'x"\r\nContent-Type: text/html\r\n\r\nevil',
+    '%22',
+    '%0D%0A',
+    '../../etc/hosts',
+    'con',
+    '__proto__',
+  ),
+  fc.string({ maxLength: 300 }),
+);
+const mime = fc.oneof(
+  fc.constantFrom('image/png', 'text/plain; charset=utf-8', 'a/b\r\nx-evil: 1', 'text', '', 'a/b; c="\n"', 'é/é'),
+  hostile,
+);
+
+const last = (server: IngestServer): Received => server.received.at(-1) as Received;
+const named = (parts: readonly Pick<BusboyPart, 'name' | 'body'>[]) =>
+  parts.map(({ name, body }) => [name, body.toString('latin1')]);
+
+/** By RFC 822, which busboy goes by, two backslashes stand for one. */
+const alike = (parts: Parameters<typeof named>[0]) =>
+  named(parts).map(([name = '', body]) => [name.replaceAll(/\\+/g, '\\'), body]);
+
+/** An attachment's name as the wire has it, by the standard's own words. */
+function escaped(name: string): string {
+  const marks: Record<string, string> = { '"': '%22', '\r': '%0D', '\n': '%0A', '\0': '%00' };
+  const text = [...Buffer.from(name).toString()].map((letter) => marks[letter] ?? letter).join('');
+  // To some readers a backslash before the last quote takes the quote into the name.
+  const [atEnd = ''] = /\\*$/.exec(text) ?? [];
+  return text.slice(0, text.length - atEnd.length) + '%5C'.repeat(atEnd.length);
+}
+
+const fits = (name: string): boolean => name !== '' && name.length <= 256 && !name.includes('.');
+
+interface Given {
+  readonly text: string;
+  readonly attachments: readonly (readonly [name: string, mime: string])[];
+}
+
+const given: fc.Arbitrary<Given> = fc.record({
+  text: hostile,
+  attachments: fc.array(fc.tuple(hostile, mime), { maxLength: 5 }),
+});
+
+/** Sends a run made of such texts, and what two readers that share nothing with us make of the request. */
+async function sent({ server, exporter }: Awaited<ReturnType<typeof set>>, { text, attachments }: Given) {
+  const run = startRun({
+    name: text,
+    runType: text,
+    tags: [text],
+    metadata: { [text]: text },
+    project: text,
+    inputs: { [text]: text },
+    exporter,
+  });
+  attachments.forEach(([name, type], index) => void run.attach(name, Buffer.from([index]), type));
+  run.event(text, { [text]: text });
+  run.end({ text });
+  await exporter.flush();
+  const request = last(server);
+  return { run, byHand: readParts(request), byBusboy: await readByBusboy(request) };
+}
+
+async function check(parts: Awaited<ReturnType<typeof set>>, { text, attachments }: Given): Promise<void> {
+  const { run, byHand, byBusboy } = await sent(parts, { text, attachments });
+  expect(alike(byBusboy)).toEqual(alike(byHand));
+  for (const { name } of byHand) expect(name).toMatch(GRAMMAR);
+  const expected = new Map<string, number>();
+  attachments.forEach(([name, type], index) => {
+    if (fits(name) && isMimeType(type) && !expected.has(escaped(name))) expected.set(escaped(name), index);
+  });
+  const arrived = byHand.filter(({ name }) => name.startsWith('attachment.'));
+  const prefix = `attachment.${run.id}.`;
+  expect(arrived.map(({ name, body }) => [name, body[0]])).toEqual(
+    [...expected].map(([name, index]) => [prefix + name, index]),
+  );
+  for (const { headers } of byHand) {
+    const names = Object.keys(headers).sort();
+    expect(names).toEqual(['content-disposition', 'content-length', 'content-type']);
+    expect(Object.values(headers).join('')).not.toMatch(/[\r\n\0]/);
+  }
+}
+
+describe('names and types in a request', () => {
+  test('hold whatever texts a run and its attachments are made of, and nothing gets out of them [security 3]', async () => {
+    const parts = await set();
+    const names = ['ends in \\', '\\\\', 'a\0b', '"', 'a\r\nb', '%22', '\\"'];
+    const examples: [Given][] = names.map((name) => [
+      {
+        text: name,
+        attachments: [
+          [name, 'text/plain'],
+          ['last', 'a/b'],
+        ],
+      },
+    ]);
+    await fc.assert(
+      fc.asyncProperty(given, (texts) => check(parts, texts)),
+      { numRuns: 200, examples },
+    );
+  });
+
+  test('are read again as they were given [fault 90]', async () => {
+    const parts = await set();
+    await fc.assert(
+      fc.asyncProperty(
+        hostile.filter((text) => text !== '' && text.isWellFormed()),
+        async (text) => {
+          const { byHand } = await sent(parts, { text, attachments: [] });
+          const [main, inputs] = byHand.map(({ body }) => JSON.parse(body.toString()));
+          expect(main).toMatchObject({ name: text, run_type: text, session_name: text, tags: [text] });
+          expect(Object.entries(main.extra.metadata)).toContainEqual([text, text]);
+          expect(Object.entries(inputs)).toEqual([[text, text]]);
+        },
+      ),
+      { numRuns: 200, examples: [['x"\r\nContent-Type: text/html\r\n\r\nevil'], ['__proto__'], ['\0']] },
+    );
+  });
+
+  test('come to a strict receiver as what they are, however they look [security 3]', async () => {
+    environmentOf();
+    told();
+    const receiver = await start({ strict: true });
+    const exporter = createExporter({ endpoint: receiver.url });
+    const name = 'x"; filename="y\r\nContent-Type: text/html\r\n\r\n../%22/con';
+    const run = startRun({ name, exporter });
+    for (const each of [name.replaceAll('.', ''), 'a\0b', '%22']) run.attach(each, Buffer.from('bytes'), 'text/plain');
+    run.end();
+    await exporter.close();
+    const [stored] = await receiver.runs();
+    expect(stored?.name).toBe(name);
+    // The wire cannot tell an escape from a text that looks like one (HTML standard); a NUL stays escaped.
+    expect(stored?.attachments?.map((each) => each.name)).toEqual([
+      name.replaceAll('.', '').replaceAll('%22', '"'),
+      'a%00b',
+      '"',
+    ]);
+  });
+
+  test('are of UUIDs only, whatever ids spans, headers and callers have [security 3]', async () => {
+    const parts = await set();
+    const exporter = new RunSpanExporter({ exporter: parts.exporter });
+    onTestFinished(() => exporter.shutdown());
+    await fc.assert(
+      fc.asyncProperty(hostile, hostile, hostile, async (id, traceId, spanId) => {
+        told();
+        const before = parts.server.received.length;
+        startRun({ name: 'given', id, exporter: parts.exporter }).end();
+        startRun({ name: 'made', id: runIdFrom(id), exporter: parts.exporter }).end();
+        const remote = fromHeaders({ 'runspan-trace': id, baggage: traceId });
+        withRun(remote, () => startRun({ name: 'below', exporter: parts.exporter }).end());
+        const span = {
+          name: id,
+          kind: 0,
+          startTime: [1, 0],
+          endTime: [2, 0],
+          ended: true,
+          status: { code: 0 },
+          attributes: {},
+          events: [],
+          links: [],
+          resource: { attributes: {} },
+          instrumentationScope: { name: 'x' },
+          instrumentationLibrary: { name: 'x' },
+          spanContext: () => ({ traceId, spanId, traceFlags: 1 }),
+        };
+        await new Promise((resolve) => exporter.export([span as never], resolve));
+        await parts.exporter.flush();
+        const names = parts.server.received
+          .slice(before)
+          .flatMap((request) => readParts(request).map(({ name }) => name));
+        expect(names.length).toBeGreaterThan(3);
+        for (const name of names) expect(name).toMatch(GRAMMAR);
+      }),
+      {
+        numRuns: 100,
+        examples: [
+          ['x', '0'.repeat(32), 'a"\r\n'],
+          ['x', '"'.repeat(32), '0'.repeat(16)],
+        ],
+      },
+    );
+  });
+});
+
+describe('a boundary', () => {
+  const boundaryOf = ({ headers }: Received) => /boundary=(.*)$/.exec(headers['content-type'] ?? '')?.[1] ?? '';
+
+  test('is 128 random bits, and no two requests have the same [fault 91]', async () => {
+    const { server, exporter } = await set();
+    for (let round = 0; round < 50; round++) {
+      startRun({ name: 'a', exporter }).end();
+      await exporter.flush();
+    }
+    const boundaries = server.received.map(boundaryOf);
+    expect(new Set(boundaries).size).toBe(50);
+    for (const boundary of boundaries) expect(boundary).toMatch(/^runspan-[\da-f]{32}$/);
+    // Each of the 128 bits is sometimes 0 and sometimes 1.
+    const bits = boundaries.map((boundary) => BigInt(`0x${boundary.slice('runspan-'.length)}`));
+    for (let bit = 0n; bit < 128n; bit++) expect(new Set(bits.map((all) => (all >> bit) & 1n)).size).toBe(2);
+  });
+
+  test('that stands in a payload, as do those of earlier requests, ends nothing [fault 91]', async () => {
+    const parts = await set();
+    let earlier = 'runspan-';
+    for (let round = 0; round < 5; round++) {
+      const text = `\r\n--${earlier}\r\nContent-Disposition: form-data; name="post.x"\r\n\r\n{}\r\n--${earlier}--\r\n`;
+      const run = startRun({ name: text, inputs: { text }, exporter: parts.exporter });
+      run.attach('bytes', Buffer.from(text), 'text/plain');
+      run.end();
+      await parts.exporter.flush();
+      const request = last(parts.server);
+      const byHand = readParts(request);
+      expect(named(await readByBusboy(request))).toEqual(named(byHand));
+      expect(byHand.map(({ name }) => name)).toEqual([
+        `post.${run.id}`,
+        `post.${run.id}.inputs`,
+        `attachment.${run.id}.bytes`,
+      ]);
+      expect(byHand[2]?.body.toString()).toBe(text);
+      earlier = boundaryOf(request);
+    }
+  });
+});

@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { filesUnder, read } from '../package/repository.ts';
+import { sourceFacts } from '../package/source-facts.ts';
+import { root } from '../support/folders.ts';
+import { runNode } from '../support/program.ts';
+
+const { allowedNodeEnvironmentFlags: known } = process;
+/** Files may be read, and none written. */
+const NO_WRITING = [
+  known.has('--permission') ? '--permission' : '--experimental-permission',
+  '--allow-fs-read=*',
+  ...(known.has('--allow-net') ? ['--allow-net'] : []),
+];
+
+/** Names that a file system would make something of. Those of attachments have no dots. */
+const NAMES = [
+  '/etc/passwd',
+  '\\\\host\\share',
+  'C:\\x',
+  'con',
+  'NUL',
+  'aux',
+  'a/b',
+  '~',
+  '-rf',
+  '%2e%2e%2f',
+  'x'.repeat(256),
+  'a\nb',
+  '$(id)',
+  '`id`',
+];
+
+test('names of attachments and runs come and go without a file, whatever a file system would make of them [security 10]', async () => {
+  const program = join(root, 'test/security/programs/names.mjs');
+  const { code, stdout, stderr } = await runNode([...NO_WRITING, program, JSON.stringify([...NAMES, '../../x', '.'])]);
+  expect(stderr.split('\n').filter((line) => /^runspan:|Error/.test(line))).toEqual([
+    expect.stringContaining('without a dot; the attachment was left out'),
+  ]);
+  expect(JSON.parse(stdout)).toEqual(NAMES);
+  expect(code).toBe(0);
+});
+
+test('files are the business of the spool and the command alone [security 10]', () => {
+  const files = filesUnder('src', '.ts').filter((file) => !/^(cli\/|export\/spool)/.test(file));
+  const reaching = files.filter((file) =>
+    sourceFacts(file, read(`src/${file}`)).imports.some(({ specifier }) =>
+      /^(node:)?(fs|child_process|worker_threads)\b/.test(specifier),
+    ),
+  );
+  expect(files.length).toBeGreaterThan(100);
+  expect(reaching).toEqual([]);
+});

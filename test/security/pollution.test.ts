@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import {
+  type ConfigureOptions,
+  createExporter,
+  fromHeaders,
+  redact,
+  startRun,
+  toHeaders,
+  traceable,
+  withRun,
+} from '../../src/index.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { CHILD, CHILD_ORDER, call, makeRun, multipart, part, ROOT, sendMultipart, start } from '../receiver/wire.ts';
+import { environmentOf } from '../support/environment.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { polluted } from '../support/pollution.ts';
+import { told } from '../support/told.ts';
+
+/** What every object has, before anything was done. */
+const PROTOTYPES = [Object.prototype, Array.prototype, Function.prototype, Map.prototype, Promise.prototype];
+const keysOf = () => PROTOTYPES.map((prototype) => Reflect.ownKeys(prototype).map(String).join());
+const before = keysOf();
+
+afterEach(() => expect(keysOf()).toEqual(before));
+
+/** JSON of an object with keys that lead to prototypes; literals in code would not have them as their own. */
+const HOSTILE =
+  '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":2}},"prototype":{"polluted":3},"toString":4,"hasOwnProperty":5,"valueOf":6}';
+const hostile = (): Record<string, unknown> => JSON.parse(HOSTILE);
+
+describe('keys that lead to prototypes', () => {
+  test('are recorded as the keys that they are, in payloads, metadata, events and tags [security 12]', async () => {
+    environmentOf();
+    told();
+    const server = await ingestServer();
+    onTestFinished(() => server.close());
+    const exporter = createExporter({ endpoint: server.url });
+    const run = startRun({
+      name: '__proto__',
+      exporter,
+      inputs: hostile(),
+      metadata: hostile(),
+      tags: ['__proto__', 'constructor'],
+    });
+    run.set({ metadata: hostile(), inputs: { ...hostile(), more: [hostile()] } });
+    run.event('__proto__', hostile());
+    run.end(hostile());
+    await exporter.close();
+    const [request] = server.received;
+    const parts = [...readJsonParts(request as NonNullable<typeof request>).values()] as Record<
+      string,
+      Record<string, unknown>
+    >[];
+    const [main, inputs, outputs] = parts;
+    const same = (value: unknown) => JSON.stringify(value);
+    expect(same(main?.extra?.metadata)).toBe(HOSTILE);
+    expect(same(outputs)).toBe(HOSTILE);
+    expect(same(inputs)).toBe(`${HOSTILE.slice(0, -1)},"more":[${HOSTILE}]}`);
+    expect(main?.tags).toEqual(['__proto__', 'constructor']);
+    expect({}).not.toHaveProperty('polluted');
+  });
+
+  test('are no options, wherever options are taken [security 12]', async () => {
+    environmentOf();
+    const lines = told();
+    const server = await ingestServer();
+    onTestFinished(() => server.close());
+    const given = JSON.parse(
+      '{"__proto__":{"apiKey":"evil","hideInputs":true,"limits":{"queueRuns":1},"name":"evil","exporter":1,"paths":["**"]}}',
+    );
+    const limits = JSON.parse('{"__proto__":{"queueRuns":1}}');
+    const headers = JSON.parse('{"__proto__":"evil","constructor":"mine"}');
+    const exporter = createExporter({
+      ...given,
+      endpoint: server.url,
+      limits,
+      headers,
+      redact: redact(),
+    } as ConfigureOptions);
+    const traced = traceable(
+      (value: unknown) => value,
+      Object.assign(JSON.parse(JSON.stringify({})), { exporter, name: 'mine' }),
+    );
+    traceable(() => 1, given)();
+    expect(traced({ a: 1 })).toEqual({ a: 1 });
+    startRun({ ...given, name: 'hand', exporter }).end();
+    await exporter.close();
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 2 });
+    const [request] = server.received;
+    expect(request?.headers).toMatchObject({ constructor: 'mine' });
+    expect(request?.headers).not.toHaveProperty('x-api-key');
+    expect(request?.body.toString()).toContain('{"a":1}');
+    expect(request?.body.toString()).not.toContain('evil');
+    expect(lines.filter((line) => line.includes('unknown option `__proto__`'))).not.toEqual([]);
+    expect(redact(given).hidesAll).toBe(true);
+  });
+
+  test('of headers that came in, and of their baggage, lead to none [security 12]', () => {
+    environmentOf();
+    told();
+    const runs = recordRuns();
+    onTestFinished(() => runs[Symbol.dispose]?.());
+    const baggage = `runspan-metadata=${encodeURIComponent(HOSTILE)},runspan-tags=${encodeURIComponent('["__proto__"]')},__proto__=1,constructor=2`;
+    const headers = JSON.parse(
+      `{"__proto__":{"runspan-trace":"evil"},"runspan-trace":"${CHILD_ORDER}","baggage":${JSON.stringify(baggage)}}`,
+    );
+    const remote = fromHeaders(headers);
+    expect([remote?.id, remote?.traceId]).toEqual([CHILD, ROOT]);
+    const onward = withRun(remote, () => toHeaders(startRun({ name: 'below' }), headers));
+    expect(onward.baggage).toContain('__proto__=1');
+    expect(Object.getPrototypeOf(onward)).toBe(Object.prototype);
+    expect({}).not.toHaveProperty('polluted');
+  });
+
+  test('of what a receiver is sent stay keys, in runs, parts and names [security 12]', async () => {
+    const receiver = await start();
+    const record = JSON.stringify({ ...makeRun(), extra: { metadata: 'METADATA' } }).replace('"METADATA"', HOSTILE);
+    const body = multipart(
+      part(`post.${ROOT}`, Buffer.from(record)),
+      part(`post.${ROOT}.inputs`, Buffer.from(HOSTILE)),
+      part(`attachment.${ROOT}.__proto__`, Buffer.from('x'), ['Content-Type: text/plain']),
+    );
+    expect((await sendMultipart(receiver, body)).status).toBe(202);
+    const patch = `{"outputs":${HOSTILE},"extra":{"metadata":${HOSTILE}},"dotted_order":"${makeRun().dotted_order}","trace_id":"${ROOT}"}`;
+    const json = { 'content-type': 'application/json' };
+    await call(`${receiver.url}/runs/${ROOT}`, 'PATCH', patch, json);
+    for (const path of ['/runs', '/runs/batch']) {
+      for (const text of [HOSTILE, `[${HOSTILE}]`, `{"post":[${HOSTILE}],"__proto__":{"post":[]}}`])
+        await call(receiver.url + path, 'POST', text, json);
+    }
+    const [run] = await receiver.runs();
+    expect([run?.inputs, run?.outputs].map((value) => JSON.stringify(value))).toEqual([HOSTILE, HOSTILE]);
+    expect(run?.attachments?.map(({ name }) => name)).toEqual(['__proto__']);
+    expect(run).not.toHaveProperty('polluted');
+    expect({}).not.toHaveProperty('polluted');
+  });
+
+  test('leave all prototypes as they were, in whatever a function is given and gives back [security 12]', () => {
+    environmentOf();
+    told();
+    const runs = recordRuns();
+    onTestFinished(() => runs[Symbol.dispose]?.());
+    const anything = fc.object({
+      key: fc.constantFrom('__proto__', 'constructor', 'prototype', 'a', 'toJSON', 'then'),
+      maxDepth: 4,
+    });
+    fc.assert(
+      fc.property(anything, (value) => {
+        const text = JSON.stringify(value);
+        expect(traceable((given: unknown) => given)(value)).toBe(value);
+        expect(JSON.stringify(value)).toBe(text);
+        expect(keysOf()).toEqual(before);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test('what the host has put on all objects is no option of exporters, runs and functions [security 12]', async () => {
+  environmentOf();
+  const lines = told();
+  const server = await ingestServer();
+  onTestFinished(() => server.close());
+  const names = [
+    'apiKey',
+    'workspaceId',
+    'headers',
+    'redact',
+    'sampler',
+    'exporter',
+    'enabled',
+    'root',
+    'id',
+    'tags',
+    'inputs',
+    'get',
+    'set',
+  ];
+  const exporter = polluted(Object.prototype, Object.fromEntries(names.map((name) => [name, 'evil'])), () => {
+    const made = createExporter({ endpoint: server.url, project: 'mine' });
+    startRun({ name: 'a', exporter: made }).end();
+    traceable((value: unknown) => value, { exporter: made })(1);
+    startRun({ name: 'nowhere' }).end();
+    return made;
+  });
+  await exporter.close();
+  expect(exporter.stats()).toMatchObject({ created: 2, sent: 2 });
+  expect(Object.keys(server.received[0]?.headers ?? {}).filter((name) => /^x-/.test(name))).toEqual([]);
+  expect(server.received[0]?.body.toString()).not.toContain('evil');
+  expect(lines.filter((line) => !line.startsWith('debug: '))).toEqual([]);
+});

@@ -1,0 +1,202 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  type ConfigureOptions,
+  createExporter,
+  redact,
+  secretPatterns,
+  startRun,
+  stats,
+  traceable,
+} from '../../src/index.ts';
+import { environmentOf } from '../support/environment.ts';
+import { gate } from '../support/gate.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { told } from '../support/told.ts';
+
+/** The body of the one request in which the runs arrive that `work` makes. */
+async function wireOf(
+  options: ConfigureOptions,
+  work: (exporter: ReturnType<typeof createExporter>) => unknown,
+): Promise<string> {
+  environmentOf();
+  told();
+  const server = await ingestServer();
+  onTestFinished(() => server.close());
+  const exporter = createExporter({ endpoint: server.url, ...options });
+  await Promise.resolve(work(exporter)).catch(() => {});
+  await exporter.close();
+  expect(server.received).toHaveLength(1);
+  return server.received[0]?.body.toString() ?? '';
+}
+
+/** One name of each kind that is looked for, in spellings that occur. */
+const NAMES = [
+  'authorization',
+  'Authorization',
+  'proxy-authorization',
+  'cookie',
+  'Set-Cookie',
+  'x-api-key',
+  'api_key',
+  'apiKey',
+  'OPENAI_API_KEY',
+  'secret',
+  'client_secret',
+  'clientSecret',
+  'token',
+  'access_token',
+  'refreshToken',
+  'password',
+  'DB_PASSWORD',
+  'passwd',
+  'private_key',
+  'privateKey',
+  'session',
+  'credential',
+  'credentials',
+];
+const OTHERS = [
+  'token_count',
+  'max_tokens',
+  'total_tokens',
+  'prompt_tokens',
+  'secretary',
+  'passwordless',
+  'sessions_count',
+  'keyboard',
+  'cookiecutter',
+];
+
+/** One text of each form that is looked for, put together here so that no scanner takes this file for a leak. */
+const VALUES = [
+  `sk-${'a1'.repeat(20)}`,
+  `lsv2_pt_${'a1'.repeat(16)}`,
+  `ghp_${'a1'.repeat(18)}`,
+  `github_pat_${'a1'.repeat(20)}`,
+  `AKIA${'A2'.repeat(8)}`,
+  `xoxb-${'1'.repeat(12)}`,
+  `AIza${'a'.repeat(35)}`,
+  `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(20)}`,
+  `-----BEGIN RSA PRIVATE ${'KEY'}-----\n${'a'.repeat(64)}\n-----END RSA PRIVATE ${'KEY'}-----`,
+];
+
+describe('what is recorded', () => {
+  test('shows no value under the name of a secret, and those under other names [security 14]', async () => {
+    const named = (names: readonly string[], text: string) =>
+      Object.fromEntries(names.map((name) => [name, `${text} ${name}`]));
+    const both = { ...named(NAMES, 'hidden'), ...named(OTHERS, 'shown') };
+    const wire = await wireOf({}, (exporter) => {
+      const run = startRun({ name: 'a', exporter, inputs: { deep: [{ headers: both }] }, metadata: { both } });
+      run.event('e', { both });
+      run.end({ both });
+    });
+    expect(wire).not.toContain('hidden ');
+    for (const name of OTHERS) expect(wire.split(`shown ${name}`)).toHaveLength(5);
+  });
+
+  test('shows no key by its form where `secretPatterns` are asked for, in messages, stacks, causes, keys and names too [security 14]', async () => {
+    const all = VALUES.join(' and ');
+    const wire = await wireOf({ redact: redact({ patterns: secretPatterns }) }, (exporter) => {
+      const failing = traceable(
+        async (_: unknown) => {
+          throw new Error(`refused: ${all}`, { cause: new Error(`deep: ${all}`) });
+        },
+        { name: all, exporter, tags: [all], metadata: { [all]: all } },
+      );
+      return failing({ text: all, [all]: all, url: `postgres://user:${'pass'}word@host/db` });
+    });
+    for (const value of VALUES) expect(wire).not.toContain(value.slice(0, 40));
+    expect(wire).not.toContain(`:${'pass'}word@`);
+    expect(wire).toContain('refused: [Redacted] and [Redacted]');
+    expect(wire).toContain('deep: [Redacted]');
+  });
+
+  test('holds nothing of the environment, and of the process only what is listed [security 14]', async () => {
+    vi.stubEnv('CANARY_VARIABLE', 'canary-of-the-environment');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    environmentOf();
+    told();
+    const server = await ingestServer();
+    onTestFinished(() => server.close());
+    const exporter = createExporter({ endpoint: server.url });
+    startRun({ name: 'a', exporter }).end();
+    await exporter.close();
+    const [request] = server.received;
+    const [main] = readJsonParts(request as NonNullable<typeof request>).values();
+    const { runtime } = (main as { extra: { runtime: object } }).extra;
+    expect(Object.keys(runtime).sort()).toEqual(['platform', 'runtime', 'runtime_version', 'sdk', 'sdk_version']);
+    const sent = `${request?.body}${JSON.stringify(request?.headers)}`;
+    for (const text of [
+      'canary',
+      process.cwd(),
+      process.argv[1],
+      process.execPath,
+      process.env.HOME,
+      process.env.PATH,
+    ]) {
+      if (text) expect(sent).not.toContain(text);
+    }
+  });
+
+  test.each<[string, () => string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+    ],
+    ['answers with no text', () => undefined as unknown as string],
+    ['answers with a promise', () => Promise.reject(new Error('late')) as unknown as string],
+  ])('has nothing of a field whose replacement %s [security 14]', async (_, replace) => {
+    const wire = await wireOf({ redact: redact({ paths: ['inputs.a'], replace }) }, (exporter) => {
+      startRun({ name: 'a', exporter, inputs: { a: 'canary one', b: 'canary two' } }).end({ c: 'shown' });
+    });
+    expect(wire).not.toContain('canary');
+    expect(wire).toContain('Redaction failed');
+    expect(wire).toContain('{"c":"shown"}');
+  });
+
+  test('has nothing at all where what is to be hidden cannot be understood [security 14]', async () => {
+    for (const given of [{ paths: ['no.such.field'] }, { patterns: ['text'] }, { unknown: 1 }, null, 'x']) {
+      const wire = await wireOf(
+        { redact: given === null || typeof given === 'string' ? (given as never) : redact(given as never) },
+        (exporter) => {
+          startRun({ name: 'a', exporter, inputs: { a: 'canary' }, metadata: { m: 'canary' } }).end({ b: 'canary' });
+        },
+      );
+      expect(wire).not.toContain('canary');
+    }
+  });
+
+  test('is hidden before it is queued: neither a later change nor a cut brings it back [security 14]', async () => {
+    const answer = gate();
+    environmentOf();
+    told();
+    const server = await ingestServer(async () => {
+      await answer;
+      return { status: 202 };
+    });
+    onTestFinished(() => server.close());
+    const asked: string[] = [];
+    const replace = (found: string): string => {
+      asked.push(found);
+      return '[hidden]';
+    };
+    const limits = { payloadBytes: 400 };
+    const exporter = createExporter({
+      endpoint: server.url,
+      limits,
+      redact: redact({ patterns: [/canary-\d+/], replace }),
+    });
+    const inputs = { text: `${'x'.repeat(190)}canary-123456789${'y'.repeat(400)}` };
+    const run = startRun({ name: 'a', exporter, inputs });
+    expect(asked).not.toEqual([]);
+    inputs.text = 'canary-1';
+    run.end();
+    answer.open();
+    await exporter.close();
+    expect(server.received[0]?.body.toString()).not.toMatch(/canary|-1234/);
+    expect(stats().dropped).toBe(0);
+  });
+});

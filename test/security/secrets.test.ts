@@ -1,0 +1,240 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { inspect } from 'node:util';
+import type { Dispatcher } from 'undici';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  type ConfigureOptions,
+  configure,
+  createExporter,
+  type Exporter,
+  startRun,
+  stats,
+  traceable,
+} from '../../src/index.ts';
+import { call, start } from '../receiver/wire.ts';
+import { environmentOf } from '../support/environment.ts';
+import { addsUp } from '../support/exporter.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { told } from '../support/told.ts';
+
+const KEY = 'sk-canary-of-the-key';
+const HEADER = 'canary-of-a-header';
+const USER = 'canary-user';
+const PASSWORD = 'canary-password';
+const INPUT = 'canary-of-an-input';
+const CANARY = /canary/;
+
+/** All that is printed by whatever means until the test has finished. */
+function printed(): string[] {
+  const texts = told();
+  for (const stream of [process.stdout, process.stderr]) {
+    vi.spyOn(stream, 'write').mockImplementation((text) => texts.push(String(text)) > 0);
+  }
+  for (const level of ['log', 'info', 'warn', 'error', 'debug'] as const) {
+    vi.spyOn(console, level).mockImplementation((...args) => void texts.push(args.join(' ')));
+  }
+  onTestFinished(() => void vi.restoreAllMocks());
+  return texts;
+}
+
+/** What anybody gets to see who looks at an object, or has it written down. */
+function looksOf(object: object): string {
+  const shown = [inspect(object, { depth: null, showHidden: true, getters: true }), JSON.stringify(object)];
+  try {
+    shown.push(inspect(structuredClone(object), { depth: null }));
+  } catch (thrown) {
+    shown.push(inspect(thrown, { depth: null }));
+  }
+  return shown.join('\n');
+}
+
+/** Traces a call with secrets in it through an exporter with secrets, and gives all that can be seen of that. */
+async function seenOf(
+  options: ConfigureOptions,
+): Promise<{ seen: string; exporter: Exporter; lines: readonly string[] }> {
+  environmentOf();
+  const lines = printed();
+  const exporter = createExporter({
+    apiKey: KEY,
+    headers: { 'x-team-token': HEADER },
+    limits: { lingerMs: 1, retryDelayMs: 1, retryDelayMaxMs: 1, requestTimeoutMs: 300 },
+    onDrop: (...args) => lines.push(JSON.stringify(args)),
+    ...options,
+  });
+  const run = startRun({ name: 'ask', exporter, inputs: { password: INPUT }, metadata: { apiKey: INPUT } });
+  const shown = [looksOf(exporter), looksOf(run)];
+  run.end({ authorization: INPUT });
+  await exporter.close({ timeoutMs: 300 });
+  shown.push(looksOf(exporter), looksOf(run), JSON.stringify([exporter.stats(), stats()]), ...lines);
+  return { seen: shown.join('\n'), exporter, lines };
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function listen(server: ReturnType<typeof createServer> | ReturnType<typeof createTcpServer>): Promise<string> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function answering(listener: Listener): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => listener(request, response));
+  });
+  onTestFinished(() => server.closeAllConnections());
+  return listen(server);
+}
+
+/** Answers with what it was sent, wherever an answer has room for it. */
+function echo(status: number): Promise<string> {
+  return answering(({ headers }, response) => {
+    const all = JSON.stringify(headers);
+    response.writeHead(status, `Bad ${headers['x-api-key']}`, {
+      'content-type': 'text/html',
+      location: `http://${USER}:${PASSWORD}@other.example/?key=${headers['x-api-key']}`,
+      'retry-after': `${headers['x-api-key']}`,
+      'www-authenticate': all,
+    });
+    response.end(all);
+  });
+}
+
+const speaking = (say: (socket: Socket) => void): Promise<string> =>
+  listen(createTcpServer((socket) => void socket.on('error', () => {}).once('data', () => say(socket))));
+
+const TROUBLE: readonly (readonly [string, () => Promise<string>])[] = [
+  ...[200, 302, 307, 400, 401, 403, 404, 407, 409, 413, 415, 418, 422, 429, 500, 503].map(
+    (status) => [`a status of ${status} that repeats the request`, () => echo(status)] as const,
+  ),
+  ['a connection that is reset', () => speaking((socket) => socket.resetAndDestroy())],
+  ['no answer', () => speaking(() => {})],
+  ['an answer that is no HTTP and repeats the key', () => speaking((socket) => socket.end(`${KEY}\r\n\r\n`))],
+  [
+    'an answer with a bad header that repeats the key',
+    () => speaking((socket) => socket.end(`HTTP/1.1 200 OK\r\n${KEY}\r\n\r\n`)),
+  ],
+  [
+    'an answer that is cut off',
+    () => speaking((socket) => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${KEY}`)),
+  ],
+  ['a closed port', async () => 'http://127.0.0.1:9'],
+  ['a host that does not exist', async () => 'http://[::ffff:127.0.0.1]:9'],
+];
+
+describe('keys, header values and secrets in payloads', () => {
+  test.each(TROUBLE)('are shown nowhere when the service is %s [security 1]', async (_, endpointOf) => {
+    const { seen, exporter, lines } = await seenOf({ endpoint: await endpointOf(), allowInsecure: true, log: 'debug' });
+    expect(seen).not.toMatch(CANARY);
+    expect(lines.length).toBeGreaterThan(0);
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  test.each([
+    [
+      'throws',
+      (error: Error) => {
+        throw error;
+      },
+    ],
+    ['rejects', (error: Error) => Promise.reject(error)],
+    ['rejects with several errors', (error: Error) => Promise.reject(new AggregateError([error], error.message))],
+    ['rejects with a text', (error: Error) => Promise.reject(error.message)],
+  ])('are shown nowhere when a dispatcher %s with them in its message [security 1]', async (_, fail) => {
+    const cause = new Error(`${HEADER} was refused`);
+    const error = new Error(`x-api-key: ${KEY}, ${HEADER}: http://${USER}:${PASSWORD}@proxy.example:3128 is down`, {
+      cause,
+    });
+    const dispatcher = { request: () => fail(error) } as unknown as Dispatcher;
+    const { seen, lines } = await seenOf({ endpoint: 'http://127.0.0.1:9', dispatcher, log: 'debug' });
+    expect(seen).not.toMatch(CANARY);
+    expect(lines.join('\n')).toContain('delivery to http://127.0.0.1:9 failed');
+  });
+
+  test('are shown nowhere when all is well, while the service gets key and headers, and no secret [security 1]', async () => {
+    const server = await ingestServer();
+    onTestFinished(() => server.close());
+    const { seen } = await seenOf({ endpoint: server.url, log: 'debug' });
+    expect(seen).not.toMatch(CANARY);
+    const [request] = server.received;
+    expect(request?.headers).toMatchObject({ 'x-api-key': KEY, 'x-team-token': HEADER });
+    const parts = [...readJsonParts(request ?? { headers: {}, body: Buffer.of() }).values()];
+    expect(parts).toMatchObject([
+      { extra: { metadata: { apiKey: '[Redacted]' } } },
+      { password: '[Redacted]' },
+      { authorization: '[Redacted]' },
+    ]);
+  });
+
+  test('are not in what a line says of them when they cannot be used [fault 105]', () => {
+    for (const apiKey of [
+      `${KEY} ${KEY}`,
+      `${KEY}\n${KEY}`,
+      `${KEY}\u0000`,
+      `${KEY}é`,
+      `${KEY}\u{1f511}`,
+      KEY.repeat(99),
+    ]) {
+      environmentOf();
+      const lines = printed();
+      configure({ endpoint: 'http://127.0.0.1:9', apiKey, log: 'debug' });
+      expect(lines.filter((line) => /the API key has characters that a header cannot carry/.test(line))).toHaveLength(
+        1,
+      );
+      expect(lines.join()).not.toMatch(CANARY);
+    }
+  });
+
+  test('that are surrounded by white space are taken without it [fault 105]', async () => {
+    const server = await ingestServer();
+    onTestFinished(() => server.close());
+    environmentOf({ RUNSPAN_ENDPOINT: server.url, RUNSPAN_API_KEY: `\t ${KEY}\r\n` });
+    const lines = told();
+    const exporter = configure();
+    await traceable(async () => 1)();
+    await exporter.close();
+    expect(server.received[0]?.headers['x-api-key']).toBe(KEY);
+    expect(lines).toEqual([]);
+  });
+
+  test('are not told of when the address holds a user and a password [security 1]', () => {
+    for (const endpoint of [
+      `http://${USER}:${PASSWORD}@127.0.0.1`,
+      `https://${PASSWORD}@host`,
+      `http://host/?key=${KEY}`,
+      `${KEY}`,
+    ]) {
+      for (const environment of [{}, { RUNSPAN_ENDPOINT: endpoint, RUNSPAN_API_KEY: KEY }]) {
+        environmentOf(environment);
+        const lines = printed();
+        configure('RUNSPAN_ENDPOINT' in environment ? { log: 'debug' } : { endpoint, apiKey: KEY, log: 'debug' });
+        expect(lines.join()).toContain('the endpoint');
+        expect(lines.join()).not.toMatch(CANARY);
+      }
+    }
+  });
+
+  test('are not shown by a receiver, nor told in what it answers [security 1]', async () => {
+    const lines = printed();
+    const receiver = await start();
+    const headers = { 'x-api-key': KEY, 'content-type': 'application/json', cookie: INPUT };
+    const answers = [
+      await call(`${receiver.url}/runs`, 'POST', '{}', headers),
+      await call(`${receiver.url}/runs`, 'POST', '{"id', headers),
+      await call(`${receiver.url}/runs/multipart`, 'POST', 'x', headers),
+      await call(`${receiver.url}/nothing`, 'GET', undefined, headers),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([422, 400, 415, 404]);
+    expect([looksOf(receiver), JSON.stringify(answers), ...lines].join('\n')).not.toMatch(CANARY);
+  });
+});
+
+test('a run is written down as who it is, and nothing that is recorded of it [security 1]', () => {
+  environmentOf();
+  const run = startRun({ name: 'ask', inputs: { text: INPUT }, tags: [INPUT] });
+  expect(JSON.parse(JSON.stringify({ run }))).toEqual({
+    run: { id: run.id, traceId: run.id, name: 'ask' },
+  });
+});

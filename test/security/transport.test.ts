@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { parseSync } from 'oxc-parser';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { resolveSettings } from '../../src/export/settings.ts';
+import { createExporter, startRun } from '../../src/index.ts';
+import { filesUnder, read } from '../package/repository.ts';
+import { environmentOf } from '../support/environment.ts';
+import { gate } from '../support/gate.ts';
+import { told } from '../support/told.ts';
+import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.ts';
+
+const warnings = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('debug: '));
+
+describe('the key', () => {
+  test.each([
+    ['http://127.0.0.1', true],
+    ['http://127.255.255.254:1', true],
+    ['http://2130706433', true],
+    ['http://0x7f.1', true],
+    ['http://0177.0.0.1', true],
+    ['http://LOCALHOST', true],
+    ['http://[::1]', true],
+    ['http://[0:0:0:0:0:0:0:1]', true],
+    ['https://service.example', true],
+    ['http://service.example', false],
+    ['http://localhost.evil.com', false],
+    ['http://127.0.0.1.evil.com', false],
+    ['http://localhost.', false],
+    ['http://128.0.0.1', false],
+    ['http://0.0.0.0', false],
+    ['http://10.0.0.1', false],
+    ['http://169.254.169.254', false],
+    ['http://[::]', false],
+    ['http://[::ffff:10.0.0.1]', false],
+    ['http://127-0-0-1.evil.com', false],
+    ['http://2130706434.evil.com', false],
+    ['http://１２７.0.0.1.evil.com', false],
+  ])('goes to %s: %s [security 5]', (endpoint, isSent) => {
+    environmentOf();
+    const lines = told();
+    const settings = resolveSettings({
+      endpoint,
+      apiKey: 'sk-key',
+      log: (level, line) => lines.push(`${level}: ${line}`),
+    });
+    expect(settings?.headers['x-api-key']).toBe(isSent ? 'sk-key' : undefined);
+    const line =
+      'warn: configuration: the API key is not sent over plain HTTP to another host; use https, or set `allowInsecure`.';
+    expect(warnings(lines)).toEqual(isSent ? [] : [line]);
+  });
+
+  test('does not go to the host behind a user that looks like this machine [security 5]', () => {
+    environmentOf();
+    const lines = told();
+    const endpoint = 'http://127.0.0.1@evil.example';
+    expect(
+      resolveSettings({ endpoint, apiKey: 'sk-key', log: (level, line) => lines.push(`${level}: ${line}`) }),
+    ).toBeUndefined();
+    expect(lines.join()).toContain('holds a user or password');
+  });
+
+  test('goes over plain HTTP to another host where that is allowed, by option or environment, and nothing else counts [security 5]', () => {
+    const keyWith = (allowInsecure: unknown, environment: Record<string, string> = {}) => {
+      environmentOf(environment);
+      told();
+      const options = {
+        endpoint: 'http://service.example',
+        apiKey: 'sk-key',
+        allowInsecure: allowInsecure as boolean,
+        log: () => {},
+      };
+      return resolveSettings(options)?.headers['x-api-key'];
+    };
+    expect([keyWith(true), keyWith(undefined, { RUNSPAN_ALLOW_INSECURE: 'true' })]).toEqual(['sk-key', 'sk-key']);
+    for (const other of [undefined, false, null, {}, [], 'maybe', 0, Number.NaN])
+      expect(keyWith(other)).toBeUndefined();
+    expect(keyWith(undefined, { RUNSPAN_ALLOW_INSECURE: 'maybe' })).toBeUndefined();
+  });
+});
+
+describe('TLS', () => {
+  test('is not spoken with whoever cannot prove to be the service: nothing is sent [security 6]', async () => {
+    environmentOf();
+    told();
+    const failure = gate<string>();
+    let requests = 0;
+    const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (_, response) => {
+      requests++;
+      response.end();
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const exporter = createExporter({
+      endpoint: `https://localhost:${port}`,
+      apiKey: 'sk-key',
+      log: (_, line) => line.includes('failed') && failure.open(line),
+    });
+    startRun({ name: 'a', exporter }).end();
+    expect(await failure).toMatch(
+      /^delivery to https:\/\/localhost:\d+ failed: .*(self.signed|DEPTH_ZERO_SELF_SIGNED_CERT)/i,
+    );
+    expect(await exporter.close({ timeoutMs: 1 })).toEqual({ ok: false, pending: 1 });
+    expect(requests).toBe(0);
+  });
+
+  test('is never weakened by a line of ours [security 6]', () => {
+    const weakened = filesUnder('src', '.ts').filter((file) => {
+      const { program } = parseSync(file, read(`src/${file}`), { sourceType: 'module' });
+      const code = JSON.stringify(program);
+      return /"(?:rejectUnauthorized|checkServerIdentity|secureProtocol|ciphers|minVersion|insecureHTTPParser)"/.test(
+        code,
+      );
+    });
+    expect(weakened).toEqual([]);
+  });
+
+  test.each([
+    ['0', 'https://service.example', 1],
+    ['1', 'https://service.example', 0],
+    ['0', 'http://127.0.0.1', 0],
+  ])('with NODE_TLS_REJECT_UNAUTHORIZED=%s and %s is warned of in %i lines [security 6]', (value, endpoint, count) => {
+    environmentOf({ NODE_TLS_REJECT_UNAUTHORIZED: value });
+    const lines = told();
+    resolveSettings({ endpoint, log: (level, line) => lines.push(`${level}: ${line}`) });
+    expect(lines.filter((line) => line.includes('NODE_TLS_REJECT_UNAUTHORIZED'))).toHaveLength(count);
+  });
+});

@@ -1,0 +1,68 @@
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type IngestServer, ingestServer, type Reply } from './support/ingest-server.ts';
+import { readJsonParts } from './support/multipart-reader.ts';
+import { type Started, startNode } from './support/program.ts';
+
+/** Starts a function behind a service, and calls it as a platform does. */
+async function deployed(reply?: () => Reply, timeoutMs = 20_000) {
+  const server = await ingestServer(reply);
+  onTestFinished(server.close);
+  const program = startNode(['test/fixtures/serverless-program.mjs', String(timeoutMs)], {
+    RUNSPAN_ENDPOINT: server.url,
+  });
+  onTestFinished(() => void program.child.kill('SIGKILL'));
+  return { server, program, call: (event: string) => call(program, event) };
+}
+
+async function call({ child, printed }: Started, event: string): Promise<string> {
+  child.stdin?.write(`${event}\n`);
+  return (await printed(new RegExp(`^.* to ${event}$`, 'm')))[0];
+}
+
+/** Stops a process, and comes back when it has stopped. */
+function freeze({ pid }: ChildProcess): void {
+  process.kill(Number(pid), 'SIGSTOP');
+  while (!execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('T'));
+}
+
+/** The runs that have arrived whole. */
+function ended({ received }: IngestServer): unknown[] {
+  const records = received.flatMap((request) => [...readJsonParts(request).values()]);
+  return records.filter((record) => record.end_time !== undefined).map(({ name }) => name);
+}
+
+describe('a serverless function', () => {
+  it('has delivered everything of a call when it answers', async () => {
+    const { server, call } = await deployed();
+
+    expect(await call('first')).toBe('answer to first');
+    expect(ended(server)).toEqual(['answer', 'handler']);
+    expect(await call('second')).toBe('answer to second');
+    expect(ended(server)).toEqual(['answer', 'handler', 'answer', 'handler']);
+  });
+
+  it('delivers after it was frozen, and its connections closed meanwhile [fault 104]', async () => {
+    const { server, program, call } = await deployed();
+    await call('first');
+    freeze(program.child);
+    server.disconnect();
+    program.child.kill('SIGCONT');
+
+    expect(await call('second')).toBe('answer to second');
+    expect(ended(server)).toHaveLength(4);
+  });
+
+  it('answers within the limit when the service hangs', async () => {
+    const { call } = await deployed(() => 'hold', 100);
+
+    expect(await call('first')).toBe('answer to first');
+  });
+
+  it('answers within the limit when the service is not there', async () => {
+    const { server, call } = await deployed(undefined, 100);
+    await server.close();
+
+    expect(await call('first')).toBe('answer to first');
+  });
+});

@@ -1,0 +1,9 @@
+import { onTestFinished } from 'vitest';
+import { type ChannelMessages, subscribe } from '../../src/run/channels.ts';
+
+/** The messages of a channel from now until the test has finished. */
+export function published<Name extends keyof ChannelMessages>(name: Name): ChannelMessages[Name][] {
+  const messages: ChannelMessages[Name][] = [];
+  onTestFinished(subscribe(name, (message) => messages.push(message)));
+  return messages;
+}

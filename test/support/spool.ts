@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { openSpool, type Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/spool.ts';
+import { ended, makeRun } from './encoded-run.ts';
+import { temporaryFolder } from './folders.ts';
+
+/** A folder for spools of one destination, with clocks that stand still. */
+export function spoolFolder(within?: string) {
+  const folder = temporaryFolder(within);
+  onTestFinished(() => folder.remove());
+  const dir = join(folder.path, 'spool');
+  const time = { wallMs: Date.now(), monotonicMs: 0 };
+  const open = (options: Partial<SpoolOptions> = {}): Spool => {
+    const spool = openSpool({
+      spoolDir: dir,
+      endpoint: new URL('http://127.0.0.1:4777'),
+      workspaceId: undefined,
+      apiKey: undefined,
+      bytesMax: 100_000_000,
+      ageMaxMs: 86_400_000,
+      wallMs: () => time.wallMs,
+      monotonicMs: () => time.monotonicMs,
+      ...options,
+    });
+    onTestFinished(() => spool.close());
+    return spool;
+  };
+  return { dir, time, open };
+}
+
+/** The record of an ended run whose inputs say its number. */
+export function makeRecord(number: number, padding = 0): SpooledRecord {
+  const inputs = JSON.stringify({ number, padding: '.'.repeat(padding) });
+  return { op: 'post', isEnded: true, run: ended(makeRun({ inputs })) };
+}
+
+export function numberOf({ run }: SpooledRecord): number {
+  return (JSON.parse(run.inputs as string) as { number: number }).number;
+}
+
+/** Every path below a folder that is no folder itself, relative to it, in order. */
+export function filesBelow(dir: string): string[] {
+  const entries = readdirSync(dir, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(dir.length + 1))
+    .sort();
+}
+
+export const segmentsBelow = (dir: string): string[] => filesBelow(dir).filter((path) => path.endsWith('.seg'));
+
+/** Makes every owner there is one of a process that never was, as if all had been killed. */
+export function killOwners(dir: string): void {
+  for (const path of filesBelow(dir).filter((name) => name.endsWith('owner.json'))) {
+    const text = readFileSync(join(dir, path), 'utf8');
+    // A disk that was full may have kept half of it.
+    if (text.endsWith('}\n')) writeFileSync(join(dir, path), text.replace(/"pid":\d+/, `"pid":${2 ** 22 + 1}`));
+  }
+}
+
+/** Numbers of all records that wait, each segment done with. */
+export function drain(spool: Spool): number[] {
+  const numbers: number[] = [];
+  for (let read = spool.next(); read !== undefined; read = spool.next()) {
+    numbers.push(...read.records.map(numberOf));
+    spool.done(read.segment);
+  }
+  return numbers;
+}

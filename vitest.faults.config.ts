@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+// Campaigns, each by its name: `npm run test:faults -- kill`. FAULT_ROUNDS says how often each case is gone through.
+export default defineConfig({
+  esbuild: { target: 'es2022' },
+  test: {
+    include: ['test/faults/**/*.campaign.ts'],
+    exclude: ['**/node_modules/**'],
+    testTimeout: 60_000,
+  },
+});
