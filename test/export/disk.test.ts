@@ -262,6 +262,24 @@ describe('with write-ahead', () => {
   });
 });
 
+it('counts the start that a dead process has left as sent when the file that may hold its end is gone', async () => {
+  const first = onDisk({ isWriteAhead: true });
+  first.exporter.start(makeRun());
+  first.die();
+  const second = onDisk({ isWriteAhead: true }, first.disk);
+  whole(second.exporter);
+  second.die();
+  const { exporter, transport, disk } = onDisk({}, first.disk);
+  whole(exporter);
+  await turns(6);
+  void exporter.flush();
+  await transport.sending(0);
+  disk.wipe();
+  await transport.finish(0);
+  await turns(6);
+  expect(exporter.stats()).toMatchObject({ created: 1, recovered: 1, sent: 2, spooled: 0 });
+});
+
 describe('an exporter that closes', () => {
   it('leaves to the disk what could not be sent, and drops nothing', async () => {
     const first = onDisk({});
