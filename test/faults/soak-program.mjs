@@ -6,8 +6,8 @@ const [seconds, runsPerSecond] = process.argv.slice(2).map(Number);
 /** Traces of two runs are begun so often. */
 const EVERY_MS = 10;
 const SAMPLE_EVERY_MS = 2_000;
-/** With more than that under way the heap says more of the service than of us. */
-const CALM_RUNS = 2_000;
+/** With more than that in memory the heap says more of the service than of us. */
+const CALM_RUNS = 1_000;
 
 const descriptors = () => readdirSync('/proc/self/fd').length;
 const say = (kind, facts) => console.log(JSON.stringify({ kind, ...facts }));
@@ -15,7 +15,7 @@ const say = (kind, facts) => console.log(JSON.stringify({ kind, ...facts }));
 configure({
   durability: 'spill',
   spoolDir: process.env.SPOOL,
-  limits: { requestTimeoutMs: 2_000, retryDelayMaxMs: 2_000 },
+  limits: { requestTimeoutMs: 1_000, retryDelayMaxMs: 1_000 },
 });
 
 let created = 0;
@@ -49,8 +49,9 @@ const elapsedMs = () => performance.now() - begunMs;
 let sampledMs = 0;
 
 function sample() {
-  const { queued, inFlight, spooled } = stats();
-  if (elapsedMs() - sampledMs < SAMPLE_EVERY_MS || queued + inFlight + spooled > CALM_RUNS) return;
+  if (elapsedMs() - sampledMs < SAMPLE_EVERY_MS) return;
+  const { queued, inFlight, open } = stats();
+  if (queued + inFlight + open > CALM_RUNS) return;
   sampledMs = elapsedMs();
   gc();
   say('sample', { atMs: sampledMs, heapBytes: process.memoryUsage().heapUsed, descriptors: descriptors() });

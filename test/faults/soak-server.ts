@@ -21,7 +21,7 @@ const WAYS = {
 } as const;
 type Way = keyof typeof WAYS;
 
-const SLOW_MS = 1_000;
+const SLOW_MS = 500;
 
 /** In an outage every request is reset: for longer than the time after which runs go to the disk. */
 const OUTAGE = 'resets in an outage';
@@ -47,7 +47,7 @@ export class SoakServer {
 
   constructor(random: () => number, outageEveryMs: number) {
     this.#random = random;
-    this.#outageEveryMs = Math.max(2 * OUTAGE_MS, outageEveryMs);
+    this.#outageEveryMs = Math.max(4 * OUTAGE_MS, outageEveryMs);
     this.#server = createServer((request, response) => void this.#serve(request, response).catch(() => {}));
   }
 

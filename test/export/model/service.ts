@@ -53,6 +53,8 @@ export class ModelService {
   readonly faults: string[] = [];
   readonly met = new Map<Mood, number>();
   duplicates = 0;
+  /** Ends that came in another post of their run: whoever sent the first could not say whether it had arrived. */
+  secondPosts = 0;
   #requests = 0;
 
   answer(request: HttpRequest): Answer {
@@ -92,6 +94,7 @@ export class ModelService {
   #take(arrivals: readonly Arrival[], answer: Answer): Answer {
     for (const { op, id, name, isEnded, isIncomplete, inputs, outputs } of arrivals) {
       if (op === 'patch' && !this.posted.has(id)) this.faults.push(`the patch of ${name} came before its post`);
+      if (op === 'post' && isEnded && this.posted.has(id) && !this.ended.has(id)) this.secondPosts++;
       if (op === 'post') this.posted.add(id);
       if (inputs !== undefined) this.inputs.set(id, inputs);
       if (!isEnded) continue;

@@ -65,7 +65,7 @@ export function steps(reached: Reached): fc.Arbitrary<Iterable<fc.AsyncCommand<o
     step('six minutes', (world) => world.advance(360_000)),
     ...MOODS.map((mood) => service(`service: ${mood}`, (world, at) => world.turnTo(at, mood))),
     // Mostly it is up.
-    ...Array.from({ length: 8 }, () => service('service: up', (world, at) => world.turnTo(at, 'up'))),
+    ...Array.from({ length: 3 }, () => service('service: up', (world, at) => world.turnTo(at, 'up'))),
     step('disk full', (world) => world.setDiskFull(true)),
     step('disk free', (world) => world.setDiskFull(false)),
     step('disk wiped', (world) => world.wipe()),

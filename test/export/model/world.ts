@@ -15,6 +15,9 @@ import { ModelService, type Mood } from './service.ts';
 /** A segment that ends the fifth process in a row is set aside, and is told: the model does not go so far. */
 const CRASHES_MAX = 4;
 
+/** The name of runs that start when their exporter has closed. */
+const TOO_LATE = 'too late';
+
 /** After which a disk that has refused is tried again. */
 const DISK_RETRY_MS = 60_000;
 
@@ -185,7 +188,7 @@ export class World {
     if (!isClosed) this.#faults.push('close does not settle');
     this.flush(0, 1_000);
     open.forEach((_, service) => {
-      this.start(service, 'too late');
+      this.start(service, TOO_LATE);
       this.end(service, 0);
     });
     await turns(2);
@@ -286,19 +289,24 @@ export class World {
 
   /** What became of the runs. What is lost without being told has to be among what was never promised. */
   tallies(): Map<string, number> {
-    const tallies = new Map<string, number>([['created', this.runs.length]]);
+    const tallies = new Map<string, number>([
+      ['created', this.runs.length],
+      ['lost, untold', 0],
+      ['duplicates', this.#sum(({ duplicates }) => duplicates)],
+      ['ends that came in a second post', this.#sum(({ secondPosts }) => secondPosts)],
+    ]);
     const add = (what: string): void => void tallies.set(what, (tallies.get(what) ?? 0) + 1);
     for (const known of this.runs) {
       const { run, service, life, isEnded } = known;
       const reason = this.dropped.get(run.id);
       if (service.ended.has(run.id)) add(service.incomplete.has(run.id) ? 'arrived as incomplete' : 'arrived');
+      else if (run.name === TOO_LATE) add('came after close, told as closed');
       else if (reason !== undefined) add(`lost, told as ${reason}`);
       else if (!isEnded) add(`never ended, its process did by ${life.end}`);
       else if (this.isExpected(known)) add('lost, untold');
       else if (known.isWiped) add('lost on a disk that somebody wiped');
       else add(`lost with its process, by ${life.end}, as nothing else was promised`);
     }
-    tallies.set('duplicates', this.services[0].duplicates + this.services[1].duplicates);
     return tallies;
   }
 
@@ -361,6 +369,10 @@ export class World {
     const { run, service } = known;
     const isThere = isEnded ? this.#isSettled(known) : service.posted.has(run.id) || this.dropped.has(run.id);
     if (!isThere) this.#faults.push(`a flush says that the ${isEnded ? 'end' : 'start'} of ${run.name} is delivered`);
+  }
+
+  #sum(count: (service: ModelService) => number): number {
+    return this.services.reduce((sum, service) => sum + count(service), 0);
   }
 
   #service(index: number): ModelService {
