@@ -4,20 +4,20 @@ import type { AddressInfo } from 'node:net';
 import { readParts } from '../support/multipart-reader.ts';
 import { tally } from './report.ts';
 
-/** What the service does to requests, and to how many of fifty. */
+/** What the service does to requests, and to how many of five hundred. */
 const WAYS = {
-  accepts: 33,
-  'answers 500': 2,
-  'answers 503': 2,
-  'answers 408': 1,
-  'answers 429, to come back in a second': 1,
-  'answers 413': 1,
-  'resets at once': 2,
-  'takes and resets': 2,
-  'takes and hangs': 1,
-  hangs: 1,
-  'takes slowly': 2,
-  'takes, and answers by half': 2,
+  accepts: 435,
+  'answers 500': 8,
+  'answers 503': 8,
+  'answers 408': 4,
+  'answers 429, to come back in a second': 3,
+  'answers 413': 6,
+  'resets at once': 8,
+  'takes and resets': 8,
+  'takes and hangs': 3,
+  hangs: 3,
+  'takes slowly': 8,
+  'takes, and answers by half': 6,
 } as const;
 type Way = keyof typeof WAYS;
 
@@ -91,7 +91,7 @@ export class SoakServer {
     else if (!way.includes('hangs')) answer(response, way);
   }
 
-  /** At random, and yet each of them within fifty requests. */
+  /** At random, and yet each of them within five hundred requests. */
   #nextWay(): Way | typeof OUTAGE {
     if (this.#isCalm) return 'accepts';
     const sinceMs = (performance.now() - this.#openedMs) % this.#outageEveryMs;

@@ -54,7 +54,8 @@ it('a service that misbehaves costs no memory and no descriptors, and everything
   expect(server.early).toBe(0);
   expect(addsUp(stats)).toBe(true);
   expect(stats).toMatchObject({ created, sent: created, open: 0, queued: 0, inFlight: 0, spooled: 0, dropped: 0 });
-  expect(neverReached(server.reached)).toEqual([]);
+  // In less time not all of it can happen.
+  if (SECONDS * 1_000 > WARM_UP_MS) expect(neverReached(server.reached)).toEqual([]);
   for (const { descriptors } of samples) expect(descriptors - end.descriptors).toBeLessThanOrEqual(DESCRIPTORS_MAX);
   if (samples[0] !== undefined) expect(end.descriptors).toBeLessThanOrEqual(samples[0].descriptors);
   if (later.length >= SAMPLES_MIN) expect(slope).toBeLessThan(HEAP_SLOPE_MAX);
