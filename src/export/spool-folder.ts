@@ -26,7 +26,7 @@ export const BAD_FOLDER = 'bad';
  * for one tenant never goes out under the key of another.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
-  const address = endpoint.origin + endpoint.pathname.replace(/\/+$/, '');
+  const address = endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
   return sha256(`${address}\n${workspace}`).slice(0, 32);

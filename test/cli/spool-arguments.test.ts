@@ -20,7 +20,7 @@ describe('the arguments of runspan spool', () => {
   });
 
   it.each<[string[], string]>([
-    [[], 'expected list or purge after spool'],
+    [[], 'expected list, send or purge after spool'],
     [['drain'], 'unknown command "spool drain"'],
     [['list', 'purge'], 'unexpected "purge"'],
     [['list', '--yes'], '--yes and --all belong to spool purge'],

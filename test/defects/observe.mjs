@@ -43,8 +43,8 @@ export const defects = [
   {
     title: 'what is under way is not waited for by anybody',
     file: 'src/export/dispatcher.ts',
-    find: '[...this.#sends.values()].flat()',
-    replace: '([] as Item[])',
+    find: '[...this.#underWay].map(({ delivery }) => delivery);',
+    replace: '([] as Item[]).map(({ delivery }) => delivery);',
     tests: ['test/export/exporter.test.ts'],
   },
   {
@@ -57,15 +57,15 @@ export const defects = [
   {
     title: 'an error of a connection tells the key',
     file: requestLog,
-    find: 'withoutSecrets(told, headers)',
-    replace: 'told',
+    find: 'failureOf(thrown).detail',
+    replace: 'String(thrown)',
     tests: ['test/export/request-log.test.ts'],
   },
   {
     title: 'what closing breaks off counts as an error of the service',
     file: requestLog,
-    find: 'if (request.signal?.aborted !== true) this',
-    replace: 'this',
+    find: 'if (request.signal?.aborted !== true) {',
+    replace: 'if (request.method !== undefined) {',
     tests: ['test/export/request-log.test.ts'],
   },
   {
@@ -85,7 +85,7 @@ export const defects = [
   {
     title: 'an outage is published with every failure',
     file: 'src/export/retrying-transport.ts',
-    find: " || outcome.kind === 'misconfigured') && this.#outageSinceMs === undefined)",
+    find: " || outcome.kind === 'misconfigured') && !outage.isOn)",
     replace: " || outcome.kind === 'misconfigured'))",
     tests: ['test/export/retrying-transport.test.ts'],
   },

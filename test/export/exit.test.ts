@@ -91,7 +91,7 @@ describe('the end of a program', () => {
   it('is not put off by a service that is not there', async () => {
     const server = await ingestServer();
     await server.close();
-    const { code, stderr } = await exitProgram('natural', server.url, 1_500);
+    const { code, stderr } = await exitProgram('natural', server.url, 2_000);
 
     expect(code).toBe(0);
     expect(stderr.split('\n')).toEqual([

@@ -127,7 +127,7 @@ describe('the channel of requests', () => {
   it('tells of requests that were refused or not answered', async () => {
     const messages = published('runspan:request:end');
     const { client } = clientThat(() => {
-      throw new Error('connect ECONNREFUSED');
+      throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
     });
     await requestLog().send(answering(503).client, BATCH, POST);
     await requestLog()
@@ -136,7 +136,7 @@ describe('the channel of requests', () => {
 
     expect(messages.map(({ status, error }) => [status, error])).toEqual([
       [503, 'status 503'],
-      [undefined, 'connect ECONNREFUSED'],
+      [undefined, 'nothing listens there; check the endpoint, and that the service runs (ECONNREFUSED)'],
     ]);
   });
 });

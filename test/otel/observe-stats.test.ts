@@ -89,7 +89,7 @@ describe('observeStats', () => {
       { name: 'runspan.exporter.run.spooled', value: 0 },
       { name: 'runspan.exporter.run.recovered', value: 0 },
       { name: 'runspan.exporter.run.exported', value: 1 },
-      ...['queue_full', 'too_large', 'rejected', 'expired', 'closed'].map((reason) => ({
+      ...['queue_full', 'too_large', 'rejected', 'expired', 'corrupt', 'closed'].map((reason) => ({
         name: 'runspan.exporter.run.exported',
         value: reason === 'rejected' ? 1 : 0,
         attributes: { 'error.type': reason },

@@ -42,7 +42,7 @@ test('names of attachments and runs come and go without a file, whatever a file 
 });
 
 test('files are the business of the spool and the command alone [security 10]', () => {
-  const files = filesUnder('src', '.ts').filter((file) => !/^(cli\/|export\/spool)/.test(file));
+  const files = filesUnder('src', '.ts').filter((file) => !/^(cli\/|export\/(spool|signals))/.test(file));
   const reaching = files.filter((file) =>
     sourceFacts(file, read(`src/${file}`)).imports.some(({ specifier }) =>
       /^(node:)?(fs|child_process|worker_threads)\b/.test(specifier),

@@ -1,0 +1,43 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { exporterTo, record } from '../support/delivering.ts';
+import { addsUp } from '../support/exporter.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { readParts } from '../support/multipart-reader.ts';
+import { told } from '../support/told.ts';
+
+beforeEach(() => void told());
+
+function spoolDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'runspan-spool-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+test('what a wrong key kept from delivery stays on disk from start to start, and arrives with the right one [fault 110]', async () => {
+  let status = 401;
+  await using server = await ingestServer(() => ({ status }));
+  const options = { durability: 'spill', spoolDir: spoolDir(), apiKey: 'key', workspaceId: 'w' } as const;
+  const recorded: string[] = [];
+  for (const _ of ['first', 'second']) {
+    const exporter = exporterTo(server.url, {}, options);
+    recorded.push(...record(exporter, 2));
+    await exporter.close({ timeoutMs: 500 });
+    expect(exporter.stats()).toMatchObject({ sent: 0, dropped: 0, queued: 0, inFlight: 0 });
+    expect(addsUp(exporter.stats())).toBe(true);
+  }
+  status = 202;
+  const received = server.received.length;
+  const last = exporterTo(server.url, {}, options);
+  recorded.push(...record(last, 1));
+  last.recover();
+  await last.finish({ timeoutMs: 20_000 });
+
+  const names = server.received.slice(received).flatMap((request) => readParts(request).map(({ name }) => name));
+  const ids = names.flatMap((name) => /^post\.([^.]+)$/.exec(name)?.[1] ?? []);
+  expect(ids.sort()).toEqual(recorded.sort());
+  expect(last.stats()).toMatchObject({ created: 2, recovered: 8, sent: 10, dropped: 0 });
+  await last.close();
+});
