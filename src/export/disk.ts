@@ -36,6 +36,7 @@ export class Disk {
   readonly #replay: Replay;
   /** Open runs whose start was left on disk when the exporter closed. */
   readonly #keptOpen = new WeakSet<EncodedRun>();
+  #keptRuns = 0;
 
   constructor(parts: DiskParts) {
     this.#parts = parts;
@@ -59,6 +60,11 @@ export class Disk {
   /** Runs of this process that are on disk alone. */
   get spilledRuns(): number {
     return this.#replay.spilledRuns;
+  }
+
+  /** Runs that were left on disk for the next process when the exporter closed. */
+  get keptRuns(): number {
+    return this.#keptRuns;
   }
 
   /** Whether something is on its way back, or will be as soon as it can. */
@@ -119,12 +125,15 @@ export class Disk {
 
   /** The same, and leaves what is written to the next process: `leave` is called for each of these. */
   keep(deliveries: readonly Delivery[], leave: (delivery: Delivery) => void): void {
+    // It would take back what is written here.
+    this.#replay.close();
     const unwritten = new Set(this.#spooling.keep(deliveries));
     for (const delivery of deliveries) {
       if (unwritten.has(delivery)) continue;
       const { stats } = this.#parts;
       stats[placeOf(delivery.stage)]--;
       stats.spooled++;
+      this.#keptRuns++;
       if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
       else if (delivery.run.endTime === undefined) this.#keptOpen.add(delivery.run);
       delivery.startSegment = undefined;
@@ -137,6 +146,7 @@ export class Disk {
   forgetKept(run: EncodedRun): boolean {
     if (!this.#keptOpen.delete(run)) return false;
     this.#parts.stats.spooled--;
+    this.#keptRuns--;
     return true;
   }
 

@@ -69,8 +69,8 @@ export class Exporter implements RunSink {
   readonly #disk: Disk | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Runs that had ended and were not waited for any longer; their end comes once more, and they may still be on their way. */
-  readonly #sentEarly = new WeakSet<EncodedRun>();
+  /** Runs that were not waited for any longer; their end comes nevertheless, when they may still be on their way. */
+  readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -155,7 +155,7 @@ export class Exporter implements RunSink {
     // Given up before its end, or sent without waiting for what is attached to it: counted already.
     if (delivery === undefined) {
       if (this.#disk?.forgetKept(run) === true) this.#countDrop(run, 'closed');
-      if (!this.#sentEarly.has(run)) releaseRun(run);
+      if ((this.#sentEarly.get(run)?.stage ?? 'settled') === 'settled') releaseRun(run);
       return;
     }
     if (this.#state === 'closed') {
@@ -191,9 +191,11 @@ export class Exporter implements RunSink {
     this.#disk?.changed();
     this.#parts.pace.hurry();
     this.#dispatcher.hurry();
-    const ok = await this.#parts.pace.isSettledWithin(passed, limitMs);
+    const isInTime = await this.#parts.pace.isSettledWithin(passed, limitMs);
     this.#dispatcher.calm();
-    return { ok, pending: ok ? 0 : this.#pending };
+    // What was left on disk meanwhile, by closing, is waited for no longer, and not delivered either.
+    const pending = isInTime ? (this.#disk?.keptRuns ?? 0) : this.#pending;
+    return { ok: pending === 0, pending };
   }
 
   /** Flushes, and goes on with what is on disk as long as there is time: the process ends by itself. */
@@ -262,7 +264,8 @@ export class Exporter implements RunSink {
 
   /** Runs of this process that are not delivered and not given up. */
   get #pending(): number {
-    return this.#load.runs + (this.#disk?.spilledRuns ?? 0);
+    const { spilledRuns = 0, keptRuns = 0 } = this.#disk ?? {};
+    return this.#load.runs + spilledRuns + keptRuns;
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {
@@ -380,7 +383,8 @@ export class Exporter implements RunSink {
   }
 
   /** Ends a run in the application's place: it was open for too long, or too many were. */
-  #sendIncomplete({ run }: Delivery): void {
+  #sendIncomplete(delivery: Delivery): void {
+    const { run } = delivery;
     diagnostics.warnOnce(
       'incomplete',
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
@@ -388,11 +392,9 @@ export class Exporter implements RunSink {
     if (run.endTime === undefined) {
       run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
       run.endTime = isoTimestamp(clock.nowUs());
-    } else {
-      // What is attached to it is still read.
-      this.#sentEarly.add(run);
     }
     this.end(run);
+    this.#sentEarly.set(run, delivery);
   }
 }
 

@@ -126,6 +126,8 @@ export class Replay {
         if (read === undefined) break;
         this.#take(read);
       }
+      // The last segments may have been none that can be read.
+      this.#settleEndless();
     }).unref();
   }
 
@@ -199,16 +201,21 @@ export class Replay {
   }
 
   #finish(ticket: Ticket): void {
-    const { spool, endless } = this.#parts;
+    const { spool } = this.#parts;
     this.#tickets.delete(ticket);
     for (const [group, records] of ticket.spilled?.groups ?? []) this.#parts.settled(group, records);
     if (!ticket.isKept) spool.done(ticket.segment);
-    if (this.#tickets.size === 0 && !spool.hasNext) {
-      endless(this.#unfinished.size);
-      this.#unfinished.clear();
-      this.#givenUp.clear();
-    }
+    this.#settleEndless();
     this.pumpSoon();
+  }
+
+  /** Where nothing more is to be read, what has had no end will have none. */
+  #settleEndless(): void {
+    const { spool, endless } = this.#parts;
+    if (this.#tickets.size > 0 || spool.hasNext) return;
+    endless(this.#unfinished.size);
+    this.#unfinished.clear();
+    this.#givenUp.clear();
   }
 }
 

@@ -115,7 +115,8 @@ function isProcessDead(fs: SpoolFs, facts: OwnerFacts | undefined, own: OwnerFac
   if (facts.pidNamespace !== own.pidNamespace) return undefined;
   if (facts.pid === own.pid && facts.startTime === own.startTime) return false;
   if (!isRunning(facts.pid)) return isLinux && own.pidNamespace !== undefined ? true : undefined;
-  if (facts.startTime === undefined) return false;
+  // It could not read its own, as without free descriptors: another process may have its number now.
+  if (facts.startTime === undefined) return own.startTime === undefined ? false : undefined;
   try {
     return startTimeIn(fs.readFileSync(`/proc/${facts.pid}/stat`, 'utf8')) !== facts.startTime;
   } catch (thrown) {

@@ -73,7 +73,8 @@ export class SpoolReplay {
       } catch (thrown) {
         if (codeOf(thrown) === 'ENOENT') {
           this.#stock.forget(segment);
-          continue;
+          if (segment.isForeign) continue;
+          return { segment, records: [], corrupt: 1, isExpired: false };
         }
         this.add([segment]);
         this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
@@ -126,7 +127,7 @@ export class SpoolReplay {
     }
     if (records.length === 0) {
       this.done(segment);
-      return undefined;
+      return segment.isForeign ? undefined : { segment, records, corrupt: damaged, isExpired: false };
     }
     const { wallMs, monotonicMs, ageMaxMs } = this.#options;
     segment.handedOutAtMs = monotonicMs();

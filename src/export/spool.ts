@@ -130,7 +130,8 @@ export class Spool {
 
   /**
    * The oldest segment that waits: of those that were spilled and those that were claimed. It is not handed out again
-   * unless it is put back. What cannot be read is set aside on the way.
+   * unless it is put back. What cannot be read is set aside; one that was spilled comes without records then, or when it
+   * was deleted by somebody else, as what was in it is counted.
    */
   next(): ReadSegment | undefined {
     return this.#state === 'open' ? this.#replay.next() : undefined;

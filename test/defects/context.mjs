@@ -156,7 +156,7 @@ export const defects = [
   {
     title: 'a second end empties a run that waits in the queue',
     file: 'src/export/exporter.ts',
-    find: 'if (!this.#sentEarly.has(run)) releaseRun(run);',
+    find: "if ((this.#sentEarly.get(run)?.stage ?? 'settled') === 'settled') releaseRun(run);",
     replace: 'releaseRun(run);',
     tests: ['test/export/exporter.test.ts'],
   },

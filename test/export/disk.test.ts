@@ -159,6 +159,23 @@ describe('what is on disk', () => {
   });
 
   it.each([
+    ['damaged whole', (disk: MemoryDisk) => disk.damage(segments(disk)[0] as string)],
+    ['deleted by somebody else', (disk: MemoryDisk) => disk.wipe()],
+  ])('counts as corrupt, and holds up no flush, when it is %s', async (_, harm) => {
+    const drops: string[] = [];
+    const { exporter, outage, time, disk, answer } = await waiting({ onDrop: (reason) => drops.push(reason) });
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    harm(disk);
+    await answer();
+    expect(drops).toEqual(['corrupt']);
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 1, dropped: 1, spooled: 0 });
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+  });
+
+  it.each([
     [1_000, 'inFlight'],
     [1_001, 'dropped'],
   ] as const)('that is %i ms old, where 1 000 are allowed, is %s', async (ageMs, place) => {
@@ -245,6 +262,24 @@ describe('with write-ahead', () => {
   });
 });
 
+it('counts the start that a dead process has left as sent when the file that may hold its end is gone', async () => {
+  const first = onDisk({ isWriteAhead: true });
+  first.exporter.start(makeRun());
+  first.die();
+  const second = onDisk({ isWriteAhead: true }, first.disk);
+  whole(second.exporter);
+  second.die();
+  const { exporter, transport, disk } = onDisk({}, first.disk);
+  whole(exporter);
+  await turns(6);
+  void exporter.flush();
+  await transport.sending(0);
+  disk.wipe();
+  await transport.finish(0);
+  await turns(6);
+  expect(exporter.stats()).toMatchObject({ created: 1, recovered: 1, sent: 2, spooled: 0 });
+});
+
 describe('an exporter that closes', () => {
   it('leaves to the disk what could not be sent, and drops nothing', async () => {
     const first = onDisk({});
@@ -260,6 +295,15 @@ describe('an exporter that closes', () => {
     void exporter.flush();
     await transport.finish(0);
     expect(exporter.stats()).toMatchObject({ recovered: 2, sent: 2, open: 1 });
+  });
+
+  it('tells flushes, those that wait and those that come later, of what it has left on disk', async () => {
+    const { exporter } = onDisk({});
+    whole(exporter);
+    const waits = exporter.flush();
+    await exporter.close({ timeoutMs: 0 });
+    expect(await waits).toEqual({ ok: false, pending: 1 });
+    expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 1 });
   });
 
   it('counts the end of a run as dropped that comes when its start is on disk', async () => {

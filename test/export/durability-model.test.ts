@@ -1,9 +1,11 @@
-import fc from 'fast-check';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { steps, World } from './durability-model.ts';
+import '../support/virtual-timers.ts';
 
-beforeEach(() => diagnostics.setLog('silent'));
+import fc from 'fast-check';
+import { afterEach, expect, test } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { steps } from './model/steps.ts';
+import { World } from './model/world.ts';
+
 afterEach(() => diagnostics.setLog('warn'));
 
 test.each(['memory', 'spill', 'write-ahead'] as const)(
@@ -16,7 +18,7 @@ test.each(['memory', 'spill', 'write-ahead'] as const)(
         await world.settle();
         expect(world.missing()).toEqual([]);
       }),
-      { numRuns: 100 },
+      { numRuns: 40 },
     );
   },
 );

@@ -393,6 +393,19 @@ describe('Exporter: bounds', () => {
     expect(oldest?.error).toMatch(/^Incomplete: /);
     expect(oldest?.endTime).toMatch(/^\d{4}-.*Z$/);
   });
+
+  it('keeps what an incomplete run holds when it ends after all, until it is delivered', async () => {
+    const { exporter, transport } = makeExporter({ openRuns: 1 });
+    const run = makeRun({ inputs: '{"question":1}' });
+    exporter.start(run);
+    begin(exporter);
+    exporter.end(ended(run));
+    void exporter.flush();
+    const items = await transport.finish(0);
+
+    expect(items.find(({ delivery }) => delivery.run === run)).toMatchObject({ inputs: '{"question":1}' });
+    expect(run).toMatchObject({ inputs: undefined, error: undefined });
+  });
 });
 
 describe('Exporter: flush and close', () => {

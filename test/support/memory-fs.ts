@@ -42,6 +42,14 @@ export class MemoryDisk {
     file.bytes[file.bytes.length - 1] = (file.bytes.at(-1) ?? 0) ^ 1;
   }
 
+  /** Deletes everything, as somebody who needs the room may. */
+  wipe(): void {
+    for (const file of this.#files.values()) file.links = 0;
+    this.#files.clear();
+    this.#folders.clear();
+    this.#folders.add('/');
+  }
+
   /**
    * What a new process sees of the disk: the same files, and a start of its own by which it is told from the others. Once
    * `die` is called, nothing that is left of it in memory reaches the disk any more.

@@ -1,0 +1,149 @@
+import type { HttpAnswer, HttpRequest } from '../../../src/http/client.ts';
+import { readJsonParts } from '../../support/multipart-reader.ts';
+
+/**
+ * - `lost answer`: what is sent is taken, and no answer comes;
+ * - `half`: the first half of what is sent is taken, and the answer is an error;
+ * - `poison`: a run of that name is refused, and so is a batch that it is in;
+ * - `small`: more than one run at a time is too large, and so is one called large with its payloads;
+ * - `simple`: there is no multipart ingestion;
+ * - `fussy`: each third request fails;
+ * - `silent`: what is sent is taken, and the connection stays open without an answer.
+ */
+export const MOODS = [
+  'up',
+  'down',
+  'lost answer',
+  'half',
+  'poison',
+  'small',
+  'busy',
+  'wrong key',
+  'wrong address',
+  'simple',
+  'fussy',
+  'silent',
+] as const;
+export type Mood = (typeof MOODS)[number];
+
+/** One post or patch, as it came over the wire. */
+interface Arrival {
+  readonly op: 'post' | 'patch';
+  readonly id: string;
+  readonly name: string;
+  readonly isEnded: boolean;
+  readonly isIncomplete: boolean;
+  readonly inputs: string | undefined;
+  readonly outputs: string | undefined;
+}
+
+/** `undefined` where no answer comes, `silence` where none ever does. */
+type Answer = HttpAnswer | 'reset' | 'silence';
+
+/** A service that remembers what it was given, and in what order. It reads the wire, and knows nothing of who writes it. */
+export class ModelService {
+  mood: Mood = 'up';
+  readonly posted = new Set<string>();
+  readonly inputs = new Map<string, string>();
+  /** The outputs of runs whose end has come. */
+  readonly ended = new Map<string, string | undefined>();
+  /** Those that were ended in the place of the application. */
+  readonly incomplete = new Set<string>();
+  /** What must not happen. */
+  readonly faults: string[] = [];
+  readonly met = new Map<Mood, number>();
+  duplicates = 0;
+  /** Ends that came in another post of their run: whoever sent the first could not say whether it had arrived. */
+  secondPosts = 0;
+  #requests = 0;
+
+  answer(request: HttpRequest): Answer {
+    if (request.path === '/info') return status(404);
+    const arrivals = arrivalsIn(request);
+    const isSimple = request.path !== '/runs/multipart';
+    this.met.set(this.mood, (this.met.get(this.mood) ?? 0) + 1);
+    this.#requests++;
+    switch (this.mood) {
+      case 'up':
+        return this.#take(arrivals, status(202));
+      case 'down':
+        return 'reset';
+      case 'lost answer':
+        return this.#take(arrivals, 'reset');
+      case 'silent':
+        return this.#take(arrivals, 'silence');
+      case 'half':
+        return this.#take(arrivals.slice(0, Math.ceil(arrivals.length / 2)), status(500));
+      case 'poison':
+        return arrivals.some(({ name }) => name === 'poison') ? status(400) : this.#take(arrivals, status(202));
+      case 'small':
+        return isTooLarge(arrivals) ? status(413) : this.#take(arrivals, status(202));
+      case 'busy':
+        return status(429, { 'retry-after': '20' });
+      case 'wrong key':
+        return status(401);
+      case 'wrong address':
+        return status(404);
+      case 'simple':
+        return isSimple ? this.#take(arrivals, status(202)) : status(405);
+      case 'fussy':
+        return this.#requests % 3 === 0 ? status(503) : this.#take(arrivals, status(202));
+    }
+  }
+
+  #take(arrivals: readonly Arrival[], answer: Answer): Answer {
+    for (const { op, id, name, isEnded, isIncomplete, inputs, outputs } of arrivals) {
+      if (op === 'patch' && !this.posted.has(id)) this.faults.push(`the patch of ${name} came before its post`);
+      if (op === 'post' && isEnded && this.posted.has(id) && !this.ended.has(id)) this.secondPosts++;
+      if (op === 'post') this.posted.add(id);
+      if (inputs !== undefined) this.inputs.set(id, inputs);
+      if (!isEnded) continue;
+      if (isIncomplete) this.incomplete.add(id);
+      if (this.ended.has(id)) this.duplicates++;
+      this.ended.set(id, outputs);
+    }
+    return answer;
+  }
+}
+
+function status(status: number, headers: HttpAnswer['headers'] = {}): HttpAnswer {
+  return { status, headers, text: '{}' };
+}
+
+function isTooLarge(arrivals: readonly Arrival[]): boolean {
+  const isWithPayload = ({ inputs, outputs }: Arrival): boolean => /question|answer/.test(`${inputs}${outputs}`);
+  return arrivals.length > 1 || arrivals.some((arrival) => arrival.name === 'large' && isWithPayload(arrival));
+}
+
+function arrivalsIn({ method, path, headers, body = [] }: HttpRequest): Arrival[] {
+  const bytes = Buffer.concat(body.map((chunk) => Buffer.from(chunk)));
+  if (path !== '/runs/multipart') {
+    const run = JSON.parse(bytes.toString('utf8'));
+    return [arrivalOf(method === 'POST' ? 'post' : 'patch', run, run.inputs, run.outputs)];
+  }
+  const parts = readJsonParts({ headers: { ...headers }, body: bytes });
+  const arrivals: Arrival[] = [];
+  for (const [part, main] of parts) {
+    const [op, , payload] = part.split('.');
+    if (payload !== undefined || (op !== 'post' && op !== 'patch')) continue;
+    arrivals.push(arrivalOf(op, main, parts.get(`${part}.inputs`), parts.get(`${part}.outputs`)));
+  }
+  return arrivals;
+}
+
+function arrivalOf(op: Arrival['op'], main: Record<string, unknown>, inputs: unknown, outputs: unknown): Arrival {
+  return {
+    op,
+    id: String(main.id),
+    name: String(main.name),
+    isEnded: main.end_time !== undefined,
+    isIncomplete: String(main.error).startsWith('Incomplete'),
+    inputs: textOf(inputs),
+    outputs: textOf(outputs),
+  };
+}
+
+function textOf(payload: unknown): string | undefined {
+  const text = JSON.stringify(payload);
+  return text === '{}' ? undefined : text;
+}

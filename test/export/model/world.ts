@@ -1,0 +1,390 @@
+import { diagnostics } from '../../../src/base/diagnostics.ts';
+import type { Limits } from '../../../src/base/limits.ts';
+import type { DropReason } from '../../../src/export/ledger.ts';
+import type { Durability } from '../../../src/export/settings.ts';
+import type { SpoolFs } from '../../../src/export/spool-fs.ts';
+import type { EncodedRun } from '../../../src/run/encoded-run.ts';
+import type { FlushResult } from '../../../src/run/sink.ts';
+import { ended, makeRun } from '../../support/encoded-run.ts';
+import { addsUp, turns } from '../../support/exporter.ts';
+import { fail, MemoryDisk } from '../../support/memory-fs.ts';
+import { virtualClock } from '../../support/virtual-timers.ts';
+import { Life, SHORT_AGES } from './life.ts';
+import { ModelService, type Mood } from './service.ts';
+
+/** A segment that ends the fifth process in a row is set aside, and is told: the model does not go so far. */
+const CRASHES_MAX = 4;
+
+/** The name of runs that start when their exporter has closed. */
+const TOO_LATE = 'too late';
+
+/** After which a disk that has refused is tried again. */
+const DISK_RETRY_MS = 60_000;
+
+/** What the application knows of a run. */
+interface Known {
+  readonly run: EncodedRun;
+  readonly inputs: string;
+  readonly life: LifeRecord;
+  readonly service: ModelService;
+  /** Its end was on disk when the call returned, if it was written ahead. */
+  isEndWritten: boolean;
+  isEnded: boolean;
+  /** Its end was seen on disk when a process ended. */
+  isEndOnDisk: boolean;
+  /** What stood on disk of it was deleted. */
+  isWiped: boolean;
+}
+
+interface LifeRecord {
+  readonly life: Life;
+  readonly open: Known[][];
+  end: 'none' | 'crash' | 'close' | 'exit';
+  /** The disk took what was left at an exit. */
+  isLeftOnDisk: boolean;
+  /** Runs that a line at its end calls not delivered. */
+  toldLost: number;
+}
+
+interface Flush {
+  readonly life: Life;
+  readonly endMs: number;
+  isSettled: boolean;
+}
+
+export interface WorldOptions {
+  /** @default short ages */
+  readonly limits?: Partial<Limits>;
+  /** Stands between the processes and the disk. */
+  readonly throughFs?: (fs: SpoolFs) => SpoolFs;
+  /** Whether the disk takes what is written now. */
+  readonly isDiskSound?: () => boolean;
+}
+
+/** Processes that follow each other, the disk between them, and two services. */
+export class World {
+  readonly durability: Durability;
+  readonly disk = new MemoryDisk();
+  readonly services = [new ModelService(), new ModelService()] as const;
+  readonly runs: Known[] = [];
+  readonly dropped = new Map<string, DropReason>();
+  readonly #limits: Partial<Limits>;
+  readonly #throughFs: (fs: SpoolFs) => SpoolFs;
+  readonly #isDiskSound: () => boolean;
+  readonly #flushes = new Set<Flush>();
+  readonly #faults: string[] = [];
+  readonly #lives: LifeRecord[] = [];
+  #die = (): void => {};
+  #isDiskFull = false;
+  #crashes = 0;
+  #now: LifeRecord;
+
+  constructor(durability: Durability, options: WorldOptions = {}) {
+    const { limits = SHORT_AGES, throughFs = (fs) => fs, isDiskSound = () => true } = options;
+    virtualClock.reset();
+    diagnostics.setLog((_, line) => this.#hear(line));
+    this.durability = durability;
+    this.#limits = limits;
+    this.#throughFs = throughFs;
+    this.#isDiskSound = () => !this.#isDiskFull && isDiskSound();
+    this.#now = this.#begin();
+  }
+
+  // ── What the application does ──
+
+  start(service: number, name: string, isChild = false): void {
+    const { life, open } = this.#now;
+    const parent = isChild ? open[service]?.at(-1)?.run : undefined;
+    const run = makeRun({ name }, parent);
+    const inputs = `{"question":"${run.id}"}`;
+    run.inputs = inputs;
+    const known: Known = {
+      run,
+      inputs,
+      life: this.#now,
+      service: this.#service(service),
+      isEndWritten: false,
+      isEnded: false,
+      isEndOnDisk: false,
+      isWiped: false,
+    };
+    this.runs.push(known);
+    if (life.exporters[service]?.start(run) === true) open[service]?.push(known);
+    else if (!this.dropped.has(run.id)) this.#faults.push('a run was refused and nobody was told');
+  }
+
+  /** Ends one of the runs that are open. */
+  end(service: number, index: number): void {
+    const { life, open } = this.#now;
+    const [known] = open[service]?.splice(index % Math.max(1, open[service].length), 1) ?? [];
+    if (known === undefined) return;
+    life.exporters[service]?.end(ended(known.run, { outputs: answerOf(known) }));
+    known.isEnded = true;
+    known.isEndWritten = this.#isDiskSound();
+  }
+
+  whole(service: number): void {
+    this.start(service, 'whole');
+    this.end(service, (this.#now.open[service]?.length ?? 0) - 1);
+  }
+
+  /** Flushes so often at once. What is said to be delivered has to be there, or to be told as given up. */
+  flush(service: number, timeoutMs: number, times = 1): void {
+    const { life } = this.#now;
+    const ours = this.runs.filter((known) => known.life === this.#now && known.service === this.#service(service));
+    const before = ours.filter((known) => !this.#isSettled(known)).map((known) => ({ known, isEnded: known.isEnded }));
+    for (let time = 0; time < times; time++) {
+      const flush: Flush = { life, endMs: virtualClock.nowMs + timeoutMs, isSettled: false };
+      this.#flushes.add(flush);
+      const settled = ({ ok, pending }: FlushResult): void => {
+        flush.isSettled = true;
+        if (ok !== (pending === 0)) this.#faults.push(`a flush gives ok ${ok} with ${pending} pending`);
+        if (ok) for (const { known, isEnded } of before) this.#checkFlushed(known, isEnded);
+      };
+      life.exporters[service]?.flush({ timeoutMs }).then(settled, () => this.#faults.push('a flush rejects'));
+    }
+  }
+
+  // ── What happens to it ──
+
+  turnTo(service: number, mood: Mood): void {
+    this.#service(service).mood = mood;
+  }
+
+  async advance(ms: number): Promise<void> {
+    await virtualClock.advance(ms);
+    await turns(2);
+  }
+
+  async setDiskFull(isFull: boolean): Promise<void> {
+    this.#isDiskFull = isFull;
+    this.disk.obstacle = isFull ? (_, path) => fail('ENOSPC', path) : () => {};
+    if (!isFull) await this.advance(DISK_RETRY_MS);
+  }
+
+  /** Somebody deletes the spool. */
+  wipe(): void {
+    this.disk.wipe();
+    for (const known of this.runs) known.isWiped = true;
+  }
+
+  crash(): void {
+    if (++this.#crashes > CRASHES_MAX) return;
+    this.#endLife('crash');
+  }
+
+  /** Closes, with flushes before, meanwhile and afterwards, and with runs that come too late. */
+  async close(timeoutMs: number): Promise<void> {
+    const { life, open } = this.#now;
+    this.flush(0, 2 * timeoutMs);
+    let isClosed = false;
+    void Promise.all(life.exporters.map((exporter) => exporter.close({ timeoutMs }))).then(() => {
+      isClosed = true;
+    });
+    this.flush(0, timeoutMs, 3);
+    for (let round = 0; round < 40 && !isClosed; round++) await this.advance(500);
+    // Loading a module takes turns of the event loop that are not in our hands.
+    for (let round = 0; round < 1_000 && !isClosed; round++) await turns(2);
+    if (!isClosed) this.#faults.push('close does not settle');
+    this.flush(0, 1_000);
+    open.forEach((_, service) => {
+      this.start(service, TOO_LATE);
+      this.end(service, 0);
+    });
+    await turns(2);
+    for (const exporter of life.exporters) {
+      const { queued, inFlight } = exporter.stats();
+      if (queued + inFlight > 0) this.#faults.push('something is queued or in flight after close');
+    }
+    this.check();
+    this.#endLife('close');
+  }
+
+  exit(): void {
+    for (const exporter of this.#now.life.exporters) exporter.endProcess();
+    this.#now.isLeftOnDisk = this.#isDiskSound();
+    this.#endLife('exit');
+  }
+
+  // ── What has to hold ──
+
+  /** Holds at every step. */
+  check(): void {
+    const faults = [...this.#faults, ...this.services.flatMap((service) => service.faults)];
+    for (const exporter of this.#now.life.exporters) {
+      const stats = exporter.stats();
+      if (!addsUp(stats)) faults.push(`the ledger does not add up: ${JSON.stringify(stats)}`);
+    }
+    for (const flush of this.#flushes) {
+      if (flush.isSettled || flush.life.isDead) this.#flushes.delete(flush);
+      // Its own timer is the last of those that are due then.
+      else if (flush.endMs + 1 < virtualClock.nowMs) faults.push('a flush outlasts its limit');
+    }
+    if (faults.length > 0) throw new Error(faults.join('\n'));
+  }
+
+  /** Brings everything back that can come back. */
+  async settle(): Promise<void> {
+    for (const service of this.services) service.mood = 'up';
+    await this.setDiskFull(false);
+    // Where a process comes to an end without another one, what is left belongs to those before it.
+    if (this.runs.length % 2 === 0) {
+      await this.drain();
+      if (!this.isEmpty) throw new Error('a process does not come to an end');
+    }
+    await this.close(0);
+    await this.drain();
+    if (!this.isEmpty) throw new Error('something is left that does not come to an end');
+  }
+
+  /** Lets the present process deliver what it can. */
+  async drain(): Promise<void> {
+    // The first run makes it look for what those before it have left.
+    this.services.forEach((_, service) => {
+      this.whole(service);
+    });
+    for (let round = 0; round < 100 && !this.isEmpty; round++) {
+      this.services.forEach((_, service) => {
+        this.flush(service, 0);
+      });
+      await this.advance(15_000);
+      await turns(4);
+      this.check();
+    }
+  }
+
+  /** Whether everything has come to an end, in memory and on disk. */
+  get isEmpty(): boolean {
+    if (this.disk.files.some((path) => path.endsWith('.seg'))) return false;
+    return this.#now.life.exporters.every((exporter) => {
+      const { open, queued, inFlight, spooled } = exporter.stats();
+      return open + queued + inFlight + spooled === 0;
+    });
+  }
+
+  /** What should have arrived and has not, or not as it was. */
+  missing(): string[] {
+    const missing: string[] = [];
+    const lost = new Map<LifeRecord, number>();
+    for (const known of this.runs) {
+      const { run, life } = known;
+      if (known.service.ended.has(run.id)) missing.push(...this.#differences(known));
+      else if (this.dropped.has(run.id) || !known.isEnded || known.isWiped) continue;
+      else if (this.isExpected(known)) missing.push(`the end of ${run.name}, after ${life.end}`);
+      else lost.set(life, (lost.get(life) ?? 0) + 1);
+    }
+    for (const [{ end, toldLost }, count] of lost) {
+      if (end === 'exit' && count > toldLost) missing.push(`${count} runs at an exit that told of ${toldLost}`);
+    }
+    return missing;
+  }
+
+  /** Whether a run that has ended has to arrive, or to be told as given up. */
+  isExpected({ life, isWiped, isEndWritten, isEndOnDisk }: Known): boolean {
+    if (isWiped) return false;
+    if (life.end === 'close' || life.end === 'none' || isEndOnDisk) return true;
+    const isWritten = this.durability === 'write-ahead' && isEndWritten;
+    return isWritten || (this.durability !== 'memory' && life.isLeftOnDisk);
+  }
+
+  /** What became of the runs. What is lost without being told has to be among what was never promised. */
+  tallies(): Map<string, number> {
+    const tallies = new Map<string, number>([
+      ['created', this.runs.length],
+      ['lost, untold', 0],
+      ['duplicates', this.#sum(({ duplicates }) => duplicates)],
+      ['ends that came in a second post', this.#sum(({ secondPosts }) => secondPosts)],
+    ]);
+    const add = (what: string): void => void tallies.set(what, (tallies.get(what) ?? 0) + 1);
+    for (const known of this.runs) {
+      const { run, service, life, isEnded } = known;
+      const reason = this.dropped.get(run.id);
+      if (service.ended.has(run.id)) add(service.incomplete.has(run.id) ? 'arrived as incomplete' : 'arrived');
+      else if (run.name === TOO_LATE) add('came after close, told as closed');
+      else if (reason !== undefined) add(`lost, told as ${reason}`);
+      else if (!isEnded) add(`never ended, its process did by ${life.end}`);
+      else if (this.isExpected(known)) add('lost, untold');
+      else if (known.isWiped) add('lost on a disk that somebody wiped');
+      else add(`lost with its process, by ${life.end}, as nothing else was promised`);
+    }
+    return tallies;
+  }
+
+  /** How often processes ended, and how. */
+  ends(): Map<string, number> {
+    const ends = new Map<string, number>();
+    for (const { end } of this.#lives) ends.set(end, (ends.get(end) ?? 0) + 1);
+    return ends;
+  }
+
+  #differences({ run, inputs, service, ...known }: Known): string[] {
+    const different: string[] = [];
+    const isSame = (given: string, found: string | undefined): boolean =>
+      found === given || (run.name === 'large' && found?.includes('left out') === true);
+    if (!isSame(inputs, service.inputs.get(run.id))) different.push(`the inputs of ${run.name}`);
+    if (service.incomplete.has(run.id)) return different;
+    if (!isSame(answerOf({ run }), service.ended.get(run.id))) different.push(`the outputs of ${run.name}`);
+    if (!known.isEnded) different.push(`${run.name} has ended at the service alone`);
+    const other = this.services.find((one) => one !== service);
+    if (other?.posted.has(run.id) === true) different.push(`${run.name} at the other service`);
+    return different;
+  }
+
+  #begin(): LifeRecord {
+    const { fs, die } = this.disk.process();
+    this.#die = die;
+    const life = new Life({
+      durability: this.durability,
+      limits: this.#limits,
+      services: this.services,
+      fs: this.#throughFs(fs),
+      wallMs: () => this.disk.nowMs + virtualClock.nowMs,
+      onDrop: (reason, { id }) => this.dropped.set(id, reason),
+    });
+    const open = this.services.map(() => []);
+    const record: LifeRecord = { life, open, end: 'none', isLeftOnDisk: false, toldLost: 0 };
+    this.#lives.push(record);
+    return record;
+  }
+
+  #endLife(end: LifeRecord['end']): void {
+    this.#now.end = end;
+    this.#now.life.isDead = true;
+    this.#die();
+    virtualClock.clear();
+    const { text } = this.disk;
+    for (const known of this.runs) {
+      if (!known.isEnded || this.#isSettled(known)) continue;
+      known.isEndOnDisk = text.includes(answerOf(known));
+    }
+    this.#now = this.#begin();
+  }
+
+  /** Delivered or told as given up. */
+  #isSettled({ run, service }: Known): boolean {
+    return service.ended.has(run.id) || this.dropped.has(run.id);
+  }
+
+  #checkFlushed(known: Known, isEnded: boolean): void {
+    const { run, service } = known;
+    const isThere = isEnded ? this.#isSettled(known) : service.posted.has(run.id) || this.dropped.has(run.id);
+    if (!isThere) this.#faults.push(`a flush says that the ${isEnded ? 'end' : 'start'} of ${run.name} is delivered`);
+  }
+
+  #sum(count: (service: ModelService) => number): number {
+    return this.services.reduce((sum, service) => sum + count(service), 0);
+  }
+
+  #service(index: number): ModelService {
+    return this.services[index] as ModelService;
+  }
+
+  #hear(line: string): void {
+    const left = /the process ends with (\d+) runs? not delivered/.exec(line)?.[1];
+    this.#now.toldLost += Number(left ?? 0);
+  }
+}
+
+function answerOf({ run }: Pick<Known, 'run'>): string {
+  return `{"answer":"${run.id}"}`;
+}

@@ -1,0 +1,16 @@
+/** Lines of names and counts, below a heading, as a campaign prints them. */
+export function table(heading: string, counts: Iterable<readonly [string, number]>): string {
+  const all = [...counts];
+  const width = Math.max(0, ...all.map(([name]) => name.length));
+  return [heading, ...all.map(([name, count]) => `  ${name.padEnd(width)}  ${count}`)].join('\n');
+}
+
+/** Adds to a count. */
+export function tally(counts: Map<string, number>, name: string, by = 1): void {
+  counts.set(name, (counts.get(name) ?? 0) + by);
+}
+
+/** The names that were never counted. */
+export function neverReached(counts: ReadonlyMap<string, number>): string[] {
+  return [...counts].filter(([, count]) => count === 0).map(([name]) => name);
+}

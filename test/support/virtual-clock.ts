@@ -1,0 +1,76 @@
+/** A timer that waits, as its owner has it in hand. */
+export class VirtualTimer {
+  readonly dueMs: number;
+  readonly callback: () => void;
+
+  constructor(dueMs: number, callback: () => void) {
+    this.dueMs = dueMs;
+    this.callback = callback;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+}
+
+/** A time that passes when it is told to, with the timers that fall due in it, in their order. */
+export class VirtualClock {
+  /** Soonest first. */
+  #timers: VirtualTimer[] = [];
+  #nowMs = 0;
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  readonly setTimeout = (callback: () => void, ms = 0): VirtualTimer => {
+    const timer = new VirtualTimer(this.#nowMs + Math.max(1, ms), callback);
+    const at = this.#timers.findLastIndex(({ dueMs }) => dueMs <= timer.dueMs);
+    this.#timers.splice(at + 1, 0, timer);
+    return timer;
+  };
+
+  readonly clearTimeout = (timer: VirtualTimer | undefined): void => {
+    const at = timer === undefined ? -1 : this.#timers.indexOf(timer);
+    if (at >= 0) this.#timers.splice(at, 1);
+  };
+
+  /** As in Node, what a timer sets in motion goes on before the next one falls due. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#nowMs + ms;
+    for (let next = this.#timers[0]; next !== undefined && next.dueMs <= endMs; next = this.#timers[0]) {
+      this.#timers.shift();
+      this.#nowMs = next.dueMs;
+      next.callback();
+      await new Promise<void>(setImmediate);
+    }
+    this.#nowMs = endMs;
+  }
+
+  /** Forgets whoever waits, as when a process dies. */
+  clear(): void {
+    this.#timers = [];
+  }
+
+  /** Starts anew. */
+  reset(): void {
+    this.clear();
+    this.#nowMs = 0;
+  }
+}
+
+const { setTimeout: ofNode, clearTimeout: clearOfNode } = globalThis;
+
+export const virtualClock = new VirtualClock();
+
+/** From now on whoever takes Node's timers gets those of the clock. */
+Object.assign(globalThis, { setTimeout: virtualClock.setTimeout, clearTimeout: virtualClock.clearTimeout });
+
+/** Gives Node's timers back to the process. */
+export function restoreTimers(): void {
+  Object.assign(globalThis, { setTimeout: ofNode, clearTimeout: clearOfNode });
+}
