@@ -118,12 +118,7 @@ export class Disk {
     this.#replay.pumpSoon();
   }
 
-  /** Writes what will not be sent any more; gives back what could not be written. */
-  write(deliveries: readonly Delivery[]): Delivery[] {
-    return this.#spooling.keep(deliveries);
-  }
-
-  /** The same, and leaves what is written to the next process: `leave` is called for each of these. */
+  /** Writes what will not be sent any more, and leaves it to the next process: `leave` is called for each that is written. */
   keep(deliveries: readonly Delivery[], leave: (delivery: Delivery) => void): void {
     // It would take back what is written here.
     this.#replay.close();

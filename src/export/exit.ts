@@ -47,15 +47,11 @@ function leave(): void {
   process.off('exit', tellAll);
 }
 
-// A flush lets the event loop turn, so the event comes again when it is done. What could not be delivered then is given up,
-// so that nothing is waited for a second time. A request on a socket of the application's own dispatcher holds the
-// process before this event comes, until its deadline.
+// A flush lets the event loop turn, so the event comes again when it is done; an exporter waits a second time only for what
+// was recorded since. A request on a socket of the application's own dispatcher holds the process before this event
+// comes, until its deadline.
 function flushAll(): void {
-  for (const [exporter, timeoutMs] of flushLimitsMs) {
-    void exporter.finish({ timeoutMs }).then(({ ok }) => {
-      if (!ok) void exporter.close({ timeoutMs: 0 });
-    });
-  }
+  for (const [exporter, timeoutMs] of flushLimitsMs) void exporter.finish({ timeoutMs });
 }
 
 /** The last that is done, in what time the end of the process leaves: nothing that has to be waited for. */

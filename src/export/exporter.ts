@@ -69,6 +69,9 @@ export class Exporter implements RunSink {
   readonly #disk: Disk | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
+  /** Starts and ends so far, and how many there were when the end of the process waited for them in vain. */
+  #recorded = 0;
+  #finishedInVainAt: number | undefined;
   /** Runs that were not waited for any longer; their end comes nevertheless, when they may still be on their way. */
   readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
 
@@ -127,6 +130,7 @@ export class Exporter implements RunSink {
     const delivery = newDelivery(run, nowMs, pace.activeAt(nowMs), undefined);
     this.#load.awaitPost(delivery);
     this.#stats.open++;
+    this.#recorded++;
     this.#load.runs++;
     this.#load.weigh(delivery);
     this.#disk?.started(delivery);
@@ -165,6 +169,7 @@ export class Exporter implements RunSink {
     this.#open.delete(run);
     this.#stats.open--;
     this.#stats.queued++;
+    this.#recorded++;
     this.#fitEnd(delivery);
     const bytesBefore = delivery.bytes;
     this.#load.weigh(delivery);
@@ -198,12 +203,18 @@ export class Exporter implements RunSink {
     return { ok: pending === 0, pending };
   }
 
-  /** Flushes, and goes on with what is on disk as long as there is time: the process ends by itself. */
+  /**
+   * Flushes, and goes on with what is on disk as long as there is time: the process ends by itself, unless something is
+   * recorded yet. What was waited for in vain is not waited for again.
+   */
   async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+    const recorded = this.#recorded;
+    if (recorded === this.#finishedInVainAt) return { ok: false, pending: this.#pending };
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     for (;;) {
       const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
       const result = await this.flush({ timeoutMs: leftMs });
+      if (!result.ok) this.#finishedInVainAt = recorded;
       if (!result.ok || leftMs === 0 || this.#disk?.isReplaying !== true) return result;
       await new Promise<void>((resolve) => setSoon(resolve));
     }
@@ -236,10 +247,14 @@ export class Exporter implements RunSink {
     return { bytes: this.#load.bytes, oldestMs: nowMs - (this.#dispatcher.oldestAtMs ?? nowMs) };
   }
 
-  /** Keeps on disk what is left when the process ends now, and says in the log what is lost. */
+  /** Keeps on disk what is left when the process ends now, and gives up the rest, of which one line tells. */
   endProcess(): void {
-    const left = this.#disk === undefined ? this.#load.runs : this.#disk.write(this.#unsettled()).length;
-    if (left > 0) diagnostics.warn(`the process ends with ${left} ${left === 1 ? 'run' : 'runs'} not delivered`);
+    this.#state = 'closed';
+    this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
+    const left = this.#unsettled().filter(({ stage }) => stage !== 'settled');
+    for (const delivery of left) this.#giveUp(delivery, 'closed');
+    const runs = left.length === 1 ? '1 run' : `${left.length} runs`;
+    if (left.length > 0) diagnostics.warn(`the process ends with ${runs} not delivered`);
     this.#disk?.close();
   }
 

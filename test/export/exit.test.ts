@@ -21,7 +21,7 @@ async function delivered(how: string): Promise<{ names: string[]; code: number |
   return { names: runs.map(({ name }) => name), code, stderr };
 }
 
-const LOST = 'runspan: 2 runs were dropped (closed): the exporter was closed before delivery\n';
+const LOST = 'runspan: the process ends with 2 runs not delivered\n';
 
 describe('the end of a program', () => {
   it('delivers what is queued when it comes by itself [fault 43]', async () => {
@@ -56,7 +56,15 @@ describe('the end of a program', () => {
     const { code, stderr } = await exitProgram('many', server.url, 300);
 
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^runspan: \d+ runs were dropped \(closed\)/);
+    expect(stderr).toMatch(/^runspan: the process ends with \d+ runs not delivered\n$/);
+  });
+
+  it('waits again for what a program records that goes on, though the service did not answer in time at first', async () => {
+    await using server = await ingestServer((_, index) => (index === 0 ? 'hold' : { status: 202 }));
+    const { code, stderr } = await exitProgram('goes on', server.url, 300);
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: LOST });
+    expect(server.received).toHaveLength(2);
   });
 
   it('keeps its exit code, and says what was lost, after process.exit() [fault 44]', async () => {
