@@ -98,7 +98,7 @@ export class Disk {
   /** Nothing of a run has to be kept any more. */
   settled(delivery: Delivery): void {
     this.#spooling.settled(delivery);
-    if (delivery.ticket !== undefined) this.#replay.settled(delivery.ticket);
+    this.#replay.settled(delivery);
   }
 
   /** Makes room at once, for a run that would be refused otherwise; false when nothing could be written. */

@@ -203,6 +203,7 @@ export class Exporter implements RunSink {
       const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
       const result = await this.flush({ timeoutMs: leftMs });
       if (!result.ok || leftMs === 0 || this.#disk?.isReplaying !== true) return result;
+      this.#disk.changed();
       await new Promise<void>((resolve) => setSoon(resolve));
     }
   }
@@ -275,8 +276,9 @@ export class Exporter implements RunSink {
     return undefined;
   }
 
-  /** Beyond the limits an end is kept without its payloads. */
+  /** Beyond the limits an end is kept without its payloads, unless others can go to disk instead. */
   #fitEnd({ run, stage, attachedAtStart }: Delivery): void {
+    while (this.#load.isOverfull && this.#disk?.makeRoom() === true);
     if (!this.#load.isOverfull) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
@@ -375,7 +377,8 @@ export class Exporter implements RunSink {
 
   /** The deliveries that have not settled, but for runs that are open with nothing to send. */
   #unsettled(): Delivery[] {
-    return [...this.#queue.all(), ...[...this.#dispatcher.underWay].map(({ delivery }) => delivery)];
+    const all = [...this.#queue.all(), ...[...this.#dispatcher.underWay].map(({ delivery }) => delivery)];
+    return all.filter(({ stage }) => stage !== 'settled');
   }
 
   /** Ends a run in the application's place: it was open for too long, or too many were. */

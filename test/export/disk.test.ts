@@ -100,6 +100,16 @@ describe('with spill, what has ended goes to the disk', () => {
     expect({ dropped, all: spooled + queued }).toEqual({ dropped: 0, all: 10 });
   });
 
+  it('so that the end of an accepted run keeps its payloads', async () => {
+    const run = makeRun({ inputs: '{"question":1}' });
+    const { exporter } = await waiting({ limits: { queueBytes: 3 * bytesOf(run) } });
+    const open = [1, 2].map(() => makeRun({ inputs: '{"question":1}' }));
+    for (const one of open) exporter.start(one);
+    for (const one of open) exporter.end(ended(one, { outputs: JSON.stringify({ answer: '.'.repeat(4_000) }) }));
+    expect(open.map(({ outputs = '' }) => outputs).join()).not.toContain('left out');
+    expect(exporter.stats()).toMatchObject({ spooled: 1, queued: 1 });
+  });
+
   it('not while it is open, so that its end can travel with its start', async () => {
     const { exporter } = onDisk({ limits: { queueRuns: 10 } });
     for (let made = 0; made < 8; made++) exporter.start(makeRun());
@@ -156,6 +166,47 @@ describe('what is on disk', () => {
     await answer();
     expect(drops).toEqual(['corrupt']);
     expect(exporter.stats()).toMatchObject({ created: 3, sent: 1, dropped: 1, inFlight: 1, spooled: 0 });
+  });
+
+  it('counts as corrupt, and is waited for no longer, where nothing of a file can be read', async () => {
+    const { exporter, outage, time, disk, answer } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    disk.damage(segments(disk)[0] as string);
+    const flushed = exporter.flush();
+    await answer();
+    expect(await flushed).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ created: 2, sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
+  });
+
+  it('counts as corrupt where somebody has deleted the file', async () => {
+    const { exporter, outage, time, disk, answer } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    disk.remove(segments(disk)[0] as string);
+    await answer();
+    expect(exporter.stats()).toMatchObject({ sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
+  });
+
+  it('is sent although the service goes on failing for an ended run that came before it', async () => {
+    const first = onDisk({ isWriteAhead: true });
+    whole(first.exporter, { name: 'poison' });
+    first.die();
+    const second = onDisk({ isWriteAhead: true }, first.disk);
+    first.disk.nowMs += 1_000;
+    whole(second.exporter, { name: 'other' });
+    second.die();
+    const { exporter, transport } = onDisk({}, first.disk);
+    exporter.recover();
+    await turns(6);
+    void exporter.flush();
+    await turns(6);
+    const names = transport.sendings.flatMap(({ items }) => items.map(({ delivery }) => delivery.run.name));
+    expect(names).toEqual(['poison', 'other']);
   });
 
   it.each([
@@ -260,6 +311,33 @@ describe('an exporter that closes', () => {
     void exporter.flush();
     await transport.finish(0);
     expect(exporter.stats()).toMatchObject({ recovered: 2, sent: 2, open: 1 });
+  });
+
+  it('is waited for by no flush that comes later, nor by one that waits already', async () => {
+    const { exporter, outage, time } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    const flushed = exporter.flush();
+    await exporter.close({ timeoutMs: 0 });
+    expect(exporter.stats()).toMatchObject({ spooled: 2 });
+    expect(await flushed).toMatchObject({ pending: 0 });
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+  });
+
+  it('writes nothing twice when the process ends meanwhile', async () => {
+    const { exporter, disk } = await waiting({});
+    const bytes: number[] = [];
+    const endProcess = (): void => {
+      bytes.push(disk.bytes);
+      exporter.endProcess();
+      bytes.push(disk.bytes);
+    };
+    // As soon as all is on disk, while requests are still being broken off.
+    disk.obstacle = (call, path) => void (call === 'write' && path.endsWith('.seg') && queueMicrotask(endProcess));
+    await exporter.close({ timeoutMs: 0 });
+    expect(bytes).toEqual([disk.bytes, disk.bytes]);
   });
 
   it('counts the end of a run as dropped that comes when its start is on disk', async () => {

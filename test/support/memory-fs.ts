@@ -42,6 +42,10 @@ export class MemoryDisk {
     file.bytes[file.bytes.length - 1] = (file.bytes.at(-1) ?? 0) ^ 1;
   }
 
+  remove(path: string): void {
+    this.#files.delete(path);
+  }
+
   /**
    * What a new process sees of the disk: the same files, and a start of its own by which it is told from the others. Once
    * `die` is called, nothing that is left of it in memory reaches the disk any more.
