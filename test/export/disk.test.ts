@@ -100,6 +100,22 @@ describe('with spill, what has ended goes to the disk', () => {
     expect({ dropped, all: spooled + queued }).toEqual({ dropped: 0, all: 10 });
   });
 
+  it('together, and not each in a file of its own, where it comes one by one during an outage', async () => {
+    const { exporter, outage, time, disk } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    for (const passingMs of [999, 1]) {
+      expect(segments(disk)).toHaveLength(1);
+      time.nowMs += passingMs;
+      whole(exporter);
+      await turns();
+    }
+    expect(segments(disk)).toHaveLength(2);
+    expect(exporter.stats()).toMatchObject({ queued: 0, spooled: 3 });
+  });
+
   it('so that the end of an accepted run keeps its payloads', async () => {
     const run = makeRun({ inputs: '{"question":1}' });
     const { exporter } = await waiting({ limits: { queueBytes: 3 * bytesOf(run) } });
@@ -361,4 +377,16 @@ it('an exporter that meets its spool limit keeps what is on disk, and the rest i
   expect(disk.bytes).toBeLessThanOrEqual(3_000 + 512);
   expect(queued).toBeGreaterThan(0);
   expect(spooled + queued + dropped).toBe(12);
+});
+
+it('a disk that takes no more is asked once a second, and not in every call', async () => {
+  let files = 0;
+  const { exporter, disk, time } = await waiting({ limits: { queueRuns: 4, spoolBytes: 1 } });
+  disk.obstacle = (call, path) => void (call === 'open' && path.endsWith('.seg') && files++);
+  for (let made = 0; made < 12; made++) whole(exporter);
+  await turns();
+  expect(files).toBe(1);
+  time.nowMs += 1_000;
+  whole(exporter);
+  expect(files).toBe(2);
 });
