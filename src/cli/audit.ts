@@ -14,10 +14,12 @@ const OWNER_ONLY = 0o600;
 
 /**
  * Runs a command with an environment that sends its runs here, and shows each record as it arrives; nothing is forwarded or
- * kept. Rejects when the file cannot be written, or the receiver cannot listen.
+ * kept. Rejects when the receiver cannot listen, and when the file cannot be written, at once or when the command has ended.
  */
 export async function audit({ command, isJson, output }: Extract<Invocation, { kind: 'audit' }>): Promise<Ending> {
   const target = output === undefined ? process.stderr : await fileStream(output);
+  let problem: unknown;
+  if (output !== undefined) target.on('error', (error) => (problem ??= error));
   const store = new AuditStore((operation) => {
     const text = isJson ? recordJson(operation) : recordLines(operation, output === undefined).join('\n');
     target.write(`${text}\n`);
@@ -29,6 +31,7 @@ export async function audit({ command, isJson, output }: Extract<Invocation, { k
   if (ending.kind !== 'not started') await quiet(store);
   await receiver.close();
   if (output !== undefined) await new Promise<void>((resolve) => target.end(resolve));
+  if (output !== undefined && problem !== undefined) throw notWritten(output, problem);
   if (ending.kind !== 'not started') process.stderr.write(`runspan audit: ${summaryOf(store)}\n`);
   return ending;
 }
@@ -46,6 +49,10 @@ async function fileStream(path: string): Promise<NodeJS.WritableStream> {
     const file = await open(path, 'w', OWNER_ONLY);
     return file.createWriteStream();
   } catch (error) {
-    throw new Error(`cannot write ${quoted(path)}: ${messageOf(error)}`);
+    throw notWritten(path, error);
   }
+}
+
+function notWritten(path: string, error: unknown): Error {
+  return new Error(`cannot write ${quoted(path)}: ${messageOf(error)}`);
 }

@@ -13,9 +13,9 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 /** A clock that is further away puts runs into another order than those of other machines. */
 const SKEW_MAX_MS = 5_000;
 
-/** The variables that name a proxy for each kind of endpoint, the first that is set. */
+/** The variables that name a proxy for each kind of endpoint, the first that is set, as `http/proxies.ts` reads them. */
 const PROXIES: Readonly<Record<string, readonly EnvironmentName[]>> = {
-  'https:': ['https_proxy', 'HTTPS_PROXY'],
+  'https:': ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'],
   'http:': ['http_proxy', 'HTTP_PROXY'],
 };
 

@@ -73,9 +73,8 @@ export function nodeFinding(running: string): Finding {
 }
 
 /** Whether what is to be kept on disk can be; nothing is written for it. */
-function* spoolFindings(settings: Settings & { durability?: string; spoolDir?: string }): Generator<Finding> {
-  const { durability = 'memory', spoolDir } = settings;
-  if (durability === 'memory' || spoolDir === undefined) return;
+function* spoolFindings({ durability, spoolDir }: Settings): Generator<Finding> {
+  if (durability === 'memory') return;
   let folder = spoolDir;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   try {

@@ -104,7 +104,7 @@ export class Disk {
   /** Nothing of a run has to be kept any more. */
   settled(delivery: Delivery): void {
     this.#spooling.settled(delivery);
-    if (delivery.ticket !== undefined) this.#replay.settled(delivery.ticket);
+    this.#replay.settled(delivery);
   }
 
   /** Makes room at once, for a run that would be refused otherwise; false when nothing could be written. */
@@ -120,6 +120,7 @@ export class Disk {
 
   /** Writes what will not be sent any more, and leaves it to the next process: `leave` is called for each that is written. */
   keep(deliveries: readonly Delivery[], leave: (delivery: Delivery) => void): void {
+    this.#keptRuns += this.#replay.spilledRuns;
     // It would take back what is written here.
     this.#replay.close();
     const unwritten = new Set(this.#spooling.keep(deliveries));
@@ -145,8 +146,8 @@ export class Disk {
     return true;
   }
 
+  /** Called after `keep`. */
   close(): void {
-    this.#replay.close();
     this.#spooling.close();
   }
 

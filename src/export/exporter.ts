@@ -216,6 +216,7 @@ export class Exporter implements RunSink {
       const result = await this.flush({ timeoutMs: leftMs });
       if (!result.ok) this.#finishedInVainAt = recorded;
       if (!result.ok || leftMs === 0 || this.#disk?.isReplaying !== true) return result;
+      this.#disk.changed();
       await new Promise<void>((resolve) => setSoon(resolve));
     }
   }
@@ -251,7 +252,7 @@ export class Exporter implements RunSink {
   endProcess(): void {
     this.#state = 'closed';
     this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
-    const left = this.#unsettled().filter(({ stage }) => stage !== 'settled');
+    const left = this.#unsettled();
     for (const delivery of left) this.#giveUp(delivery, 'closed');
     const runs = left.length === 1 ? '1 run' : `${left.length} runs`;
     if (left.length > 0) diagnostics.warn(`the process ends with ${runs} not delivered`);
@@ -293,8 +294,9 @@ export class Exporter implements RunSink {
     return undefined;
   }
 
-  /** Beyond the limits an end is kept without its payloads. */
+  /** Beyond the limits an end is kept without its payloads, unless others can go to disk instead. */
   #fitEnd({ run, stage, attachedAtStart }: Delivery): void {
+    while (this.#load.isOverfull && this.#disk?.makeRoom() === true);
     if (!this.#load.isOverfull) return;
     if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
     run.events = undefined;
@@ -394,7 +396,7 @@ export class Exporter implements RunSink {
   /** The deliveries that have not settled, but for runs that are open with nothing to send. */
   #unsettled(): Delivery[] {
     const underWay = this.#dispatcher.underWay.map(({ delivery }) => delivery);
-    return [...new Set([...this.#queue.all(), ...underWay])];
+    return [...new Set([...this.#queue.all(), ...underWay])].filter(({ stage }) => stage !== 'settled');
   }
 
   /** Ends a run in the application's place: it was open for too long, or too many were. */

@@ -17,8 +17,9 @@ const LOOK_EVERY_MS = 60_000;
 /** A segment whose records are on their way again. */
 export class Ticket {
   readonly segment: Segment;
-  /** Records of it that have not settled. */
+  /** Records of it that have not settled, and those of them whose end may stand in a later segment. */
   left = 0;
+  starts = 0;
   /** Some of it was not delivered, and stays where it is for the next process. */
   isKept = false;
   /** What is known of it where this process has spilled it. */
@@ -99,6 +100,7 @@ export class Replay {
   look(): void {
     if (this.#isClosed) return;
     this.#parts.spool.takeOver();
+    clearTimer(this.#timer);
     this.#timer = setTimer(() => this.look(), LOOK_EVERY_MS).unref();
     this.pumpSoon();
   }
@@ -143,23 +145,29 @@ export class Replay {
     if (ticket?.segment.isForeign === true && run.endTime === undefined) this.#givenUp.add(run.id);
   }
 
-  /** Called when a delivery from the disk has settled. */
-  settled(ticket: Ticket): void {
-    ticket.left--;
-    if (ticket.left === 0) this.#finish(ticket);
+  /** Called when a delivery has settled that may come from the disk. */
+  settled({ run, ticket }: Delivery): void {
+    if (ticket === undefined) return;
+    if (run.endTime === undefined) ticket.starts--;
+    this.#release(ticket);
+    this.pumpSoon();
   }
 
+  /** What is on disk is left to the next process, and no flush waits for it any more. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
+    for (const { groups } of this.#spilled.values()) this.#leave(groups);
+    this.#spilled.clear();
+    this.#spilledRuns = 0;
   }
 
-  /** What earlier processes have left is taken in order, as the end of a run may stand in a later segment than its start. */
+  /** A later segment may hold the end of a run whose start is under way; one that nobody accepts holds nothing else up. */
   get #mayRead(): boolean {
     const { queue, limits, outage, pace, isSending } = this.#parts;
     if (this.#isClosed || pace.remainingMs > 0 || queue.readyRuns >= limits.batchRuns) return false;
     if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
-    for (const { segment } of this.#tickets) if (segment.isForeign) return false;
+    for (const { starts } of this.#tickets) if (starts > 0) return false;
     return !outage.isOn || (this.#tickets.size === 0 && !isSending());
   }
 
@@ -174,9 +182,15 @@ export class Replay {
       .map((record) => this.#delivery(record, ticket));
     // One for this method itself, so that the last of them to settle is not taken for the last of all.
     ticket.left = deliveries.length + 1;
+    ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
     for (const delivery of deliveries) this.#parts.recovered(delivery, this.#originOf(delivery), isExpired);
     if (spilled !== undefined && deliveries.length < spilled.runs) this.#tellCorrupt(spilled, deliveries);
-    this.settled(ticket);
+    this.#release(ticket);
+  }
+
+  #release(ticket: Ticket): void {
+    ticket.left--;
+    if (ticket.left === 0) this.#finish(ticket);
   }
 
   #originOf({ run, ticket }: Delivery): Origin {
@@ -200,10 +214,14 @@ export class Replay {
     return delivery;
   }
 
+  #leave(groups: Spilled['groups']): void {
+    for (const [group, records] of groups) this.#parts.settled(group, records);
+  }
+
   #finish(ticket: Ticket): void {
     const { spool } = this.#parts;
     this.#tickets.delete(ticket);
-    for (const [group, records] of ticket.spilled?.groups ?? []) this.#parts.settled(group, records);
+    if (ticket.spilled !== undefined) this.#leave(ticket.spilled.groups);
     if (!ticket.isKept) spool.done(ticket.segment);
     this.#settleEndless();
     this.pumpSoon();
@@ -212,7 +230,7 @@ export class Replay {
   /** Where nothing more is to be read, what has had no end will have none. */
   #settleEndless(): void {
     const { spool, endless } = this.#parts;
-    if (this.#tickets.size > 0 || spool.hasNext) return;
+    if (this.#tickets.size > 0 || !spool.isDrained) return;
     endless(this.#unfinished.size);
     this.#unfinished.clear();
     this.#givenUp.clear();

@@ -44,6 +44,8 @@ export class SpoolReplay {
   readonly #stock: SpoolStock;
   readonly #options: ReplayOptions;
   #waiting = new Set<StoredSegment>();
+  /** The last that was added in order. */
+  #youngest: StoredSegment | undefined;
   readonly #handedOut = new Set<StoredSegment>();
   #readsFromMs = Number.NEGATIVE_INFINITY;
 
@@ -53,16 +55,27 @@ export class SpoolReplay {
     this.#options = options;
   }
 
+  get isDrained(): boolean {
+    return this.#waiting.size === 0;
+  }
+
   get hasNext(): boolean {
-    return this.#waiting.size > 0 && this.#options.monotonicMs() >= this.#readsFromMs;
+    return !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
   /** Lets segments wait, each in its place by the time when it was written. */
   add(segments: readonly StoredSegment[]): void {
-    this.#waiting = new Set([...this.#waiting, ...segments].sort(byAge));
+    let isInOrder = true;
+    for (const segment of segments) {
+      this.#waiting.add(segment);
+      if (this.#youngest !== undefined && byAge(segment, this.#youngest) < 0) isInOrder = false;
+      else this.#youngest = segment;
+    }
+    // What is spilled is the youngest; there may be thousands before it.
+    if (!isInOrder) this.#waiting = new Set([...this.#waiting].sort(byAge));
   }
 
-  /** Never throws: what cannot be read is set aside, or tried again later. */
+  /** Never throws: what cannot be read is set aside, or tried again later. One of our own is told all the same, as empty. */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
       const segment = this.#waiting.values().next().value as StoredSegment;
@@ -71,15 +84,16 @@ export class SpoolReplay {
         const read = this.#read(segment);
         if (read !== undefined) return read;
       } catch (thrown) {
-        if (codeOf(thrown) === 'ENOENT') {
-          this.#stock.forget(segment);
-          if (segment.isForeign) continue;
-          return { segment, records: [], corrupt: 1, isExpired: false };
+        if (codeOf(thrown) !== 'ENOENT') {
+          this.add([segment]);
+          this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
+          spoolNotice.notRead(this.#home, thrown);
+          continue;
         }
-        this.add([segment]);
-        this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
-        spoolNotice.notRead(this.#home, thrown);
+        this.#stock.forget(segment);
       }
+      // Whoever has spilled it counts on it; of what others have left behind nobody knows.
+      if (!segment.isForeign) return { segment, records: [], corrupt: 1, isExpired: false };
     }
     return undefined;
   }
@@ -127,7 +141,7 @@ export class SpoolReplay {
     }
     if (records.length === 0) {
       this.done(segment);
-      return segment.isForeign ? undefined : { segment, records, corrupt: damaged, isExpired: false };
+      return undefined;
     }
     const { wallMs, monotonicMs, ageMaxMs } = this.#options;
     segment.handedOutAtMs = monotonicMs();

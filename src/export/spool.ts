@@ -72,6 +72,11 @@ export class Spool {
     return this.#stock.bytes;
   }
 
+  /** Whether nothing waits, now or until a disk that failed is tried again. */
+  get isDrained(): boolean {
+    return this.#replay.isDrained;
+  }
+
   /** Whether `next` has something to read at this moment. */
   get hasNext(): boolean {
     return this.#state === 'open' && this.#replay.hasNext;
@@ -130,8 +135,8 @@ export class Spool {
 
   /**
    * The oldest segment that waits: of those that were spilled and those that were claimed. It is not handed out again
-   * unless it is put back. What cannot be read is set aside; one that was spilled comes without records then, or when it
-   * was deleted by somebody else, as what was in it is counted.
+   * unless it is put back. What cannot be read is set aside on the way; one that was spilled is handed out without records
+   * then.
    */
   next(): ReadSegment | undefined {
     return this.#state === 'open' ? this.#replay.next() : undefined;

@@ -15,6 +15,12 @@ const LOW_SHARE = 0.25;
 /** Written in one go, from the event loop: some milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
+/**
+ * Between two times: what comes during an outage is gathered, so that not each run has a file of its own, and what the disk
+ * did not take is not laid again with every call.
+ */
+const REST_MS = 1_000;
+
 export interface SpoolingParts {
   readonly spool: Spool;
   /** Every record is on disk before the call of the application returns. */
@@ -22,6 +28,7 @@ export interface SpoolingParts {
   readonly queue: DeliveryQueue;
   readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes' | 'spillAfterMs'>;
   readonly outage: Outage;
+  readonly monotonicMs: () => number;
   /** Called for deliveries that are on disk now, in this segment, and wait in memory no longer. */
   readonly spilled: (deliveries: readonly Delivery[], segment: Segment) => void;
 }
@@ -33,7 +40,9 @@ export interface SpoolingParts {
 export class Spooling {
   readonly #parts: SpoolingParts;
   #isScheduled = false;
-  #isSpilling = false;
+  /** Until when what comes during an outage is gathered, and until when nothing is tried after a failure. */
+  #gathersUntilMs = Number.NEGATIVE_INFINITY;
+  #failsUntilMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: SpoolingParts) {
@@ -71,15 +80,17 @@ export class Spooling {
 
   /** Called after every change of the queue. */
   changed(): void {
-    this.#isSpilling ||= this.#isAbove(HIGH_SHARE) || this.#isAway;
-    if (this.#isSpilling) this.#schedule();
+    if (this.#isScheduled) return;
+    const nowMs = this.#parts.monotonicMs();
+    const isDue = this.#isAbove(HIGH_SHARE) || (nowMs >= this.#gathersUntilMs && this.#isAway);
+    if (isDue && nowMs >= this.#failsUntilMs) this.#schedule();
   }
 
   /** Called when an outage begins or is over. */
   outageChanged(): void {
     clearTimer(this.#timer);
     this.#timer = undefined;
-    if (this.#parts.outage.isOn) this.#watchOutage();
+    if (this.#parts.outage.isOn) this.#watchOutage(this.#parts.limits.spillAfterMs);
   }
 
   /** Makes room at once, for a run that would be refused otherwise; false when nothing could be written. */
@@ -130,8 +141,8 @@ export class Spooling {
     setSoon(() => {
       this.#isScheduled = false;
       const isHigh = (): boolean => this.#isAbove(LOW_SHARE) || this.#isAway;
-      this.#isSpilling = this.#spill(isHigh) && isHigh();
-      if (this.#isSpilling) this.#schedule();
+      if (this.#spill(isHigh) && isHigh()) this.#schedule();
+      else this.#gathersUntilMs = this.#parts.monotonicMs() + REST_MS;
     }).unref();
   }
 
@@ -140,15 +151,16 @@ export class Spooling {
     return outage.isOn && outage.lastsMs >= limits.spillAfterMs && queue.readyRuns > 0;
   }
 
-  #watchOutage(): void {
+  #watchOutage(waitMs: number): void {
     this.#timer = setTimer(() => {
-      if (this.#isAway) this.#schedule();
-      this.#watchOutage();
-    }, this.#parts.limits.spillAfterMs).unref();
+      this.changed();
+      this.#watchOutage(REST_MS);
+    }, waitMs).unref();
   }
 
   #spill(isWanted: () => boolean): boolean {
-    const { queue, spool, spilled } = this.#parts;
+    const { queue, spool, spilled, monotonicMs } = this.#parts;
+    if (monotonicMs() < this.#failsUntilMs) return false;
     const taken = queue.takeReady(SLICE_BYTES, isWanted);
     // Those that have come from the disk are there.
     const fresh = taken.filter(({ ticket }) => ticket === undefined);
@@ -156,7 +168,10 @@ export class Spooling {
     for (const delivery of taken) {
       if (segment === undefined || delivery.ticket !== undefined) queue.addReady(delivery);
     }
-    if (segment === undefined) return false;
+    if (segment === undefined) {
+      if (fresh.length > 0) this.#failsUntilMs = monotonicMs() + REST_MS;
+      return false;
+    }
     spilled(fresh, segment);
     return true;
   }

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { usage } from '../../src/cli/arguments.ts';
@@ -44,6 +44,14 @@ const folder = temporaryFolder();
 afterAll(folder.remove);
 
 describe.concurrent('runspan audit', () => {
+  it.skipIf(!existsSync('/dev/full'))('lets the command end where the disk is full, and says so then', async () => {
+    const { code, stdout, stderr } = await runRunspan(auditOf(PROGRAM, ['--output', '/dev/full']));
+
+    expect(stdout).toBe('the program says this\n');
+    expect(stderr).toMatch(/^runspan: cannot write "\/dev\/full": ENOSPC[^\n]*\n$/);
+    expect(code).toBe(1);
+  });
+
   it('shows each record after redaction, with sizes and attachments, and leaves stdout to the command', async () => {
     const { code, stdout, stderr } = await runRunspan(auditOf(PROGRAM));
 

@@ -57,6 +57,15 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     expect(stdout).toContain(run?.id);
   });
 
+  it('takes HTTP_PROXY for the way to an https endpoint where there is no other, as delivery does', async () => {
+    const env = { RUNSPAN_ENDPOINT: 'https://runs.invalid', HTTP_PROXY: 'http://127.0.0.1:9' };
+    const { stdout } = await runRunspan(['doctor'], env);
+
+    expect(lineOf(stdout, 'proxy')).toMatch(/http:\/\/127\.0\.0\.1:9, from HTTP_PROXY/);
+    expect(troubles(stdout)).toContain('fail info');
+    expect(troubles(stdout)).not.toContain('fail dns');
+  });
+
   it('prints the same as one object of JSON', async () => {
     const { url } = await receiver();
     const { code, stdout } = await runRunspan(['doctor', '--json'], { RUNSPAN_ENDPOINT: url });

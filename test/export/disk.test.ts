@@ -100,6 +100,32 @@ describe('with spill, what has ended goes to the disk', () => {
     expect({ dropped, all: spooled + queued }).toEqual({ dropped: 0, all: 10 });
   });
 
+  it('together, and not each in a file of its own, where it comes one by one during an outage', async () => {
+    const { exporter, outage, time, disk } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    for (const passingMs of [999, 1]) {
+      expect(segments(disk)).toHaveLength(1);
+      time.nowMs += passingMs;
+      whole(exporter);
+      await turns();
+    }
+    expect(segments(disk)).toHaveLength(2);
+    expect(exporter.stats()).toMatchObject({ queued: 0, spooled: 3 });
+  });
+
+  it('so that the end of an accepted run keeps its payloads', async () => {
+    const run = makeRun({ inputs: '{"question":1}' });
+    const { exporter } = await waiting({ limits: { queueBytes: 3 * bytesOf(run) } });
+    const open = [1, 2].map(() => makeRun({ inputs: '{"question":1}' }));
+    for (const one of open) exporter.start(one);
+    for (const one of open) exporter.end(ended(one, { outputs: JSON.stringify({ answer: '.'.repeat(4_000) }) }));
+    expect(open.map(({ outputs = '' }) => outputs).join()).not.toContain('left out');
+    expect(exporter.stats()).toMatchObject({ spooled: 1, queued: 1 });
+  });
+
   it('not while it is open, so that its end can travel with its start', async () => {
     const { exporter } = onDisk({ limits: { queueRuns: 10 } });
     for (let made = 0; made < 8; made++) exporter.start(makeRun());
@@ -156,6 +182,23 @@ describe('what is on disk', () => {
     await answer();
     expect(drops).toEqual(['corrupt']);
     expect(exporter.stats()).toMatchObject({ created: 3, sent: 1, dropped: 1, inFlight: 1, spooled: 0 });
+  });
+
+  it('is sent although the service goes on failing for an ended run that came before it', async () => {
+    const first = onDisk({ isWriteAhead: true });
+    whole(first.exporter, { name: 'poison' });
+    first.die();
+    const second = onDisk({ isWriteAhead: true }, first.disk);
+    first.disk.nowMs += 1_000;
+    whole(second.exporter, { name: 'other' });
+    second.die();
+    const { exporter, transport } = onDisk({}, first.disk);
+    exporter.recover();
+    await turns(6);
+    void exporter.flush();
+    await turns(6);
+    const names = transport.sendings.flatMap(({ items }) => items.map(({ delivery }) => delivery.run.name));
+    expect(names).toEqual(['poison', 'other']);
   });
 
   it.each([
@@ -306,6 +349,33 @@ describe('an exporter that closes', () => {
     expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 1 });
   });
 
+  it('is waited for by no flush that comes later, nor by one that waits already', async () => {
+    const { exporter, outage, time } = await waiting({});
+    outage.failed();
+    time.nowMs += 5_000;
+    whole(exporter);
+    await turns();
+    const flushed = exporter.flush();
+    await exporter.close({ timeoutMs: 0 });
+    expect(exporter.stats()).toMatchObject({ spooled: 2 });
+    expect(await flushed).toEqual({ ok: false, pending: 2 });
+    expect(await exporter.flush()).toEqual({ ok: false, pending: 2 });
+  });
+
+  it('writes nothing twice when the process ends meanwhile', async () => {
+    const { exporter, disk } = await waiting({});
+    const bytes: number[] = [];
+    const endProcess = (): void => {
+      bytes.push(disk.bytes);
+      exporter.endProcess();
+      bytes.push(disk.bytes);
+    };
+    // As soon as all is on disk, while requests are still being broken off.
+    disk.obstacle = (call, path) => void (call === 'write' && path.endsWith('.seg') && queueMicrotask(endProcess));
+    await exporter.close({ timeoutMs: 0 });
+    expect(bytes).toEqual([disk.bytes, disk.bytes]);
+  });
+
   it('counts the end of a run as dropped that comes when its start is on disk', async () => {
     const { exporter } = onDisk({});
     const run = makeRun();
@@ -327,4 +397,16 @@ it('an exporter that meets its spool limit keeps what is on disk, and the rest i
   expect(disk.bytes).toBeLessThanOrEqual(3_000 + 512);
   expect(queued).toBeGreaterThan(0);
   expect(spooled + queued + dropped).toBe(12);
+});
+
+it('a disk that takes no more is asked once a second, and not in every call', async () => {
+  let files = 0;
+  const { exporter, disk, time } = await waiting({ limits: { queueRuns: 4, spoolBytes: 1 } });
+  disk.obstacle = (call, path) => void (call === 'open' && path.endsWith('.seg') && files++);
+  for (let made = 0; made < 12; made++) whole(exporter);
+  await turns();
+  expect(files).toBe(1);
+  time.nowMs += 1_000;
+  whole(exporter);
+  expect(files).toBe(2);
 });

@@ -50,6 +50,10 @@ export class MemoryDisk {
     this.#folders.add('/');
   }
 
+  remove(path: string): void {
+    this.#files.delete(path);
+  }
+
   /**
    * What a new process sees of the disk: the same files, and a start of its own by which it is told from the others. Once
    * `die` is called, nothing that is left of it in memory reaches the disk any more.
