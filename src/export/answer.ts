@@ -8,8 +8,9 @@ import type { Outcome } from './transport.ts';
 export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
   const { status } = answer;
   const detail = `status ${status}`;
-  // 409: the service has them from an earlier attempt whose answer was lost.
-  if ((status >= 200 && status < 300) || status === 409) return { kind: 'accepted' };
+  if (status >= 200 && status < 300) return { kind: 'accepted' };
+  // The service has them from an earlier attempt whose answer was lost.
+  if (status === 409) return { kind: 'accepted', isRepetition: true };
   if (status === 413) return { kind: 'too_large', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 401 || status === 403) return { kind: 'misconfigured', detail: `${detail}: the API key was rejected` };

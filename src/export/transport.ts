@@ -3,8 +3,8 @@ import type { DropReason } from './ledger.ts';
 
 /** What became of records that were sent. */
 export type Outcome =
-  /** The service has them. */
-  | { readonly kind: 'accepted' }
+  /** The service has them; `isRepetition` when it says that it had them before. */
+  | { readonly kind: 'accepted'; readonly isRepetition?: true }
   /** They are given up. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /**

@@ -206,4 +206,11 @@ export const defects = [
     replace: '',
     tests: ['test/export/multipart.test.ts'],
   },
+  {
+    title: 'of what comes from the disk the end is taken for delivered where the service has the start',
+    file: 'src/export/isolating-transport.ts',
+    find: 'isRepetition && items.some(({ delivery }) => delivery.ticket !== undefined)',
+    replace: 'isRepetition && items.length === 0',
+    tests: ['test/export/isolating-transport.test.ts'],
+  },
 ];

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { IsolatingTransport } from '../../src/export/isolating-transport.ts';
+import { Ticket } from '../../src/export/replay.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
 import { settled } from '../support/settled.ts';
@@ -102,5 +103,39 @@ describe('IsolatingTransport', () => {
     expect(settlements.map(({ outcome }) => outcome)).toEqual([
       { kind: 'dropped', reason: 'too_large', detail: '413' },
     ]);
+  });
+});
+
+describe('a batch from the disk that the service calls a repetition', () => {
+  const known: Outcome = { kind: 'accepted', isRepetition: true };
+  const fromDisk = () =>
+    makeItem(ended(makeRun()), 'whole', new Ticket({ path: '/spool', isForeign: true }, undefined));
+
+  it('is halved until what it does not have stands alone, and ends go once more as patches', async () => {
+    const items = [fromDisk(), fromDisk(), fromDisk()];
+    const started = items[1] as Item;
+    const requests: string[][] = [];
+    const inner = service((batch) => {
+      requests.push(batch.map((item) => `${item.op} ${items.indexOf(item)}`));
+      return batch.includes(started) && started.op === 'post' ? known : accepted;
+    });
+    expect(itemsOf(await isolated(inner, items), 'accepted')).toHaveLength(3);
+    expect(requests).toEqual([
+      ['post 0', 'post 1', 'post 2'],
+      ['post 0', 'post 1'],
+      ['post 0'],
+      ['post 1'],
+      ['patch 1'],
+      ['post 2'],
+    ]);
+  });
+
+  it('is taken for delivered where nothing of it comes from the disk, or a patch is repeated', async () => {
+    const inner = service(() => known);
+    expect(await isolated(inner, [makeItem(), makeItem()])).toHaveLength(1);
+    expect(inner.requests).toBe(1);
+    const item = fromDisk();
+    item.op = 'patch';
+    expect(await isolated(inner, [item])).toEqual([{ items: [item], outcome: known }]);
   });
 });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Delivery, Item } from '../../src/export/delivery.ts';
 import { CountedText, takeItem } from '../../src/export/delivery.ts';
+import type { Ticket } from '../../src/export/replay.ts';
 import { dottedOrder } from '../../src/run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../../src/run/encoded-run.ts';
 import { isoTimestamp } from '../../src/run/timestamp.ts';
@@ -56,6 +57,10 @@ export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
 }
 
 /** The record of an ended run that is on its way. */
-export function makeItem(run: EncodedRun = ended(makeRun()), stage: 'started' | 'whole' | 'patch' = 'whole'): Item {
-  return takeItem(makeDelivery({ run, stage }));
+export function makeItem(
+  run: EncodedRun = ended(makeRun()),
+  stage: 'started' | 'whole' | 'patch' = 'whole',
+  ticket?: Ticket,
+): Item {
+  return takeItem(makeDelivery({ run, stage, ticket }));
 }
