@@ -47,6 +47,8 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
 async function fileStream(path: string): Promise<NodeJS.WritableStream> {
   try {
     const file = await open(path, 'w', OWNER_ONLY);
+    // One that was there keeps its mode; a device or a pipe is not ours to change.
+    if ((await file.stat()).isFile()) await file.chmod(OWNER_ONLY);
     return file.createWriteStream();
   } catch (error) {
     throw notWritten(path, error);

@@ -1,9 +1,13 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { version } from '../base/version.ts';
+import { destinationOf } from '../export/create-exporter.ts';
 import type { Settings } from '../export/settings.ts';
+import { SegmentFile } from '../export/spool-file.ts';
+import { destinationHash, FORMAT_FOLDER, makePrivateFolders } from '../export/spool-folder.ts';
+import { removeFile, type SpoolFs, systemFs } from '../export/spool-fs.ts';
 import { HttpClient } from '../http/client.ts';
 import type { Invocation } from './arguments.ts';
 import { packageFindings } from './doctor-packages.ts';
@@ -14,6 +18,9 @@ import { cleared, type Finding, fail, findingLine, ok, warn } from './finding.ts
 
 /** `engines` of package.json. */
 const NODE_MIN = [20, 19] as const;
+
+/** A block of most file systems: what is smaller may find room on a disk that is full. */
+const TRIED_BYTES = 4_096;
 
 /**
  * Checks what tracing needs, and prints each finding as it comes, or all of them as JSON. The answer is the exit code: 0
@@ -47,7 +54,8 @@ async function* allFindings(): AsyncGenerator<Finding> {
   const { findings, settings } = settingFindings();
   yield* findings;
   if (settings === undefined) return;
-  yield* spoolFindings(settings);
+  const spool = spoolFinding(settings);
+  if (spool !== undefined) yield spool;
   const { connectTimeoutMs, requestTimeoutMs } = settings.limits;
   const client = new HttpClient({ ...settings, connectTimeoutMs, requestTimeoutMs });
   try {
@@ -72,17 +80,34 @@ export function nodeFinding(running: string): Finding {
   return isNew ? ok('node', told) : fail('node', told, `${majorMin}.${minorMin} or later is needed`);
 }
 
-/** Whether what is to be kept on disk can be; nothing is written for it. */
-function* spoolFindings({ durability, spoolDir }: Settings): Generator<Finding> {
-  if (durability === 'memory') return;
-  let folder = spoolDir;
-  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+/**
+ * Whether what is to be kept on disk can be, by what the spool itself would do: a small file is written and deleted. Undefined
+ * where nothing is to be kept.
+ */
+export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Finding | undefined {
+  const { durability, spoolDir } = settings;
+  if (durability === 'memory') return undefined;
   try {
-    if (!statSync(folder).isDirectory()) throw new Error('not a folder');
-    accessSync(folder, constants.W_OK | constants.X_OK);
-    yield ok('spool', `${spoolDir} can be written`);
+    tryToWrite(fs, spoolDir, [FORMAT_FOLDER, destinationHash(destinationOf(settings))]);
+    return ok('spool', `${spoolDir} can be written`);
   } catch (thrown) {
     const advice = 'set RUNSPAN_SPOOL_DIR to a folder that can be; until then runs are kept in memory alone';
-    yield warn('spool', `${folder} cannot be written: ${messageOf(thrown)}`, advice);
+    return warn('spool', `${spoolDir} cannot be written: ${messageOf(thrown)}`, advice);
+  }
+}
+
+/** Throws what hinders. */
+function tryToWrite(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
+  makePrivateFolders(fs, spoolDir, names);
+  const path = join(spoolDir, ...names, `doctor-${randomUUID()}`);
+  try {
+    const file = new SegmentFile(fs, path);
+    try {
+      file.append(Buffer.alloc(TRIED_BYTES));
+    } finally {
+      file.close();
+    }
+  } finally {
+    removeFile(fs, path);
   }
 }

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
 import { version } from '../base/version.ts';
-import { type Invocation, parseArguments, usage } from './arguments.ts';
+import { type Invocation, parseArguments, type Topic, usage } from './arguments.ts';
 import { audit } from './audit.ts';
 import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
@@ -26,8 +26,7 @@ async function main(argv: readonly string[]): Promise<void> {
       process.stdout.write(`${version}\n`);
       return;
     case 'mistake': {
-      const [hint] = usage[invocation.topic].split('\n', 1);
-      complain(`${invocation.message}\n${hint}`, 2);
+      complain(`${invocation.message}\n${usageLine(invocation.topic, argv)}`, 2);
       return;
     }
     case 'doctor':
@@ -49,6 +48,13 @@ async function main(argv: readonly string[]): Promise<void> {
         complain(explained(error, invocation), 1);
       }
   }
+}
+
+/** How to call what was meant: the line of the action, where a command has several, else the first. */
+function usageLine(topic: Topic, argv: readonly string[]): string {
+  const [first = '', ...others] = usage[topic].split('\n\n', 1).join('').split('\n');
+  const action = others.find((line) => argv.some((word) => line.trim().startsWith(`runspan ${topic} ${word} `)));
+  return action === undefined ? first : `Usage: ${action.trim()}`;
 }
 
 function complain(message: string, exitCode: number): void {

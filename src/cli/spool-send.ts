@@ -1,38 +1,114 @@
-import { exporterFor } from '../export/create-exporter.ts';
+import { env } from '../base/env.ts';
+import { destinationOf, exporterFor } from '../export/create-exporter.ts';
 import { Ledger } from '../export/ledger.ts';
-import { resolveSettings } from '../export/settings.ts';
+import { resolveSettings, type Settings } from '../export/settings.ts';
+import { destinationHash } from '../export/spool-folder.ts';
+import { type Holding, surveySpool } from '../export/spool-survey.ts';
+import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
-import { counted } from './terminal-text.ts';
+import { counted, visible } from './terminal-text.ts';
 
 /** Without a run that is delivered or given up for so long, the service is taken to be away. */
 const PATIENCE_MS = 30_000;
 
+/** What is on disk, seen from one destination. */
+interface Stock {
+  readonly dead: readonly Holding[];
+  readonly living: readonly Holding[];
+  /** Damaged files that were set aside. */
+  readonly bad: readonly string[];
+  /** Other services, workspaces and keys for which there is something. */
+  readonly others: number;
+}
+
 /**
- * Delivers what dead processes have left for the configured service; gives the exit code, which is 0 when nothing is left.
- * Throws when no service is configured.
+ * Delivers what dead processes have left for the configured service; gives the exit code, which is 0 when nothing is left of
+ * it. Throws when no service is configured, or the folder cannot be read.
  */
-export async function sendSpool({ dir, endpoint }: SpoolInvocation, print: (text: string) => void): Promise<number> {
+export async function sendSpool(
+  invocation: SpoolInvocation,
+  print: (text: string) => void,
+  patienceMs: number = PATIENCE_MS,
+): Promise<number> {
+  const settings = settingsFor(invocation);
+  const before = stockOf(settings);
+  const stats = await deliver(settings, patienceMs);
+  const after = stockOf(settings);
+
+  const { origin } = settings.endpoint;
+  const { recovered, sent, dropped, lastError } = stats;
+  // A process that has ended meanwhile has left more.
+  const waited = Math.max(runsIn(before.dead), recovered);
+  const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
+  const isLeft = after.dead.length > 0;
+  const lines: string[] = [];
+  if (waited > 0) lines.push(`delivered ${sent} of ${counted(waited, 'run')} to ${origin}`);
+  else if (!isLeft && damaged === 0) lines.push(`nothing waits for ${origin}`);
+  if (dropped > 0) lines.push(`${counted(dropped, 'run')} given up`);
+  if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
+  if (isLeft) {
+    const unclaimed = `not all of it could be taken over or read in ${visible(settings.spoolDir)}`;
+    lines.push(`the rest still waits: ${lastError?.message ?? unclaimed}`);
+  }
+  if (after.living.length > 0) {
+    const keeping = after.living.length === 1 ? 'keeps' : 'keep';
+    const processes = counted(after.living.length, 'process', 'processes');
+    lines.push(`${processes} alive ${keeping} ${counted(runsIn(after.living), 'run')}`);
+  }
+  if (after.others > 0) {
+    lines.push(`there are runs for ${counted(after.others, 'other service or key', 'other services or keys')} as well`);
+  }
+  print(`${lines.join('\n')}\n`);
+  return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
+}
+
+function settingsFor({ dir, endpoint }: SpoolInvocation): Settings {
   const settings = resolveSettings({
     tracing: true,
     durability: 'spill',
     ...(dir !== undefined && { spoolDir: dir }),
     ...(endpoint !== undefined && { endpoint: endpoint.href }),
   });
-  if (settings === undefined) throw new Error('nowhere to send to; set RUNSPAN_ENDPOINT, or give --endpoint');
+  if (settings !== undefined) return settings;
+  const isNamed = endpoint !== undefined || env('RUNSPAN_ENDPOINT') !== undefined;
+  throw new Error(
+    isNamed
+      ? 'nothing was sent: the settings cannot be used; runspan doctor says which'
+      : 'nowhere to send to; set RUNSPAN_ENDPOINT, or give --endpoint',
+  );
+}
+
+async function deliver(settings: Settings, patienceMs: number): Promise<Stats> {
   const exporter = exporterFor(settings, new Ledger(), () => {});
   exporter.recover();
   for (let before = -1, settled = 0; settled > before; ) {
     before = settled;
-    const { ok } = await exporter.finish({ timeoutMs: PATIENCE_MS });
+    const { ok } = await exporter.finish({ timeoutMs: patienceMs });
     const { sent, dropped } = exporter.stats();
     if (ok) break;
     settled = sent + dropped;
   }
   await exporter.close({ timeoutMs: 0 });
-  const { recovered, sent, dropped, spooled, lastError } = exporter.stats();
-  if (recovered === 0) print(`nothing waits for ${settings.endpoint.origin}\n`);
-  else print(`delivered ${sent} of ${counted(recovered, 'run')} to ${settings.endpoint.origin}\n`);
-  if (dropped > 0) print(`${counted(dropped, 'run')} given up\n`);
-  if (spooled > 0) print(`the rest still waits${lastError === undefined ? '' : `: ${lastError.message}`}\n`);
-  return sent === recovered ? 0 : 1;
+  return exporter.stats();
+}
+
+function stockOf(settings: Settings): Stock {
+  const hash = destinationHash(destinationOf(settings));
+  const survey = surveySpool(settings.spoolDir, Date.now());
+  const own = survey.find((one) => one.hash === hash);
+  const held = own?.owners.filter(isHolding) ?? [];
+  return {
+    dead: held.filter(({ isAlive }) => !isAlive),
+    living: held.filter(({ isAlive }) => isAlive),
+    bad: own?.bad.files ?? [],
+    others: survey.filter((one) => one !== own && one.owners.some(isHolding)).length,
+  };
+}
+
+function isHolding({ files }: Holding): boolean {
+  return files.length > 0;
+}
+
+function runsIn(holdings: readonly Holding[]): number {
+  return holdings.reduce((sum, { runs }) => sum + runs, 0);
 }

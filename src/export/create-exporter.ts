@@ -15,6 +15,7 @@ import type { Settings } from './settings.ts';
 import { flushOnSignals, forgetOnSignals } from './signals.ts';
 import { SimpleTransport } from './simple-transport.ts';
 import { openSpool, type Spool } from './spool.ts';
+import type { Destination } from './spool-folder.ts';
 
 /** Time and chance, which tests bring their own of. */
 export interface ExporterTime {
@@ -109,12 +110,16 @@ export function renewKey(exporter: Exporter, { endpoint, headers }: Settings): v
   service.pace.unblock();
 }
 
-function spoolFor({ endpoint, headers, spoolDir, limits }: Settings): Spool {
+/** What the spool keeps apart. */
+export function destinationOf({ endpoint, headers }: Settings): Destination {
+  return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
+}
+
+function spoolFor(settings: Settings): Spool {
+  const { spoolDir, limits } = settings;
   return openSpool({
+    ...destinationOf(settings),
     spoolDir,
-    endpoint,
-    workspaceId: headers['x-tenant-id'],
-    apiKey: headers['x-api-key'],
     bytesMax: limits.spoolBytes,
     ageMaxMs: limits.spoolAgeMs,
   });

@@ -62,6 +62,11 @@ export function codeOf(thrown: unknown): string {
   return typeof code === 'string' ? code : 'unknown error';
 }
 
+/** Whether the disk, or the user's share of it, has no room. */
+export function isFull(thrown: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
+}
+
 /** Deletes a file; one that is not there is as good. */
 export function removeFile(fs: SpoolFs, path: string): void {
   try {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { removeEmptied } from './spool-claim.ts';
 import { makePrivateFolders } from './spool-folder.ts';
-import { codeOf, type SpoolFs } from './spool-fs.ts';
+import { codeOf, isFull, type SpoolFs } from './spool-fs.ts';
 import {
   beat,
   HEARTBEAT_MS,
@@ -10,6 +10,7 @@ import {
   type OwnerFacts,
   ownerToken,
   ownFacts,
+  removeOwner,
   writeOwner,
 } from './spool-owner.ts';
 
@@ -65,6 +66,26 @@ export class SpoolHome {
     this.#isMade = true;
   }
 
+  /**
+   * Takes a dead owner's folder for its own, where there is no room for a new one: it is renamed, which one claimant alone
+   * can do, and the dead owner's file makes room for ours. Gives the folder in which that owner's segments are now: its own
+   * still where ours has something in it already. Throws what the file system throws.
+   */
+  adopt(folder: string): string {
+    // Without that file the folder counts as one that is being made, so that nobody else takes it for a dead owner's.
+    removeOwner(this.fs, folder);
+    let taken = this.path;
+    if (existsIn(this.fs, this.path) && !removeEmptied(this.fs, this.path)) taken = folder;
+    else this.fs.renameSync(folder, this.path);
+    try {
+      this.make();
+    } catch (thrown) {
+      // It is tried again with whatever comes next; meanwhile every file that is renamed is a sign of life.
+      if (!isFull(thrown)) throw thrown;
+    }
+    return taken;
+  }
+
   /** Somebody has deleted it, or has taken over what was in it: it has to be made again. */
   lose(): void {
     this.#isMade = false;
@@ -99,5 +120,14 @@ export class SpoolHome {
     } catch {
       // Whoever comes next finds out by itself that this process has ended.
     }
+  }
+}
+
+function existsIn(fs: SpoolFs, path: string): boolean {
+  try {
+    fs.lstatSync(path);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import { claimAll, deadOwners, removeEmptied } from './spool-claim.ts';
 import { checkPrivateFolders, type Destination, destinationHash, FORMAT_FOLDER } from './spool-folder.ts';
-import { codeOf, type SpoolFs, systemFs } from './spool-fs.ts';
+import { codeOf, isFull, type SpoolFs, systemFs } from './spool-fs.ts';
 import { SpoolHome } from './spool-home.ts';
 import { spoolNotice } from './spool-notice.ts';
 import { HEARTBEAT_MS } from './spool-owner.ts';
@@ -121,7 +121,6 @@ export class Spool {
         if (removeEmptied(fs, owner)) continue;
         // There may have been no need of the folder for long, and somebody may have deleted it.
         this.#home.giveSign();
-        this.#home.make();
         claimed.push(...this.#claim(owner));
       }
     } catch (thrown) {
@@ -168,7 +167,14 @@ export class Spool {
 
   #claim(owner: string): StoredSegment[] {
     const { fs, path } = this.#home;
-    return claimAll(fs, owner, path).map(({ name, bytes, modifiedAtMs }) => {
+    let from = owner;
+    try {
+      this.#home.make();
+    } catch (thrown) {
+      if (!isFull(thrown)) throw thrown;
+      from = this.#home.adopt(owner);
+    }
+    return claimAll(fs, from, path).map(({ name, bytes, modifiedAtMs }) => {
       const segment = new StoredSegment(path, name, true);
       segment.bytes = bytes;
       segment.writtenAtMs = modifiedAtMs;

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { usage } from '../../src/cli/arguments.ts';
@@ -111,6 +111,16 @@ describe.concurrent('runspan audit', () => {
     expect(stderr).toMatch(/^runspan audit: posts: 1, .*\n$/);
     expect(parsed(readFileSync(file, 'utf8'))).toHaveLength(1);
     if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it.skipIf(process.platform === 'win32')('takes a file that others could read from them', async () => {
+    const file = join(folder.path, 'readable.jsonl');
+    writeFileSync(file, 'from before', { mode: 0o644 });
+    chmodSync(file, 0o644);
+    await runRunspan(auditOf(PROGRAM, ['--json', '--output', file]));
+    expect(parsed(readFileSync(file, 'utf8'))).toHaveLength(1);
+    expect(readFileSync(file, 'utf8')).not.toContain('from before');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it('does not start the command when the file cannot be written', async () => {

@@ -1,11 +1,14 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { nodeFinding } from '../../src/cli/doctor.ts';
+import { nodeFinding, spoolFinding } from '../../src/cli/doctor.ts';
+import { resolveSettings, type Settings } from '../../src/export/settings.ts';
+import { type SpoolFs, systemFs } from '../../src/export/spool-fs.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Answer, type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
 import { runNode, runRunspan } from '../support/program.ts';
+import { filesBelow, spoolFolder } from '../support/spool.ts';
 
 const command = join(root, 'dist/cli/main.js');
 const JSON_INFO: Answer = { status: 200, body: '{}' };
@@ -258,6 +261,53 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
       'fail tracing',
     ]);
     expect(lineOf(two.stdout, 'copies of runspan')).toMatch(/2: .*0\.0\.9 in .*agent.*0\.1\.0 in /);
+  });
+});
+
+describe('the spool', () => {
+  const found = (spoolDir: string, fs?: SpoolFs) => {
+    const settings = resolveSettings({ endpoint: 'http://127.0.0.1:4777', durability: 'spill', spoolDir });
+    return spoolFinding(settings as Settings, fs);
+  };
+
+  it('is written to for a try, and nothing of it stays', () => {
+    const { dir } = spoolFolder();
+    expect(found(dir)).toMatchObject({ level: 'ok', message: `${dir} can be written` });
+    expect(filesBelow(dir)).toEqual([]);
+  });
+
+  it('is not looked at where nothing is kept on disk', () => {
+    const settings = resolveSettings({ endpoint: 'http://127.0.0.1:4777', spoolDir: '/proc/x' });
+    expect(spoolFinding(settings as Settings)).toBeUndefined();
+  });
+
+  it.each<[string, (dir: string) => void, string]>([
+    ['a symbolic link', (dir) => symlinkSync(dirname(dir), dir), 'is a symbolic link'],
+    ['a link that leads nowhere', (dir) => symlinkSync(`${dir}-gone`, dir), 'is a symbolic link'],
+    ['a file', (dir) => writeFileSync(dir, ''), 'is no folder'],
+  ])('is warned of when its folder is %s', (_, plant, told) => {
+    const { dir } = spoolFolder();
+    plant(dir);
+    expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining(told) });
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('is warned of when its folder is another user’s', () => {
+    const { dir } = spoolFolder();
+    mkdirSync(dir);
+    chownSync(dir, 12_345, 12_345);
+    expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining('belongs to another user') });
+  });
+
+  it.skipIf(process.platform !== 'linux')('is warned of where the system has no folders', () => {
+    expect(found('/proc/x')).toMatchObject({ level: 'warn' });
+  });
+
+  it('is warned of on a disk that takes a part of what is written', () => {
+    const { dir } = spoolFolder();
+    const writeSync = ((fd: number, bytes: Uint8Array) =>
+      systemFs.writeSync(fd, bytes.subarray(1))) as SpoolFs['writeSync'];
+    expect(found(dir, { ...systemFs, writeSync })).toMatchObject({ level: 'warn' });
+    expect(filesBelow(dir)).toEqual([]);
   });
 });
 

@@ -1,4 +1,7 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { sendSpool } from '../../src/cli/spool-send.ts';
 import type { Segment } from '../../src/export/spool.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -12,6 +15,7 @@ async function sent(dir: string, url: string): Promise<{ code: number; text: str
     (more) => {
       text += more;
     },
+    1_000,
   );
   return { code, text };
 }
@@ -31,6 +35,78 @@ test('what dead processes have left is delivered, and nothing is left on disk', 
   expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual(records.map(({ run }) => run.id).sort());
   expect(segmentsBelow(dir)).toEqual([]);
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url}\n` });
+});
+
+/** A process that has died with runs for a receiver, which is there. */
+async function left(...numbers: number[]) {
+  told();
+  const receiver = await createReceiver();
+  onTestFinished(() => receiver.close());
+  const folder = spoolFolder();
+  const destination = { endpoint: new URL(receiver.url), workspaceId: undefined, apiKey: undefined };
+  for (const number of numbers) folder.open(destination).spill([makeRecord(number)]);
+  if (numbers.length > 0) killOwners(folder.dir);
+  return { ...folder, receiver, destination };
+}
+
+test('what waits is counted whether or not it could be taken over', async () => {
+  const { dir, receiver } = await left(1, 2, 3);
+  await receiver.close();
+  const { code, text } = await sent(dir, receiver.url);
+  expect(text).toMatch(/^delivered 0 of 3 runs to \S+\nthe rest still waits: .*ECONNREFUSED.*\n$/);
+  expect(code).toBe(1);
+  expect(segmentsBelow(dir)).toHaveLength(3);
+});
+
+test('what cannot be taken over is told and left, and is a failure', async () => {
+  const { dir, receiver } = await left(1);
+  // Of another version: nothing of it can be read here.
+  const [segment = ''] = segmentsBelow(dir);
+  const bytes = readFileSync(join(dir, segment));
+  bytes[4] = 99;
+  bytes.writeUInt32BE(crc32(bytes.subarray(16), crc32(bytes.subarray(0, 12))), 12);
+  writeFileSync(join(dir, segment), bytes);
+  const { code, text } = await sent(dir, receiver.url);
+  expect(text).toMatch(/^the rest still waits: not all of it could be taken over or read in \S+\n$/);
+  expect(code).toBe(1);
+});
+
+test('damaged files are told, and are not said to wait', async () => {
+  const { dir, receiver } = await left(1, 2);
+  writeFileSync(join(dir, segmentsBelow(dir)[0] as string), 'rubbish');
+  expect(await sent(dir, receiver.url)).toEqual({
+    code: 1,
+    text: `delivered 1 of 1 run to ${receiver.url}\n1 file damaged, set aside\n`,
+  });
+  // It was told once.
+  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url}\n` });
+});
+
+test('what living processes keep is told, and is no failure', async () => {
+  const { dir, receiver, destination, open } = await left();
+  open(destination).spill([makeRecord(1), makeRecord(2), makeRecord(3)]);
+  expect(await sent(dir, receiver.url)).toEqual({
+    code: 0,
+    text: `nothing waits for ${receiver.url}\n1 process alive keeps 3 runs\n`,
+  });
+});
+
+test('runs for other services or keys are told of', async () => {
+  const { dir, receiver, destination, open } = await left(1);
+  open({ ...destination, apiKey: 'canary-key' }).spill([makeRecord(2)]);
+  killOwners(dir);
+  expect(await sent(dir, receiver.url)).toEqual({
+    code: 0,
+    text: `delivered 1 of 1 run to ${receiver.url}\nthere are runs for 1 other service or key as well\n`,
+  });
+});
+
+test('a key that cannot be used is not taken for a service that is missing', async () => {
+  told();
+  const { dir } = spoolFolder();
+  vi.stubEnv('RUNSPAN_API_KEY', 'a key with blanks');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await expect(sent(dir, 'http://127.0.0.1:4777')).rejects.toThrow('the settings cannot be used');
 });
 
 test('without a service there is an error that says what to set', async () => {

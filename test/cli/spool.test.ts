@@ -161,6 +161,16 @@ describe('the command', () => {
     expect(stdout).toBe(run(dir).text);
   });
 
+  it.each([
+    [['list', '-x'], 'list [--dir folder] [--endpoint url]'],
+    [['send', '--yes'], 'send [--dir folder] [--endpoint url]'],
+    [['--dir', '/x', 'purge', '-x'], 'purge [--dir folder] [--endpoint url] [--all] --yes'],
+    [['drain'], 'list [--dir folder] [--endpoint url]'],
+  ])('after a mistake in %j says how it is called', async (argv, call) => {
+    const { code, stderr } = await runRunspan(['spool', ...argv]);
+    expect([code, stderr.split('\n')[1]]).toEqual([2, `Usage: runspan spool ${call}`]);
+  });
+
   it('says in one line what it cannot read', async () => {
     const { dir } = spoolFolder();
     mkdirSync(dir);

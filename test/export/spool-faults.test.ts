@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Segment, Spool, SpooledRecord } from '../../src/export/spool.ts';
 import { type SpoolFs, systemFs } from '../../src/export/spool-fs.ts';
 import { root } from '../support/folders.ts';
-import { drain, killOwners, makeRecord, numberOf, segmentsBelow, spoolFolder } from '../support/spool.ts';
+import { drain, filesBelow, killOwners, makeRecord, numberOf, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
 type Fault = 'ENOSPC' | 'EIO' | 'EACCES' | 'EMFILE' | 'ENOENT' | 'EROFS' | 'short write';
@@ -230,6 +230,82 @@ describe('a disk that is full', () => {
     expect(segmentsBelow(dir)).toEqual([]);
     spool.close();
     expect(existsSync(dirname(ahead.path))).toBe(false);
+  });
+});
+
+describe('what dead processes have left on a disk that is full', () => {
+  const dead = (folder: ReturnType<typeof spoolFolder>): void => {
+    folder.open().spill([makeRecord(1), makeRecord(2)]);
+    folder.open().spill([makeRecord(3)]);
+    killOwners(folder.dir);
+  };
+
+  it.each<[string, readonly (keyof SpoolFs)[]]>([
+    ['a folder', ['mkdirSync', 'writeSync']],
+    ['the bytes of a file', ['writeSync']],
+  ])('is delivered where there is no room for %s', (_, needRoom) => {
+    const lines = told();
+    const folder = spoolFolder();
+    dead(folder);
+    const { fs } = failing('ENOSPC', (_, name) => needRoom.includes(name));
+    const next = folder.open({ fs });
+    expect(next.takeOver()).toBe(2);
+    expect(drain(next).sort()).toEqual([1, 2, 3]);
+    next.close();
+    expect(filesBelow(folder.dir)).toEqual([]);
+    expect(lines).toEqual([]);
+  });
+
+  it('makes the room that the next owner needs to say who it is', () => {
+    told();
+    const folder = spoolFolder();
+    dead(folder);
+    let isFull = true;
+    const { fs } = failing('ENOSPC', (_, name) => {
+      if (name === 'unlinkSync') isFull = false;
+      return isFull && (name === 'mkdirSync' || name === 'writeSync');
+    });
+    const next = folder.open({ fs });
+    expect(next.takeOver()).toBe(2);
+    // Nobody else takes it from a process that is alive.
+    folder.time.wallMs += 120_000;
+    expect(folder.open().takeOver()).toBe(0);
+    expect(drain(next).sort()).toEqual([1, 2, 3]);
+  });
+
+  it('goes to one claimant, whichever comes first', () => {
+    told();
+    const folder = spoolFolder();
+    dead(folder);
+    const { fs } = failing('ENOSPC', (_, name) => name === 'mkdirSync' || name === 'writeSync');
+    const one = folder.open({ fs });
+    const other = folder.open({ fs });
+    let isFirst = true;
+    const between: SpoolFs = {
+      ...fs,
+      renameSync: (from, to) => {
+        if (isFirst) {
+          isFirst = false;
+          other.takeOver();
+        }
+        fs.renameSync(from, to);
+      },
+    };
+    const late = folder.open({ fs: between });
+    late.takeOver();
+    one.takeOver();
+    expect([one, other, late].flatMap(drain).sort()).toEqual([1, 2, 3]);
+  });
+
+  it('stays where nothing can be renamed, and the log says why', () => {
+    const lines = told();
+    const folder = spoolFolder();
+    dead(folder);
+    const needWriting: readonly (keyof SpoolFs)[] = ['mkdirSync', 'writeSync', 'renameSync', 'unlinkSync'];
+    const { fs } = failing('EROFS', (_, name) => needWriting.includes(name));
+    expect(folder.open({ fs }).takeOver()).toBe(0);
+    expect(segmentsBelow(folder.dir)).toHaveLength(2);
+    expect(lines).toEqual([expect.stringContaining('(EROFS)')]);
   });
 });
 
