@@ -91,7 +91,8 @@ class Call {
   async #afterBody(body: AnswerBody): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = setTimer(resolve, this.#limitMs).unref();
+      // It holds the process: the platform waits for what it was given.
+      timer = setTimer(resolve, this.#limitMs);
     });
     await Promise.race([body.begun, late]);
     clearTimer(timer);
