@@ -7,7 +7,7 @@ import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { type AnswerBody, followBody } from './answer-body.ts';
 import { thenOf } from './promise.ts';
 import { type HandOver, handOverOf, remainingMs } from './request-context.ts';
-import { disguised } from './traceable.ts';
+import { disguised, isClass } from './traceable.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 type Flush = (limit: FlushLimit) => Promise<FlushResult>;
@@ -20,11 +20,14 @@ export function flushedAfter<Handler extends CallableFunction>(
   options: FlushLimit | undefined,
   flush: Flush,
 ): Handler {
-  if (typeof handler !== 'function') {
-    const got = handler === null ? 'null' : typeof handler;
+  const mistake =
+    typeof handler !== 'function'
+      ? `got ${handler === null ? 'null' : typeof handler}`
+      : isClass(handler) && 'got a class';
+  if (mistake) {
     diagnostics.warnOnce(
-      `withFlush ${got}`,
-      `withFlush(handler): expected a function, got ${got}; nothing is flushed.`,
+      `withFlush ${mistake}`,
+      `withFlush(handler): expected a function, ${mistake}; nothing is flushed.`,
     );
     return handler;
   }

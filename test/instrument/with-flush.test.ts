@@ -149,6 +149,16 @@ describe('a handler', () => {
   });
 });
 
+describe('a class', () => {
+  it('is given back as it is, and one line says so', () => {
+    const lines = told();
+    class Handler {}
+
+    expect(flushedAfter(Handler as never, undefined, heldFlush().flush)).toBe(Handler);
+    expect(lines).toEqual(['warn: withFlush(handler): expected a function, got a class; nothing is flushed.']);
+  });
+});
+
 describe('the limit of the flush', () => {
   const limitFor = (options: unknown, ...args: unknown[]): unknown => {
     const { flush, limits } = heldFlush();
