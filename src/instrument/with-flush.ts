@@ -4,7 +4,7 @@ import { DELAY_MAX_MS } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
-import { type AnswerBody, followBody } from './answer-body.ts';
+import { type AnswerBody, followAnswer } from './answer-body.ts';
 import { thenOf } from './promise.ts';
 import { type HandOver, handOverOf, remainingMs } from './request-context.ts';
 import { disguised, isClass } from './traceable.ts';
@@ -82,9 +82,9 @@ class Call {
     }
   }
 
-  /** A body that is still to be read: what makes it may be traced, and the flush comes after it. */
+  /** A body or generator that is still to be read: what makes it may be traced, and the flush comes after it. */
   #followed(value: unknown): AnswerBody | undefined {
-    const body = followBody(value, () => (this.#handOver === undefined ? this.#end() : undefined));
+    const body = followAnswer(value, () => (this.#handOver === undefined ? this.#end() : undefined));
     if (body === undefined || this.#handOver === undefined) return body;
     if (!this.#handOver(this.#afterBody(body))) this.#handOver = undefined;
     return body;

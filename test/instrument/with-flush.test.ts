@@ -159,6 +159,93 @@ describe('a class', () => {
   });
 });
 
+describe('a generator', () => {
+  async function* letters(..._: unknown[]) {
+    yield 'a';
+    yield 'b';
+  }
+
+  it('is flushed at its end, and its reader is told of the end then', async () => {
+    const { flush, limits, end } = heldFlush();
+    const generator = flushedAfter(letters, undefined, flush)();
+    expect(await generator.next()).toEqual({ done: false, value: 'a' });
+    expect(await generator.next()).toEqual({ done: false, value: 'b' });
+    expect(limits).toEqual([]);
+    const last = generator.next();
+    expect(await isSettled(last)).toBe(false);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    expect(await last).toEqual({ done: true, value: undefined });
+  });
+
+  it('that is left half-way is flushed then', async () => {
+    const { flush, limits, end } = heldFlush();
+    end();
+    for await (const letter of flushedAfter(letters, undefined, flush)()) {
+      expect([letter, limits]).toEqual(['a', []]);
+      break;
+    }
+
+    expect(limits).toEqual([2_000]);
+  });
+
+  it('that fails gives the same error to its reader, when everything is flushed', async () => {
+    const { flush, limits, end } = heldFlush();
+    const error = new Error('mine');
+    // biome-ignore lint/correctness/useYield: it fails before
+    const failing = async function* (): AsyncGenerator<string> {
+      throw error;
+    };
+    const step = flushedAfter(failing, undefined, flush)().next();
+    expect(await isSettled(step)).toBe(false);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    await expect(step).rejects.toBe(error);
+  });
+
+  it('that is synchronous is flushed at its end, and nothing is held back', () => {
+    const { flush, limits } = heldFlush();
+    const generator = flushedAfter(
+      function* () {
+        yield 1;
+      },
+      undefined,
+      flush,
+    )();
+    expect(generator.next()).toEqual({ done: false, value: 1 });
+    expect(limits).toEqual([]);
+
+    expect(generator.next()).toEqual({ done: true, value: undefined });
+    expect(limits).toEqual([2_000]);
+  });
+
+  it('that a promise resolves to is followed too', async () => {
+    const { flush, limits, end } = heldFlush();
+    end();
+    const generator = await flushedAfter(async () => letters(), undefined, flush)();
+    expect(limits).toEqual([]);
+    for await (const _ of generator);
+
+    expect(limits).toEqual([2_000]);
+  });
+
+  it('is handed over until its end where the platform has waitUntil, and its reader waits for nothing', async () => {
+    const { flush, limits, end } = heldFlush();
+    const { works, waitUntil } = platform();
+    const read: unknown[] = [];
+    for await (const letter of flushedAfter(letters, undefined, flush)({}, { waitUntil })) read.push(letter);
+    expect(read).toEqual(['a', 'b']);
+    expect(works).toHaveLength(1);
+    expect(await isSettled(works[0] as Promise<unknown>)).toBe(false);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    expect(await works[0]).toBeUndefined();
+  });
+});
+
 describe('the limit of the flush', () => {
   const limitFor = (options: unknown, ...args: unknown[]): unknown => {
     const { flush, limits } = heldFlush();
