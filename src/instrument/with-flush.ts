@@ -1,8 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { DELAY_MAX_MS } from '../base/limits.ts';
-import { shown } from '../base/text.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
+import { flushLimitMs } from '../run/flush-limit.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { type AnswerBody, followAnswer } from './answer-body.ts';
 import { thenOf } from './promise.ts';
@@ -32,7 +31,7 @@ export function flushedAfter<Handler extends CallableFunction>(
     return handler;
   }
   const fn = handler as unknown as Callable;
-  const limitMs = limitOf(options);
+  const limitMs = flushLimitMs('withFlush', options, FLUSH_TIMEOUT_MS);
   const wrapper = {
     flushing(this: unknown, ...args: unknown[]): unknown {
       return new Call(args, limitMs, flush).answer(() => Reflect.apply(fn, this, args));
@@ -113,16 +112,4 @@ class Call {
   async #flushNow(): Promise<void> {
     await guard('withFlush', () => this.#flush({ timeoutMs: Math.min(this.#limitMs, remainingMs(this.#args)) }));
   }
-}
-
-function limitOf(options: FlushLimit | undefined): number {
-  if (options === undefined) return FLUSH_TIMEOUT_MS;
-  const given: unknown = guard('withFlush', () => options?.timeoutMs);
-  if (given === undefined && typeof options === 'object' && options !== null) return FLUSH_TIMEOUT_MS;
-  if (typeof given === 'number' && given >= 0) return Math.min(given, DELAY_MAX_MS);
-  diagnostics.warnOnce(
-    'withFlush limit',
-    `withFlush: expected { timeoutMs } with a number from 0, got ${shown(given)}; the limit is ${FLUSH_TIMEOUT_MS / 1_000} seconds.`,
-  );
-  return FLUSH_TIMEOUT_MS;
 }

@@ -265,16 +265,29 @@ describe('the limit of the flush', () => {
     expect(limitFor(options)).toBe(limit);
   });
 
-  it.each([{ timeoutMs: -1 }, { timeoutMs: '5' }, { timeoutMs: Number.NaN }, null, 5])(
-    'is the default where it does not hold, and one line says so: %j',
-    (options) => {
-      const lines = told();
+  it.each<[unknown, string]>([
+    [{ timeoutMs: -1 }, '`timeoutMs` the number -1'],
+    [{ timeoutMs: '5' }, '`timeoutMs` "5"'],
+    [{ timeoutMs: Number.NaN }, '`timeoutMs` the number NaN'],
+    [null, 'null'],
+    [500, 'the number 500'],
+    ['x', '"x"'],
+  ])('is the default where it does not hold, and one line says so, as for a flush: %j', (options, got) => {
+    const lines = told();
 
-      expect(limitFor(options)).toBe(2_000);
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatch(/^warn: withFlush: expected \{ timeoutMs \} with a number from 0, got /);
-    },
-  );
+    expect(limitFor(options)).toBe(2_000);
+    expect(lines).toEqual([
+      `warn: withFlush: expected { timeoutMs } with a number from 0, got ${got}; the limit is 2 seconds.`,
+    ]);
+  });
+
+  it('leaves out an option that there is not, and one line says so', () => {
+    const lines = told();
+
+    expect(limitFor({ timeoutMS: 5 })).toBe(2_000);
+    expect(limitFor({ timeoutMs: 7, signal: 'go' })).toBe(7);
+    expect(lines).toEqual(['warn: withFlush: expected { timeoutMs }, got `timeoutMS`; left out.']);
+  });
 
   it.each([
     [2_251, 2_000],
