@@ -88,8 +88,8 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
 /**
  * Wraps the handler of a serverless function, so that what it has traced is delivered before the instance is frozen. The
  * wrapped handler has the same type, results and errors. When its promise has settled everything is flushed, and then the
- * promise that the platform holds settles; of a web `Response` with a body the reader is told of the end only then. Where the
- * platform has `waitUntil` it is given the flush, and nothing is held back.
+ * promise that the platform holds settles; of a web `Response` with a body, and of a generator, the reader is told of the end
+ * only then. Where the platform has `waitUntil` it is given the flush, and nothing is held back.
  *
  * The flush takes `timeoutMs` at the most, by default 2 seconds, and on AWS Lambda never more than a quarter of a second less
  * than what is left of the call. A handler that answers without a promise cannot be held back: its flush goes on beside it.

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type IngestServer, ingestServer, type Reply } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
-import { type Started, startNode } from './support/program.ts';
+import { moduleText, runNode, type Started, startNode } from './support/program.ts';
 
 /** Starts a function behind a service, and calls it as a platform does. */
 async function deployed(reply?: () => Reply, timeoutMs = 20_000) {
@@ -64,5 +64,18 @@ describe('a serverless function', () => {
     await server.close();
 
     expect(await call('first')).toBe('answer to first');
+  });
+
+  it('keeps the platform waiting for a body that nobody reads, and no longer than the limit', async () => {
+    const program = `
+      import { withFlush } from 'runspan';
+      const works = [];
+      const handler = withFlush(async (request, context) => new Response(new ReadableStream({ pull() {} })), { timeoutMs: 20 });
+      const answer = await handler({}, { waitUntil: (work) => works.push(work) });
+      await works[0];
+      console.log('over', answer.status);
+    `;
+
+    expect(await runNode(moduleText(program))).toMatchObject({ code: 0, stdout: 'over 200\n', stderr: '' });
   });
 });

@@ -13,7 +13,11 @@ export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
   if (status === 409) return { kind: 'accepted', isRepetition: true };
   if (status === 413) return { kind: 'too_large', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
-  if (status === 401 || status === 403) return { kind: 'misconfigured', detail: `${detail}: the API key was rejected` };
+  if (status === 401 || status === 403) {
+    const why =
+      answer.isKeyless === true ? 'the service asks for an API key, and none is sent' : 'the API key was rejected';
+    return { kind: 'misconfigured', detail: `${detail}: ${why}` };
+  }
   if (status === 404 || status === 405 || status === 415 || status === 501) return { kind: 'unsupported', detail };
   if (status === 407) return { kind: 'misconfigured', detail: `${detail}: the proxy asks for authentication` };
   if (status >= 300 && status < 400) {

@@ -1,10 +1,9 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
-import { shown } from '../base/text.ts';
+import type { Limits } from '../base/limits.ts';
 import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
+import { flushLimitMs } from '../run/flush-limit.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
@@ -190,7 +189,7 @@ export class Exporter implements RunSink {
    * a pause that outlasts the limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
-    const limitMs = Math.min(timeoutOf(limit) ?? FLUSH_TIMEOUT_MS, DELAY_MAX_MS);
+    const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     if (this.#pending === 0) return { ok: true, pending: 0 };
     const passed = this.#load.passed();
     this.#disk?.changed();
@@ -413,19 +412,4 @@ export class Exporter implements RunSink {
     this.end(run);
     this.#sentEarly.set(run, delivery);
   }
-}
-
-/** The time that a caller gives; undefined where none was given, or what is none, which one line tells. */
-function timeoutOf(limit: unknown): number | undefined {
-  if (limit === undefined) return undefined;
-  const isObject = typeof limit === 'object' && limit !== null;
-  const given = guard('flush', () => ({ timeoutMs: isObject ? (limit as FlushLimit).timeoutMs : limit }));
-  if (given === undefined || (isObject && given.timeoutMs === undefined)) return undefined;
-  const { timeoutMs } = given;
-  if (isObject && typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs;
-  diagnostics.warnOnce(
-    'flush limit',
-    `flush and shutdown: expected { timeoutMs } with a number from 0, got ${isObject ? '`timeoutMs` ' : ''}${shown(timeoutMs)}; the limit is 30 seconds.`,
-  );
-  return undefined;
 }

@@ -107,8 +107,8 @@ export class Pace {
   }
 
   /**
-   * Whether a promise resolves within the limit. The answer comes early when a pause outlasts it. The timer is the one of
-   * ours that may hold the process: somebody waits for a flush.
+   * Whether a promise resolves within the limit. The answer comes early when a pause outlasts it. The timer
+   * holds the process: somebody waits for a flush.
    */
   async isSettledWithin(promise: Promise<void>, limitMs: number): Promise<boolean> {
     const endMs = this.#monotonicMs() + limitMs;

@@ -121,7 +121,7 @@ const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
 /**
  * An option that is true or false, else the first of the variables that is set, else the default. `misread` is what a value
- * counts as that is neither.
+ * counts as that is neither. The words of a variable count in an option as well, with a line: it should not hold them.
  */
 export function flag(
   name: string,
@@ -131,19 +131,22 @@ export function flag(
   misread: boolean = otherwise,
 ): boolean {
   if (typeof option === 'boolean') return option;
-  const given: readonly (readonly [string, unknown])[] = [
-    [`\`${name}\``, option],
-    ...variables.map((variable) => [variable, env(variable)] as const),
-  ];
-  for (const [source, value] of given) {
-    if (value === undefined) continue;
-    const text = safeText(value).toLowerCase();
-    if (ON.includes(text)) return true;
-    if (OFF.includes(text)) return false;
-    complain(`expected ${source} to be true or false; it is taken as ${misread}`);
-    return misread;
+  if (option !== undefined) {
+    const meant = meaningOf(option) ?? misread;
+    complain(`expected \`${name}\` to be true or false; it is taken as ${meant}`);
+    return meant;
   }
-  return otherwise;
+  const variable = variables.find((candidate) => env(candidate) !== undefined);
+  if (variable === undefined) return otherwise;
+  const meant = meaningOf(env(variable));
+  if (meant === undefined) complain(`expected ${variable} to be true or false; it is taken as ${misread}`);
+  return meant ?? misread;
+}
+
+function meaningOf(value: unknown): boolean | undefined {
+  const text = safeText(value).toLowerCase();
+  if (ON.includes(text)) return true;
+  return OFF.includes(text) ? false : undefined;
 }
 
 /** One line for a setting that does not hold. It never repeats the value, which may be a secret. */

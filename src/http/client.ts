@@ -40,6 +40,8 @@ export interface HttpAnswer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** At most 64 KiB of the body. */
   readonly text: string;
+  /** Whether the request went without a key, and without an `authorization` in its place. */
+  readonly isKeyless?: boolean;
 }
 
 /**
@@ -110,7 +112,8 @@ export class HttpClient {
     // A key that was replaced meanwhile was rejected, which says nothing about the one that took its place.
     if ((status === 401 || status === 403) && this.#headers !== headers)
       return this.#answer(dispatcher, request, signal);
-    return { status, headers: answer.headers, text };
+    const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
+    return { status, headers: answer.headers, text, isKeyless };
   }
 
   async #dispatch(dispatcher: Dispatcher, request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {

@@ -17,9 +17,9 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
   const { endpoint, connectTimeoutMs, requestTimeoutMs, proxies } = options;
   const timeouts = { headersTimeout: requestTimeoutMs, bodyTimeout: requestTimeoutMs };
   const connect = buildConnector({ timeout: connectTimeoutMs });
-  const poolOf = (origin: string | URL, given: object): Pool => {
+  const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {
     const pool = given as Pool.Options;
-    return new Pool(origin, { ...pool, connect: unreferenced(pool.connect as buildConnector.connector) });
+    return new Pool(origin, { ...pool, connect: unreferenced(pool.connect as buildConnector.connector, isToProxy) });
   };
   if (proxies === undefined || isLoopback(endpoint.hostname)) {
     return poolOf(endpoint.origin, { ...timeouts, connect });
@@ -34,9 +34,9 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     noProxy: proxies.except,
     proxyTls: tls,
     requestTls: tls,
-    factory: poolOf,
+    factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
     // Without these a proxy that hangs would be waited for by the default of undici, five minutes.
-    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }),
+    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
@@ -54,17 +54,25 @@ export function isOfUsedConnection(error: unknown): boolean {
   return (code === 'ECONNRESET' || code === 'EPIPE') && errorsOfUsed.has(error);
 }
 
+const errorsOfProxies = new WeakSet<Error>();
+
+/** Whether a request failed because there was no connection to the proxy. */
+export function isOfProxy(error: unknown): boolean {
+  return error instanceof Error && errorsOfProxies.has(error);
+}
+
 /**
  * Makes the sockets of a connector let the process end. undici refs a kept-alive socket again for each request, so
  * `ref` has to do nothing: a hanging service would otherwise hold an application that has finished.
  */
-function unreferenced(connect: buildConnector.connector): buildConnector.connector {
+function unreferenced(connect: buildConnector.connector, isToProxy: boolean): buildConnector.connector {
   return (options, callback) => {
     // The declaration leaves out that the connector gives back the socket at once (undici lib/core/connect.js), and that
     // of a proxy a promise, and the socket when the proxy has answered.
     const socket = connect(options, (...result) => {
       // After an error undici leaves it out.
       if (result[1]) release(result[1]);
+      else if (isToProxy && result[0]) errorsOfProxies.add(result[0]);
       callback(...result);
     }) as unknown as Socket | Promise<void>;
     if ('unref' in socket) release(socket);

@@ -1,3 +1,5 @@
+import { isOfProxy } from './connections.ts';
+
 /** A message of our own, which holds nothing that was sent. */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
@@ -41,7 +43,9 @@ export function failureOf(thrown: unknown): Failure {
     if (thrown instanceof NoAnswerError) {
       return { detail: thrown.message, code: undefined, isLasting: false, mayHaveArrived: true };
     }
-    return tunnelFailure(thrown) ?? failureOfCode(codeOf(thrown, DEPTH_MAX));
+    const code = codeOf(thrown, DEPTH_MAX);
+    if (isOfProxy(thrown)) return failureOfProxy(code);
+    return tunnelFailure(thrown) ?? failureOfCode(code);
   } catch {
     return failureOfCode(undefined);
   }
@@ -62,6 +66,14 @@ function failureOfCode(code: string | undefined): Failure {
     isLasting,
     mayHaveArrived: code !== undefined && UNDER_WAY.test(code),
   };
+}
+
+/** What is told of certificates is as true of a proxy's. */
+function failureOfProxy(code: string | undefined): Failure {
+  const failure = failureOfCode(code);
+  if (failure.isLasting) return failure;
+  const reason = code === undefined ? '' : ` (${code})`;
+  return { ...failure, detail: `the proxy cannot be reached; check it, and HTTP_PROXY and HTTPS_PROXY${reason}` };
 }
 
 /** The answer of a proxy is told in the text alone (undici lib/dispatcher/proxy-agent.js). */

@@ -2,27 +2,34 @@ import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
 import { abandonment, type Watched } from './abandonment.ts';
+import { followIterator } from './iterator.ts';
 import type { Method } from './own-method.ts';
 import { followReadableStream, isReadableStream } from './readable-stream.ts';
 import type { Reading } from './reading.ts';
 
 /**
- * The body of a web answer that is still to be read, followed to its end; undefined when the value has none. `atEnd` is
- * called then, once, and what it answers with is waited for before the reader is told of the end.
+ * What of an answer is still to be read, followed to its end: a generator, or the body of a web answer; undefined when the
+ * value is neither. `atEnd` is called then, once, and what it answers with is waited for before the reader is told of the
+ * end, unless the reader reads synchronously.
  */
-export function followBody(value: unknown, atEnd: () => Promise<unknown> | undefined): AnswerBody | undefined {
+export function followAnswer(value: unknown, atEnd: () => Promise<unknown> | undefined): AnswerBody | undefined {
   return guard('withFlush', () => {
-    const stream: unknown = typeof value === 'object' && value !== null && (value as { body?: unknown }).body;
-    if (typeof stream !== 'object' || stream === null || !isReadableStream(stream)) return undefined;
-    if (stream.locked || !Object.isExtensible(stream)) return undefined;
+    if (typeof value !== 'object' || value === null) return undefined;
+    const isGenerator = types.isGeneratorObject(value);
+    const source: unknown = isGenerator ? value : (value as { body?: unknown }).body;
+    if (typeof source !== 'object' || source === null || !Object.isExtensible(source)) return undefined;
     const body = new AnswerBody(atEnd);
-    if (!followReadableStream(stream, body)) return undefined;
-    body.watch(stream);
+    if (!(isGenerator ? followIterator(source, body) : followUnread(source, body))) return undefined;
+    body.watch(source);
     return body;
   });
 }
 
-/** The reading of a body. */
+function followUnread(stream: object, body: AnswerBody): boolean {
+  return isReadableStream(stream) && !stream.locked && followReadableStream(stream, body);
+}
+
+/** The reading of a body, or of a generator. */
 export class AnswerBody implements Reading, Watched {
   wasTouched = true;
   isStepping = false;

@@ -205,7 +205,8 @@ function nameOf(fn: CallableFunction): string {
   return typeof name === 'string' ? name : '';
 }
 
-function isClass(fn: CallableFunction): boolean {
+/** Whether it is one that cannot be called, but by `new`. */
+export function isClass(fn: CallableFunction): boolean {
   // A method may be named `class`; it has no prototype.
   return /^class\b/.test(Function.prototype.toString.call(fn)) && Object.hasOwn(fn, 'prototype');
 }

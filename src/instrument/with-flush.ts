@@ -1,13 +1,12 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { DELAY_MAX_MS } from '../base/limits.ts';
-import { shown } from '../base/text.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
+import { flushLimitMs } from '../run/flush-limit.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
-import { type AnswerBody, followBody } from './answer-body.ts';
+import { type AnswerBody, followAnswer } from './answer-body.ts';
 import { thenOf } from './promise.ts';
 import { type HandOver, handOverOf, remainingMs } from './request-context.ts';
-import { disguised } from './traceable.ts';
+import { disguised, isClass } from './traceable.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 type Flush = (limit: FlushLimit) => Promise<FlushResult>;
@@ -20,16 +19,19 @@ export function flushedAfter<Handler extends CallableFunction>(
   options: FlushLimit | undefined,
   flush: Flush,
 ): Handler {
-  if (typeof handler !== 'function') {
-    const got = handler === null ? 'null' : typeof handler;
+  const mistake =
+    typeof handler !== 'function'
+      ? `got ${handler === null ? 'null' : typeof handler}`
+      : isClass(handler) && 'got a class';
+  if (mistake) {
     diagnostics.warnOnce(
-      `withFlush ${got}`,
-      `withFlush(handler): expected a function, got ${got}; nothing is flushed.`,
+      `withFlush ${mistake}`,
+      `withFlush(handler): expected a function, ${mistake}; nothing is flushed.`,
     );
     return handler;
   }
   const fn = handler as unknown as Callable;
-  const limitMs = limitOf(options);
+  const limitMs = flushLimitMs('withFlush', options, FLUSH_TIMEOUT_MS);
   const wrapper = {
     flushing(this: unknown, ...args: unknown[]): unknown {
       return new Call(args, limitMs, flush).answer(() => Reflect.apply(fn, this, args));
@@ -79,9 +81,9 @@ class Call {
     }
   }
 
-  /** A body that is still to be read: what makes it may be traced, and the flush comes after it. */
+  /** A body or generator that is still to be read: what makes it may be traced, and the flush comes after it. */
   #followed(value: unknown): AnswerBody | undefined {
-    const body = followBody(value, () => (this.#handOver === undefined ? this.#end() : undefined));
+    const body = followAnswer(value, () => (this.#handOver === undefined ? this.#end() : undefined));
     if (body === undefined || this.#handOver === undefined) return body;
     if (!this.#handOver(this.#afterBody(body))) this.#handOver = undefined;
     return body;
@@ -91,7 +93,8 @@ class Call {
   async #afterBody(body: AnswerBody): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = setTimer(resolve, this.#limitMs).unref();
+      // It holds the process: the platform waits for what it was given.
+      timer = setTimer(resolve, this.#limitMs);
     });
     await Promise.race([body.begun, late]);
     clearTimer(timer);
@@ -109,16 +112,4 @@ class Call {
   async #flushNow(): Promise<void> {
     await guard('withFlush', () => this.#flush({ timeoutMs: Math.min(this.#limitMs, remainingMs(this.#args)) }));
   }
-}
-
-function limitOf(options: FlushLimit | undefined): number {
-  if (options === undefined) return FLUSH_TIMEOUT_MS;
-  const given: unknown = guard('withFlush', () => options?.timeoutMs);
-  if (given === undefined && typeof options === 'object' && options !== null) return FLUSH_TIMEOUT_MS;
-  if (typeof given === 'number' && given >= 0) return Math.min(given, DELAY_MAX_MS);
-  diagnostics.warnOnce(
-    'withFlush limit',
-    `withFlush: expected { timeoutMs } with a number from 0, got ${shown(given)}; the limit is ${FLUSH_TIMEOUT_MS / 1_000} seconds.`,
-  );
-  return FLUSH_TIMEOUT_MS;
 }

@@ -170,20 +170,24 @@ describe('an exporter and a service in trouble', () => {
     expect(elsewhere.received).toHaveLength(0);
   });
 
-  it('keeps the runs when the key is rejected, and says so once', async () => {
+  it.each([
+    ['the key is rejected', { apiKey: 'k-1' }, 'the API key was rejected'],
+    ['other credentials are', { headers: { Authorization: 'Bearer t-1' } }, 'the API key was rejected'],
+    ['no key is set', {}, 'the service asks for an API key, and none is sent'],
+  ])('keeps the runs when %s, and says so once', async (_, credentials, problem) => {
     const lines: string[] = [];
     await using server = await ingestServer(() => ({ status: 401 }));
     const exporter = exporterTo(
       server.url,
       { batchRuns: 1 },
-      { log: (level: string, line: string) => level === 'warn' && lines.push(line) },
+      { ...credentials, log: (level: string, line: string) => level === 'warn' && lines.push(line) },
     );
     record(exporter, 1);
     await server.arrived(1);
 
     expect(await exporter.flush({ timeoutMs: 300 })).toEqual({ ok: false, pending: 2 });
     expect(lines).toEqual([
-      `delivery to ${server.url} failed: status 401: the API key was rejected; ` +
+      `delivery to ${server.url} failed: status 401: ${problem}; ` +
         'the runs are kept, and the next attempt is in five minutes',
     ]);
     await exporter.close({ timeoutMs: 0 });

@@ -467,6 +467,15 @@ describe('Exporter: flush and close', () => {
     ]);
   });
 
+  it('leaves out an option of the limit that there is not, and says so once', async () => {
+    const lines = told();
+    const { exporter } = makeExporter();
+    await exporter.flush({ timeoutMS: 5 } as never);
+    await exporter.close({ timeoutMS: 5 } as never);
+
+    expect(lines).toEqual(['warn: flush and shutdown: expected { timeoutMs }, got `timeoutMS`; left out.']);
+  });
+
   it('works by itself, as do close and stats', async () => {
     const { exporter, transport } = makeExporter();
     const { flush, close, stats } = exporter;

@@ -67,7 +67,7 @@ describe('a service that rejects the key', () => {
     await using server = await ingestServer(() => ({ status: isRejected ? status : 202 }));
     const time = virtualTime();
     const log = (level: string, line: string) => void (level === 'warn' && lines.push(line));
-    const exporter = exporterTo(server.url, { ...one, ageMs: 60_000 }, { log }, time);
+    const exporter = exporterTo(server.url, { ...one, ageMs: 60_000 }, { log, apiKey: 'k-1' }, time);
     recordSingles(exporter, 3);
     for (let asked = 1; asked <= 3; asked++) {
       await until(() => server.received.length === asked && time.sleepers > 0);

@@ -93,6 +93,9 @@ describe('handleSignals', () => {
     [false, false, []],
     [true, true, []],
     ['maybe', false, ['configuration: expected `handleSignals` to be true or false; it is taken as false.']],
+    ['yes', true, ['configuration: expected `handleSignals` to be true or false; it is taken as true.']],
+    [1, true, ['configuration: expected `handleSignals` to be true or false; it is taken as true.']],
+    ['Off', false, ['configuration: expected `handleSignals` to be true or false; it is taken as false.']],
   ])('is off unless asked for: %j', (handleSignals, expected, told) => {
     expect(resolve({ endpoint: ENDPOINT, handleSignals } as ConfigureOptions)?.handleSignals).toBe(expected);
     expect(lines).toEqual(told);

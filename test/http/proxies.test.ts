@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
+import { failureOf } from '../../src/http/failure.ts';
 import { environmentProxies, type Proxies } from '../../src/http/proxies.ts';
 import { told } from '../support/told.ts';
 import { serve } from './server.ts';
@@ -44,6 +45,15 @@ async function proxy(answer: number | 'hold' = 200): Promise<TestProxy> {
     server.close();
   });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+/** An address at which nobody listens. */
+async function nobody(): Promise<string> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return `127.0.0.1:${port}`;
 }
 
 function clientTo(endpoint: string, proxies: Partial<Proxies>): HttpClient {
@@ -157,4 +167,20 @@ describe('a proxy', () => {
     expect((await client.send(GET)).status).toBe(204);
     expect([sent.length, by.asked.length]).toEqual([1, 0]);
   });
+
+  test.each(['http://service.test', 'https://service.test'])(
+    'that refuses the connection is the one to check, for %s, and its credentials are not told',
+    async (endpoint) => {
+      const by = `http://me:sk-secret@${await nobody()}`;
+      const thrown = await clientTo(endpoint, { http: by, https: by })
+        .send(GET)
+        .catch((error) => error);
+      expect(failureOf(thrown)).toEqual({
+        detail: 'the proxy cannot be reached; check it, and HTTP_PROXY and HTTPS_PROXY (ECONNREFUSED)',
+        code: 'ECONNREFUSED',
+        isLasting: false,
+        mayHaveArrived: false,
+      });
+    },
+  );
 });

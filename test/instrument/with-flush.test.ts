@@ -149,6 +149,103 @@ describe('a handler', () => {
   });
 });
 
+describe('a class', () => {
+  it('is given back as it is, and one line says so', () => {
+    const lines = told();
+    class Handler {}
+
+    expect(flushedAfter(Handler as never, undefined, heldFlush().flush)).toBe(Handler);
+    expect(lines).toEqual(['warn: withFlush(handler): expected a function, got a class; nothing is flushed.']);
+  });
+});
+
+describe('a generator', () => {
+  async function* letters(..._: unknown[]) {
+    yield 'a';
+    yield 'b';
+  }
+
+  it('is flushed at its end, and its reader is told of the end then', async () => {
+    const { flush, limits, end } = heldFlush();
+    const generator = flushedAfter(letters, undefined, flush)();
+    expect(await generator.next()).toEqual({ done: false, value: 'a' });
+    expect(await generator.next()).toEqual({ done: false, value: 'b' });
+    expect(limits).toEqual([]);
+    const last = generator.next();
+    expect(await isSettled(last)).toBe(false);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    expect(await last).toEqual({ done: true, value: undefined });
+  });
+
+  it('that is left half-way is flushed then', async () => {
+    const { flush, limits, end } = heldFlush();
+    end();
+    for await (const letter of flushedAfter(letters, undefined, flush)()) {
+      expect([letter, limits]).toEqual(['a', []]);
+      break;
+    }
+
+    expect(limits).toEqual([2_000]);
+  });
+
+  it('that fails gives the same error to its reader, when everything is flushed', async () => {
+    const { flush, limits, end } = heldFlush();
+    const error = new Error('mine');
+    // biome-ignore lint/correctness/useYield: it fails before
+    const failing = async function* (): AsyncGenerator<string> {
+      throw error;
+    };
+    const step = flushedAfter(failing, undefined, flush)().next();
+    expect(await isSettled(step)).toBe(false);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    await expect(step).rejects.toBe(error);
+  });
+
+  it('that is synchronous is flushed at its end, and nothing is held back', () => {
+    const { flush, limits } = heldFlush();
+    const generator = flushedAfter(
+      function* () {
+        yield 1;
+      },
+      undefined,
+      flush,
+    )();
+    expect(generator.next()).toEqual({ done: false, value: 1 });
+    expect(limits).toEqual([]);
+
+    expect(generator.next()).toEqual({ done: true, value: undefined });
+    expect(limits).toEqual([2_000]);
+  });
+
+  it('that a promise resolves to is followed too', async () => {
+    const { flush, limits, end } = heldFlush();
+    end();
+    const generator = await flushedAfter(async () => letters(), undefined, flush)();
+    expect(limits).toEqual([]);
+    for await (const _ of generator);
+
+    expect(limits).toEqual([2_000]);
+  });
+
+  it('is handed over until its end where the platform has waitUntil, and its reader waits for nothing', async () => {
+    const { flush, limits, end } = heldFlush();
+    const { works, waitUntil } = platform();
+    const read: unknown[] = [];
+    for await (const letter of flushedAfter(letters, undefined, flush)({}, { waitUntil })) read.push(letter);
+    expect(read).toEqual(['a', 'b']);
+    expect(works).toHaveLength(1);
+    expect(await isSettled(works[0] as Promise<unknown>)).toBe(false);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    expect(await works[0]).toBeUndefined();
+  });
+});
+
 describe('the limit of the flush', () => {
   const limitFor = (options: unknown, ...args: unknown[]): unknown => {
     const { flush, limits } = heldFlush();
@@ -168,16 +265,29 @@ describe('the limit of the flush', () => {
     expect(limitFor(options)).toBe(limit);
   });
 
-  it.each([{ timeoutMs: -1 }, { timeoutMs: '5' }, { timeoutMs: Number.NaN }, null, 5])(
-    'is the default where it does not hold, and one line says so: %j',
-    (options) => {
-      const lines = told();
+  it.each<[unknown, string]>([
+    [{ timeoutMs: -1 }, '`timeoutMs` the number -1'],
+    [{ timeoutMs: '5' }, '`timeoutMs` "5"'],
+    [{ timeoutMs: Number.NaN }, '`timeoutMs` the number NaN'],
+    [null, 'null'],
+    [500, 'the number 500'],
+    ['x', '"x"'],
+  ])('is the default where it does not hold, and one line says so, as for a flush: %j', (options, got) => {
+    const lines = told();
 
-      expect(limitFor(options)).toBe(2_000);
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatch(/^warn: withFlush: expected \{ timeoutMs \} with a number from 0, got /);
-    },
-  );
+    expect(limitFor(options)).toBe(2_000);
+    expect(lines).toEqual([
+      `warn: withFlush: expected { timeoutMs } with a number from 0, got ${got}; the limit is 2 seconds.`,
+    ]);
+  });
+
+  it('leaves out an option that there is not, and one line says so', () => {
+    const lines = told();
+
+    expect(limitFor({ timeoutMS: 5 })).toBe(2_000);
+    expect(limitFor({ timeoutMs: 7, signal: 'go' })).toBe(7);
+    expect(lines).toEqual(['warn: withFlush: expected { timeoutMs }, got `timeoutMS`; left out.']);
+  });
 
   it.each([
     [2_251, 2_000],
