@@ -34,11 +34,13 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
 
 /** Where the spool is unless somebody says otherwise: in the home of the user, or among temporary files where there is none. */
 export function defaultSpoolDir(): string {
+  let home = '';
   try {
-    return join(homedir(), '.runspan', 'spool');
+    home = homedir();
   } catch {
-    return join(tmpdir(), 'runspan-spool');
+    // A user without a name has none.
   }
+  return home === '' ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
 }
 
 /** A folder that somebody else could have laid out for us; its message is for the log. */

@@ -41,8 +41,8 @@ export const defects = [
   {
     title: 'the text of an error is told',
     file: failure,
-    find: 'return tunnelFailure(thrown) ?? failureOfCode(codeOf(thrown, DEPTH_MAX));',
-    replace: 'return { ...failureOfCode(codeOf(thrown, DEPTH_MAX)), detail: String(thrown) };',
+    find: 'return tunnelFailure(thrown) ?? failureOfCode(code);',
+    replace: 'return { ...failureOfCode(code), detail: String(thrown) };',
     tests: ['test/http/failure.test.ts', ...connectionTests],
   },
   {
@@ -62,7 +62,7 @@ export const defects = [
   {
     title: 'the socket to a proxy holds the process',
     file: connections,
-    find: '    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }),\n',
+    find: '    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),\n',
     replace: '',
     tests: ['test/http/process-end.test.ts'],
   },

@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { defaultLimits } from '../../src/base/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '../../src/export/settings.ts';
@@ -84,6 +86,27 @@ describe('where settings come from', () => {
       hideInputs: false,
       hideOutputs: true,
     });
+  });
+});
+
+describe('spoolDir', () => {
+  it.each([
+    ['kept', {}, 'kept'],
+    ['~/kept', {}, '~/kept'],
+    [undefined, { RUNSPAN_SPOOL_DIR: 'kept' }, 'kept'],
+  ])('that is relative, %j, is below the working directory', (spoolDir, environment, expected) => {
+    const options = spoolDir === undefined ? {} : { spoolDir };
+    expect(resolve({ endpoint: ENDPOINT, ...options }, environment)?.spoolDir).toBe(join(process.cwd(), expected));
+  });
+
+  it.runIf(process.platform !== 'win32').each([
+    ['/home/ada', '/home/ada/.runspan/spool'],
+    // As where nobody has set it: a folder of its own, and not one of the working directory.
+    ['', join(tmpdir(), 'runspan-spool')],
+  ])('is below the home folder %j by default', (home, expected) => {
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(resolve({ endpoint: ENDPOINT })?.spoolDir).toBe(expected);
   });
 });
 
