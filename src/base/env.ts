@@ -38,6 +38,11 @@ export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
 }
 
+/** The names of all variables that begin so, whether or not anybody reads them. */
+export function variablesWith(prefix: string): string[] {
+  return Object.keys(process.env).filter((name) => name.startsWith(prefix));
+}
+
 /** A copy of the environment for a child process, with these variables in it; `undefined` takes one out. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...process.env, ...variables };

@@ -6,6 +6,7 @@ import { AuditStore } from './audit-store.ts';
 import { recordJson, recordLines } from './audit-text.ts';
 import { type Ending, runChild } from './child.ts';
 import { environmentFor } from './dev.ts';
+import { samplingOff } from './doctor-settings.ts';
 import { quiet } from './quiet.ts';
 import { quoted } from './terminal-text.ts';
 
@@ -39,6 +40,8 @@ export async function audit({ command, isJson, output }: Extract<Invocation, { k
 /** What has come, in a line; where nothing has, why that may be. */
 function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStore): string {
   if (posts + patches === 0) {
+    const sampling = samplingOff();
+    if (sampling !== undefined) return `no records came: ${sampling} is 0, by which no run is recorded`;
     return 'no records came; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
   }
   return `posts: ${posts}, patches: ${patches}, attachments: ${attachments}, bytes: ${bytes}; nothing was forwarded`;

@@ -1,5 +1,5 @@
-import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env } from '../base/env.ts';
+import { diagnostics, type Log } from '../base/diagnostics.ts';
+import { type EnvironmentName, env, variablesWith } from '../base/env.ts';
 import { flag } from '../export/service-settings.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -14,7 +14,11 @@ interface Row {
   readonly variables: readonly EnvironmentName[];
   readonly otherwise: string;
   readonly group?: 'service';
+  /** How a complaint begins that names no variable. */
+  readonly complaint?: string;
 }
+
+const SAMPLING = ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE'] as const;
 
 const ROWS: readonly Row[] = [
   {
@@ -23,6 +27,7 @@ const ROWS: readonly Row[] = [
     variables: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT'],
     otherwise: 'none',
     group: 'service',
+    complaint: 'the endpoint ',
   },
   {
     setting: 'apiKey',
@@ -30,6 +35,7 @@ const ROWS: readonly Row[] = [
     variables: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY'],
     otherwise: 'none',
     group: 'service',
+    complaint: 'the API key has ',
   },
   {
     setting: 'workspaceId',
@@ -37,13 +43,14 @@ const ROWS: readonly Row[] = [
     variables: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID'],
     otherwise: 'none',
     group: 'service',
+    complaint: 'the workspace id has ',
   },
   { setting: 'project', kind: 'text', variables: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT'], otherwise: '"default"' },
   { setting: 'tracing', kind: 'word', variables: ['RUNSPAN_TRACING'], otherwise: 'true' },
   {
     setting: 'sampleRate',
     kind: 'word',
-    variables: ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE'],
+    variables: SAMPLING,
     otherwise: '1',
   },
   {
@@ -72,6 +79,12 @@ const SECRET: readonly EnvironmentName[] = ROWS.filter(({ kind }) => kind === 's
   ({ variables }) => variables,
 );
 
+/** The variable by which no run is recorded, if there is one. */
+export function samplingOff(): EnvironmentName | undefined {
+  const used = SAMPLING.find((name) => env(name) !== undefined);
+  return used !== undefined && Number(env(used)) === 0 ? used : undefined;
+}
+
 /** The secrets of the environment, so that no message repeats one. */
 export function secretsOfEnvironment(): string[] {
   return SECRET.flatMap((name) => env(name) ?? []);
@@ -80,21 +93,28 @@ export function secretsOfEnvironment(): string[] {
 /** What settings the environment gives, each with where it comes from, and the settings that follow from it. */
 export function settingFindings(): { readonly findings: readonly Finding[]; readonly settings: Settings | undefined } {
   const complaints: string[] = [];
+  const log: Log = (level, message) => {
+    if (level !== 'debug') complaints.push(message.replace(/^configuration: |\.$/g, ''));
+  };
+  // What is wrong with RUNSPAN_LOG is told before the settings take effect.
+  diagnostics.setLog(log);
   // As if tracing were on: what is turned off may be looked into as well.
-  const settings = resolveSettings({
-    tracing: true,
-    log: (level, message) => void (level === 'debug' || complaints.push(message)),
-  });
-  const findings = ROWS.flatMap(findingsOf);
-  for (const complaint of complaints) findings.push(warn('settings', complaint, 'correct the variable that it names'));
+  const settings = resolveSettings({ tracing: true, log });
+  const findings = ROWS.flatMap((row) => findingsOf(row, complaints));
+  const others = complaints.filter((complaint) => !ROWS.some((row) => isAbout(row, complaint)));
+  for (const complaint of others) findings.push(warn('settings', complaint, 'correct the variable that it names'));
+  findings.push(...unknownVariables());
   if (!flag('tracing', undefined, ['RUNSPAN_TRACING'], true)) {
     findings.push(
       warn('tracing', 'turned off by RUNSPAN_TRACING', 'unset it to trace; what follows is as if it were on'),
     );
   }
   if (settings === undefined) {
+    const isRefused = ROWS.some((row) => row.group === 'service' && complaints.some((one) => isAbout(row, one)));
     findings.push(
-      fail('tracing', 'off: there is no usable endpoint', 'set RUNSPAN_ENDPOINT to the address of the service'),
+      isRefused
+        ? fail('tracing', 'off: a setting of the service is refused', 'correct what is warned of above')
+        : fail('tracing', 'off: there is no usable endpoint', 'set RUNSPAN_ENDPOINT to the address of the service'),
     );
   }
   // The log stays ours: what is checked later complains to nobody else.
@@ -102,7 +122,8 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   return { findings, settings };
 }
 
-function findingsOf({ setting, kind, variables, otherwise, group }: Row): Finding[] {
+function findingsOf(row: Row, complaints: readonly string[]): Finding[] {
+  const { setting, kind, variables, otherwise, group } = row;
   const present = variables.filter((name) => env(name) !== undefined);
   const isUsed = (name: EnvironmentName): boolean =>
     group === undefined ? name === present[0] : name.startsWith(sourceOfService());
@@ -110,7 +131,7 @@ function findingsOf({ setting, kind, variables, otherwise, group }: Row): Findin
   const findings = [
     used === undefined
       ? ok(setting, `${otherwise}, the default`)
-      : ok(setting, `${shownValue(used, kind)}, from ${used}`),
+      : usedFinding(row, used, `${shownValue(used, kind)}, from ${used}`, complaints),
   ];
   for (const name of present) {
     if (name === used) continue;
@@ -118,6 +139,27 @@ function findingsOf({ setting, kind, variables, otherwise, group }: Row): Findin
     findings.push(ok(name, `${shownValue(name, kind)}, not used: ${why}`));
   }
   return findings;
+}
+
+function usedFinding(row: Row, used: EnvironmentName, told: string, complaints: readonly string[]): Finding {
+  const complaint = complaints.find((one) => isAbout(row, one));
+  if (complaint !== undefined) return warn(row.setting, `${told}: ${complaint}`, `correct ${used}`);
+  if (used === samplingOff()) return warn(row.setting, `${told}: no run is recorded`, 'set it to 1, or unset it');
+  return ok(row.setting, told);
+}
+
+/** Whether a complaint is that the value of the setting was refused. */
+function isAbout({ variables, complaint }: Row, told: string): boolean {
+  if (complaint !== undefined && told.startsWith(complaint)) return true;
+  return variables.some((name) => told.replaceAll('`', '').startsWith(`expected ${name} to be `));
+}
+
+/** Variables that look like ours and that nobody reads. */
+function unknownVariables(): Finding[] {
+  const known: readonly string[] = ROWS.flatMap(({ variables }) => variables);
+  return variablesWith('RUNSPAN_')
+    .filter((name) => !known.includes(name))
+    .map((name) => warn(name, 'is not read', 'correct its name; docs/configuration.md lists all that are'));
 }
 
 /** The three of a service come from one family: those of the other are not even looked at. */

@@ -80,7 +80,12 @@ describe.concurrent('runspan audit', () => {
     const { stderr } = await runRunspan(auditOf(PROGRAM), { RUNSPAN_HIDE_INPUTS: 'true' });
     expect(stderr).not.toContain('how many');
     const none = await runRunspan(auditOf(PROGRAM), { RUNSPAN_SAMPLE_RATE: '0' });
-    expect(none.stderr).toMatch(/^runspan audit: no records came; .*endpoint/m);
+    expect(none.stderr).toBe('runspan audit: no records came: RUNSPAN_SAMPLE_RATE is 0, by which no run is recorded\n');
+  });
+
+  it('says why nothing may have come', async () => {
+    const { stderr } = await runRunspan(auditOf(''));
+    expect(stderr).toMatch(/^runspan audit: no records came; .*endpoint/m);
   });
 
   it('prints a line of JSON for each record, as it arrives', async () => {

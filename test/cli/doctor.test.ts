@@ -83,7 +83,37 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     const env = { RUNSPAN_ENDPOINT: url, RUNSPAN_TRACING: 'off', RUNSPAN_SAMPLE_RATE: '0' };
     const { code, stdout } = await runRunspan(['doctor'], env);
 
-    expect([code, troubles(stdout), (await runs()).length]).toEqual([0, ['warn tracing'], 1]);
+    expect([code, troubles(stdout), (await runs()).length]).toEqual([0, ['warn sampleRate', 'warn tracing'], 1]);
+    expect(lineOf(stdout, 'sampleRate')).toMatch(
+      / 0, from RUNSPAN_SAMPLE_RATE: no run is recorded; set it to 1, or unset it$/,
+    );
+  });
+
+  it.each<[string, string, string]>([
+    ['RUNSPAN_SAMPLE_RATE', '2', 'sampleRate'],
+    ['RUNSPAN_HIDE_INPUTS', 'maybe', 'hideInputs'],
+    ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
+    ['RUNSPAN_LOG', 'loud', 'log'],
+    ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
+  ])('warns where it says what %s is, when that is refused', async (name, value, setting) => {
+    const { url } = await receiver();
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, [name]: value });
+    expect([code, troubles(stdout)]).toEqual([0, [`warn ${setting}`]]);
+    expect(lineOf(stdout, setting)).toMatch(new RegExp(`, from ${name}: .*[^.]; correct ${name}$`));
+  });
+
+  it.each<[string, string, string]>([
+    ['RUNSPAN_ENDPOINT', 'nowhere', 'endpoint'],
+    ['RUNSPAN_API_KEY', 'with blanks', 'apiKey'],
+  ])('fails when %s is refused', async (name, value, setting) => {
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', [name]: value });
+    expect([code, troubles(stdout)]).toEqual([1, [`warn ${setting}`, 'fail tracing']]);
+  });
+
+  it('warns of a variable that nobody reads', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_PROJCET: 'shop' });
+    expect([code, troubles(stdout)]).toEqual([0, ['warn RUNSPAN_PROJCET']]);
   });
 
   it('fails without an endpoint, and names the variable', async () => {
@@ -91,6 +121,7 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     expect(code).toBe(1);
     expect(troubles(stdout)).toEqual(['warn settings', 'fail tracing']);
     expect(stdout).toContain('set RUNSPAN_ENDPOINT');
+    expect(stdout).not.toContain('.;');
   });
 
   it('fails when the key is refused, and says which variable to look at', async () => {
