@@ -253,8 +253,8 @@ export class Exporter implements RunSink {
     this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
     const left = this.#unsettled();
     for (const delivery of left) this.#giveUp(delivery, 'closed');
-    const runs = left.length === 1 ? '1 run' : `${left.length} runs`;
-    if (left.length > 0) diagnostics.warn(`the process ends with ${runs} not delivered`);
+    const count = left.length;
+    if (count > 0) diagnostics.warn(`the process ends with ${count} ${count === 1 ? 'run' : 'runs'} not delivered`);
     this.#disk?.close();
   }
 

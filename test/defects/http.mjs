@@ -76,8 +76,8 @@ export const defects = [
   {
     title: '409 is a refusal',
     file: answer,
-    find: ' || status === 409',
-    replace: '',
+    find: 'if (status === 409) return',
+    replace: 'if (status === 0) return',
     tests: answerTests,
   },
   {
