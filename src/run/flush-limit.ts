@@ -1,7 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { cut, shown } from '../base/text.ts';
+import { shown } from '../base/text.ts';
+
+const OPTION_NAME = /^[a-z]{1,40}$/i;
 
 /**
  * The milliseconds of a `FlushLimit` that a caller gives, no more than a timer takes; the default where none are given. What
@@ -14,10 +16,7 @@ export function flushLimitMs(caller: string, limit: unknown, defaultMs: number):
   if (given === undefined) return defaultMs;
   const { timeoutMs, unknown } = given;
   if (unknown !== undefined) {
-    diagnostics.warnOnce(
-      `${caller} option`,
-      `${caller}: expected { timeoutMs }, got \`${cut(unknown, 80)}\`; left out.`,
-    );
+    diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${unknown}; left out.`);
   }
   if (isObject && timeoutMs === undefined) return defaultMs;
   if (isObject && typeof timeoutMs === 'number' && timeoutMs >= 0) return Math.min(timeoutMs, DELAY_MAX_MS);
@@ -30,5 +29,8 @@ export function flushLimitMs(caller: string, limit: unknown, defaultMs: number):
 
 function fieldsOf(limit: object): { readonly timeoutMs: unknown; readonly unknown: string | undefined } {
   const { timeoutMs } = limit as { timeoutMs?: unknown };
-  return { timeoutMs, unknown: Object.keys(limit).find((key) => key !== 'timeoutMs') };
+  const other = Object.keys(limit).find((key) => key !== 'timeoutMs');
+  if (other === undefined) return { timeoutMs, unknown: undefined };
+  // What is no name of an option may be data of the application, which no line tells.
+  return { timeoutMs, unknown: OPTION_NAME.test(other) ? `\`${other}\`` : 'something else' };
 }
