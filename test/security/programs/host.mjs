@@ -1,5 +1,8 @@
 // A program that traces a little on a host of its own kind. Arguments: what is put on all objects (JSON, a text or 'function'
 // by name) and when: before the import, after it, or after a first delivery. Prints what came of it.
+// From Node 22 on this loads parts of Node that cannot be loaded on such a host, by whomever.
+import 'node:http';
+
 const [given = '{}', when = 'before'] = process.argv.slice(2);
 const properties = Object.entries(JSON.parse(given));
 
