@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { startRun } from '../../src/run/start-run.ts';
 import { exporterTo, record } from '../support/delivering.ts';
 import { addsUp } from '../support/exporter.ts';
 import { ingestServer } from '../support/ingest-server.ts';
@@ -41,3 +42,30 @@ test('what a wrong key kept from delivery stays on disk from start to start, and
   expect(last.stats()).toMatchObject({ created: 2, recovered: 8, sent: 10, dropped: 0 });
   await last.close();
 });
+
+test.each([
+  ['memory', false],
+  ['spill', true],
+  ['write-ahead', true],
+] as const)(
+  'with %s what is on disk is redacted, holds no key, and is for its owner alone [security 18]',
+  async (durability, isKept) => {
+    await using server = await ingestServer(() => 'hold');
+    const dir = join(spoolDir(), 'spool');
+    const exporter = exporterTo(server.url, {}, { durability, spoolDir: dir, apiKey: 'canary-key' });
+    startRun({ name: 'ask', exporter, root: true, inputs: { question: 'kept', password: 'canary-input' } }).end({
+      ok: true,
+    });
+    await exporter.close({ timeoutMs: 50 });
+
+    const paths = existsSync(dir)
+      ? readdirSync(dir, { recursive: true, encoding: 'utf8' }).map((path) => join(dir, path))
+      : [];
+    const files = paths.filter((path) => statSync(path).isFile());
+    const written = files.map((path) => readFileSync(path, 'latin1')).join('\n');
+    expect(written.includes('kept')).toBe(isKept);
+    expect(written).not.toContain('canary');
+    expect(written).not.toContain(Buffer.from('canary').toString('base64').slice(0, 6));
+    for (const path of paths) expect(statSync(path).mode & 0o077).toBe(0);
+  },
+);

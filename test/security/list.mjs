@@ -75,6 +75,5 @@ export const lines = [
   {
     number: 18,
     rule: 'What is kept on disk is kept only where that is asked for, after redaction, without the key, and readable for its owner alone.',
-    later: 'the spool is being built',
   },
 ];
