@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
 import { env } from '../base/env.ts';
 import { messageOf } from '../base/text.ts';
+import { destinationOf } from '../export/create-exporter.ts';
+import { resolveSettings } from '../export/settings.ts';
 import { defaultSpoolDir, destinationHash } from '../export/spool-folder.ts';
 import { type DestinationSurvey, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
@@ -11,16 +13,20 @@ type Print = (text: string) => void;
 /** Shows or deletes what waits on disk; gives the exit code. Throws when the folder cannot be read. */
 export function spool({ action, dir, endpoint, isConfirmed, isAll }: SpoolInvocation, print: Print): number {
   const folder = resolve(dir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir());
-  const hash =
-    endpoint === undefined
-      ? undefined
-      : destinationHash({ endpoint, workspaceId: env('RUNSPAN_WORKSPACE_ID'), apiKey: env('RUNSPAN_API_KEY') });
+  const hash = endpoint && hashOf(endpoint);
   const survey = surveySpool(folder, Date.now()).filter((one) => hash === undefined || one.hash === hash);
   if (action === 'list') {
     print(listing(folder, survey));
     return 0;
   }
   return purgeAll(folder, survey, isConfirmed, isAll, print);
+}
+
+/** As an exporter to this endpoint has it, which may have to do without the key. Throws when there can be none. */
+function hashOf(endpoint: URL): string {
+  const settings = resolveSettings({ endpoint: endpoint.href, tracing: true });
+  if (settings === undefined) throw new Error('the settings cannot be used; runspan doctor says which');
+  return destinationHash(destinationOf(settings));
 }
 
 function listing(folder: string, survey: readonly DestinationSurvey[]): string {
