@@ -376,15 +376,10 @@ export class Exporter implements RunSink {
 
   #forget(delivery: Delivery): void {
     this.#load.runs--;
-    this.#vacate(delivery);
-    this.#disk?.settled(delivery);
-  }
-
-  /** It waits in memory no longer. */
-  #vacate(delivery: Delivery): void {
-    delivery.stage = 'settled';
     this.#load.relieve(delivery);
+    delivery.stage = 'settled';
     releaseAll(delivery);
+    this.#disk?.settled(delivery);
   }
 
   #move(from: Place, to: Place): void {
