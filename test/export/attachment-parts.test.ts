@@ -1,18 +1,19 @@
 import { execFileSync } from 'node:child_process';
 import { openAsBlob } from 'node:fs';
-import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { attachmentFrames, readAttachments } from '../../src/export/attachment-parts.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { told } from '../support/told.ts';
 
 const never = new AbortController().signal;
 
 async function temporaryFile(content: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'runspan-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const { path: folder, remove } = temporaryFolder();
+  onTestFinished(remove);
   const path = join(folder, 'file');
   await writeFile(path, content);
   return path;

@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startRun } from '../../src/run/start-run.ts';
 import { exporterTo, record } from '../support/delivering.ts';
 import { addsUp } from '../support/exporter.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { readParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
@@ -12,8 +12,8 @@ import { told } from '../support/told.ts';
 beforeEach(() => void told());
 
 function spoolDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'runspan-spool-'));
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const { path: dir, remove } = temporaryFolder();
+  onTestFinished(remove);
   return dir;
 }
 

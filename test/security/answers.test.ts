@@ -8,6 +8,7 @@ import { HttpClient } from '../../src/http/client.ts';
 import { createExporter, type Exporter, startRun } from '../../src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
+import { clientOf } from '../support/http-client.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { told } from '../support/told.ts';
 
@@ -48,12 +49,7 @@ describe('an answer', () => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(BOMB),
     );
     expect(BOMB.length).toBeLessThan(CAP);
-    const client = new HttpClient({
-      endpoint: new URL(url),
-      headers: {},
-      connectTimeoutMs: 5_000,
-      requestTimeoutMs: 5_000,
-    });
+    const client = clientOf(url);
     onTestFinished(() => client.destroy());
     expect((await client.send({ method: 'GET', path: '/info' })).text.length).toBeLessThanOrEqual(BOMB.length);
     expect(await deliver(createExporter({ endpoint: url }))).toEqual({ ok: true, pending: 0 });
@@ -155,12 +151,7 @@ describe('what a service says of itself', () => {
   test('is taken within bounds or not at all, and changes no object, whatever it is [security 7]', async () => {
     let body = '';
     const { url } = await serve((_, response) => response.end(body));
-    const client = new HttpClient({
-      endpoint: new URL(url),
-      headers: {},
-      connectTimeoutMs: 5_000,
-      requestTimeoutMs: 5_000,
-    });
+    const client = clientOf(url);
     onTestFinished(() => client.destroy());
     const before = Reflect.ownKeys(Object.prototype).length;
     const check = async (text: string): Promise<void> => {

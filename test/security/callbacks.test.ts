@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { type ConfigureOptions, configure, createExporter, redact, startRun, traceable } from '../../src/index.ts';
 import { RunSpanExporter } from '../../src/otel.ts';
+import { bareSpan } from '../support/bare-span.ts';
 import { environmentOf } from '../support/environment.ts';
 import { addsUp } from '../support/exporter.ts';
 import { ingestServer } from '../support/ingest-server.ts';
@@ -137,20 +138,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     const { server } = await serverOf(202);
     const sink = createExporter({ endpoint: server.url });
     const exporter = new RunSpanExporter({ exporter: sink, shouldExport: make() as never });
-    const span = {
-      name: 'span',
-      kind: 0,
-      startTime: [1, 0],
-      endTime: [2, 0],
-      ended: true,
-      status: { code: 0 },
-      attributes: {},
-      events: [],
-      links: [],
-      resource: { attributes: {} },
-      instrumentationScope: { name: 'x' },
-      spanContext: () => ({ traceId: '1'.repeat(32), spanId: '1'.repeat(16), traceFlags: 1 }),
-    };
+    const span = bareSpan('span', { traceId: '1'.repeat(32), spanId: '1'.repeat(16) });
     expect(await new Promise((resolve) => exporter.export([span as never], resolve))).toEqual({ code: 0 });
     await exporter.shutdown();
     expect(await sink.close()).toEqual({ ok: true, pending: 0 });

@@ -4,6 +4,7 @@ import { createExporter, type Exporter, fromHeaders, runIdFrom, startRun, withRu
 import { RunSpanExporter } from '../../src/otel.ts';
 import { isMimeType } from '../../src/run/attachment.ts';
 import { start } from '../receiver/wire.ts';
+import { bareSpan } from '../support/bare-span.ts';
 import { type BusboyPart, readByBusboy } from '../support/busboy-reader.ts';
 import { environmentOf } from '../support/environment.ts';
 import { type IngestServer, ingestServer, type Received } from '../support/ingest-server.ts';
@@ -207,21 +208,7 @@ describe('names and types in a request', () => {
         startRun({ name: 'made', id: runIdFrom(id), exporter: parts.exporter }).end();
         const remote = fromHeaders({ 'runspan-trace': id, baggage: traceId });
         withRun(remote, () => startRun({ name: 'below', exporter: parts.exporter }).end());
-        const span = {
-          name: id,
-          kind: 0,
-          startTime: [1, 0],
-          endTime: [2, 0],
-          ended: true,
-          status: { code: 0 },
-          attributes: {},
-          events: [],
-          links: [],
-          resource: { attributes: {} },
-          instrumentationScope: { name: 'x' },
-          instrumentationLibrary: { name: 'x' },
-          spanContext: () => ({ traceId, spanId, traceFlags: 1 }),
-        };
+        const span = bareSpan(id, { traceId, spanId });
         await new Promise((resolve) => exporter.export([span as never], resolve));
         await parts.exporter.flush();
         const names = parts.server.received
