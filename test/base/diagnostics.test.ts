@@ -54,6 +54,44 @@ describe('a level', () => {
   });
 });
 
+describe('what no line may show', () => {
+  test('is a value that was given as a secret, wherever it stands, and however often', () => {
+    const lines = told();
+    diagnostics.conceal(['canary-1', 'canary-2']);
+    diagnostics.warn('canary-1 and canary-2, then canary-1canary-1');
+    expect(lines).toEqual(['warn: [Redacted] and [Redacted], then [Redacted][Redacted]']);
+  });
+
+  test.each([
+    ['abcde', 'warn: abcde'],
+    ['fghijk', 'warn: [Redacted]'],
+    ['lmnopqr', 'warn: [Redacted]'],
+  ])('is a secret of six characters or more, and %s stands as `%s`', (value, shown) => {
+    const lines = told();
+    diagnostics.conceal([value]);
+    diagnostics.warn(value);
+    expect(lines).toEqual([shown]);
+  });
+
+  test.each([
+    [999, '[Redacted]'],
+    [1_000, 'canary-of-the-oldest'],
+    [1_001, 'canary-of-the-oldest'],
+  ])('are a thousand values: after %i others the oldest is told as %s', (others, shown) => {
+    const lines = told();
+    diagnostics.conceal(['canary-of-the-oldest']);
+    diagnostics.conceal(Array.from({ length: others }, (_, at) => `canary-${others}-${at}`));
+    diagnostics.warn('canary-of-the-oldest');
+    expect(lines).toEqual([`warn: ${shown}`]);
+  });
+
+  test('is the user and the password of an address', () => {
+    const lines = told();
+    diagnostics.warn('http://user:secret@host:1/a and https://token@host, at a@b');
+    expect(lines).toEqual(['warn: http://[Redacted]@host:1/a and https://[Redacted]@host, at a@b']);
+  });
+});
+
 describe('a log function', () => {
   test('is called with every line, and nothing is printed', () => {
     const lines = printed('debug');

@@ -211,7 +211,7 @@ export const defects = [
     title: 'what waits is lost at the shutdown',
     file: exporter,
     find: 'this.#giveUpWaiting(() => this.#waiting.size > 0);',
-    replace: '',
+    replace: 'undefined;',
     tests: exporterTests,
   },
   {

@@ -9,14 +9,14 @@ export const defects = [
     file: diagnostics,
     find: "for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');",
     replace: '',
-    tests: ['test/security/secrets.test.ts'],
+    tests: ['test/base/diagnostics.test.ts'],
   },
   {
     title: 'lines show user and password of addresses',
     file: diagnostics,
     find: "let shown = message.replace(/(?<=:\\/\\/)[^\\s/?#@]{1,1024}@/g, '[Redacted]@');",
     replace: 'let shown = message;',
-    tests: ['test/security/secrets.test.ts'],
+    tests: ['test/base/diagnostics.test.ts'],
   },
   {
     title: 'a header of the application takes the place of the key',

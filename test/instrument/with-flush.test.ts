@@ -519,9 +519,11 @@ describe('a Response with a body', () => {
     end();
     const { works, waitUntil } = platform();
     const handler = async (_request: object, _context: object): Promise<Response> => streamed('a');
-    await flushedAfter(handler, { timeoutMs: 1 }, flush)({}, { waitUntil });
+    const answer = await flushedAfter(handler, { timeoutMs: 1 }, flush)({}, { waitUntil });
     await works[0];
 
     expect(limits).toEqual([1]);
+    // Held until here: an answer that has been collected is waited for no longer either.
+    expect(answer.bodyUsed).toBe(false);
   });
 });
