@@ -4,20 +4,11 @@
 // title or file has them. Works on a copy, so that the checkout stays as it is.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { DefectRunner } from './defect-runner.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const aside = mkdtempSync(join(tmpdir(), 'runspan-defects-'));
@@ -34,7 +25,6 @@ const COPIED = [
   'tsconfig.check.json',
   'vitest.config.ts',
 ];
-const LIFE_MAX_MS = 120_000;
 
 const words = process.argv.slice(2);
 const defects = (await allDefects()).filter(({ group, title, file }) =>
@@ -70,6 +60,22 @@ async function allDefects() {
 
 /** Takes one defect after the other, in a copy of its own. */
 async function work(folder) {
+  makeCopy(folder);
+  const runner = new DefectRunner(folder);
+  while (next < defects.length) {
+    const defect = defects[next++];
+    const startedMs = performance.now();
+    const complaint = await complaintOf(folder, runner, defect);
+    const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
+    console.log(
+      `${complaint === undefined ? 'caught' : 'MISSED'}  ${seconds.padStart(5)} s  ${defect.group}: ${defect.title}`,
+    );
+    if (complaint !== undefined) failures.push(`${defect.group}: ${defect.title}: ${complaint}`);
+  }
+  runner.stop();
+}
+
+function makeCopy(folder) {
   mkdirSync(folder, { recursive: true });
   for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
   // A folder of its own, so that what tests and builds keep in node_modules/.cache stays apart.
@@ -77,21 +83,15 @@ async function work(folder) {
   for (const name of readdirSync(join(root, 'node_modules'))) {
     if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   }
-  while (next < defects.length) {
-    const defect = defects[next++];
-    const complaint = await complaintOf(folder, defect);
-    console.log(`${complaint === undefined ? 'caught' : 'MISSED'}  ${defect.group}: ${defect.title}`);
-    if (complaint !== undefined) failures.push(`${defect.group}: ${defect.title}: ${complaint}`);
-  }
 }
 
 /** Why a defect does not count as caught; undefined when an assertion has failed because of it. */
-async function complaintOf(folder, { file, find, replace, tests, isBuilt = false }) {
+async function complaintOf(folder, runner, { file, find, replace, tests, isBuilt = false }) {
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
   const found = text.split(find).length - 1;
   if (found !== 1) return `${file} has the text to replace ${found} times`;
-  const before = await outcomeWithout(folder, tests);
+  const before = await outcomeWithout(runner, path, tests);
   if (before !== 'passed') return `without it the tests have ${before}`;
   writeFileSync(
     path,
@@ -99,7 +99,7 @@ async function complaintOf(folder, { file, find, replace, tests, isBuilt = false
   );
   try {
     if (isBuilt && !(await builds(folder))) return 'it does not compile';
-    const outcome = await outcomeOf(folder, tests);
+    const outcome = await runner.outcomeOf(path, tests);
     return outcome === 'failed' ? undefined : `${tests.join(', ')}: ${outcome}`;
   } finally {
     writeFileSync(path, text);
@@ -114,26 +114,8 @@ async function builds(folder) {
 }
 
 /** The same for sound source, asked once for each list of tests. */
-function outcomeWithout(folder, tests) {
+function outcomeWithout(runner, changed, tests) {
   const key = tests.join(' ');
-  if (!outcomesWithout.has(key)) outcomesWithout.set(key, outcomeOf(folder, tests));
+  if (!outcomesWithout.has(key)) outcomesWithout.set(key, runner.outcomeOf(changed, tests));
   return outcomesWithout.get(key);
-}
-
-/** `passed`, `failed` when an assertion has, or what else happened: that would catch any mistake, and shows nothing. */
-async function outcomeOf(folder, tests) {
-  const report = join(folder, 'report.json');
-  rmSync(report, { force: true });
-  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const args = [vitest, 'run', ...tests, '--reporter=json', `--outputFile=${report}`];
-  const child = spawn(process.execPath, args, { cwd: folder, stdio: 'ignore', timeout: LIFE_MAX_MS });
-  await once(child, 'close');
-  if (!existsSync(report)) return 'not ended';
-  const { numFailedTests, numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
-  // A file fails without a test where it cannot be read, or where a hook, such as a build, has failed and left out its tests.
-  const isLoaded = testResults.every(
-    ({ status, assertionResults }) => status !== 'failed' || assertionResults.some((test) => test.status === 'failed'),
-  );
-  if (numTotalTests === 0 || !isLoaded) return 'not loaded';
-  return numFailedTests === 0 ? 'passed' : 'failed';
 }
