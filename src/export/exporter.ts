@@ -288,8 +288,8 @@ export class Exporter implements RunSink {
     if (run.refused) return 'queue_full';
     if (!this.#load.isFullFor(run)) return undefined;
     if (this.#disk === undefined) return 'queue_full';
-    // What waits can go to the disk; what is under way cannot, and is bounded by itself.
-    while (this.#load.isFullFor(run, this.#queue)) if (!this.#disk.makeRoom()) return 'queue_full';
+    // What waits can go to the disk, or stands there; what is under way cannot, and is bounded by itself.
+    while (this.#load.isFullFor(run, this.#queue.fresh)) if (!this.#disk.makeRoom()) return 'queue_full';
     return undefined;
   }
 

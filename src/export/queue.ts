@@ -21,6 +21,8 @@ export class DeliveryQueue {
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
   #bytes = 0;
+  /** Of those, what has come from the disk, and stands there until it has settled. */
+  #fromDisk = { runs: 0, bytes: 0 };
 
   /** Deliveries whose end is recorded. */
   get readyRuns(): number {
@@ -33,6 +35,12 @@ export class DeliveryQueue {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** What waits and has not come from the disk. */
+  get fresh(): BatchSize & { readonly readyRuns: number } {
+    const { runs, bytes } = this.#fromDisk;
+    return { runs: this.runs - runs, readyRuns: this.readyRuns - runs, bytes: this.#bytes - bytes };
   }
 
   /** What stands first in either line. */
@@ -49,6 +57,9 @@ export class DeliveryQueue {
   addReady(delivery: Delivery): void {
     this.#ready.push(delivery);
     this.#bytes += delivery.bytes;
+    if (delivery.ticket === undefined) return;
+    this.#fromDisk.runs++;
+    this.#fromDisk.bytes += delivery.bytes;
   }
 
   /** Moves a run that has ended before its start was sent; `bytesBefore` is what it was added with. */
@@ -72,17 +83,23 @@ export class DeliveryQueue {
     return items;
   }
 
-  /** The oldest of those that have ended, up to so many bytes or one that has more, as long as `isWanted`; taken out. */
-  takeReady(bytesMax: number, isWanted: () => boolean): Delivery[] {
-    const deliveries: Delivery[] = [];
+  /**
+   * The oldest fresh ones that have ended, up to so many bytes or one that has more, as long as `isWanted`; taken out. Those
+   * from the disk that stand before them go to the end of the line.
+   */
+  takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
+    const taken: Delivery[] = [];
+    const passed: Delivery[] = [];
     let bytes = 0;
     for (let next = this.#ready[this.#head]; next !== undefined && isWanted(); next = this.#ready[this.#head]) {
-      bytes += next.bytes;
-      if (deliveries.length > 0 && bytes > bytesMax) break;
+      const isFresh = next.ticket === undefined;
+      if (isFresh) bytes += next.bytes;
+      if (taken.length > 0 && bytes > bytesMax) break;
       this.#remove(next);
-      deliveries.push(next);
+      (isFresh ? taken : passed).push(next);
     }
-    return deliveries;
+    for (const delivery of passed) this.addReady(delivery);
+    return taken;
   }
 
   /** Everything that waits. */
@@ -97,6 +114,7 @@ export class DeliveryQueue {
     this.#ready = [];
     this.#head = 0;
     this.#bytes = 0;
+    this.#fromDisk = { runs: 0, bytes: 0 };
     return all;
   }
 
@@ -108,6 +126,10 @@ export class DeliveryQueue {
   #remove(delivery: Delivery): void {
     this.#bytes -= delivery.bytes;
     if (this.#starts.delete(delivery)) return;
+    if (delivery.ticket !== undefined) {
+      this.#fromDisk.runs--;
+      this.#fromDisk.bytes -= delivery.bytes;
+    }
     this.#ready[this.#head++] = undefined;
     // The consumed front is cut off when it is half of the array, so that taking stays O(1) on average.
     if (this.#head * 2 >= this.#ready.length) {

@@ -131,8 +131,9 @@ export class Spooling {
 
   #isAbove(share: number): boolean {
     const { queue, limits } = this.#parts;
-    if (queue.readyRuns === 0) return false;
-    return queue.runs > limits.queueRuns * share || queue.bytes > limits.queueBytes * share;
+    const { runs, readyRuns, bytes } = queue.fresh;
+    if (readyRuns === 0) return false;
+    return runs > limits.queueRuns * share || bytes > limits.queueBytes * share;
   }
 
   #schedule(): void {
@@ -148,7 +149,7 @@ export class Spooling {
 
   get #isAway(): boolean {
     const { outage, limits, queue } = this.#parts;
-    return outage.isOn && outage.lastsMs >= limits.spillAfterMs && queue.readyRuns > 0;
+    return outage.isOn && outage.lastsMs >= limits.spillAfterMs && queue.fresh.readyRuns > 0;
   }
 
   #watchOutage(waitMs: number): void {
@@ -161,19 +162,16 @@ export class Spooling {
   #spill(isWanted: () => boolean): boolean {
     const { queue, spool, spilled, monotonicMs } = this.#parts;
     if (monotonicMs() < this.#failsUntilMs) return false;
-    const taken = queue.takeReady(SLICE_BYTES, isWanted);
-    // Those that have come from the disk are there.
-    const fresh = taken.filter(({ ticket }) => ticket === undefined);
-    const segment = fresh.length === 0 ? undefined : spool.spill(fresh.map(recordOf));
-    for (const delivery of taken) {
-      if (segment === undefined || delivery.ticket !== undefined) queue.addReady(delivery);
+    const taken = queue.takeFresh(SLICE_BYTES, isWanted);
+    if (taken.length === 0) return false;
+    const segment = spool.spill(taken.map(recordOf));
+    if (segment !== undefined) {
+      spilled(taken, segment);
+      return true;
     }
-    if (segment === undefined) {
-      if (fresh.length > 0) this.#failsUntilMs = monotonicMs() + REST_MS;
-      return false;
-    }
-    spilled(fresh, segment);
-    return true;
+    for (const delivery of taken) queue.addReady(delivery);
+    this.#failsUntilMs = monotonicMs() + REST_MS;
+    return false;
   }
 }
 

@@ -32,6 +32,20 @@ export const defects = [
     tests,
   },
   {
+    title: 'a run is refused because of what has come back from the disk',
+    file: 'src/export/exporter.ts',
+    find: 'this.#load.isFullFor(run, this.#queue.fresh)',
+    replace: 'this.#load.isFullFor(run, this.#queue)',
+    tests,
+  },
+  {
+    title: 'what has come from the disk is written there again',
+    file: 'src/export/queue.ts',
+    find: 'const isFresh = next.ticket === undefined;',
+    replace: 'const isFresh = next.stage !== "settled";',
+    tests: ['test/export/queue.test.ts'],
+  },
+  {
     title: 'what has been on disk for too long is sent',
     file: 'src/export/disk.ts',
     find: '    if (isExpired) {',

@@ -100,6 +100,20 @@ describe('with spill, what has ended goes to the disk', () => {
     expect({ dropped, all: spooled + queued }).toEqual({ dropped: 0, all: 10 });
   });
 
+  it('at once, also where what has come back from the disk takes up all of the queue', async () => {
+    const earlier = onDisk({ isWriteAhead: true });
+    for (let made = 0; made < 20; made++) whole(earlier.exporter);
+    earlier.die();
+    const limits = { queueRuns: 8, batchRuns: 1, requestsInFlight: 1 };
+    const { exporter, transport } = onDisk({ limits }, earlier.disk);
+    exporter.recover();
+    await transport.sending(0);
+    expect(exporter.stats()).toMatchObject({ recovered: 20, queued: 19, inFlight: 1 });
+    for (let made = 0; made < 30; made++) whole(exporter);
+    expect(exporter.stats().dropped).toBe(0);
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+
   it('together, and not each in a file of its own, where it comes one by one during an outage', async () => {
     const { exporter, outage, time, disk } = await waiting({});
     outage.failed();

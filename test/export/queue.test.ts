@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Delivery } from '../../src/export/delivery.ts';
 import { DeliveryQueue } from '../../src/export/queue.ts';
+import type { Ticket } from '../../src/export/replay.ts';
 import { makeDelivery } from '../support/encoded-run.ts';
 
 const start = (bytes = 10) => makeDelivery({ stage: 'started', bytes });
@@ -125,6 +126,47 @@ describe('DeliveryQueue', () => {
     queue.moveToReady(all[50_000] as Delivery, 1);
     expect(queue.readyRuns).toBe(1);
     expect(asked).toBeLessThan(10);
+  });
+
+  const fromDisk = (bytes = 10) => makeDelivery({ stage: 'whole', bytes, ticket: {} as Ticket });
+
+  it('tells apart what has come from the disk', () => {
+    const queue = new DeliveryQueue();
+    queue.addStart(start(1));
+    queue.addReady(whole(2));
+    queue.addReady(fromDisk(4));
+    queue.addReady(fromDisk(8));
+    expect(queue.fresh).toEqual({ runs: 2, readyRuns: 1, bytes: 3 });
+    expect([queue.runs, queue.bytes]).toEqual([4, 15]);
+
+    expect(taken(queue, 2)).toHaveLength(2);
+    expect(queue.fresh).toEqual({ runs: 1, readyRuns: 0, bytes: 1 });
+    queue.drain();
+    expect(queue.fresh).toEqual({ runs: 0, readyRuns: 0, bytes: 0 });
+  });
+
+  it.each([
+    [9, 1],
+    [10, 1],
+    [19, 1],
+    [20, 2],
+    [21, 2],
+  ])('gives fresh ones of 10 bytes that have ended up to %i bytes: %i, past those from the disk', (bytes, expected) => {
+    const queue = new DeliveryQueue();
+    const [stored, ...fresh] = [fromDisk(), whole(), whole(), whole()];
+    queue.addStart(start());
+    for (const delivery of [stored, ...fresh]) queue.addReady(delivery as Delivery);
+
+    expect(queue.takeFresh(bytes, () => true)).toEqual(fresh.slice(0, expected));
+    expect(taken(queue, 10)).toEqual([...fresh.slice(expected), stored]);
+  });
+
+  it('gives fresh ones as long as they are wanted', () => {
+    const queue = new DeliveryQueue();
+    for (let n = 0; n < 5; n++) queue.addReady(whole());
+
+    expect(queue.takeFresh(1_000, () => queue.fresh.runs > 3)).toHaveLength(2);
+    expect(queue.readyRuns).toBe(3);
   });
 
   it('moves what it gives into flight', () => {
