@@ -1,3 +1,4 @@
+import { ExitAllowance } from './exit-allowance.ts';
 import type { Exporter } from './exporter.ts';
 
 /** Something that has a word to say at the very end of the process. */
@@ -5,8 +6,12 @@ export interface Teller {
   tell(): void;
 }
 
+// Taken once, so that fake timers installed by a test of the application do not stop the clock.
+const monotonicNowMs = performance.now.bind(performance);
+const idleMs = (): number => performance.eventLoopUtilization().idle;
+
 /** The exporters that have something to deliver, and how long each may hold the end of the process. */
-const flushLimitsMs = new Map<Exporter, number>();
+const allowances = new Map<Exporter, ExitAllowance>();
 const tellers = new Set<Teller>();
 
 /**
@@ -15,12 +20,12 @@ const tellers = new Set<Teller>();
  */
 export function flushAtExit(exporter: Exporter, limitMs: number): void {
   listen();
-  flushLimitsMs.set(exporter, limitMs);
+  allowances.set(exporter, new ExitAllowance(limitMs));
 }
 
 /** The exporter has closed, and needs nothing any more. */
 export function forgetAtExit(exporter: Exporter): void {
-  flushLimitsMs.delete(exporter);
+  allowances.delete(exporter);
   leave();
 }
 
@@ -36,26 +41,36 @@ export function forgetTeller(teller: Teller): void {
 }
 
 function listen(): void {
-  if (flushLimitsMs.size + tellers.size > 0) return;
+  if (allowances.size + tellers.size > 0) return;
   process.on('beforeExit', flushAll);
   process.on('exit', tellAll);
 }
 
 function leave(): void {
-  if (flushLimitsMs.size + tellers.size > 0) return;
+  if (allowances.size + tellers.size > 0) return;
   process.off('beforeExit', flushAll);
   process.off('exit', tellAll);
 }
 
-// A flush lets the event loop turn, so the event comes again when it is done; an exporter waits a second time only for what
-// was recorded since. A request on a socket of the application's own dispatcher holds the process before this event
-// comes, until its deadline.
+// Behind all listeners of the event: what they record is delivered too. A request on a socket of the application's own
+// dispatcher holds the process before this event comes, until its deadline.
 function flushAll(): void {
-  for (const [exporter, timeoutMs] of flushLimitsMs) void exporter.finish({ timeoutMs });
+  queueMicrotask(() => {
+    for (const [exporter, allowance] of allowances) void finish(exporter, allowance);
+  });
+}
+
+async function finish(exporter: Exporter, allowance: ExitAllowance): Promise<void> {
+  if (exporter.isSettled) return;
+  const timeoutMs = allowance.beginMs(idleMs());
+  if (timeoutMs === 0) return;
+  const startedMs = monotonicNowMs();
+  await exporter.finish({ timeoutMs });
+  allowance.end(monotonicNowMs() - startedMs, idleMs());
 }
 
 /** The last that is done, in what time the end of the process leaves: nothing that has to be waited for. */
 export function tellAll(): void {
   for (const teller of tellers) teller.tell();
-  for (const exporter of flushLimitsMs.keys()) exporter.endProcess();
+  for (const exporter of allowances.keys()) exporter.endProcess();
 }

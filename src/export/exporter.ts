@@ -220,6 +220,11 @@ export class Exporter implements RunSink {
     }
   }
 
+  /** Whether there is nothing to deliver, and nothing on its way back from the disk. */
+  get isSettled(): boolean {
+    return this.#pending === 0 && this.#disk?.isReplaying !== true;
+  }
+
   /** Looks at once for what earlier processes have left on disk, which a first run would do later. */
   recover(): void {
     this.#disk?.look();

@@ -64,6 +64,20 @@ export const defects = [
     isBuilt: true,
   },
   {
+    title: 'what a listener of the end records holds the process for ever',
+    file: 'src/export/exit-allowance.ts',
+    find: 'if (this.#waits >= WAITS_MAX) return 0;',
+    replace: '',
+    tests: ['test/export/exit-allowance.test.ts'],
+  },
+  {
+    title: 'each wait of one end has the whole limit',
+    file: 'src/export/exit-allowance.ts',
+    find: 'idleMs - this.#idleMs > SAME_END_MS',
+    replace: 'idleMs - this.#idleMs >= 0',
+    tests: ['test/export/exit-allowance.test.ts'],
+  },
+  {
     title: 'nobody is told what a process that ends has lost',
     file: 'src/export/exit.ts',
     find: "  process.on('exit', tellAll);\n",

@@ -108,7 +108,7 @@ export const defects = [
   {
     title: 'each exporter listens to the process (103)',
     file: 'src/export/exit.ts',
-    find: 'function listen(): void {\n  if (flushLimitsMs.size + tellers.size > 0) return;\n',
+    find: 'function listen(): void {\n  if (allowances.size + tellers.size > 0) return;\n',
     replace: 'function listen(): void {\n',
     tests: ['test/exporters.test.ts'],
   },

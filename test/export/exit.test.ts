@@ -67,6 +67,23 @@ describe('the end of a program', () => {
     expect(server.received).toHaveLength(2);
   });
 
+  it('comes although something is traced each time that the event loop ends', async () => {
+    const { names, code, stderr } = await delivered('work in beforeExit');
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'runspan: the process ends with 1 run not delivered\n' });
+    expect(names).toHaveLength(2 + 3);
+  });
+
+  it('comes within the exit limit although something is traced each time, and the service hangs', async () => {
+    await using server = await ingestServer(() => 'hold');
+
+    expect(await exitProgram('work in beforeExit', server.url, 300)).toMatchObject({
+      code: 0,
+      stdout: '4\n4\n',
+      stderr: 'runspan: the process ends with 4 runs not delivered\n',
+    });
+  });
+
   it('keeps its exit code, and says what was lost, after process.exit() [fault 44]', async () => {
     await using server = await ingestServer();
 
