@@ -1,3 +1,5 @@
+// Loaded at its first use, in turns of the event loop that are not in the hands of the virtual clock.
+import 'p-queue';
 import { diagnostics } from '../../../src/base/diagnostics.ts';
 import type { Limits } from '../../../src/base/limits.ts';
 import type { DropReason } from '../../../src/export/ledger.ts';
@@ -183,7 +185,7 @@ export class World {
     });
     this.flush(0, timeoutMs, 3);
     for (let round = 0; round < 40 && !isClosed; round++) await this.advance(500);
-    // Loading a module takes turns of the event loop that are not in our hands.
+    // What is loaded already takes some turns all the same.
     for (let round = 0; round < 1_000 && !isClosed; round++) await turns(2);
     if (!isClosed) this.#faults.push('close does not settle');
     this.flush(0, 1_000);
