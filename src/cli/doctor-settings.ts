@@ -1,7 +1,7 @@
 import { diagnostics, type Log } from '../base/diagnostics.ts';
 import { type EnvironmentName, env, variablesWith } from '../base/env.ts';
 import { flag } from '../export/service-settings.ts';
-import { resolveSettings, type Settings } from '../export/settings.ts';
+import { durabilityOf, resolveSettings, type Settings } from '../export/settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 /** How the value of a variable is shown. */
@@ -100,11 +100,15 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   diagnostics.setLog(log);
   // As if tracing were on: what is turned off may be looked into as well.
   const settings = resolveSettings({ tracing: true, log });
+  const isOn = flag('tracing', undefined, ['RUNSPAN_TRACING'], true);
+  // Whatever the others are: without an endpoint, or with one of https, these are not read.
+  durabilityOf({});
+  flag('allowInsecure', undefined, ['RUNSPAN_ALLOW_INSECURE'], false);
   const findings = ROWS.flatMap((row) => findingsOf(row, complaints));
   const others = complaints.filter((complaint) => !ROWS.some((row) => isAbout(row, complaint)));
   for (const complaint of others) findings.push(warn('settings', complaint, 'correct the variable that it names'));
   findings.push(...unknownVariables());
-  if (!flag('tracing', undefined, ['RUNSPAN_TRACING'], true)) {
+  if (!isOn) {
     findings.push(
       warn('tracing', 'turned off by RUNSPAN_TRACING', 'unset it to trace; what follows is as if it were on'),
     );

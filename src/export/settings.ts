@@ -147,7 +147,8 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
-function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
+/** Options, else environment, else defaults. */
+export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
   const expected = DURABILITIES.join(', ');
   const isKnown = (value: string): boolean => DURABILITIES.includes(value);
   const durability =

@@ -91,7 +91,10 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
 
   it.each<[string, string, string]>([
     ['RUNSPAN_SAMPLE_RATE', '2', 'sampleRate'],
+    ['RUNSPAN_TRACING', 'disabled', 'tracing'],
     ['RUNSPAN_HIDE_INPUTS', 'maybe', 'hideInputs'],
+    ['LANGSMITH_HIDE_OUTPUTS', 'maybe', 'hideOutputs'],
+    ['RUNSPAN_ALLOW_INSECURE', 'ja', 'allowInsecure'],
     ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
     ['RUNSPAN_LOG', 'loud', 'log'],
     ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
@@ -100,6 +103,12 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, [name]: value });
     expect([code, troubles(stdout)]).toEqual([0, [`warn ${setting}`]]);
     expect(lineOf(stdout, setting)).toMatch(new RegExp(`, from ${name}: .*[^.]; correct ${name}$`));
+  });
+
+  it('warns of what is refused without an endpoint, too', async () => {
+    const { stdout } = await runRunspan(['doctor'], { RUNSPAN_DURABILITY: 'disk', RUNSPAN_TRACING: 'nope' });
+    expect(troubles(stdout)).toEqual(['warn tracing', 'warn durability', 'fail tracing']);
+    expect(lineOf(stdout, 'tracing')).toContain('; it is taken as true; ');
   });
 
   it.each<[string, string, string]>([

@@ -156,6 +156,14 @@ export const defects = [
     isBuilt: true,
   },
   {
+    title: 'the doctor takes any word of RUNSPAN_TRACING',
+    file: 'src/cli/doctor-settings.ts',
+    find: "flag('tracing', undefined, ['RUNSPAN_TRACING'], true)",
+    replace: "env('RUNSPAN_TRACING') !== 'off'",
+    tests: ['test/cli/doctor.test.ts'],
+    isBuilt: true,
+  },
+  {
     title: 'the doctor shows what stands in the variable of a number',
     file: 'src/cli/doctor-settings.ts',
     find: "if (kind === 'word') return",
