@@ -4,7 +4,7 @@ import { flag } from '../export/service-settings.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../export/settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-/** How the value of a variable is shown. */
+/** What the value of a variable is: a word is one of a few, or a number. */
 type Kind = 'secret' | 'address' | 'word' | 'text';
 
 /** A setting with the variables that it comes from, the first that is set; those of `service` belong together. */
@@ -132,22 +132,24 @@ function findingsOf(row: Row, complaints: readonly string[]): Finding[] {
   const isUsed = (name: EnvironmentName): boolean =>
     group === undefined ? name === present[0] : name.startsWith(sourceOfService());
   const used = present.find(isUsed);
-  const findings = [
-    used === undefined
-      ? ok(setting, `${otherwise}, the default`)
-      : usedFinding(row, used, `${shownValue(used, kind)}, from ${used}`, complaints),
-  ];
+  const findings = [used === undefined ? ok(setting, `${otherwise}, the default`) : usedFinding(row, used, complaints)];
   for (const name of present) {
     if (name === used) continue;
     const why = group === undefined ? `${present[0]} comes first` : reasonAgainst(name);
-    findings.push(ok(name, `${shownValue(name, kind)}, not used: ${why}`));
+    // Nobody has checked the word of a variable that is not used.
+    const told = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
+    findings.push(ok(name, `${told}, not used: ${why}`));
   }
   return findings;
 }
 
-function usedFinding(row: Row, used: EnvironmentName, told: string, complaints: readonly string[]): Finding {
+function usedFinding(row: Row, used: EnvironmentName, complaints: readonly string[]): Finding {
   const complaint = complaints.find((one) => isAbout(row, one));
-  if (complaint !== undefined) return warn(row.setting, `${told}: ${complaint}`, `correct ${used}`);
+  // What does not hold may have come into the wrong variable.
+  if (complaint !== undefined) {
+    return warn(row.setting, `${hiddenValue(used)}, from ${used}: ${complaint}`, `correct ${used}`);
+  }
+  const told = `${shownValue(used, row.kind)}, from ${used}`;
   if (used === samplingOff()) return warn(row.setting, `${told}: no run is recorded`, 'set it to 1, or unset it');
   return ok(row.setting, told);
 }
@@ -182,12 +184,14 @@ function reasonAgainst(name: EnvironmentName): string {
 
 function shownValue(name: EnvironmentName, kind: Kind): string {
   const value = env(name) ?? '';
-  const hidden = `set (${value.length} ${value.length === 1 ? 'character' : 'characters'})`;
-  if (kind === 'address') return addressOf(value) ?? `${hidden}, no http or https address`;
-  // What is no word or number may have come into the wrong variable.
-  if (kind === 'word') return /^([a-z-]{1,12}|\d*\.?\d{1,6})$/i.test(value) ? value : hidden;
-  if (kind === 'secret' || value.length > SHOWN_MAX) return hidden;
-  return JSON.stringify(value);
+  if (kind === 'address') return addressOf(value) ?? `${hiddenValue(name)}, no http or https address`;
+  if (kind === 'secret' || value.length > SHOWN_MAX) return hiddenValue(name);
+  return kind === 'word' ? value : JSON.stringify(value);
+}
+
+function hiddenValue(name: EnvironmentName): string {
+  const { length } = env(name) ?? '';
+  return `set (${length} ${length === 1 ? 'character' : 'characters'})`;
 }
 
 /** An address without user, password, query and fragment; undefined when it is none. */

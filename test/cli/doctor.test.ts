@@ -98,11 +98,12 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
     ['RUNSPAN_LOG', 'loud', 'log'],
     ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
-  ])('warns where it says what %s is, when that is refused', async (name, value, setting) => {
+  ])('warns where it says what %s is, and how long it is, when that is refused', async (name, value, setting) => {
     const { url } = await receiver();
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, [name]: value });
     expect([code, troubles(stdout)]).toEqual([0, [`warn ${setting}`]]);
-    expect(lineOf(stdout, setting)).toMatch(new RegExp(`, from ${name}: .*[^.]; correct ${name}$`));
+    const told = `^warn +${setting} +set \\(${value.length} characters?\\), from ${name}: .*[^.]; correct ${name}$`;
+    expect(lineOf(stdout, setting)).toMatch(new RegExp(told));
   });
 
   it('warns of what is refused without an endpoint, too', async () => {
@@ -113,10 +114,12 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
 
   it.each<[string, string, string]>([
     ['RUNSPAN_ENDPOINT', 'nowhere', 'endpoint'],
+    ['RUNSPAN_ENDPOINT', 'https://me:sk-secret@traces.invalid', 'endpoint'],
     ['RUNSPAN_API_KEY', 'with blanks', 'apiKey'],
   ])('fails when %s is refused', async (name, value, setting) => {
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', [name]: value });
     expect([code, troubles(stdout)]).toEqual([1, [`warn ${setting}`, 'fail tracing']]);
+    expect(stdout).not.toContain(value);
   });
 
   it('warns of a variable that nobody reads', async () => {
@@ -251,6 +254,8 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
       LANGSMITH_ENDPOINT: `https://${canary}:${canary}@host/?key=${canary}`,
       LANGSMITH_API_KEY: `${canary}-theirs`,
       LANGSMITH_WORKSPACE_ID: `${canary}-theirs`,
+      LANGSMITH_TRACING_SAMPLING_RATE: 'canary',
+      LANGSMITH_HIDE_INPUTS: 'canary',
       LANGSMITH_PROJECT: key,
       HTTPS_PROXY: proxy,
       HTTP_PROXY: proxy,

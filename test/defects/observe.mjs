@@ -166,8 +166,16 @@ export const defects = [
   {
     title: 'the doctor shows what stands in the variable of a number',
     file: 'src/cli/doctor-settings.ts',
-    find: "if (kind === 'word') return",
-    replace: "if (kind === 'word' && value === '') return",
+    find: 'hiddenValue(used)}, from',
+    replace: 'shownValue(used, row.kind)}, from',
+    tests: ['test/cli/doctor.test.ts'],
+    isBuilt: true,
+  },
+  {
+    title: 'the doctor shows the word of a variable that nobody has checked',
+    file: 'src/cli/doctor-settings.ts',
+    find: "kind === 'word' ? hiddenValue(name) : shownValue(name, kind)",
+    replace: 'shownValue(name, kind)',
     tests: ['test/cli/doctor.test.ts'],
     isBuilt: true,
   },
