@@ -187,17 +187,15 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   };
 }
 
+const SAMPLE_RATES: readonly EnvironmentName[] = ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE'];
+
 function samplingOf(options: ConfigureOptions): SamplingDecision | undefined {
   const isRate = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;
   const expected = 'a number from 0 to 1';
-  const fromEnvironment = (name: EnvironmentName): number | undefined => {
-    const text = env(name);
-    return optional(name, text === undefined ? undefined : Number(text), expected, isRate);
-  };
+  const variable = SAMPLE_RATES.find((name) => env(name) !== undefined);
   const rate =
     optional('sampleRate', options.sampleRate, expected, isRate) ??
-    fromEnvironment('RUNSPAN_SAMPLE_RATE') ??
-    fromEnvironment('LANGSMITH_TRACING_SAMPLING_RATE');
+    (variable && optional(variable, Number(env(variable)), expected, isRate));
   const sampler = optional('sampler', options.sampler, 'a function', (value) => typeof value === 'function');
   return samplingDecision(rate ?? 1, sampler);
 }

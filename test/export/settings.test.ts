@@ -154,7 +154,7 @@ describe('what does not hold', () => {
   });
 
   it('records everything with a rate in the environment that is none, and with a sampler that is no function', () => {
-    const environment = { RUNSPAN_SAMPLE_RATE: 'half' };
+    const environment = { RUNSPAN_SAMPLE_RATE: 'half', LANGSMITH_TRACING_SAMPLING_RATE: '0' };
     expect(resolve({ endpoint: ENDPOINT, sampler: 1 as never }, environment)?.capture.sampling).toBeUndefined();
     expect(lines.sort()).toEqual([
       'configuration: expected `RUNSPAN_SAMPLE_RATE` to be a number from 0 to 1; the default is used.',
