@@ -1,19 +1,18 @@
 import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
-import { isLoopback } from '../base/loopback.ts';
-import type { Proxies } from './proxies.ts';
+import { type Proxies, proxyFor } from './proxies.ts';
 
 export interface ConnectionOptions {
   readonly endpoint: URL;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** Those through which the endpoint is reached; this machine never is. */
+  /** Those of which one may lead to the endpoint. */
   readonly proxies?: Proxies | undefined;
 }
 
 /** What sends requests to the endpoint over connections that are kept, and that never keep the process alive. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
-  const { buildConnector, EnvHttpProxyAgent, Pool } = await import('undici');
+  const { buildConnector, Pool, ProxyAgent } = await import('undici');
   const { endpoint, connectTimeoutMs, requestTimeoutMs, proxies } = options;
   const timeouts = { headersTimeout: requestTimeoutMs, bodyTimeout: requestTimeoutMs };
   const connect = buildConnector({ timeout: connectTimeoutMs });
@@ -21,17 +20,12 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     const pool = given as Pool.Options;
     return new Pool(origin, { ...pool, connect: unreferenced(pool.connect as buildConnector.connector, isToProxy) });
   };
-  if (proxies === undefined || isLoopback(endpoint.hostname)) {
-    return poolOf(endpoint.origin, { ...timeouts, connect });
-  }
+  const proxy = proxyFor(endpoint, proxies);
+  if (typeof proxy === 'string') return poolOf(endpoint.origin, { ...timeouts, connect });
   const tls = { timeout: connectTimeoutMs };
-  return new EnvHttpProxyAgent({
+  return new ProxyAgent({
     ...timeouts,
-    connect,
-    // An empty text, unlike undefined, keeps it from reading the environment itself.
-    httpProxy: proxies.http,
-    httpsProxy: proxies.https,
-    noProxy: proxies.except,
+    uri: proxy.address,
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),

@@ -54,9 +54,9 @@ export const defects = [
   },
   {
     title: 'this machine is reached through a proxy',
-    file: connections,
-    find: 'proxies === undefined || isLoopback(endpoint.hostname)',
-    replace: 'proxies === undefined',
+    file: 'src/http/proxies.ts',
+    find: "  if (isLoopback(endpoint.hostname)) return 'this machine';\n",
+    replace: '',
     tests: ['test/http/proxies.test.ts'],
   },
   {
@@ -65,6 +65,13 @@ export const defects = [
     find: '    clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),\n',
     replace: '',
     tests: ['test/http/process-end.test.ts'],
+  },
+  {
+    title: 'an exception to the proxies is one for the end of other names, too',
+    file: 'src/http/proxies.ts',
+    find: '.endsWith(`.',
+    replace: '.endsWith(`',
+    tests: ['test/http/proxies.test.ts'],
   },
   {
     title: 'exceptions to the proxies are left out',

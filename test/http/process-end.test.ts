@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { build, type Rollup } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Proxies } from '../../src/http/proxies.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { bareEnvironment } from '../support/program.ts';
@@ -28,7 +29,7 @@ async function clientSource(): Promise<string> {
 async function runProgram(
   url: string,
   program: string,
-  proxies?: { http: string; https: string; except: string },
+  proxies?: Proxies,
 ): Promise<{ child: ChildProcess; letGo: () => Promise<number> }> {
   source ??= clientSource();
   const code = `${await source}
@@ -91,7 +92,8 @@ describe('a process ends by itself', () => {
     const arrived = gate();
     const { server, url } = await serve();
     server.on('connect', () => arrived.open());
-    const proxies = { http: url, https: url, except: '' };
+    const proxy = { address: url, variable: 'HTTP_PROXY' } as const;
+    const proxies = { http: proxy, https: proxy, except: '' };
     const { letGo } = await runProgram(`${protocol}://service.test`, 'client.send(post);', proxies);
     await arrived;
     expect(await letGo()).toBe(0);
@@ -109,7 +111,7 @@ describe('a process ends by itself', () => {
       for (const end of [socket, onward]) end.on('error', () => {});
       onTestFinished(() => void onward.destroy());
     });
-    const proxies = { http: by.url, https: '', except: '' };
+    const proxies = { http: { address: by.url, variable: 'HTTP_PROXY' }, https: undefined, except: '' } as const;
     const { letGo } = await runProgram('http://service.test', 'client.send(post);', proxies);
     await arrived;
     expect(await letGo()).toBe(0);

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
 import { failureOf } from '../../src/http/failure.ts';
-import { environmentProxies, type Proxies } from '../../src/http/proxies.ts';
+import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/proxies.ts';
 import { told } from '../support/told.ts';
 import { serve } from './server.ts';
 
@@ -56,13 +57,19 @@ async function nobody(): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-function clientTo(endpoint: string, proxies: Partial<Proxies>): HttpClient {
+/** A proxy for both kinds of endpoints. */
+function byProxy(address: string, except = ''): Proxies {
+  const proxy = { address, variable: 'HTTP_PROXY' } as const;
+  return { http: proxy, https: proxy, except };
+}
+
+function clientTo(endpoint: string, proxies: Proxies): HttpClient {
   const client = new HttpClient({
     endpoint: new URL(endpoint),
     headers: { 'x-api-key': 'k-1' },
     connectTimeoutMs: 5_000,
     requestTimeoutMs: 10_000,
-    proxies: { http: '', https: '', except: '', ...proxies },
+    proxies,
   });
   onTestFinished(() => client.destroy());
   return client;
@@ -73,19 +80,24 @@ const named = (url: string, host = 'service.test'): string => url.replace('127.0
 const GET = { method: 'GET', path: '/info' } as const;
 
 describe('the environment', () => {
+  const named = (address: string, variable: NamedProxy['variable']): NamedProxy => ({ address, variable });
+
   test.each<[Record<string, string>, Partial<Proxies> | undefined]>([
     [{}, undefined],
     [{ NO_PROXY: 'a' }, undefined],
-    [{ HTTPS_PROXY: 'http://p:1' }, { https: 'http://p:1', http: '' }],
-    [{ https_proxy: 'http://lower:1', HTTPS_PROXY: 'http://upper:1' }, { https: 'http://lower:1' }],
+    [{ HTTPS_PROXY: 'http://p:1' }, { https: named('http://p:1', 'HTTPS_PROXY'), http: undefined }],
+    [
+      { https_proxy: 'http://lower:1', HTTPS_PROXY: 'http://upper:1' },
+      { https: named('http://lower:1', 'https_proxy') },
+    ],
     [
       { HTTP_PROXY: ' https://p:1 ', no_proxy: 'a,b', NO_PROXY: 'c' },
-      { http: 'https://p:1', except: 'a,b' },
+      { http: named('https://p:1', 'HTTP_PROXY'), except: 'a,b' },
     ],
-    [{ HTTP_PROXY: 'p:3128' }, { http: 'http://p:3128' }],
+    [{ HTTP_PROXY: 'p:3128' }, { http: named('http://p:3128', 'HTTP_PROXY') }],
     [
       { HTTP_PROXY: '', HTTPS_PROXY: 'http://p:1', NO_PROXY: 'c' },
-      { http: '', except: 'c' },
+      { http: undefined, except: 'c' },
     ],
   ])('with %j names the proxies %j [fault 67]', (variables, expected) => {
     environmentOf(variables);
@@ -104,12 +116,82 @@ describe('the environment', () => {
   );
 });
 
+describe('the proxy for an endpoint', () => {
+  const http = { address: 'http://h:1', variable: 'HTTP_PROXY' } as const;
+  const https = { address: 'http://s:1', variable: 'HTTPS_PROXY' } as const;
+  const both = { http, https, except: '' };
+
+  test.each<[string, Proxies | undefined, ReturnType<typeof proxyFor>]>([
+    ['http://service.test', undefined, 'none is named'],
+    ['http://service.test', both, http],
+    ['https://service.test', both, https],
+    ['https://service.test', { ...both, https: undefined }, http],
+    ['http://service.test', { ...both, http: undefined }, 'none is named'],
+    ['http://127.0.0.1:4777', both, 'this machine'],
+    ['http://127.0.0.1:4777', { ...both, http: undefined }, 'none is named'],
+  ])('%s, with %j, is %j [fault 67]', (endpoint, proxies, expected) => {
+    expect(proxyFor(new URL(endpoint), proxies)).toEqual(expected);
+  });
+
+  test.each([
+    ['service.test', true],
+    ['SERVICE.test', true],
+    ['.test', true],
+    ['*.test', true],
+    ['test', true],
+    ['*', true],
+    ['other.test,service.test', true],
+    [' other.test  service.test ', true],
+    ['service.test:443', true],
+    ['[fe80::1]', false],
+    ['service.test:80', false],
+    ['other.test', false],
+    ['ervice.test', false],
+    ['a.service.test', false],
+    ['*,other.test', false],
+    [',', false],
+    ['', false],
+  ])('is none with an exception for "%s": %s, as undici has it', (except, isException) => {
+    const found = proxyFor(new URL('https://Service.test/api'), { ...both, except });
+    expect(found).toEqual(isException ? 'an exception' : https);
+    expect(isReachedDirectly('https://service.test', except)).toBe(isException);
+  });
+
+  test.each([
+    ['http://[fe80::1]', '[fe80::1]', true],
+    ['http://service.test', 'service.test:80', true],
+    ['http://service.test:81', 'service.test:80', false],
+    ['http://service.test:81', 'service.test:081', true],
+  ])('to %s is none with an exception for "%s": %s, as undici has it', (endpoint, except, isException) => {
+    expect(proxyFor(new URL(endpoint), { ...both, except })).toEqual(isException ? 'an exception' : http);
+    expect(isReachedDirectly(endpoint, except)).toBe(isException);
+  });
+});
+
+/** What undici itself does, told by the connector that a pool gets: ours, or that of a proxy. */
+function isReachedDirectly(origin: string, noProxy: string): boolean {
+  const connect = (): void => {};
+  let isDirect = false;
+  const agent = new EnvHttpProxyAgent({
+    httpProxy: 'http://h:1',
+    httpsProxy: 'http://s:1',
+    noProxy,
+    connect,
+    factory: (_: unknown, options: { connect?: unknown }) => {
+      isDirect = options.connect === connect;
+      throw new Error('far enough');
+    },
+  });
+  expect(() => agent.dispatch({ origin, path: '/', method: 'GET' }, {})).toThrow('far enough');
+  return isDirect;
+}
+
 describe('a proxy', () => {
   test('is asked for a tunnel to the endpoint, with its own credentials, and never sees the key [fault 67]', async () => {
     const { url, seen } = await serve();
     const by = await proxy();
     const http = by.url.replace('http://', 'http://me:p%40ss@');
-    expect((await clientTo(named(url), { http }).send(GET)).status).toBe(204);
+    expect((await clientTo(named(url), byProxy(http)).send(GET)).status).toBe(204);
     const authorization = `Basic ${Buffer.from('me:p@ss').toString('base64')}`;
     expect(by.asked).toEqual([{ target: named(url).slice('http://'.length), authorization }]);
     expect(seen[0]?.headers).toMatchObject({ 'x-api-key': 'k-1', host: named(url).slice('http://'.length) });
@@ -119,7 +201,7 @@ describe('a proxy', () => {
   test.each(['127.0.0.1', 'localhost'])('is not asked for %s [fault 67]', async (host) => {
     const { url } = await serve();
     const by = await proxy();
-    const local = clientTo(named(url, host), { http: by.url, https: by.url });
+    const local = clientTo(named(url, host), byProxy(by.url));
     expect((await local.send(GET)).status).toBe(204);
     expect(by.asked).toEqual([]);
   });
@@ -135,7 +217,7 @@ describe('a proxy', () => {
     const { url } = await serve();
     const by = await proxy();
     // Without the proxy the name leads nowhere.
-    await clientTo(named(url), { http: by.url, except })
+    await clientTo(named(url), byProxy(by.url, except))
       .send({ ...GET, timeoutMs: 2_000 })
       .catch(() => {});
     expect(by.asked).toHaveLength(times);
@@ -143,7 +225,7 @@ describe('a proxy', () => {
 
   test('for https is asked with the name of the host alone [fault 67]', async () => {
     const by = await proxy(502);
-    await expect(clientTo('https://service.test', { https: by.url }).send(GET)).rejects.toThrow('502');
+    await expect(clientTo('https://service.test', byProxy(by.url)).send(GET)).rejects.toThrow('502');
     expect(by.asked).toEqual([{ target: 'service.test:443', authorization: undefined }]);
   });
 
@@ -161,7 +243,7 @@ describe('a proxy', () => {
       headers: {},
       connectTimeoutMs: 5_000,
       requestTimeoutMs: 5_000,
-      proxies: { http: by.url, https: by.url, except: '' },
+      proxies: byProxy(by.url),
       dispatcher: dispatcher as never,
     });
     expect((await client.send(GET)).status).toBe(204);
@@ -172,7 +254,7 @@ describe('a proxy', () => {
     'that refuses the connection is the one to check, for %s, and its credentials are not told',
     async (endpoint) => {
       const by = `http://me:sk-secret@${await nobody()}`;
-      const thrown = await clientTo(endpoint, { http: by, https: by })
+      const thrown = await clientTo(endpoint, byProxy(by))
         .send(GET)
         .catch((error) => error);
       expect(failureOf(thrown)).toEqual({
