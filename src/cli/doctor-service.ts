@@ -2,28 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { type EnvironmentName, env } from '../base/env.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { env } from '../base/env.ts';
 import { messageOf } from '../base/text.ts';
 import type { Settings } from '../export/settings.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
+import { failureOf } from '../http/failure.ts';
+import { type NamedProxy, type NoProxy, proxyFor } from '../http/proxies.ts';
 import { addressOf } from './doctor-settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 /** A clock that is further away puts runs into another order than those of other machines. */
 const SKEW_MAX_MS = 5_000;
 
-/** The variables that name a proxy for each kind of endpoint, the first that is set, as `http/proxies.ts` reads them. */
-const PROXIES: Readonly<Record<string, readonly EnvironmentName[]>> = {
-  'https:': ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'],
-  'http:': ['http_proxy', 'HTTP_PROXY'],
-};
-
 /** The way to the service, what it says of itself, and whether the clocks agree. */
 export async function* serviceFindings(settings: Settings, client: HttpClient): AsyncGenerator<Finding> {
-  const { endpoint } = settings;
-  const proxies = proxyFindings(endpoint);
-  yield* proxies;
+  const { endpoint, proxies } = settings;
+  const proxy = proxyFor(endpoint, proxies);
+  if (proxies !== undefined) yield proxyFinding(proxy);
   if (env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
     yield warn(
       'tls',
@@ -32,7 +27,7 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
     );
   }
   // Behind a proxy neither the name nor the address of the service has to be known here.
-  if (proxies.length === 0) {
+  if (typeof proxy === 'string') {
     const name = await nameFinding(endpoint);
     yield name;
     if (name.level === 'fail') return;
@@ -40,7 +35,7 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
     yield connection;
     if (connection.level === 'fail') return;
   }
-  yield* infoFindings(client);
+  yield* infoFindings(client, proxy);
 }
 
 /** Whether the service takes the key, asked by a query that reads a trace which nobody has. */
@@ -77,14 +72,17 @@ export async function askedFor(client: HttpClient, traceId: string): Promise<Htt
   }
 }
 
-function proxyFindings(endpoint: URL): Finding[] {
-  if (isLoopback(endpoint.hostname)) return [];
-  const name = PROXIES[endpoint.protocol]?.find((candidate) => env(candidate) !== undefined);
-  if (name === undefined) return [];
-  const except = env('no_proxy') ?? env('NO_PROXY');
-  const unless = except === undefined ? '' : ', unless NO_PROXY names the host';
-  const address = addressOf(env(name) ?? '') ?? 'an address that cannot be read';
-  return [ok('proxy', `${address}, from ${name}${unless}`)];
+/** Why requests go directly. */
+const DIRECT: Readonly<Record<NoProxy, string>> = {
+  'none is named': 'HTTPS_PROXY is for https alone',
+  'this machine': 'this machine is never reached through one',
+  'an exception': 'NO_PROXY names the host',
+};
+
+function proxyFinding(proxy: NamedProxy | NoProxy): Finding {
+  const told =
+    typeof proxy === 'string' ? `none: ${DIRECT[proxy]}` : `${addressOf(proxy.address)}, from ${proxy.variable}`;
+  return ok('proxy', told);
 }
 
 async function nameFinding({ hostname }: URL): Promise<Finding> {
@@ -130,7 +128,7 @@ function connected(host: string, port: number, isTls: boolean, timeoutMs: number
   });
 }
 
-async function* infoFindings(client: HttpClient): AsyncGenerator<Finding> {
+async function* infoFindings(client: HttpClient, proxy: NamedProxy | NoProxy): AsyncGenerator<Finding> {
   const request = { method: 'GET', path: '/info', headers: { accept: 'application/json' } } as const;
   let startedAtMs = 0;
   let answer: HttpAnswer;
@@ -140,7 +138,9 @@ async function* infoFindings(client: HttpClient): AsyncGenerator<Finding> {
     startedAtMs = performance.now();
     answer = await client.send(request);
   } catch (thrown) {
-    yield fail('info', `GET /info: ${messageOf(thrown)}`, 'check that the endpoint is the address of the service');
+    const { problem, advice } = failureOf(thrown);
+    const checked = typeof proxy === 'string' ? 'that the endpoint is the address of the service' : proxy.variable;
+    yield fail('info', `GET /info: ${problem}`, advice ?? `check ${checked}`);
     return;
   }
   yield infoFinding(answer, elapsed(startedAtMs));

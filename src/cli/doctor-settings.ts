@@ -106,7 +106,10 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   flag('allowInsecure', undefined, ['RUNSPAN_ALLOW_INSECURE'], false);
   const findings = ROWS.flatMap((row) => findingsOf(row, complaints));
   const others = complaints.filter((complaint) => !ROWS.some((row) => isAbout(row, complaint)));
-  for (const complaint of others) findings.push(warn('settings', complaint, 'correct the variable that it names'));
+  for (const complaint of others) {
+    const check = /^https?_proxy /i.test(complaint) ? 'proxy' : 'settings';
+    findings.push(warn(check, complaint, 'correct the variable that it names'));
+  }
   findings.push(...unknownVariables());
   if (!isOn) {
     findings.push(

@@ -9,6 +9,9 @@ export class NoAnswerError extends Error {
 export interface Failure {
   /** For messages: never what is sent, where to, or with which credentials, as the texts of such errors may be. */
   readonly detail: string;
+  /** The same in two, for whoever tells them apart: what is the matter, and what to do where that is known. */
+  readonly problem: string;
+  readonly advice: string | undefined;
   /** Of the first error underneath that has one. */
   readonly code: string | undefined;
   /** Only a change of the set-up can help: a certificate, the credentials of a proxy. */
@@ -17,18 +20,18 @@ export interface Failure {
   readonly mayHaveArrived: boolean;
 }
 
-/** What to do, by the code of an error. */
-const ADVICE: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there; check the endpoint, and that the service runs',
-  ENOTFOUND: 'the name of the host is not known; check the endpoint',
-  EAI_AGAIN: 'names of hosts cannot be looked up for now',
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed; trust it by NODE_EXTRA_CA_CERTS',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not trusted; trust its authority by NODE_EXTRA_CA_CERTS',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not trusted; trust its authority by NODE_EXTRA_CA_CERTS',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is not trusted; trust its authority by NODE_EXTRA_CA_CERTS',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host; check the endpoint',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS; check whether the endpoint begins with http or https',
+/** What is the matter and what to do, by the code of an error. */
+const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
+  ECONNREFUSED: ['nothing listens there', 'check the endpoint, and that the service runs'],
+  ENOTFOUND: ['the name of the host is not known', 'check the endpoint'],
+  EAI_AGAIN: ['names of hosts cannot be looked up for now'],
+  CERT_HAS_EXPIRED: ['its certificate has expired'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', 'trust it by NODE_EXTRA_CA_CERTS'],
+  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is not trusted', 'trust its authority by NODE_EXTRA_CA_CERTS'],
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['its certificate is not trusted', 'trust its authority by NODE_EXTRA_CA_CERTS'],
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['its certificate is not trusted', 'trust its authority by NODE_EXTRA_CA_CERTS'],
+  ERR_TLS_CERT_ALTNAME_INVALID: ['its certificate is for another host', 'check the endpoint'],
+  ERR_SSL_WRONG_VERSION_NUMBER: ['it does not speak TLS', 'check whether the endpoint begins with http or https'],
 };
 
 const OF_TLS = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
@@ -41,7 +44,7 @@ const DEPTH_MAX = 5;
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) {
-      return { detail: thrown.message, code: undefined, isLasting: false, mayHaveArrived: true };
+      return { ...told(thrown.message), code: undefined, isLasting: false, mayHaveArrived: true };
     }
     const code = codeOf(thrown, DEPTH_MAX);
     if (isOfProxy(thrown)) return failureOfProxy(code);
@@ -57,11 +60,11 @@ export function isBreak(thrown: unknown): boolean {
 }
 
 function failureOfCode(code: string | undefined): Failure {
-  const advice = code === undefined ? undefined : ADVICE[code];
   const isLasting = code !== undefined && OF_TLS.test(code);
-  const reason = advice ?? (isLasting ? 'no secure connection can be made' : 'the request failed');
+  const known = code === undefined ? undefined : KNOWN[code];
+  const [problem, advice] = known ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
   return {
-    detail: code === undefined ? `${reason} without a reason` : `${reason} (${code})`,
+    ...told(problem, advice, code === undefined ? ' without a reason' : ` (${code})`),
     code,
     isLasting,
     mayHaveArrived: code !== undefined && UNDER_WAY.test(code),
@@ -73,7 +76,7 @@ function failureOfProxy(code: string | undefined): Failure {
   const failure = failureOfCode(code);
   if (failure.isLasting) return failure;
   const reason = code === undefined ? '' : ` (${code})`;
-  return { ...failure, detail: `the proxy cannot be reached; check it, and HTTP_PROXY and HTTPS_PROXY${reason}` };
+  return { ...failure, ...told('the proxy cannot be reached', 'check it, and HTTP_PROXY and HTTPS_PROXY', reason) };
 }
 
 /** The answer of a proxy is told in the text alone (undici lib/dispatcher/proxy-agent.js). */
@@ -81,8 +84,13 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] = /^Proxy response \((\d{3})\)/.exec(textOf(thrown)) ?? [];
   if (status === undefined) return undefined;
   const isLasting = status.startsWith('4');
-  const advice = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
-  return { detail: `${advice} (status ${status})`, code: undefined, isLasting, mayHaveArrived: false };
+  const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
+  return { ...told(problem, undefined, ` (status ${status})`), code: undefined, isLasting, mayHaveArrived: false };
+}
+
+function told(problem: string, advice?: string, reason = ''): Pick<Failure, 'detail' | 'problem' | 'advice'> {
+  const detail = advice === undefined ? problem : `${problem}; ${advice}`;
+  return { detail: `${detail}${reason}`, problem: `${problem}${reason}`, advice };
 }
 
 function textOf(thrown: unknown): string {

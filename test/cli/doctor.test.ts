@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { nodeFinding, spoolFinding } from '../../src/cli/doctor.ts';
@@ -12,6 +15,9 @@ import { filesBelow, spoolFolder } from '../support/spool.ts';
 
 const command = join(root, 'dist/cli/main.js');
 const JSON_INFO: Answer = { status: 200, body: '{}' };
+
+/** Whatever the machine has of them. */
+const NO_PROXIES = { HTTP_PROXY: '', HTTPS_PROXY: '', NO_PROXY: '', http_proxy: '', https_proxy: '', no_proxy: '' };
 
 /** The findings that are not well, as `level check`. */
 const troubles = (stdout: string): string[] =>
@@ -60,13 +66,55 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     expect(stdout).toContain(run?.id);
   });
 
-  it('takes HTTP_PROXY for the way to an https endpoint where there is no other, as delivery does', async () => {
-    const env = { RUNSPAN_ENDPOINT: 'https://runs.invalid', HTTP_PROXY: 'http://127.0.0.1:9' };
-    const { stdout } = await runRunspan(['doctor'], env);
+  it.each<[string, Record<string, string>, string]>([
+    ['as it is', { HTTPS_PROXY: 'http://127.0.0.1:1' }, 'HTTPS_PROXY'],
+    ['with a user, and without a scheme', { HTTPS_PROXY: 'user:canary-pw@127.0.0.1:1' }, 'HTTPS_PROXY'],
+    ['that is for http, where https has none', { HTTP_PROXY: '127.0.0.1:1' }, 'HTTP_PROXY'],
+    ['beside one that is left out', { HTTPS_PROXY: 'socks5://p:1', http_proxy: '127.0.0.1:1' }, 'http_proxy'],
+  ])('takes a proxy %s for the way, as delivery does, and says when it is what fails', async (_, env, variable) => {
+    const { stdout } = await runRunspan(['doctor'], {
+      RUNSPAN_ENDPOINT: 'https://runs.invalid',
+      ...NO_PROXIES,
+      ...env,
+    });
 
-    expect(lineOf(stdout, 'proxy')).toMatch(/http:\/\/127\.0\.0\.1:9, from HTTP_PROXY/);
-    expect(troubles(stdout)).toContain('fail info');
-    expect(troubles(stdout)).not.toContain('fail dns');
+    expect(stdout).toMatch(new RegExp(`^ok {4}proxy +http://127\\.0\\.0\\.1:1, from ${variable}$`, 'm'));
+    expect(lineOf(stdout, 'info')).toMatch(
+      /^fail .*the proxy cannot be reached \(ECONNREFUSED\); check it, and HTTP_PROXY and HTTPS_PROXY$/,
+    );
+    expect(stdout).not.toMatch(/canary|^.{6}(dns|tls) /m);
+  });
+
+  it('names the variable of a proxy that refuses to connect', async () => {
+    const refusing = createServer().on('connect', (_, socket) => socket.end('HTTP/1.1 407 No\r\n\r\n'));
+    await once(refusing.listen(0, '127.0.0.1'), 'listening');
+    undo.push(() => refusing.close());
+    const HTTPS_PROXY = `127.0.0.1:${(refusing.address() as AddressInfo).port}`;
+    const env = { RUNSPAN_ENDPOINT: 'https://runs.invalid', ...NO_PROXIES, HTTPS_PROXY };
+    const { stdout } = await runRunspan(['doctor'], env);
+    expect(lineOf(stdout, 'info')).toMatch(/the proxy asks for authentication \(status 407\); check HTTPS_PROXY$/);
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['NO_PROXY has it', { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' }, 'NO_PROXY names the host'],
+    ['it cannot be used', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is no http or https address'],
+  ])('looks at the way itself where there is no proxy as %s', async (_, env, why) => {
+    const { stdout } = await runRunspan(['doctor'], {
+      RUNSPAN_ENDPOINT: 'https://runs.invalid',
+      ...NO_PROXIES,
+      ...env,
+    });
+    expect(lineOf(stdout, 'proxy')).toContain(why);
+    expect(troubles(stdout)).toContain('fail dns');
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['this machine', { HTTP_PROXY: '127.0.0.1:1' }, 'this machine is never reached through one'],
+    ['plain HTTP', { HTTPS_PROXY: '127.0.0.1:1' }, 'HTTPS_PROXY is for https alone'],
+  ])('says why there is no proxy for %s', async (_, env, why) => {
+    const { url } = await receiver();
+    const { stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, ...NO_PROXIES, ...env });
+    expect([lineOf(stdout, 'proxy'), troubles(stdout)]).toEqual([expect.stringContaining(`none: ${why}`), []]);
   });
 
   it('prints the same as one object of JSON', async () => {

@@ -180,6 +180,14 @@ export const defects = [
     isBuilt: true,
   },
   {
+    title: 'the doctor looks for no way where NO_PROXY has the endpoint',
+    file: 'src/cli/doctor-service.ts',
+    find: "if (typeof proxy === 'string') {",
+    replace: 'if (proxies === undefined) {',
+    tests: ['test/cli/doctor.test.ts'],
+    isBuilt: true,
+  },
+  {
     title: 'the doctor takes a clock that is ahead for one that is behind',
     file: 'src/cli/doctor-service.ts',
     find: "skewMs > 0 ? 'ahead of' : 'behind'",

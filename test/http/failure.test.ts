@@ -14,6 +14,12 @@ describe('an error of a request', () => {
     expect(failureOf(coded(code))).toMatchObject({ code, detail });
   });
 
+  test('is told in two as well, what is the matter and what to do', () => {
+    const [problem, advice] = ['nothing listens there (ECONNREFUSED)', 'check the endpoint, and that the service runs'];
+    expect(failureOf(coded('ECONNREFUSED'))).toMatchObject({ problem, advice });
+    expect(failureOf(new NoAnswerError('late'))).toMatchObject({ problem: 'late', advice: undefined });
+  });
+
   test.each([
     ['a cause', new TypeError('fetch failed', { cause: coded('ECONNREFUSED') })],
     ['one of several', new AggregateError([new Error('no code'), coded('ECONNREFUSED')])],
@@ -83,6 +89,8 @@ describe('an error of a request', () => {
   ])('may be %s [fault 69]', (_, thrown) => {
     expect(failureOf(thrown)).toEqual({
       detail: 'the request failed without a reason',
+      problem: 'the request failed without a reason',
+      advice: undefined,
       code: undefined,
       isLasting: false,
       mayHaveArrived: false,

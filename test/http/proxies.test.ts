@@ -259,6 +259,8 @@ describe('a proxy', () => {
         .catch((error) => error);
       expect(failureOf(thrown)).toEqual({
         detail: 'the proxy cannot be reached; check it, and HTTP_PROXY and HTTPS_PROXY (ECONNREFUSED)',
+        problem: 'the proxy cannot be reached (ECONNREFUSED)',
+        advice: 'check it, and HTTP_PROXY and HTTPS_PROXY',
         code: 'ECONNREFUSED',
         isLasting: false,
         mayHaveArrived: false,
