@@ -1,7 +1,10 @@
+import type { Settings } from '../export/settings.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
+import { subscribe } from '../run/channels.ts';
 import { startRun } from '../run/start-run.ts';
 import { createExporter } from '../runspan.ts';
-import { askedFor } from './doctor-service.ts';
+import { adviceFor } from './doctor-advice.ts';
+import { askedFor, sendsKey } from './doctor-service.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 const SEND_MAX_MS = 10_000;
@@ -11,21 +14,21 @@ const ASK_EVERY_MS = 500;
 const ASKS_MAX = 10;
 
 /** Sends one run the way that an application would, and reads it back where the service can be asked. */
-export async function* runFindings(client: HttpClient): AsyncGenerator<Finding> {
+export async function* runFindings(settings: Settings, client: HttpClient): AsyncGenerator<Finding> {
   const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
+  let status: number | undefined;
+  const stop = subscribe('runspan:request:end', (request) => {
+    status = request.status;
+  });
   const run = startRun({ name: 'runspan doctor', exporter, root: true, inputs: { check: 'one test run' } });
   run.end({ result: 'sent' });
   const startedAtMs = performance.now();
   await exporter.close({ timeoutMs: SEND_MAX_MS });
+  stop();
   const { sent, lastError, droppedByReason } = exporter.stats();
   if (sent !== 1) {
-    const reasons = Object.entries(droppedByReason).flatMap(([reason, count]) => (count > 0 ? reason : []));
-    const why = lastError?.message ?? reasons.join(', ');
-    yield fail(
-      'test run',
-      `not accepted: ${why}`,
-      'what failed above says what to do; docs/delivery.md says what each answer means',
-    );
+    const reason = droppedByReason.closed > 0 ? `no answer within ${SEND_MAX_MS / 1_000} s` : 'the service rejects it';
+    yield fail('test run', `not accepted: ${lastError?.message ?? reason}`, adviceFor(status, sendsKey(settings)));
     return;
   }
   yield ok('test run', `accepted in ${Math.max(1, Math.round(performance.now() - startedAtMs))} ms: ${run.id}`);

@@ -8,6 +8,7 @@ import type { Settings } from '../export/settings.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
 import { type NamedProxy, type NoProxy, proxyFor } from '../http/proxies.ts';
+import { adviceFor } from './doctor-advice.ts';
 import { addressOf } from './doctor-settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
@@ -35,25 +36,27 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
     yield connection;
     if (connection.level === 'fail') return;
   }
-  yield* infoFindings(client, proxy);
+  yield* infoFindings(client, proxy, sendsKey(settings));
 }
 
 /** Whether the service takes the key, asked by a query that reads a trace which nobody has. */
-export async function keyFinding({ headers }: Settings, client: HttpClient): Promise<Finding> {
+export async function keyFinding(settings: Settings, client: HttpClient): Promise<Finding> {
   const check = 'key';
-  const hasKey = headers['x-api-key'] !== undefined;
+  const hasKey = sendsKey(settings);
   const answer = await askedFor(client, randomUUID());
   if (answer instanceof Error) return warn(check, `not asked: ${answer.message}`, LATER);
   const { status } = answer;
   if (status === 401) {
-    const advice = hasKey
-      ? 'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID where it is linked to several workspaces'
-      : 'set RUNSPAN_API_KEY';
-    return fail(check, `${hasKey ? 'refused' : 'none is set, and the service asks for one'} (status 401)`, advice);
+    const told = hasKey ? 'refused' : 'none is set, and the service asks for one';
+    return fail(check, `${told} (status 401)`, adviceFor(status, hasKey));
   }
   if (status === 403) return warn(check, 'it may not read runs (status 403)', LATER);
   if (status !== 200) return ok(check, `the service cannot be asked (status ${status}); ${LATER}`);
   return ok(check, hasKey ? 'accepted' : 'none, and the service asks for none');
+}
+
+export function sendsKey({ headers }: Settings): boolean {
+  return headers['x-api-key'] !== undefined;
 }
 
 const LATER = 'the test run shows whether runs are accepted';
@@ -128,7 +131,11 @@ function connected(host: string, port: number, isTls: boolean, timeoutMs: number
   });
 }
 
-async function* infoFindings(client: HttpClient, proxy: NamedProxy | NoProxy): AsyncGenerator<Finding> {
+async function* infoFindings(
+  client: HttpClient,
+  proxy: NamedProxy | NoProxy,
+  hasKey: boolean,
+): AsyncGenerator<Finding> {
   const request = { method: 'GET', path: '/info', headers: { accept: 'application/json' } } as const;
   let startedAtMs = 0;
   let answer: HttpAnswer;
@@ -143,18 +150,18 @@ async function* infoFindings(client: HttpClient, proxy: NamedProxy | NoProxy): A
     yield fail('info', `GET /info: ${problem}`, advice ?? `check ${checked}`);
     return;
   }
-  yield infoFinding(answer, elapsed(startedAtMs));
+  yield infoFinding(answer, elapsed(startedAtMs), hasKey);
   yield clockFinding(answer, (performance.now() - startedAtMs) / 2);
 }
 
-function infoFinding({ status, text }: HttpAnswer, time: string): Finding {
+function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean): Finding {
   const check = 'info';
   const told = `GET /info: status ${status} in ${time}`;
-  if (status >= 300 && status < 400) {
-    return fail(check, `${told}, a redirect`, 'redirects are not followed; set the endpoint to the address behind it');
-  }
-  if (status >= 500) return fail(check, told, 'the service is in trouble; try again later');
-  if (status >= 300) return warn(check, told, 'check the path in the endpoint, unless the service has no /info');
+  const advice = adviceFor(status, hasKey);
+  if (status >= 300 && status < 400) return fail(check, `${told}, a redirect, which is not followed`, advice);
+  if (status >= 500) return fail(check, told, advice);
+  if (status === 404) return warn(check, told, 'check the path in the endpoint, unless the service has no /info');
+  if (status >= 300) return warn(check, told, advice);
   return isJson(text) ? ok(check, told) : warn(check, `${told}, no JSON`, 'check that the endpoint is not a web page');
 }
 

@@ -66,7 +66,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
     }
     if (!isReachable) return;
     yield await keyFinding(settings, client);
-    yield* runFindings(client);
+    yield* runFindings(settings, client);
   } finally {
     await client.destroy();
   }

@@ -190,7 +190,7 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
 
     expect([code, troubles(stdout)]).toEqual([1, ['fail key', 'fail test run']]);
     expect(lineOf(stdout, 'key')).toContain('RUNSPAN_API_KEY');
-    expect(lineOf(stdout, 'test run')).toContain('status 401: the API key was rejected');
+    expect(lineOf(stdout, 'test run')).toMatch(/status 401: the API key was rejected; copy RUNSPAN_API_KEY/);
     expect(received.map(({ headers }) => headers['x-api-key'])).toContain('canary-key');
     expect(stdout).not.toContain('canary');
   });
@@ -226,7 +226,18 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: `${url}/nothing/here` });
     expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
     expect(lineOf(stdout, 'endpoint')).toContain('/nothing/here');
-    expect(lineOf(stdout, 'test run')).toContain('status 404');
+    expect(lineOf(stdout, 'test run')).toMatch(
+      /not accepted: status 404; check the path in the endpoint: .* below it$/,
+    );
+  });
+
+  it('gives the advice that fits the status, to GET /info and to the test run alike', async () => {
+    const { url } = await service(() => ({ status: 413 }), { status: 413 });
+    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
+    const advice = '; raise how much the service, or a proxy before it, takes in one request';
+    expect(lineOf(stdout, 'info')).toMatch(new RegExp(`status 413 in \\d+ ms${advice}$`));
+    expect(lineOf(stdout, 'test run')).toMatch(new RegExp(`not accepted: status 413${advice}$`));
   });
 
   it.each<[number, string]>([
