@@ -4,7 +4,7 @@ import { messageOf } from '../base/text.ts';
 import { destinationOf } from '../export/create-exporter.ts';
 import { resolveSettings } from '../export/settings.ts';
 import { defaultSpoolDir, destinationHash } from '../export/spool-folder.ts';
-import { type DestinationSurvey, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
+import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
 import { counted, visible } from './terminal-text.ts';
 
@@ -38,15 +38,22 @@ function listing(folder: string, survey: readonly DestinationSurvey[]): string {
     for (const owner of held) {
       lines.push(`  process ${owner.name.split('-', 1)[0]}, ${owner.isAlive ? 'alive' : 'dead'}: ${contents(owner)}`);
     }
-    if (bad.files.length > 0) lines.push(`  damaged, set aside: ${contents(bad)}`);
+    if (bad.files.length > 0) lines.push(`  damaged, set aside: ${filesText(bad)}${sinceText(bad)}`);
   }
   if (lines.length === 0) return `nothing waits in ${visible(folder)}\n`;
   return `${[visible(folder), ...lines].join('\n')}\n`;
 }
 
-function contents({ files, runs, bytes, oldestMs }: Holding): string {
-  const since = oldestMs === undefined ? '' : `, oldest ${new Date(oldestMs).toISOString().slice(0, 19)}Z`;
-  return `${counted(runs, 'run')} in ${counted(files.length, 'file')}, ${sizeText(bytes)}${since}`;
+function contents(holding: Holding): string {
+  return `${counted(holding.runs, 'run')} in ${filesText(holding)}${sinceText(holding)}`;
+}
+
+function filesText({ files, bytes }: Pick<Files, 'files' | 'bytes'>, kind = 'file'): string {
+  return `${counted(files.length, kind)}, ${sizeText(bytes)}`;
+}
+
+function sinceText({ oldestMs }: Files): string {
+  return oldestMs === undefined ? '' : `, oldest ${new Date(oldestMs).toISOString().slice(0, 19)}Z`;
 }
 
 function purgeAll(
@@ -58,24 +65,35 @@ function purgeAll(
 ): number {
   const owners = survey.flatMap((one) => one.owners);
   const spared = isAll ? [] : owners.filter(({ isAlive, files }) => isAlive && files.length > 0);
-  const doomed: Holding[] = [...owners.filter(({ isAlive }) => isAll || !isAlive), ...survey.map(({ bad }) => bad)];
-  const files = doomed.reduce((sum, one) => sum + one.files.length, 0);
-  const bytes = doomed.reduce((sum, one) => sum + one.bytes, 0);
-  const runs = doomed.reduce((sum, one) => sum + one.runs, 0);
-  const what = `${counted(runs, 'run')} in ${counted(files, 'file')}, ${sizeText(bytes)}, in ${visible(folder)}`;
+  const waiting = owners.filter(({ isAlive }) => isAll || !isAlive);
+  const damaged = survey.map(({ bad }) => bad);
   const others =
     spared.length === 0
       ? ''
       : `${counted(spared.length, 'process', 'processes')} alive left alone; --all takes theirs too\n`;
-  if (!isConfirmed && files > 0) {
-    print(`would delete ${what}; nothing was, add --yes\n${others}`);
+  const what = doomedText(waiting, damaged);
+  if (!isConfirmed && what !== undefined) {
+    print(`would delete ${what}, in ${visible(folder)}; nothing was, add --yes\n${others}`);
     return 1;
   }
-  const problems = doomed.flatMap((holding) => problemOf(() => purge(holding)));
-  if (problems.length === 0)
-    print(`${files === 0 ? 'nothing to delete' : 'deleted'}${files === 0 ? '' : ` ${what}`}\n${others}`);
-  else print(`could not delete everything: ${problems[0]}\n`);
+  const problems = [...waiting, ...damaged].flatMap((files) => problemOf(() => purge(files)));
+  if (problems.length > 0) print(`could not delete everything: ${problems[0]}\n`);
+  else print(`${what === undefined ? 'nothing to delete' : `deleted ${what}, in ${visible(folder)}`}\n${others}`);
   return problems.length === 0 ? 0 : 1;
+}
+
+/** Undefined where there is nothing. */
+function doomedText(waiting: readonly Holding[], damaged: readonly Files[]): string | undefined {
+  const [kept, bad] = [total(waiting), total(damaged)];
+  const runs = waiting.reduce((sum, one) => sum + one.runs, 0);
+  const texts: string[] = [];
+  if (kept.files.length > 0) texts.push(`${counted(runs, 'run')} in ${filesText(kept)}`);
+  if (bad.files.length > 0) texts.push(filesText(bad, 'damaged file'));
+  return texts.length === 0 ? undefined : texts.join(' and ');
+}
+
+function total(all: readonly Files[]): Pick<Files, 'files' | 'bytes'> {
+  return { files: all.flatMap(({ files }) => files), bytes: all.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
 function problemOf(work: () => void): string[] {

@@ -6,14 +6,18 @@ import { isDead, ownerToken, ownFacts } from './spool-owner.ts';
 import { decodeRecord } from './spool-record.ts';
 import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 
-/** What one owner has on disk, or what was set aside. */
-export interface Holding {
+/** Files of one folder. */
+export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
-  readonly runs: number;
   readonly bytes: number;
   /** When the oldest file was written last; undefined where there is none. */
   readonly oldestMs: number | undefined;
+}
+
+/** What one owner has on disk. */
+export interface Holding extends Files {
+  readonly runs: number;
 }
 
 export interface OwnerSurvey extends Holding {
@@ -25,8 +29,8 @@ export interface OwnerSurvey extends Holding {
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly OwnerSurvey[];
-  /** Damaged files that were set aside. */
-  readonly bad: Holding;
+  /** Files that were set aside. Their runs are not counted: those that could be read are delivered, as a rule. */
+  readonly bad: Files;
 }
 
 const HASH = /^[0-9a-f]{32}$/;
@@ -46,8 +50,8 @@ export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = syst
   return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
 }
 
-/** Deletes the files of a holding, and its folder when it is empty then. Throws what the file system throws. */
-export function purge({ folder, files }: Holding, fs: SpoolFs = systemFs): void {
+/** Deletes the files, and their folder when it is empty then. Throws what the file system throws. */
+export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
   for (const file of files) removeFile(fs, file);
   removeEmptied(fs, folder);
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { spool } from '../../src/cli/spool.ts';
@@ -65,7 +65,7 @@ describe('runspan spool list', () => {
     const ofOne = (blocks.get(one) as string).split('\n').slice(1).sort();
     const since = 'SIZE, oldest 2026-11-17T18:30:00Z';
     expect(ofOne).toEqual([
-      '  damaged, set aside: 0 runs in 1 file, SIZE, oldest 2026-11-17T18:30:00Z',
+      `  damaged, set aside: 1 file, ${since}`,
       `  process ${process.pid}, alive: 1 run in 1 file, ${since}`,
       `  process ${process.pid}, dead: 2 runs in 2 files, ${since}`,
     ]);
@@ -111,7 +111,7 @@ describe('runspan spool purge', () => {
     const { code, text } = run(dir, { action: 'purge' });
     expect(code).toBe(1);
     expect(text).toMatch(
-      /^would delete 4 runs in 4 files, \S+ (bytes|KiB), in \S+; nothing was, add --yes\n1 process alive/,
+      /^would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; nothing was, add --yes\n1 process alive/,
     );
     expect(filesBelow(dir)).toEqual(before);
   });
@@ -120,11 +120,27 @@ describe('runspan spool purge', () => {
     const { dir, living } = makeSpool();
     const { code, text } = run(dir, { action: 'purge', isConfirmed: true });
     expect(code).toBe(0);
-    expect(text).toMatch(/^deleted 4 runs in 4 files, .*\n1 process alive left alone; --all takes theirs too\n$/);
+    expect(text).toMatch(
+      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\n1 process alive left alone; --all takes theirs too\n$/,
+    );
     expect(segmentsBelow(dir)).toHaveLength(1);
     expect(living.append(makeRecord(7))).toBeDefined();
     expect(segmentsBelow(dir)).toHaveLength(1);
     expect(run(dir, { action: 'purge', isConfirmed: true }).text).toMatch(/^nothing to delete\n/);
+  });
+
+  it('counts no run of a damaged file: what could be read of it is delivered', () => {
+    const { dir, open } = spoolFolder();
+    told();
+    const { path } = open().spill([makeRecord(1), makeRecord(2)]) as Segment;
+    writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from('rubbish')]));
+    killOwners(dir);
+    const next = open();
+    next.takeOver();
+    expect(drain(next)).toEqual([1, 2]);
+    expect(run(dir).text).toMatch(/\n {2}damaged, set aside: 1 file, [^\n]*\n$/);
+    expect(run(dir, { action: 'purge', isConfirmed: true }).text).toMatch(/^deleted 1 damaged file, \d+ bytes, in /);
+    expect(segmentsBelow(dir)).toEqual([]);
   });
 
   it('keeps to one destination', () => {
@@ -135,7 +151,9 @@ describe('runspan spool purge', () => {
 
   it('deletes what living processes have when it is told to, and they go on', () => {
     const { dir, living, open } = makeSpool();
-    expect(run(dir, { action: 'purge', isConfirmed: true, isAll: true }).text).toMatch(/^deleted 5 runs in 5 files/);
+    expect(run(dir, { action: 'purge', isConfirmed: true, isAll: true }).text).toMatch(
+      /^deleted 5 runs in 4 files, \S+ KiB and 1 damaged file/,
+    );
     expect(segmentsBelow(dir)).toEqual([]);
     expect(living.append(makeRecord(7))).toBeDefined();
     killOwners(dir);
