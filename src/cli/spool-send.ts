@@ -1,11 +1,11 @@
 import { env } from '../base/env.ts';
-import { destinationOf, exporterFor } from '../export/create-exporter.ts';
+import { exporterFor } from '../export/create-exporter.ts';
 import { Ledger } from '../export/ledger.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
-import { destinationHash } from '../export/spool-folder.ts';
 import { type Holding, surveySpool } from '../export/spool-survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
+import { namedDestination, othersText } from './spool-destination.ts';
 import { counted, visible } from './terminal-text.ts';
 
 /** Without a run that is delivered or given up for so long, the service is taken to be away. */
@@ -17,8 +17,8 @@ interface Stock {
   readonly living: readonly Holding[];
   /** Damaged files that were set aside. */
   readonly bad: readonly string[];
-  /** Other services, workspaces and keys for which there is something. */
-  readonly others: number;
+  /** A line on other destinations for which there is something. */
+  readonly others: string | undefined;
 }
 
 /**
@@ -35,15 +35,14 @@ export async function sendSpool(
   const stats = await deliver(settings, patienceMs);
   const after = stockOf(settings);
 
-  const { origin } = settings.endpoint;
   const { recovered, sent, dropped, lastError } = stats;
   // A process that has ended meanwhile has left more.
   const waited = Math.max(runsIn(before.dead), recovered);
   const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const isLeft = after.dead.length > 0;
   const lines: string[] = [];
-  if (waited > 0) lines.push(`delivered ${sent} of ${counted(waited, 'run')} to ${origin}`);
-  else if (!isLeft && damaged === 0) lines.push(`nothing waits for ${origin}`);
+  if (waited > 0) lines.push(`delivered ${sent} of ${counted(waited, 'run')} to ${settings.endpoint.origin}`);
+  else if (!isLeft && damaged === 0) lines.push(`nothing waits for ${namedDestination(settings).name}`);
   if (dropped > 0) lines.push(`${counted(dropped, 'run')} given up`);
   if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
   if (isLeft) {
@@ -55,9 +54,7 @@ export async function sendSpool(
     const processes = counted(after.living.length, 'process', 'processes');
     lines.push(`${processes} alive ${keeping} ${counted(runsIn(after.living), 'run')}`);
   }
-  if (after.others > 0) {
-    lines.push(`there are runs for ${counted(after.others, 'other service or key', 'other services or keys')} as well`);
-  }
+  if (after.others !== undefined) lines.push(after.others);
   print(`${lines.join('\n')}\n`);
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
@@ -93,7 +90,7 @@ async function deliver(settings: Settings, patienceMs: number): Promise<Stats> {
 }
 
 function stockOf(settings: Settings): Stock {
-  const hash = destinationHash(destinationOf(settings));
+  const { hash } = namedDestination(settings);
   const survey = surveySpool(settings.spoolDir, Date.now());
   const own = survey.find((one) => one.hash === hash);
   const held = own?.owners.filter(isHolding) ?? [];
@@ -101,7 +98,7 @@ function stockOf(settings: Settings): Stock {
     dead: held.filter(({ isAlive }) => !isAlive),
     living: held.filter(({ isAlive }) => isAlive),
     bad: own?.bad.files ?? [],
-    others: survey.filter((one) => one !== own && one.owners.some(isHolding)).length,
+    others: othersText(survey.filter((one) => one !== own)),
   };
 }
 

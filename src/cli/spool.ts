@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { env } from '../base/env.ts';
 import { messageOf } from '../base/text.ts';
-import { destinationOf } from '../export/create-exporter.ts';
-import { resolveSettings } from '../export/settings.ts';
-import { defaultSpoolDir, destinationHash } from '../export/spool-folder.ts';
+import { resolveSettings, type Settings } from '../export/settings.ts';
+import { defaultSpoolDir } from '../export/spool-folder.ts';
 import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
+import { namedDestination, othersText } from './spool-destination.ts';
 import { counted, visible } from './terminal-text.ts';
 
 type Print = (text: string) => void;
@@ -13,23 +13,31 @@ type Print = (text: string) => void;
 /** Shows or deletes what waits on disk; gives the exit code. Throws when the folder cannot be read. */
 export function spool({ action, dir, endpoint, isConfirmed, isAll }: SpoolInvocation, print: Print): number {
   const folder = resolve(dir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir());
-  const hash = endpoint && hashOf(endpoint);
-  const survey = surveySpool(folder, Date.now()).filter((one) => hash === undefined || one.hash === hash);
-  if (action === 'list') {
-    print(listing(folder, survey));
-    return 0;
-  }
-  return purgeAll(folder, survey, isConfirmed, isAll, print);
+  const wanted = endpoint && namedDestination(settingsOf(endpoint));
+  const isWanted = ({ hash }: DestinationSurvey): boolean => wanted === undefined || hash === wanted.hash;
+  const all = surveySpool(folder, Date.now());
+  const survey = all.filter(isWanted);
+  let code = 0;
+  if (action === 'purge') code = purgeAll(folder, survey, isConfirmed, isAll, print);
+  else print(`${listing(folder, survey) ?? `nothing waits ${forWhom(wanted)}in ${visible(folder)}`}\n`);
+  const others = othersText(all.filter((one) => !isWanted(one)));
+  if (others !== undefined) print(`${others}\n`);
+  return code;
 }
 
-/** As an exporter to this endpoint has it, which may have to do without the key. Throws when there can be none. */
-function hashOf(endpoint: URL): string {
+function forWhom(wanted: { readonly name: string } | undefined): string {
+  return wanted === undefined ? '' : `for ${wanted.name} `;
+}
+
+/** As an exporter to this endpoint has them, which may have to do without the key. Throws when there can be none. */
+function settingsOf(endpoint: URL): Settings {
   const settings = resolveSettings({ endpoint: endpoint.href, tracing: true });
   if (settings === undefined) throw new Error('the settings cannot be used; runspan doctor says which');
-  return destinationHash(destinationOf(settings));
+  return settings;
 }
 
-function listing(folder: string, survey: readonly DestinationSurvey[]): string {
+/** Undefined where there is nothing. */
+function listing(folder: string, survey: readonly DestinationSurvey[]): string | undefined {
   const lines: string[] = [];
   for (const { hash, owners, bad } of survey) {
     const held = owners.filter(({ files }) => files.length > 0);
@@ -40,8 +48,7 @@ function listing(folder: string, survey: readonly DestinationSurvey[]): string {
     }
     if (bad.files.length > 0) lines.push(`  damaged, set aside: ${filesText(bad)}${sinceText(bad)}`);
   }
-  if (lines.length === 0) return `nothing waits in ${visible(folder)}\n`;
-  return `${[visible(folder), ...lines].join('\n')}\n`;
+  return lines.length === 0 ? undefined : [visible(folder), ...lines].join('\n');
 }
 
 function contents(holding: Holding): string {

@@ -34,7 +34,7 @@ test('what dead processes have left is delivered, and nothing is left on disk', 
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `delivered 3 of 3 runs to ${receiver.url}\n` });
   expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual(records.map(({ run }) => run.id).sort());
   expect(segmentsBelow(dir)).toEqual([]);
-  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url}\n` });
+  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });
 });
 
 /** A process that has died with runs for a receiver, which is there. */
@@ -79,7 +79,7 @@ test('damaged files are told, and are not said to wait', async () => {
     text: `delivered 1 of 1 run to ${receiver.url}\n1 file damaged, set aside\n`,
   });
   // It was told once.
-  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url}\n` });
+  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });
 });
 
 test('what living processes keep is told, and is no failure', async () => {
@@ -87,17 +87,27 @@ test('what living processes keep is told, and is no failure', async () => {
   open(destination).spill([makeRecord(1), makeRecord(2), makeRecord(3)]);
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `nothing waits for ${receiver.url}\n1 process alive keeps 3 runs\n`,
+    text: `nothing waits for ${receiver.url} without a key\n1 process alive keeps 3 runs\n`,
   });
 });
 
-test('runs for other services or keys are told of', async () => {
+test('with another key nothing waits, and no failure, but there is something for others', async () => {
+  const { dir, receiver } = await left(1);
+  vi.stubEnv('RUNSPAN_API_KEY', 'canary-key');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(await sent(dir, receiver.url)).toEqual({
+    code: 0,
+    text: `nothing waits for ${receiver.url} with this key\nthere are runs for 1 other endpoint, workspace or key\n`,
+  });
+});
+
+test('runs for other endpoints, workspaces and keys are told of', async () => {
   const { dir, receiver, destination, open } = await left(1);
   open({ ...destination, apiKey: 'canary-key' }).spill([makeRecord(2)]);
   killOwners(dir);
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `delivered 1 of 1 run to ${receiver.url}\nthere are runs for 1 other service or key as well\n`,
+    text: `delivered 1 of 1 run to ${receiver.url}\nthere are runs for 1 other endpoint, workspace or key\n`,
   });
 });
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { spool } from '../../src/cli/spool.ts';
 import type { SpoolInvocation } from '../../src/cli/spool-arguments.ts';
 import type { ReadSegment, Segment } from '../../src/export/spool.ts';
@@ -80,7 +80,24 @@ describe('runspan spool list', () => {
     vi.unstubAllEnvs();
     expect(text).toContain(destinationHash(TWO));
     expect(text).not.toContain(destinationHash(ONE));
-    expect(run(dir, { endpoint: TWO.endpoint }).text).toBe(`nothing waits in ${dir}\n`);
+  });
+
+  it('says for whom nothing waits, and that something does for others', () => {
+    const { dir } = makeSpool();
+    expect(run(dir, { endpoint: new URL('https://traces.example/api/') })).toEqual({
+      code: 0,
+      text:
+        `nothing waits for https://traces.example/api without a key in ${dir}\n` +
+        'there are runs for 2 other endpoints, workspaces or keys\n',
+    });
+    vi.stubEnv('RUNSPAN_API_KEY', 'canary-other');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(run(dir, { endpoint: TWO.endpoint }).text).toContain('for https://traces.example with this key in ');
+    vi.stubEnv('RUNSPAN_WORKSPACE_ID', 'canary-other');
+    expect(run(dir, { endpoint: TWO.endpoint }).text).toContain('for https://traces.example with this workspace in ');
+    expect(run(dir, { action: 'purge', endpoint: TWO.endpoint }).text).toBe(
+      'nothing to delete\nthere are runs for 2 other endpoints, workspaces or keys\n',
+    );
   });
 
   it('says so when nothing waits, and makes no folder', () => {
