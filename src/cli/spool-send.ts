@@ -36,27 +36,34 @@ export async function sendSpool(
   const after = stockOf(settings);
 
   const { recovered, sent, dropped, lastError } = stats;
-  // A process that has ended meanwhile has left more.
-  const waited = Math.max(runsIn(before.dead), recovered);
   const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const isLeft = after.dead.length > 0;
+  const waited = runsIn(before.dead);
+  // What has gone, and has not come to us, somebody else was the first to claim; how much was seen of it is by chance.
+  const claimed = isLeft || damaged > 0 ? 0 : Math.max(0, waited - recovered);
+  // A process that has ended meanwhile has left more.
+  const ours = Math.max(waited - claimed, recovered);
   const lines: string[] = [];
-  if (waited > 0) lines.push(`delivered ${sent} of ${counted(waited, 'run')} to ${settings.endpoint.origin}`);
-  else if (!isLeft && damaged === 0) lines.push(`nothing waits for ${namedDestination(settings).name}`);
+  if (ours > 0) lines.push(`delivered ${sent} of ${counted(ours, 'run')} to ${settings.endpoint.origin}`);
+  if (claimed > 0) lines.push(`another process has taken over ${ours > 0 ? 'the rest' : 'what waited'}`);
+  if (ours + claimed + damaged === 0 && !isLeft) lines.push(`nothing waits for ${namedDestination(settings).name}`);
   if (dropped > 0) lines.push(`${counted(dropped, 'run')} given up`);
   if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
   if (isLeft) {
     const unclaimed = `not all of it could be taken over or read in ${visible(settings.spoolDir)}`;
     lines.push(`the rest still waits: ${lastError?.message ?? unclaimed}`);
   }
-  if (after.living.length > 0) {
-    const keeping = after.living.length === 1 ? 'keeps' : 'keep';
-    const processes = counted(after.living.length, 'process', 'processes');
-    lines.push(`${processes} alive ${keeping} ${counted(runsIn(after.living), 'run')}`);
-  }
+  if (after.living.length > 0) lines.push(livingText(after.living));
   if (after.others !== undefined) lines.push(after.others);
   print(`${lines.join('\n')}\n`);
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
+}
+
+function livingText(living: readonly Holding[]): string {
+  const runs = counted(runsIn(living), 'run');
+  return living.length === 1
+    ? `1 process alive keeps ${runs}, and delivers what it has`
+    : `${living.length} processes alive keep ${runs}, and deliver what they have`;
 }
 
 function settingsFor({ dir, endpoint }: SpoolInvocation): Settings {

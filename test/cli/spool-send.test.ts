@@ -87,7 +87,28 @@ test('what living processes keep is told, and is no failure', async () => {
   open(destination).spill([makeRecord(1), makeRecord(2), makeRecord(3)]);
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `nothing waits for ${receiver.url} without a key\n1 process alive keeps 3 runs\n`,
+    text: `nothing waits for ${receiver.url} without a key\n1 process alive keeps 3 runs, and delivers what it has\n`,
+  });
+});
+
+test('several living processes are counted', async () => {
+  const { dir, receiver, destination, open } = await left();
+  for (const number of [1, 2]) open(destination).spill([makeRecord(number)]);
+  expect((await sent(dir, receiver.url)).text).toMatch(
+    /\n2 processes alive keep 2 runs, and deliver what they have\n$/,
+  );
+});
+
+test('what another process is the first to take over is not said to have failed', async () => {
+  const { dir, receiver, destination, open } = await left(1, 2, 3);
+  const other = open(destination);
+  const sending = sent(dir, receiver.url);
+  // It has looked, and nothing of it is read yet: from here on all that it has claimed is the other's.
+  killOwners(dir);
+  other.takeOver();
+  expect(await sending).toEqual({
+    code: 0,
+    text: 'another process has taken over what waited\n1 process alive keeps 3 runs, and delivers what it has\n',
   });
 });
 

@@ -107,4 +107,18 @@ export const defects = [
     replace: 'owners',
     tests: ['test/cli/spool.test.ts'],
   },
+  {
+    title: 'what another process delivers is told as a failure',
+    file: 'src/cli/spool-send.ts',
+    find: 'Math.max(0, waited - recovered)',
+    replace: 'Math.min(0, waited - recovered)',
+    tests: ['test/cli/spool-send.test.ts'],
+  },
+  {
+    title: 'what waits for others is told of no more',
+    file: 'src/cli/spool-destination.ts',
+    find: 'if (waiting === 0) return undefined;',
+    replace: 'if (waiting <= 1_000) return undefined;',
+    tests: ['test/cli/spool.test.ts'],
+  },
 ];
