@@ -6,8 +6,9 @@ import type { Load } from './load.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { DeliveryQueue } from './queue.ts';
-import { type Origin, Replay, type RunName } from './replay.ts';
+import { type Origin, Replay } from './replay.ts';
 import type { Segment, Spool } from './spool.ts';
+import type { RunName } from './spool-record.ts';
 import { Spooling } from './spooling.ts';
 
 export interface DiskParts {
@@ -44,7 +45,7 @@ export class Disk {
     this.#replay = new Replay({
       ...parts,
       recovered: (delivery, origin, isExpired) => this.#recovered(delivery, origin, isExpired),
-      corrupt: (run) => this.#corrupt(run),
+      corrupt: (run, origin) => this.#corrupt(run, origin),
       settled: (group, records) => parts.load.leaveGroup(group, records),
       endless: (runs) => {
         parts.stats.spooled -= runs;
@@ -170,8 +171,7 @@ export class Disk {
 
   #recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
     const { stats, load, queue, giveUp, changed } = this.#parts;
-    if (origin === 'earlier process') stats.recovered++;
-    else stats.spooled--;
+    this.#countBack(origin);
     stats.queued++;
     load.runs++;
     load.weigh(delivery);
@@ -184,8 +184,14 @@ export class Disk {
     changed();
   }
 
-  #corrupt(run: RunName): void {
-    this.#parts.stats.spooled--;
+  #corrupt(run: RunName, origin: Origin): void {
+    this.#countBack(origin);
     this.#parts.countDrop(run, 'corrupt');
+  }
+
+  /** Takes a run off the disk's count, or takes it over from an earlier process. */
+  #countBack(origin: Origin): void {
+    if (origin === 'earlier process') this.#parts.stats.recovered++;
+    else this.#parts.stats.spooled--;
   }
 }

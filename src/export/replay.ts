@@ -6,7 +6,7 @@ import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { DeliveryQueue } from './queue.ts';
 import type { ReadSegment, Segment, Spool } from './spool.ts';
-import type { SpooledRecord } from './spool-record.ts';
+import type { RunName, SpooledRecord } from './spool-record.ts';
 
 /** Share of the queue's limits up to which there is room: well below what would send it to the disk again. */
 const ROOM_SHARE = 0.125;
@@ -24,6 +24,8 @@ export class Ticket {
   isKept = false;
   /** What is known of it where this process has spilled it. */
   readonly spilled: Spilled | undefined;
+  /** Where it is of an earlier process, the runs of damaged records whose end was not read. */
+  lost: readonly RunName[] = [];
 
   constructor(segment: Segment, spilled: Spilled | undefined) {
     this.segment = segment;
@@ -33,9 +35,6 @@ export class Ticket {
 
 /** Where a run was counted before it came back from the disk. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
-
-/** Who a run is. */
-export type RunName = Readonly<Pick<Delivery['run'], 'id' | 'traceId' | 'name'>>;
 
 /** What has to be known of runs of ours while they are on disk alone. There may be many: it is little. */
 interface Spilled {
@@ -57,8 +56,8 @@ export interface ReplayParts {
   readonly isSending: () => boolean;
   /** Called for each run that comes back; one that has been on disk for too long is not to be sent. */
   readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
-  /** Called for runs of ours that cannot be read any more. */
-  readonly corrupt: (run: RunName) => void;
+  /** Called for each run that cannot be read any more. */
+  readonly corrupt: (run: RunName, origin: Origin) => void;
   /** Called when so many records of ours have settled that the flushes of this group wait for. */
   readonly settled: (group: FlushGroup, records: number) => void;
   /** Called when so many runs of earlier processes turn out to have no end. */
@@ -171,11 +170,12 @@ export class Replay {
     return !outage.isOn || (this.#tickets.size === 0 && !isSending());
   }
 
-  #take({ segment, records, isExpired }: ReadSegment): void {
+  #take({ segment, records, damagedRuns, isExpired }: ReadSegment): void {
     const spilled = this.#spilled.get(segment);
     this.#spilled.delete(segment);
     this.#spilledRuns -= spilled?.runs ?? 0;
     const ticket = new Ticket(segment, spilled);
+    if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
     this.#tickets.add(ticket);
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
       .filter(({ run }) => !this.#givenUp.has(run.id))
@@ -201,7 +201,15 @@ export class Replay {
   #tellCorrupt({ names }: Spilled, deliveries: readonly Delivery[]): void {
     const read = new Set(deliveries.map(({ run }) => run.id));
     for (const [id, traceId, name] of JSON.parse(names) as [string, string, string][]) {
-      if (!read.has(id)) this.#parts.corrupt({ id, traceId, name });
+      if (!read.has(id)) this.#parts.corrupt({ id, traceId, name }, 'own');
+    }
+  }
+
+  /** A run whose start was delivered, or given up, is one that is counted already. */
+  #tellLost(lost: readonly RunName[]): void {
+    for (const run of lost) {
+      if (this.#givenUp.has(run.id)) continue;
+      this.#parts.corrupt(run, this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process');
     }
   }
 
@@ -222,7 +230,11 @@ export class Replay {
     const { spool } = this.#parts;
     this.#tickets.delete(ticket);
     if (ticket.spilled !== undefined) this.#leave(ticket.spilled.groups);
-    if (!ticket.isKept) spool.done(ticket.segment);
+    if (!ticket.isKept) {
+      spool.done(ticket.segment);
+      // Not before the file is set aside, so that of several processes that have read it one counts them.
+      this.#tellLost(ticket.lost);
+    }
     this.#settleEndless();
     this.pumpSoon();
   }
@@ -235,6 +247,12 @@ export class Replay {
     this.#unfinished.clear();
     this.#givenUp.clear();
   }
+}
+
+/** Each run once, but for those of which an end is whole: that says all of its run. */
+function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]): RunName[] {
+  const ids = new Set(records.filter(({ isEnded }) => isEnded).map(({ run }) => run.id));
+  return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
 /** One record for each run: its end goes with its start, where both stand in one segment. */

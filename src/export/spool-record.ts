@@ -13,6 +13,9 @@ export interface SpooledRecord {
   readonly run: EncodedRun;
 }
 
+/** Who a run is. */
+export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
+
 /**
  * A record as bytes: sections, each after its length in four bytes.
  *
@@ -56,7 +59,24 @@ export function decodeRecord(bytes: Uint8Array): SpooledRecord | undefined {
   }
 }
 
+/**
+ * Whose record these bytes were, as far as they can still be read; empty text for what cannot. The id stands in two places, of
+ * which one may be enough.
+ */
+export function salvageRecord(bytes: Uint8Array): RunName {
+  const text = lenientUtf8.decode(bytes.subarray(0, SALVAGED_BYTES_MAX));
+  const id = /"(?:id|dotted_order)":"[^"]*?([0-9a-f-]{36})"/.exec(text)?.[1] ?? '';
+  const traceId = /"trace_id":"([0-9a-f-]{36})"/.exec(text)?.[1] ?? '';
+  const name = /"name":("(?:[^"\\]|\\.)*")/.exec(text)?.[1] ?? '""';
+  return { id: isRunId(id) ? id : '', traceId: isRunId(traceId) ? traceId : '', name: textIn(name) };
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+const lenientUtf8 = new TextDecoder();
+
+/** In which a damaged record is looked through for whose it was; what says so stands at its beginning. */
+const SALVAGED_BYTES_MAX = 16_384;
 
 const LENGTH_BYTES = 4;
 
@@ -159,6 +179,14 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] | unde
     attachments.push({ name, mimeType, bytes: new Uint8Array(sections[at + 2] as Uint8Array) });
   }
   return attachments;
+}
+
+function textIn(json: string): string {
+  try {
+    return JSON.parse(json) as string;
+  } catch {
+    return '';
+  }
 }
 
 function isId(value: unknown): value is string {

@@ -2,8 +2,8 @@ import { setAside } from './spool-bad.ts';
 import { codeOf, readWhole } from './spool-fs.ts';
 import type { SpoolHome } from './spool-home.ts';
 import { spoolNotice } from './spool-notice.ts';
-import { decodeRecord, type SpooledRecord } from './spool-record.ts';
-import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
+import { decodeRecord, type RunName, type SpooledRecord, salvageRecord } from './spool-record.ts';
+import { type Scan, SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 import type { Segment, SpoolStock, StoredSegment } from './spool-stock.ts';
 
 /** Processes that a segment is tried in that end soon after. */
@@ -19,8 +19,8 @@ const RETRY_MS = 60_000;
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
-  /** Stretches of the file that were damaged; each was one record or more. */
-  readonly corrupt: number;
+  /** Whose records were damaged; one without a name stands for one or more of which nothing can be read. */
+  readonly damagedRuns: readonly RunName[];
   /** Written longer ago than the age limit allows. */
   readonly isExpired: boolean;
 }
@@ -75,7 +75,7 @@ export class SpoolReplay {
     if (!isInOrder) this.#waiting = new Set([...this.#waiting].sort(byAge));
   }
 
-  /** Never throws: what cannot be read is set aside, or tried again later. One of our own is told all the same, as empty. */
+  /** Never throws: what cannot be read is handed out without records, or tried again later. */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
       const segment = this.#waiting.values().next().value as StoredSegment;
@@ -93,7 +93,7 @@ export class SpoolReplay {
         this.#stock.forget(segment);
       }
       // Whoever has spilled it counts on it; of what others have left behind nobody knows.
-      if (!segment.isForeign) return { segment, records: [], corrupt: 1, isExpired: false };
+      if (!segment.isForeign) return unreadable(segment);
     }
     return undefined;
   }
@@ -122,31 +122,35 @@ export class SpoolReplay {
     if (segment.name.attempts >= ATTEMPTS_MAX) {
       spoolNotice.deadly(segment, ATTEMPTS_MAX);
       if (!this.#setAside(segment)) this.#stock.forget(segment);
-      return undefined;
+      return unreadable(segment);
     }
     segment.rename(fs, segment.name.attempts + 1);
     const content = readWhole(fs, segment.path, SEGMENT_BYTES_MAX);
-    const { payloads, corrupt, isUnknownVersion } = scan(content?.bytes ?? NOTHING);
+    const { payloads, damaged, isUnknownVersion } = content === undefined ? NOT_OURS : scan(content.bytes);
     if (isUnknownVersion) {
       this.#unmark(segment);
       spoolNotice.later(segment);
       this.#stock.forget(segment);
       return undefined;
     }
-    const records = payloads.map(decodeRecord).filter((record) => record !== undefined);
-    const damaged = corrupt + payloads.length - records.length;
-    if (content === undefined || damaged > 0) {
+    const records: SpooledRecord[] = [];
+    const damagedRuns = damaged.map(salvageRecord);
+    for (const payload of payloads) {
+      const record = decodeRecord(payload);
+      if (record !== undefined) records.push(record);
+      else damagedRuns.push(salvageRecord(payload));
+    }
+    if (damagedRuns.length > 0) {
       segment.isDamaged = true;
       spoolNotice.damaged(segment);
-    }
-    if (records.length === 0) {
+    } else if (records.length === 0) {
       this.done(segment);
       return undefined;
     }
     const { wallMs, monotonicMs, ageMaxMs } = this.#options;
     segment.handedOutAtMs = monotonicMs();
     this.#handedOut.add(segment);
-    return { segment, records, corrupt: damaged, isExpired: wallMs() - (content?.modifiedAtMs ?? 0) > ageMaxMs };
+    return { segment, records, damagedRuns, isExpired: wallMs() - (content?.modifiedAtMs ?? 0) > ageMaxMs };
   }
 
   #unmark(segment: StoredSegment): void {
@@ -171,7 +175,14 @@ export class SpoolReplay {
   }
 }
 
-const NOTHING: Buffer = Buffer.alloc(0);
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/** What was not written by us: a link, or a file that is too large. */
+const NOT_OURS: Scan = { payloads: [], damaged: [NOTHING], isUnknownVersion: false };
+
+function unreadable(segment: Segment): ReadSegment {
+  return { segment, records: [], damagedRuns: [salvageRecord(NOTHING)], isExpired: false };
+}
 
 /** Those of one writer within a millisecond stand in the order of their names. */
 function byAge(one: StoredSegment, other: StoredSegment): number {

@@ -13,6 +13,9 @@ const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
 
 const VERSION = 1;
 
+/** What follows the magic in every frame of this version: no flags, nothing reserved. */
+const AFTER_MAGIC: Buffer = Buffer.from([VERSION, 0, 0, 0]);
+
 const VERSION_AT = 4;
 const FLAGS_AT = 5;
 const LENGTH_AT = 8;
@@ -42,12 +45,18 @@ export function frame(payload: Uint8Array): Buffer | undefined {
 /** How often a file's length may be summed up in vain, so that one made of heads alone does not hold the process. */
 const VAIN_READINGS_MAX = 16;
 
+/** Damaged frames that are told apart in one file; a segment that is ended at 4 MiB holds far fewer. */
+const DAMAGED_MAX = 100_000;
+
 /** What a file holds. */
 export interface Scan {
   /** Views into the file, in its order. */
   readonly payloads: readonly Uint8Array[];
-  /** Stretches of it that are no frames: a torn end, flipped bits, zeros. */
-  readonly corrupt: number;
+  /**
+   * Views of what is no whole frame: a torn end, flipped bits, zeros. One for each frame of which the head can still be made
+   * out, and one at least for each stretch.
+   */
+  readonly damaged: readonly Uint8Array[];
   /** It was written by a later version, and is to be left as it is. */
   readonly isUnknownVersion: boolean;
 }
@@ -55,7 +64,7 @@ export interface Scan {
 /** Reads what there is, past whatever is damaged. Never throws. */
 export function scan(file: Buffer): Scan {
   const payloads: Uint8Array[] = [];
-  let corrupt = 0;
+  const damaged: Uint8Array[] = [];
   let isUnknownVersion = false;
   let isInDamage = false;
   let vainBytesLeft = VAIN_READINGS_MAX * file.length;
@@ -63,11 +72,12 @@ export function scan(file: Buffer): Scan {
   while (at < file.length) {
     const framed = frameAt(file, at);
     if (framed === undefined || !isWhole(framed)) {
-      if (!isInDamage) corrupt++;
-      isInDamage = true;
       vainBytesLeft -= framed?.length ?? 0;
-      const next = vainBytesLeft > 0 ? file.indexOf(MAGIC, at + 1) : -1;
-      at = next === -1 ? file.length : next;
+      const next = vainBytesLeft > 0 ? nextHead(file, at) : file.length;
+      const isOne = !isInDamage || seemsHead(file, at);
+      if (isOne && damaged.length < DAMAGED_MAX) damaged.push(file.subarray(at, next));
+      isInDamage = true;
+      at = next;
       continue;
     }
     isInDamage = false;
@@ -77,7 +87,7 @@ export function scan(file: Buffer): Scan {
   }
   // A later version may have another checksum.
   if (payloads.length === 0 && beginsLater(file)) isUnknownVersion = true;
-  return { payloads, corrupt, isUnknownVersion };
+  return { payloads, damaged, isUnknownVersion };
 }
 
 /** The frame that seems to begin there. Its length is held against the file before anything is made of it. */
@@ -86,6 +96,26 @@ function frameAt(file: Buffer, at: number): Buffer | undefined {
   const length = file.readUInt32BE(at + LENGTH_AT);
   if (length > PAYLOAD_BYTES_MAX || length > file.length - at - HEAD_BYTES) return undefined;
   return file.subarray(at, at + HEAD_BYTES + length);
+}
+
+/**
+ * Where to go on after damage: at the next magic, and before it where the damaged frame ends and another one seems to begin, of
+ * which the magic is damaged too. Never beyond the next magic, as the length may be what is damaged.
+ */
+function nextHead(file: Buffer, at: number): number {
+  const magicAt = file.indexOf(MAGIC, at + 1);
+  const next = magicAt === -1 ? file.length : magicAt;
+  const end = seemsHead(file, at) ? at + HEAD_BYTES + file.readUInt32BE(at + LENGTH_AT) : next;
+  return end < next && seemsHead(file, end) ? end : next;
+}
+
+/** Whether a damaged frame begins there: of magic, what follows it and a length that is possible, two are there. */
+function seemsHead(file: Buffer, at: number): boolean {
+  if (file.length - at < HEAD_BYTES) return false;
+  const isMagic = MAGIC.compare(file, at, at + VERSION_AT) === 0;
+  const isVersion = AFTER_MAGIC.compare(file, at + VERSION_AT, at + LENGTH_AT) === 0;
+  const isPossible = file.readUInt32BE(at + LENGTH_AT) <= PAYLOAD_BYTES_MAX;
+  return isMagic ? isVersion || isPossible : isVersion && isPossible;
 }
 
 function isWhole(framed: Buffer): boolean {

@@ -134,8 +134,7 @@ export class Spool {
 
   /**
    * The oldest segment that waits: of those that were spilled and those that were claimed. It is not handed out again
-   * unless it is put back. What cannot be read is set aside on the way; one that was spilled is handed out without records
-   * then.
+   * unless it is put back. One that cannot be read is handed out without records.
    */
   next(): ReadSegment | undefined {
     return this.#state === 'open' ? this.#replay.next() : undefined;

@@ -1,7 +1,10 @@
 /** Why runs were given up; the words are part of the public interface. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/** A run that was given up, as `onDrop` is told of it. */
+/**
+ * A run that was given up, as `onDrop` is told of it. What a damaged file of an earlier process does not tell any more is
+ * empty text.
+ */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
@@ -19,7 +22,7 @@ export interface DroppedRun {
  */
 export interface Stats {
   created: number;
-  /** Taken over from an earlier process. */
+  /** Taken over from an earlier process, with those that it has left and that could not be read. */
   recovered: number;
   /** Started, and the end not yet recorded. */
   open: number;

@@ -76,7 +76,7 @@ test('damaged files are told, and are not said to wait', async () => {
   writeFileSync(join(dir, segmentsBelow(dir)[0] as string), 'rubbish');
   expect(await sent(dir, receiver.url)).toEqual({
     code: 1,
-    text: `delivered 1 of 1 run to ${receiver.url}\n1 file damaged, set aside\n`,
+    text: `delivered 1 of 2 runs to ${receiver.url}\n1 run given up\n1 file damaged, set aside\n`,
   });
   // It was told once.
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });

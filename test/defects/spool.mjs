@@ -5,8 +5,29 @@ export const defects = [
   {
     title: 'a damaged frame ends the reading of its file',
     file: 'src/export/spool-segment.ts',
-    find: 'const next = vainBytesLeft > 0 ? file.indexOf(MAGIC, at + 1) : -1;',
-    replace: 'const next = -1;',
+    find: 'const next = vainBytesLeft > 0 ? nextHead(file, at) : file.length;',
+    replace: 'const next = file.length;',
+    tests: ['test/export/spool-segment.test.ts'],
+  },
+  {
+    title: 'damaged frames that follow each other count as one',
+    file: 'src/export/spool-segment.ts',
+    find: 'const isOne = !isInDamage || seemsHead(file, at);',
+    replace: 'const isOne = !isInDamage;',
+    tests: ['test/export/spool-segment.test.ts'],
+  },
+  {
+    title: 'a damaged frame is none where its length is not possible',
+    file: 'src/export/spool-segment.ts',
+    find: 'return isMagic ? isVersion || isPossible : isVersion && isPossible;',
+    replace: 'return (isMagic || isVersion) && isPossible;',
+    tests: ['test/export/spool-segment.test.ts'],
+  },
+  {
+    title: 'a damaged frame is found by its magic alone',
+    file: 'src/export/spool-segment.ts',
+    find: 'return isMagic ? isVersion || isPossible : isVersion && isPossible;',
+    replace: 'return isMagic && isPossible;',
     tests: ['test/export/spool-segment.test.ts'],
   },
   {

@@ -319,6 +319,88 @@ describe('with write-ahead', () => {
   });
 });
 
+describe('what an earlier process has left, and somebody has damaged', () => {
+  /** The exporter that finds it, once all is sent that can be. */
+  async function finding(left: MemoryDisk, onDrop?: OnDrop) {
+    const made = onDisk({ ...(onDrop !== undefined && { onDrop }) }, left);
+    made.exporter.recover();
+    await turns(6);
+    if (made.exporter.stats().recovered > made.exporter.stats().dropped) {
+      void made.exporter.flush();
+      await made.transport.finish(0);
+      await turns(6);
+    }
+    expect(addsUp(made.exporter.stats())).toBe(true);
+    return made;
+  }
+
+  const everywhere = (bytes: Buffer): Buffer => {
+    // Some of each record, and nothing of the heads.
+    for (let at = bytes.indexOf('"start_time"'); at !== -1; at = bytes.indexOf('"start_time"', at)) bytes[at] = 0;
+    return bytes;
+  };
+
+  it.each([
+    [false, 'every record', everywhere, { recovered: 20, sent: 0, dropped: 20 }],
+    [true, 'every record', everywhere, { recovered: 20, sent: 0, dropped: 20 }],
+    [false, 'everything', (bytes: Buffer) => bytes.fill(0), { recovered: 1, sent: 0, dropped: 1 }],
+    [true, 'everything', (bytes: Buffer) => bytes.fill(0), { recovered: 1, sent: 0, dropped: 1 }],
+    [false, 'the end', (bytes: Buffer) => bytes.subarray(0, -1), { recovered: 20, sent: 19, dropped: 1 }],
+    [false, 'the last record', undefined, { recovered: 20, sent: 19, dropped: 1 }],
+  ])(
+    'is recovered and dropped, each run once as far as that can be told (write-ahead %s, %s) [fault 59]',
+    async (isWriteAhead, _, harm, counts) => {
+      told();
+      const first = onDisk({ isWriteAhead });
+      for (let made = 0; made < 20; made++) whole(first.exporter);
+      first.exporter.endProcess();
+      first.disk.damage(segments(first.disk)[0] as string, harm);
+      const drops: string[] = [];
+      const { exporter } = await finding(first.disk, (reason) => drops.push(reason));
+      expect(exporter.stats()).toMatchObject(counts);
+      expect(drops).toEqual(Array(counts.dropped).fill('corrupt'));
+    },
+  );
+
+  it('is no loss where it is the start of a run whose end is whole', async () => {
+    const first = onDisk({ isWriteAhead: true });
+    const run = whole(first.exporter);
+    first.die();
+    first.disk.damage(segments(first.disk)[0] as string, (bytes) => {
+      bytes[bytes.indexOf('"start_time"')] = 0;
+      return bytes;
+    });
+    const { exporter, transport } = await finding(first.disk);
+    expect(exporter.stats()).toMatchObject({ recovered: 1, sent: 1, dropped: 0 });
+    expect(transport.sendings[0]?.items[0]).toMatchObject({ isEnded: true, delivery: { run: { id: run.id } } });
+  });
+
+  it('is dropped once, and not sent as well, where it is the end of a run whose start is whole', async () => {
+    const drops: string[] = [];
+    const first = onDisk({ isWriteAhead: true });
+    const run = whole(first.exporter);
+    first.die();
+    first.disk.damage(segments(first.disk)[0] as string);
+    const { exporter } = await finding(first.disk, (_, { id }) => drops.push(id));
+    expect(exporter.stats()).toMatchObject({ recovered: 1, sent: 0, spooled: 0, droppedByReason: { corrupt: 1 } });
+    expect(drops).toEqual([run.id]);
+  });
+
+  it('is counted by the process that sets the file aside, and by no other', async () => {
+    const first = onDisk({});
+    for (let made = 0; made < 3; made++) whole(first.exporter);
+    first.exporter.endProcess();
+    first.disk.damage(segments(first.disk)[0] as string);
+    const second = onDisk({}, first.disk);
+    second.exporter.recover();
+    await turns(6);
+    await second.exporter.close({ timeoutMs: 0 });
+    expect(second.exporter.stats()).toMatchObject({ recovered: 2, spooled: 2, dropped: 0 });
+    const { exporter } = await finding(first.disk);
+    expect(exporter.stats()).toMatchObject({ recovered: 3, sent: 2, droppedByReason: { corrupt: 1 } });
+  });
+});
+
 it('counts the start that a dead process has left as sent when the file that may hold its end is gone', async () => {
   const first = onDisk({ isWriteAhead: true });
   first.exporter.start(makeRun());

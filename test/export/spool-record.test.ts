@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeRecord, encodeRecord, type SpooledRecord } from '../../src/export/spool-record.ts';
+import { decodeRecord, encodeRecord, type SpooledRecord, salvageRecord } from '../../src/export/spool-record.ts';
 import { ErrorText } from '../../src/run/error-text.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 
@@ -152,5 +152,26 @@ describe('bytes', () => {
     ['metadata that is no object', laid({ ...MAIN, extra: { metadata: [] } })],
   ])('are no record: %s', (_, bytes) => {
     expect(decodeRecord(bytes)).toBeUndefined();
+  });
+});
+
+describe('a damaged record', () => {
+  const run = ended(makeRun({ name: 'ask "ü"', inputs: '{"id":"11111111-1111-7111-8111-111111111111"}' }, makeRun()));
+  const { id, traceId, name } = run;
+  /** The bytes of it, with a letter that no id has at the first place of a text, or of several. */
+  const without = (...texts: readonly string[]): Uint8Array => {
+    const bytes = Buffer.from(encodeRecord({ op: 'post', isEnded: true, run }));
+    for (const text of texts) bytes[bytes.indexOf(text) + text.length - 1] = 0x78;
+    return bytes;
+  };
+
+  it.each<[string, Uint8Array, object]>([
+    ['all of it', without('"inputs'), { id, traceId, name }],
+    ['by its place in the trace, where the id is damaged', without(`"id":"${id}`), { id, traceId, name }],
+    ['without its trace', without(`"trace_id":"${traceId}`), { id, traceId: '', name }],
+    ['without its name', without('"name":"'), { id, traceId, name: '' }],
+    ['nothing, where there is nothing', Buffer.alloc(1_000), { id: '', traceId: '', name: '' }],
+  ])('says whose it was as far as it can be read: %s', (_, bytes, expected) => {
+    expect(salvageRecord(bytes)).toEqual(expected);
   });
 });

@@ -350,7 +350,7 @@ export const groups = [
         number: 59,
         fault: 'Torn, changed, empty and foreign files',
         required:
-          'What is whole is read, the rest is set aside within bounds and counted. Nothing throws, loops or takes memory by what a file says.',
+          'What is whole is read. The rest is set aside within bounds and dropped (`corrupt`): the runs that can still be told apart, and one for a stretch where none can. Nothing throws, loops or takes memory by what a file says.',
       },
       {
         number: 60,

@@ -34,12 +34,11 @@ export class MemoryDisk {
     return [...this.#files.values()].map(({ bytes }) => bytes.toString('latin1')).join('\n');
   }
 
-  /** Flips a bit in the last byte of a file. */
-  damage(path: string): void {
+  /** Gives a file other bytes: those with a bit flipped in the last one, unless it is said how. */
+  damage(path: string, harm: (bytes: Buffer) => Buffer = flipLastBit): void {
     const file = this.#files.get(path);
     if (file === undefined) throw new Error(`there is no ${path}`);
-    file.bytes = Buffer.from(file.bytes);
-    file.bytes[file.bytes.length - 1] = (file.bytes.at(-1) ?? 0) ^ 1;
+    file.bytes = harm(Buffer.from(file.bytes));
   }
 
   /** Deletes everything, as somebody who needs the room may. */
@@ -166,3 +165,8 @@ function statsOf(file: File | undefined): Stats {
 
 /** Where tests keep their spools on such a disk. */
 export const MEMORY_SPOOL: string = join('/', 'spool');
+
+function flipLastBit(bytes: Buffer): Buffer {
+  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+  return bytes;
+}
