@@ -30,7 +30,7 @@ export class SegmentFile {
       if (written < frames.byteLength) this.#truncate();
     }
     // A disk that is full, or a limit on the size of files, takes a part and says nothing.
-    if (written < frames.byteLength) throw Object.assign(new Error('short write'), { code: 'short write' });
+    if (written < frames.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
     this.#bytes += written;
   }
 

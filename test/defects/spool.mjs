@@ -87,6 +87,13 @@ export const defects = [
     tests: unit,
   },
   {
+    title: 'a short write is told by no code of the system',
+    file: 'src/export/spool-file.ts',
+    find: "{ code: 'ENOSPC' }",
+    replace: "{ code: 'short write' }",
+    tests: unit,
+  },
+  {
     title: 'a disk that fails is asked again for every run',
     file: 'src/export/spool.ts',
     find: 'this.#writesFromMs = this.#monotonicMs() + RETRY_MS;',

@@ -215,6 +215,14 @@ describe('a disk that is full', () => {
     ]);
   });
 
+  it('is told of by the same code where it takes a part and says nothing [fault 58]', () => {
+    const lines = told();
+    const { dir, open } = spoolFolder();
+    const { fs } = failing('short write', (_, name) => name === 'writeSync' && segmentsBelow(dir).length > 0);
+    expect(open({ fs }).append(makeRecord(1))).toBeUndefined();
+    expect(lines).toEqual([expect.stringMatching(/cannot write in \S+ \(ENOSPC\); runs are kept in memory only/)]);
+  });
+
   it('is emptied without a byte of room [fault 55]', () => {
     told();
     const { dir, open } = spoolFolder();
