@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, type SpoolFs } from './spool-fs.ts';
@@ -34,13 +35,13 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
 
 /** Where the spool is unless somebody says otherwise: in the home of the user, or among temporary files where there is none. */
 export function defaultSpoolDir(): string {
-  let home = '';
   try {
-    home = homedir();
+    const home = homedir();
+    if (statSync(home).isDirectory()) return join(home, '.runspan', 'spool');
   } catch {
-    // A user without a name has none.
+    // A user without a name has no home, and that of an account for services often does not exist.
   }
-  return home === '' ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
+  return join(tmpdir(), 'runspan-spool');
 }
 
 /** A folder that somebody else could have laid out for us; its message is for the log. */

@@ -66,6 +66,13 @@ export const defects = [
     tests: unit,
   },
   {
+    title: 'a home folder that does not exist is the place of the spool',
+    file: 'src/export/spool-folder.ts',
+    find: 'if (statSync(home).isDirectory()) return',
+    replace: "if (home !== '') return",
+    tests: ['test/export/settings.test.ts'],
+  },
+  {
     title: 'all keys of an endpoint share one folder',
     file: 'src/export/spool-folder.ts',
     find: 'sha256(apiKey)',

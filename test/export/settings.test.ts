@@ -7,6 +7,7 @@ import { type ConfigureOptions, resolveSettings } from '../../src/export/setting
 import { defaultRedaction } from '../../src/run/default-redaction.ts';
 import { hideAll, redact } from '../../src/run/redact.ts';
 import { environmentOf } from '../support/environment.ts';
+import { root } from '../support/folders.ts';
 
 const ENDPOINT = 'http://127.0.0.1:4777';
 let lines: string[] = [];
@@ -100,10 +101,12 @@ describe('spoolDir', () => {
   });
 
   it.runIf(process.platform !== 'win32').each([
-    ['/home/ada', '/home/ada/.runspan/spool'],
-    // As where nobody has set it: a folder of its own, and not one of the working directory.
-    ['', join(tmpdir(), 'runspan-spool')],
-  ])('is below the home folder %j by default', (home, expected) => {
+    ['there is', root, join(root, '.runspan', 'spool')],
+    // A folder of its own, and not one of the working directory.
+    ['nobody has set', '', join(tmpdir(), 'runspan-spool')],
+    ['does not exist', join(root, 'nonexistent'), join(tmpdir(), 'runspan-spool')],
+    ['is no folder', '/dev/null', join(tmpdir(), 'runspan-spool')],
+  ])('is by default below the home folder, or the one for temporary files: a home that %s', (_, home, expected) => {
     vi.stubEnv('HOME', home);
     onTestFinished(() => void vi.unstubAllEnvs());
     expect(resolve({ endpoint: ENDPOINT })?.spoolDir).toBe(expected);
