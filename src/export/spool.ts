@@ -110,6 +110,15 @@ export class Spool {
     return segment;
   }
 
+  /**
+   * Writes records that the next process is to hand out, in the same way; false when it could not. Tried also soon after the
+   * disk has failed, since this process has no later time to.
+   */
+  keep(records: readonly SpooledRecord[]): boolean {
+    this.#writesFromMs = Number.NEGATIVE_INFINITY;
+    return this.#written(() => this.#writer.spill(records)) !== undefined;
+  }
+
   /** Claims what owners have left that are dead; says how many segments that were. */
   takeOver(): number {
     if (this.#state === 'closed') return 0;

@@ -98,12 +98,30 @@ export class Spooling {
     return this.#spill(() => true);
   }
 
-  /** Writes what will not be sent any more; gives back what could not be written. */
+  /**
+   * Writes what will not be sent any more, the oldest first; gives back what could not be written. What the disk has no room for
+   * is halved, down to single runs. After one that does not fit only those of half its size are tried: of larger ones one more would fit
+   * at the most, and a full disk costs few attempts however many runs there are.
+   */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];
-    for (const slice of slices(deliveries.filter((delivery) => !isWritten(delivery)))) {
-      if (this.#parts.spool.spill(slice.map(recordOf)) === undefined) left.push(...slice);
-    }
+    let bytesMax = Number.POSITIVE_INFINITY;
+    const keepFitting = (slice: readonly Delivery[]): void => {
+      const fitting = slice.filter(({ bytes }) => bytes <= bytesMax);
+      left.push(...slice.filter(({ bytes }) => bytes > bytesMax));
+      if (fitting.length === 0 || this.#parts.spool.keep(fitting.map(recordOf))) return;
+      const [first] = fitting as [Delivery];
+      if (fitting.length === 1) {
+        left.push(first);
+        bytesMax = first.bytes / 2;
+        return;
+      }
+      const half = Math.ceil(fitting.length / 2);
+      keepFitting(fitting.slice(0, half));
+      keepFitting(fitting.slice(half));
+    };
+    const unwritten = deliveries.filter((delivery) => !isWritten(delivery));
+    for (const slice of slices(unwritten.sort(byAge))) keepFitting(slice);
     return left;
   }
 
@@ -183,6 +201,10 @@ function recordOf({ run, isPosted }: Delivery): SpooledRecord {
 /** Whether all of it stands on disk already. */
 function isWritten({ run, startSegment, endSegment, ticket }: Delivery): boolean {
   return ticket !== undefined || (run.endTime === undefined ? startSegment : endSegment) !== undefined;
+}
+
+function byAge(one: Delivery, other: Delivery): number {
+  return one.queuedAtMs - other.queuedAtMs;
 }
 
 function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {

@@ -88,6 +88,27 @@ export const defects = [
     tests,
   },
   {
+    title: 'of what does not fit at the end of the process nothing is kept',
+    file: spooling,
+    find: '      if (fitting.length === 1) {\n        left.push(first);',
+    replace: '      if (fitting.length >= 1) {\n        left.push(...fitting);',
+    tests,
+  },
+  {
+    title: 'a run that does not fit at the end of the process costs all that come after it',
+    file: spooling,
+    find: 'bytesMax = first.bytes / 2;',
+    replace: 'bytesMax = 0;',
+    tests,
+  },
+  {
+    title: 'a disk that has just failed is not tried at the end of the process',
+    file: 'src/export/spool.ts',
+    find: '    this.#writesFromMs = Number.NEGATIVE_INFINITY;\n',
+    replace: '',
+    tests,
+  },
+  {
     title: 'an exporter that closes drops what the disk could keep',
     file: 'src/export/exporter.ts',
     find: '    this.#open.close();\n    this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));\n',

@@ -258,6 +258,17 @@ describe('a disk that refuses', () => {
     expect(lines.filter((line) => line.includes('ENOSPC'))).toHaveLength(1);
   });
 
+  it('is tried once more when the process ends, however short ago it refused', async () => {
+    told();
+    const { exporter, disk } = onDisk({ limits: { queueRuns: 4 } });
+    disk.obstacle = (_, path) => fail('ENOSPC', path);
+    for (let made = 0; made < 4; made++) whole(exporter);
+    await turns();
+    disk.obstacle = () => {};
+    exporter.endProcess();
+    expect(exporter.stats()).toMatchObject({ spooled: 4, dropped: 0 });
+  });
+
   it('loses nothing of what is written ahead and can be sent', async () => {
     const { exporter, transport, disk } = onDisk({ isWriteAhead: true });
     disk.obstacle = (_, path) => fail('ENOSPC', path);
@@ -434,6 +445,45 @@ describe('an exporter that closes', () => {
     void exporter.flush();
     await transport.finish(0);
     expect(exporter.stats()).toMatchObject({ recovered: 2, sent: 2, open: 1 });
+  });
+
+  describe('while the disk has little room', () => {
+    /** The names of those runs that the next process finds, and the bytes that were left when the first had closed. */
+    async function keptOf(runs: readonly { name: string; length?: number }[]) {
+      told();
+      const { exporter, disk } = onDisk({});
+      disk.bytesMax = 50_000;
+      for (const { name, length = 0 } of runs) whole(exporter, { name, inputs: `{"text":"${'.'.repeat(length)}"}` });
+      exporter.endProcess();
+      const { spooled, dropped } = exporter.stats();
+      expect(spooled + dropped).toBe(runs.length);
+      expect(addsUp(exporter.stats())).toBe(true);
+      const leftBytes = disk.bytesMax - disk.bytes;
+      const next = onDisk({ limits: { batchRuns: 1_000 } }, disk);
+      next.exporter.recover();
+      await turns(6);
+      void next.exporter.flush();
+      const names = (await next.transport.finish(0)).map(({ delivery }) => delivery.run.name);
+      expect(names).toHaveLength(spooled);
+      return { names, leftBytes };
+    }
+
+    const numbered = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, index) => ({ name: `run ${from + index}` }));
+
+    it('keeps as many runs as fit, the oldest first [fault 55]', async () => {
+      const runs = numbered(1_000, 5_000);
+      const { names, leftBytes } = await keptOf(runs);
+      expect(names).toEqual(runs.slice(0, names.length).map(({ name }) => name));
+      // Less than one of them takes.
+      expect(leftBytes).toBeLessThan(500);
+    });
+
+    it('keeps small ones although a large one does not fit', async () => {
+      const large = { name: 'large', length: 100_000 };
+      const { names } = await keptOf([...numbered(1, 4), large, ...numbered(4, 7)]);
+      expect(names).toEqual(numbered(1, 7).map(({ name }) => name));
+    });
   });
 
   it('tells flushes, those that wait and those that come later, of what it has left on disk', async () => {

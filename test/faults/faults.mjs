@@ -325,7 +325,7 @@ export const groups = [
         number: 55,
         fault: 'The disk is full',
         required:
-          'Runs stay in memory, one line says so, and the disk is tried again later. What was delivered can be deleted all the same.',
+          'Runs stay in memory, one line says so, and the disk is tried again later. When the process ends, as many are kept as fit, the oldest first. What was delivered can be deleted all the same.',
         simulated: 'the file system of the test answers ENOSPC',
       },
       {

@@ -20,6 +20,8 @@ export class MemoryDisk {
   nowMs = 1_750_000_000_000;
   /** In the way of writing; reading and deleting go on. */
   obstacle: Obstacle = () => {};
+  /** Bytes of files that it has room for: a write beyond takes a part of what it is given. */
+  bytesMax: number = Number.POSITIVE_INFINITY;
 
   get files(): string[] {
     return [...this.#files.keys()];
@@ -96,9 +98,11 @@ export class MemoryDisk {
       writeSync: (fd: number, bytes: Uint8Array) => {
         const { path, file } = open.get(fd) ?? fail('EBADF', String(fd));
         this.obstacle('write', path);
-        file.bytes = Buffer.concat([file.bytes, bytes]);
+        const fitting = bytes.subarray(0, this.bytesMax - this.bytes);
+        if (fitting.length === 0) fail('ENOSPC', path);
+        file.bytes = Buffer.concat([file.bytes, fitting]);
         file.mtimeMs = this.nowMs;
-        return bytes.length;
+        return fitting.length;
       },
       ftruncateSync: (fd: number, length: number) => {
         const { file } = open.get(fd) ?? fail('EBADF', String(fd));
