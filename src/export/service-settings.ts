@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
@@ -103,17 +104,25 @@ function mayCarryKey(endpoint: URL, options: ConfigureOptions): boolean {
 
 function customHeaders(given: ConfigureOptions['headers']): Record<string, string> {
   const headers: Record<string, string> = {};
-  if (given !== undefined && (typeof given !== 'object' || given === null)) {
-    complain('expected `headers` to be an object; left out');
-    return headers;
-  }
-  for (const [name, value] of Object.entries(given ?? {})) {
+  for (const pair of pairsOf(given)) {
+    const [name, value]: unknown[] = Array.isArray(pair) ? pair : [];
+    if (typeof name !== 'string') {
+      complain('expected `headers` to be names and values; left out');
+      continue;
+    }
     const lower = name.toLowerCase();
     const isUsable = /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
     if (isUsable && !OWN_HEADERS.has(lower)) headers[lower] = value;
     else complain(`header \`${lower}\` cannot be set; left out`);
   }
   return headers;
+}
+
+/** What `headers` holds, in whatever form; what is none of them is no pair. */
+function pairsOf(given: unknown): Iterable<unknown> {
+  if (given === undefined) return [];
+  if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
+  return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);
 }
 
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];

@@ -59,8 +59,8 @@ export interface ConfigureOptions {
   spoolDir?: string;
   /** What is bounded and by how much; `docs/configuration.md` lists them. */
   limits?: Partial<Limits>;
-  /** Sent with every request. */
-  headers?: Readonly<Record<string, string>>;
+  /** Sent with every request: an object, `Headers`, a `Map` or a list of pairs. */
+  headers?: Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
   /** Called for every run that is given up; what it throws is ignored. */

@@ -220,4 +220,11 @@ export const defects = [
     replace: 'isRepetition && items.length === 0',
     tests: ['test/export/isolating-transport.test.ts'],
   },
+  {
+    title: 'headers that are no plain object are left out without a word',
+    file: 'src/export/service-settings.ts',
+    find: 'return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);',
+    replace: 'return Object.entries(given);',
+    tests: ['test/export/service-settings.test.ts'],
+  },
 ];

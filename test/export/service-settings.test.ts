@@ -38,6 +38,30 @@ describe('where runs are sent', () => {
     expect(lines).toHaveLength(4);
     expect(lines.join()).not.toContain('secret');
   });
+
+  it.each<[string, ConfigureOptions['headers']]>([
+    ['an object', { 'X-Team': 'a', 'x-tier': 'b' }],
+    ['Headers', new Headers({ 'X-Team': 'a', 'x-tier': 'b' })],
+    ['a Map', new Map(Object.entries({ 'X-Team': 'a', 'x-tier': 'b' }))],
+    ['a list of pairs', Object.entries({ 'X-Team': 'a', 'x-tier': 'b' })],
+  ])('takes headers as %s', (_, headers) => {
+    const lines = told();
+    const settled = service({ endpoint: ENDPOINT, headers } as ConfigureOptions);
+    expect(settled?.headers).toEqual({ 'x-team': 'a', 'x-tier': 'b', 'user-agent': 'runspan' });
+    expect(lines).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['text', 'x-team: a'],
+    ['a promise', Promise.resolve({ 'x-team': 'a' })],
+    ['a list of texts', ['x-team', 'a']],
+    ['a Map of something else', new Map([[{}, 'a']])],
+  ])('tells of headers that are %s, without what they say, and goes on without them', (_, headers) => {
+    const lines = told();
+    expect(service({ endpoint: ENDPOINT, headers } as ConfigureOptions)?.headers).toEqual({ 'user-agent': 'runspan' });
+    expect(lines).toEqual(['warn: configuration: expected `headers` to be names and values; left out.']);
+  });
 });
 
 describe('the LANGSMITH_ names', () => {
