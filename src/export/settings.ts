@@ -4,7 +4,7 @@ import { bare } from '../base/bare.ts';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
-import { safeText } from '../base/text.ts';
+import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/proxies.ts';
 import { redactionOf } from '../run/default-redaction.ts';
 import { payloadRules } from '../run/payload-rules.ts';
@@ -209,7 +209,7 @@ function limitsOf(given: Partial<Limits> | undefined): Limits {
     else if (Number.isSafeInteger(value) && value >= 1 && (!key.endsWith('Ms') || value <= DELAY_MAX_MS)) {
       limits[key as keyof Limits] = value;
     } else {
-      complain(`expected limit \`${key}\` to be a whole number from 1, got ${safeText(value)}; the default is used`);
+      complain(`expected limit \`${key}\` to be a whole number from 1, got ${shown(value)}; the default is used`);
     }
   }
   return limits;

@@ -194,6 +194,18 @@ describe('what does not hold', () => {
     expect(resolve({ endpoint: ENDPOINT, limits: { lingerMs: given } })?.limits.lingerMs).toBe(taken);
   });
 
+  it.each([
+    ['5', 'got "5"'],
+    [0, 'got the number 0'],
+    [Number.NaN, 'got the number NaN'],
+    [null, 'got null'],
+  ])('tells what it got for a limit, so that text is seen to be text: %j', (given, got) => {
+    expect(resolve({ endpoint: ENDPOINT, limits: { batchBytes: given as number } })?.limits).toEqual(defaultLimits);
+    expect(lines).toEqual([
+      `configuration: expected limit \`batchBytes\` to be a whole number from 1, ${got}; the default is used.`,
+    ]);
+  });
+
   it('tells an unknown limit', () => {
     expect(resolve({ endpoint: ENDPOINT, limits: { batchsize: 1 } as object })?.limits).toEqual(defaultLimits);
     expect(lines).toEqual(['configuration: unknown limit `batchsize`; left out.']);
