@@ -8,7 +8,7 @@ import { counted } from './terminal-text.ts';
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;
-  const address = endpoint.origin + endpoint.pathname.replace(/\/+$/, '');
+  const address = endpoint.origin + endpoint.pathname.replace(/\/$/, '');
   const whose =
     workspaceId !== undefined ? 'with this workspace' : apiKey !== undefined ? 'with this key' : 'without a key';
   return { hash: destinationHash(destination), name: `${address} ${whose}` };
