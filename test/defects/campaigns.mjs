@@ -5,7 +5,7 @@ export const defects = [
     file: 'src/export/disk.ts',
     find: '    // It would take back what is written here.\n    this.#replay.close();\n',
     replace: '',
-    tests: ['test/export/durability-model.test.ts'],
+    tests: ['test/export/disk.test.ts'],
   },
   {
     title: 'a flush calls delivered what closing has left on disk',

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { defaultLimits, type Limits } from '../../src/base/limits.ts';
@@ -431,6 +432,23 @@ it('counts the start that a dead process has left as sent when the file that may
 });
 
 describe('an exporter that closes', () => {
+  it('does not read back what it leaves to the disk while a request is broken off', async () => {
+    const { exporter, transport, disk } = onDisk({ limits: { batchRuns: 1, requestsInFlight: 1 } });
+    transport.send = async function* (_, signal) {
+      await once(signal, 'abort');
+      await turns(9);
+      yield { items: [], outcome: { kind: 'accepted' } };
+    };
+    for (let made = 0; made < 3; made++) whole(exporter);
+    await turns();
+    const closed = exporter.close({ timeoutMs: 0 });
+    await turns();
+    void exporter.flush({ timeoutMs: 1 });
+    await closed;
+    expect(exporter.stats()).toMatchObject({ created: 3, spooled: 3, queued: 0, inFlight: 0, dropped: 0 });
+    expect(segments(disk)).toHaveLength(1);
+  });
+
   it('leaves to the disk what could not be sent, and drops nothing', async () => {
     const first = onDisk({});
     whole(first.exporter);
