@@ -2,15 +2,16 @@ import { setTimer } from '../base/timers.ts';
 import type { RunContext } from '../run/context.ts';
 import type { ToldCall } from '../run/model-call.ts';
 import { LateEntry } from './late-entry.ts';
+import { Slot } from './slot.ts';
 
 /**
  * Spans found by their ids alone: what is put in the active context may be a wrapper around the span that was started
- * (OpenInference does so). Beyond these numbers the least recently used are forgotten, which does not concern a parent
- * that is found as the object. Few of the ended are kept: each costs the garbage collector, and their children have, as
- * a rule, started.
+ * (OpenInference does so). So many open ones are found that way, and so many of those that started last; the others are
+ * found as the objects that they are. Few of the ended are kept: each costs the garbage collector, and their children have,
+ * as a rule, started.
  */
 const OPEN_MAX = 10_000;
-const ENDED_MAX = 1_000;
+const LATEST_MIN = 1_000;
 
 /**
  * A weak reference for each span would make it about a tenth dearer. As a rule spans end before this is over; those that have
@@ -35,60 +36,87 @@ export interface SpanEntry {
 
 type GivenEntry = SpanEntry | LateEntry;
 
+/** A span that was seen to start. */
+interface SeenSpan {
+  readonly entry: GivenEntry;
+  readonly traceId: string;
+  isOpen: boolean;
+}
+
 /** The spans that one processor has seen start. Holds on to none of them for long. */
 export class SpanRegistry {
-  readonly #bySpan = new WeakMap<object, GivenEntry>();
-  readonly #open = new Map<string, GivenEntry>();
-  readonly #ended = new Map<string, GivenEntry>();
+  readonly #bySpan = new Slot<SeenSpan>();
+  /**
+   * By span id, in two generations: when the later one is full, it becomes the earlier one, of which no more than the open
+   * ones go on. To delete each span when it ends would cost several times as much.
+   */
+  #later = new Map<string, SeenSpan>();
+  #earlier = new Map<string, SeenSpan>();
+  #laterMax = LATEST_MIN;
   #timer: NodeJS.Timeout | undefined;
 
   add(span: SpanKey, entry: GivenEntry): void {
-    this.#bySpan.set(span, entry);
-    setLatest(this.#open, idsOf(span), entry, OPEN_MAX);
+    const { traceId, spanId } = span.spanContext();
+    const seen = { entry, traceId, isOpen: true };
+    this.#bySpan.set(span, seen);
+    this.#later.set(spanId, seen);
+    if (this.#later.size >= this.#laterMax) this.#turn();
     this.#timer ??= setTimer(() => this.#letGo(), HELD_MS).unref();
   }
 
   /** Notes that the span has ended, and gives what was added for it. */
   end(span: SpanKey): SpanEntry | undefined {
-    const ids = idsOf(span);
-    const entry = this.#bySpan.get(span) ?? this.#open.get(ids);
-    if (entry === undefined) return undefined;
-    this.#open.delete(ids);
-    setLatest(this.#ended, ids, entry, ENDED_MAX);
-    return made(entry);
+    const seen = this.#seen(span);
+    if (seen === undefined) return undefined;
+    seen.isOpen = false;
+    return made(seen.entry);
   }
 
   /** What was added for this very object. */
   get(span: object): SpanEntry | undefined {
-    return made(this.#bySpan.get(span));
+    return made(this.#bySpan.get(span)?.entry);
   }
 
   /** The same, or what was added for a span of the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
-    const entry = this.#bySpan.get(span);
-    if (entry !== undefined) return made(entry);
-    const ids = idsOf(span);
-    return made(used(this.#open, ids) ?? used(this.#ended, ids));
+    return made(this.#seen(span)?.entry);
   }
 
   /** From now on spans are found as the objects alone. */
   forgetIds(): void {
-    this.#open.clear();
-    this.#ended.clear();
+    this.#later.clear();
+    this.#earlier.clear();
+  }
+
+  /** The latest entries, and those of open spans. */
+  *entries(): Iterable<SpanEntry> {
+    for (const generation of [this.#earlier, this.#later]) {
+      for (const seen of generation.values()) {
+        const entry = made(seen.entry);
+        if (entry !== undefined) yield entry;
+      }
+    }
+  }
+
+  #seen(span: SpanKey): SeenSpan | undefined {
+    const seen = this.#bySpan.get(span);
+    if (seen !== undefined) return seen;
+    const { traceId, spanId } = span.spanContext();
+    const found = this.#later.get(spanId) ?? this.#earlier.get(spanId);
+    return found?.traceId === traceId ? found : undefined;
+  }
+
+  #turn(): void {
+    const open = [...this.#earlier].filter(([, { isOpen }]) => isOpen).slice(-OPEN_MAX);
+    this.#earlier = this.#later;
+    this.#later = new Map(open);
+    this.#laterMax = open.length + Math.max(LATEST_MIN, open.length);
   }
 
   #letGo(): void {
     this.#timer = undefined;
-    for (const entry of this.#open.values()) made(entry)?.letGo?.();
-  }
-
-  /** The latest entries. */
-  *entries(): Iterable<SpanEntry> {
-    for (const entries of [this.#ended, this.#open]) {
-      for (const given of entries.values()) {
-        const entry = made(given);
-        if (entry !== undefined) yield entry;
-      }
+    for (const generation of [this.#earlier, this.#later]) {
+      for (const { entry, isOpen } of generation.values()) if (isOpen) made(entry)?.letGo?.();
     }
   }
 }
@@ -101,21 +129,4 @@ function made(entry: GivenEntry | undefined): SpanEntry | undefined {
 export function idsOf(span: SpanKey): string {
   const { traceId, spanId } = span.spanContext();
   return `${traceId}:${spanId}`;
-}
-
-/** A map keeps its keys in the order in which they were set: the first is the one that was not used for longest. */
-function setLatest(map: Map<string, GivenEntry>, ids: string, entry: GivenEntry, countMax: number): void {
-  map.delete(ids);
-  map.set(ids, entry);
-  if (map.size <= countMax) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
-  }
-}
-
-function used(map: Map<string, GivenEntry>, ids: string): GivenEntry | undefined {
-  const entry = map.get(ids);
-  if (entry !== undefined) setLatest(map, ids, entry, map.size);
-  return entry;
 }

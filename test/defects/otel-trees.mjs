@@ -13,8 +13,8 @@ export const defects = [
   {
     title: 'a span that has ended is forgotten as a parent',
     file: 'src/otel/span-registry.ts',
-    find: '    this.#open.delete(ids);\n    setLatest(this.#ended',
-    replace: '    this.#open.delete(ids);\n    this.#bySpan.delete(span);\n    if (ids === "") setLatest(this.#ended',
+    find: '    return made(this.#seen(span)?.entry);',
+    replace: '    const seen = this.#seen(span);\n    return seen?.isOpen === true ? made(seen.entry) : undefined;',
     tests: trees,
   },
   {
@@ -126,7 +126,7 @@ export const defects = [
   {
     title: 'a wrapper around a span is not known by its ids',
     file: 'src/otel/span-registry.ts',
-    find: 'return made(used(this.#open, ids) ?? used(this.#ended, ids));',
+    find: 'return found?.traceId === traceId ? found : undefined;',
     replace: 'return undefined;',
     tests: trees,
   },
