@@ -1,4 +1,5 @@
 /** What the attributes of a span mean: pure, and the same for spans of this process and of others. */
+import type { PayloadRules } from '../run/payload-rules.ts';
 import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
 import { database } from './database.ts';
@@ -13,9 +14,10 @@ import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { RowIndex } from './row-index.ts';
 import { runspanAttributes } from './runspan-attributes.ts';
+import { SpanShapes } from './span-shape.ts';
 import { traceloop } from './traceloop.ts';
 import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
-import { collect, FIRST_TOKEN, type Found, type Group, type Rename, type Vocabulary } from './vocabulary.ts';
+import { collect, FIRST_TOKEN, type Found, type Group, KeptText, type Rename, type Vocabulary } from './vocabulary.ts';
 
 /**
  * In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. Those of
@@ -38,6 +40,7 @@ export const vocabularies: readonly Vocabulary[] = [
 ];
 
 const index = new RowIndex(vocabularies);
+const shapes = new SpanShapes(index);
 
 const CLEANED = new Map(vocabularies.flatMap(({ cleaned }) => [...(cleaned ?? [])]));
 
@@ -51,6 +54,8 @@ const USAGE = 'usage_metadata';
 export interface Visibility {
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
+  /** How payloads are recorded. */
+  readonly payload?: PayloadRules;
 }
 
 /** The attributes that the inputs of a span were made of. */
@@ -97,7 +102,7 @@ const NOTHING: MappedStart = {
 
 export function mapStart(attributes: Attributes, visibility: Visibility): MappedStart {
   if (isEmpty(attributes)) return NOTHING;
-  const reader = new AttributeReader(attributes, index);
+  const reader = new AttributeReader(attributes, index, shapes, visibility.payload);
   const inputs = visibility.hideInputs ? undefined : inputsOf(reader, undefined);
   const { name, rename, runType } = kindOf(reader, visibility);
   return { name, rename, runType, project: projectOf(reader), inputs };
@@ -114,7 +119,7 @@ export function mapSpan(
   told?: Attributes,
 ): MappedSpan {
   const given = told === undefined ? attributes : { ...told, ...attributes };
-  const reader = new AttributeReader(given, index);
+  const reader = new AttributeReader(given, index, shapes, visibility.payload);
   const inputs = visibility.hideInputs ? undefined : inputsOf(reader, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', reader);
   const { name, rename, runType } = kindOf(reader, visibility);
@@ -219,12 +224,11 @@ function collectAll(group: Group, reader: AttributeReader): Found | undefined {
 
 /** Outputs with the token counts in them. Text of theirs is extended, which is cheaper than to write it anew. */
 function withUsage(outputs: Found | undefined, usage: Fields): Found {
-  const fields = outputs?.fields ?? {};
-  const isExtended = outputs?.text !== undefined && !isEmpty(fields) && !Object.hasOwn(fields, USAGE);
-  fields[USAGE] = usage;
-  if (!isExtended) return { fields, text: undefined };
-  const body = (outputs.text as string).trimEnd().slice(0, -1);
-  return { fields, text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
+  const body = outputs?.text?.trim().slice(0, -1);
+  if (body !== undefined && body.trimEnd() !== '{' && !body.includes(USAGE)) {
+    return new KeptText(`${body},"${USAGE}":${JSON.stringify(usage)}}`);
+  }
+  return { fields: { ...outputs?.fields, [USAGE]: usage }, text: undefined };
 }
 
 function usageOf(reader: AttributeReader): Fields | undefined {

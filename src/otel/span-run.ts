@@ -10,7 +10,7 @@ import { metadataJson, metadataKey, shownName } from '../run/payload.ts';
 import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
 import { inheritedFrom } from '../run/run.ts';
 import { RunAttachments } from '../run/run-attachments.ts';
-import { serializeParsed } from '../run/serialize.ts';
+import { serialize } from '../run/serialize.ts';
 import type { RunSink } from '../run/sink.ts';
 import { withTags } from '../run/tags.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
@@ -50,6 +50,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   readonly context: RunContext;
   readonly #startUs: number;
   readonly #origin: string;
+  /** That of the record from the start on, added to at the end. */
+  readonly #metadata: Map<string, string>;
   /** While it is open, for what it has been given since, should its end not be seen. Held on to at first: see `letGo`. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   /** Undefined once the run has ended, or when the sink has refused it. */
@@ -87,7 +89,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       this.#knownInputs = { sources, used };
       record.inputs = this.#encode(record, 'inputs', payload);
     }
-    record.metadata = new Map(inherited.metadata).set('otel', origin);
+    this.#metadata = new Map(inherited.metadata).set('otel', origin);
+    record.metadata = this.#metadata;
     const isAccepted = sink.start(record);
     if (isAccepted) {
       this.#record = record;
@@ -125,10 +128,9 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#logMessages = undefined;
     const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
-    const metadata = new Map(this.context.metadata).set('otel', this.#origin);
-    record.metadata = metadata;
-    if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
-    this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
+    record.metadata = this.#metadata;
+    if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
+    this.#tellOrigin(span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
@@ -164,8 +166,9 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   }
 
   /** Each part by itself: what is odd about one is no reason to leave out the others. */
-  #tellOrigin(metadata: Map<string, string>, span: SpanLike, name: string, leftOut: number): void {
+  #tellOrigin(span: SpanLike, name: string, leftOut: number): void {
     const { payload } = this.sink.capture;
+    const metadata = this.#metadata;
     guard(PLACE, () => {
       for (const [key, json] of resourceMetadata(span.resource, payload)) metadata.set(key, json);
     });
@@ -199,7 +202,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
   }
 
-  #take(record: EncodedRun, metadata: Map<string, string>, mapped: MappedSpan): void {
+  #take(record: EncodedRun, mapped: MappedSpan): void {
     const { runType, tags, inputs, outputs } = mapped;
     const { payload } = this.sink.capture;
     record.runType = runType;
@@ -209,15 +212,16 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
     if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
     for (const [key, value] of mapped.metadata)
-      metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
+      this.#metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
   }
 
   /** JSON text of a payload that takes the place of the one before, attachments and all. */
-  #encode(record: EncodedRun, field: AttachingField, { fields, text }: Found): string {
+  #encode(record: EncodedRun, field: AttachingField, found: Found): string {
     const { payload, attachmentBytes } = this.sink.capture;
     this.#attachments?.forget(field);
+    if (found.text !== undefined) return found.text;
     const attachments = new PayloadAttachments(field, attachmentBytes, this.#attachments);
-    const json = serializeParsed(fields, text, payload, [field], attachments);
+    const json = serialize(found.fields, payload, [field], attachments);
     if (attachments.taken !== undefined) {
       this.#attachments ??= new RunAttachments(record, this.sink.capture);
       this.#attachments.keep(field, attachments.taken);

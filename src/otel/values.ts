@@ -7,7 +7,14 @@ export type Fields = Record<string, unknown>;
 /** What a row of a table makes of a value; undefined when the value is not of its kind. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
-const verbatim = new WeakSet<Read>([json, anyJson, jsonObject]);
+/** Those that make of JSON text all that it says, and nothing else; with the attribute that may call it no JSON. */
+const verbatim = new WeakMap<Read, string | undefined>([
+  [json, undefined],
+  [anyJson, undefined],
+  [jsonObject, undefined],
+]);
+
+const PLAIN_TEXT = 'text/plain';
 
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
@@ -65,16 +72,18 @@ export function jsonObject(value: unknown): Fields | undefined {
 export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
     const type = attributes[mimeType];
-    if (typeof value !== 'string' || type === 'text/plain') return value;
+    if (typeof value !== 'string' || type === PLAIN_TEXT) return value;
     return type === 'application/json' ? parsed(value) : json(value);
   };
-  verbatim.add(read);
+  verbatim.set(read, mimeType);
   return read;
 }
 
 /** Whether what it makes of JSON text is all that the text says, and nothing else. */
-export function isVerbatim(read: Read): boolean {
-  return verbatim.has(read);
+export function isVerbatim(read: Read, attributes: Attributes): boolean {
+  if (!verbatim.has(read)) return false;
+  const mimeType = verbatim.get(read);
+  return mimeType === undefined || attributes[mimeType] !== PLAIN_TEXT;
 }
 
 /** A list of text, also as JSON; one text alone is a list of one. */

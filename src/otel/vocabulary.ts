@@ -1,7 +1,7 @@
 import type { AttributeReader } from './attribute-reader.ts';
 import { isMessageList } from './model-messages.ts';
 import type { Place } from './row-index.ts';
-import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './values.ts';
+import { type Attributes, type Fields, isObject, type Read } from './values.ts';
 
 /**
  * One row of a table: what an attribute becomes. `key` is where it goes within the row's group, with a dot where it is
@@ -78,18 +78,37 @@ export interface Vocabulary {
 /** What rows have found. The object is ours to add to; what is inside of it may be an attribute's. */
 export interface Found {
   readonly fields: Fields;
-  /** JSON text of the fields, where a single attribute brought them all as text. */
+  /** JSON text that stands for the fields as it is; undefined where they have to be written. */
   readonly text: string | undefined;
+}
+
+/** JSON text that stands for itself: it is parsed only where somebody asks for what is in it. */
+export class KeptText implements Found {
+  readonly text: string;
+  #fields: Fields | undefined;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get fields(): Fields {
+    this.#fields ??= JSON.parse(this.text) as Fields;
+    return this.#fields;
+  }
 }
 
 /** What rows find; undefined when there is nothing. `wholeKey` is for a payload that is no object. */
 export function collect(places: readonly Place[], reader: AttributeReader, wholeKey: string): Found | undefined {
   let fields: Fields | undefined;
-  let text: string | undefined;
-  for (const { row } of places) {
-    const [attribute, key, read, manner] = row;
+  for (const place of places) {
+    const [attribute, key, read, manner] = place.row;
     const value = reader.get(attribute);
     if (value === undefined || value === null) continue;
+    // Behind it nothing is added.
+    if (key === WHOLE && fields === undefined && place === places.at(-1) && reader.isKept(value, read)) {
+      reader.use(attribute);
+      return new KeptText(value as string);
+    }
     if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
       if (manner === 'repeats') reader.use(attribute);
       continue;
@@ -98,14 +117,11 @@ export function collect(places: readonly Place[], reader: AttributeReader, whole
     if (meant === undefined) continue;
     if (manner !== 'kept') reader.use(attribute);
     if (meant === NOTHING_NEW) continue;
-    const isWhole = key === WHOLE && fields === undefined;
     if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
-    else fields = isWhole ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
-    // Text that has become an object can only be JSON, and stands for it as long as nothing is added or left out.
-    text = isWhole && typeof value === 'string' && fields === meant && isVerbatim(read) ? value : undefined;
+    else fields = fields === undefined ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
     if (fields === value) fields = { ...fields };
   }
-  return fields && { fields, text };
+  return fields && { fields, text: undefined };
 }
 
 /** A value that cannot be read, as it is nested too deeply for example, stays in the metadata, and costs no other. */

@@ -1,6 +1,6 @@
 import type { HeldAttachment } from './attachment.ts';
 import type { ErrorText } from './error-text.ts';
-import { jsonText } from './json-text.ts';
+import { jsonName, jsonText } from './json-text.ts';
 import { runtimeJson } from './runtime.ts';
 
 /**
@@ -83,10 +83,10 @@ export function newRecord(identity: RunIdentity): EncodedRun {
  */
 export function mainJson(run: EncodedRun, ended: boolean): string {
   let json =
-    `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonText(run.name)},"start_time":"${run.startTime}"` +
-    `,"run_type":${jsonText(run.runType)},"dotted_order":"${run.dottedOrder}"`;
+    `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonName(run.name)},"start_time":"${run.startTime}"` +
+    `,"run_type":${jsonName(run.runType)},"dotted_order":"${run.dottedOrder}"`;
   if (run.parentRunId !== undefined) json += `,"parent_run_id":"${run.parentRunId}"`;
-  json += `,"session_name":${jsonText(run.project)}`;
+  json += `,"session_name":${jsonName(run.project)}`;
   if (ended && run.endTime !== undefined) json += `,"end_time":"${run.endTime}"`;
   if (ended && run.error !== undefined) json += `,"error":${jsonText(String(run.error))}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
@@ -110,7 +110,7 @@ export function isFilled(payload: string | undefined): payload is string {
 function extraJson(run: EncodedRun): string {
   if (run.metadata === undefined) return run.runtime === undefined ? '' : `,"extra":{"runtime":${run.runtime}}`;
   let metadata = '';
-  for (const [key, json] of run.metadata) metadata += `${metadata === '' ? '' : ','}${jsonText(key)}:${json}`;
+  for (const [key, json] of run.metadata) metadata += `${metadata === '' ? '' : ','}${jsonName(key)}:${json}`;
   const runtime = run.runtime === undefined ? '' : `,"runtime":${run.runtime}`;
   return `,"extra":{"metadata":{${metadata}}${runtime}}`;
 }

@@ -30,11 +30,23 @@ export function newRunId(startUs: number): string {
  *                                             V  variant and 2 bits, XX 8 bits of the trace id
  */
 export function spanRunId(startUs: number, traceId: string, spanId: string): string {
-  const time = Math.floor(startUs / 1_000)
-    .toString(16)
-    .padStart(12, '0');
-  const variant = (8 + (Number.parseInt(traceId.charAt(29), 16) & 3)).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${spanId.slice(0, 3)}-${variant}${traceId.slice(30)}${spanId.charAt(3)}-${spanId.slice(4)}`;
+  const variant = VARIANTS[Number.parseInt(traceId.charAt(29), 16) & 3] as string;
+  return `${timePrefix(startUs)}${spanId.slice(0, 3)}-${variant}${traceId.slice(30)}${spanId.charAt(3)}-${spanId.slice(4)}`;
+}
+
+const VARIANTS = ['8', '9', 'a', 'b'] as const;
+
+let prefixMs = Number.NaN;
+let prefix = '';
+
+/** `tttttttt-tttt-7`, made once for each millisecond. */
+function timePrefix(startUs: number): string {
+  const ms = Math.floor(startUs / 1_000);
+  if (ms === prefixMs) return prefix;
+  const time = ms.toString(16).padStart(12, '0');
+  prefixMs = ms;
+  prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+  return prefix;
 }
 
 /** The name space of ids made from other ids; it is the UUIDv5 of `runspan` in the name space of domain names. */

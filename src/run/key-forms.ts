@@ -43,7 +43,9 @@ export class KeyForms {
     return form;
   }
 
-  #make(key: string): KeyForm {
+  #make(given: string): KeyForm {
+    // A part of a text would keep the whole of it.
+    const key = Object.keys({ [given]: true })[0] as string;
     const isSpecial = key === 'toJSON' || !key.isWellFormed() || this.#isSpecial(key);
     const form: KeyForm = { key, bytes: isSpecial ? undefined : keyBytes(key), isSpecial, next: undefined };
     if (key.length > KEY_CHARACTERS_KEPT) return form;

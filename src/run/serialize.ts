@@ -1,7 +1,6 @@
 import { messageOf } from '../base/text.ts';
 import { jsonText } from './json-text.ts';
 import { JsonWriter } from './json-writer.ts';
-import { isKeptWhole } from './parsed-json.ts';
 import type { PayloadAttachments } from './payload-attachments.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import { failureText, MASK } from './redaction.ts';
@@ -40,9 +39,9 @@ export function serialize(
     const isHidden =
       place?.isEnd === true ||
       (typeof last === 'string' && redaction.keys.of(last).isSpecial && redaction.isHidden(last, value, {}));
-    const trail = trailOf(way);
-    if (isHidden) return jsonText(redaction.mask(value, trail));
-    return new JsonWriter(rules, place, trail, attachments).write(value);
+    if (isHidden) return jsonText(redaction.mask(value, trailOf(way)));
+    const short = redaction.hasPatterns ? undefined : shortJson(value, rules);
+    return short ?? new JsonWriter(rules, place, trailOf(way), attachments).write(value);
   } catch (thrown) {
     attachments?.clear();
     // Otherwise limits are set beyond what the stack or a string holds.
@@ -50,16 +49,13 @@ export function serialize(
   }
 }
 
-/** The same for a value that `JSON.parse` has just made of `text`, which stands for it unless something is cut, hidden or attached. */
-export function serializeParsed(
-  value: unknown,
-  text: string | undefined,
-  rules: PayloadRules,
-  way: Way,
-  attachments?: PayloadAttachments,
-): string {
-  const isWhole = text !== undefined && isKeptWhole(value, rules, attachments !== undefined);
-  return isWhole ? text : serialize(value, rules, way, attachments);
+/** A text of up to this many characters needs no writer. */
+const SHORT_CHARACTERS = 100;
+
+/** The JSON text of a value that is quickly written, as most of the metadata are; undefined for any other. */
+function shortJson(value: unknown, { bytes }: PayloadRules): string | undefined {
+  if (typeof value === 'string') return value.length <= Math.min(SHORT_CHARACTERS, bytes) ? jsonText(value) : undefined;
+  return Number.isFinite(value) || typeof value === 'boolean' ? String(value) : undefined;
 }
 
 /** A way as it is shown to a replacement. */

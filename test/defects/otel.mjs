@@ -45,10 +45,31 @@ export const defects = [
   },
   {
     title: 'JSON text stands for what has been made of it',
-    file: 'src/otel/vocabulary.ts',
-    find: ' && isVerbatim(read)',
+    file: 'src/otel/attribute-reader.ts',
+    find: 'isVerbatim(read, this.attributes) && ',
     replace: '',
     tests: aiSdkTests,
+  },
+  {
+    title: 'JSON text stands for a payload to which something is added',
+    file: 'src/otel/vocabulary.ts',
+    find: ' && place === places.at(-1)',
+    replace: '',
+    tests: ['test/otel/openinference.test.ts', 'test/otel/mapping.test.ts', 'test/otel/span-run.test.ts'],
+  },
+  {
+    title: 'spans with the same names are read by the vocabularies of the first of them',
+    file: 'src/otel/span-shape.ts',
+    find: 'const known = node.shapes?.get(spoken);',
+    replace: 'const known = node.shapes?.values().next().value;',
+    tests: ['test/otel/mapping.test.ts', 'test/otel/span-shape.test.ts'],
+  },
+  {
+    title: 'the shapes of spans are kept without a bound',
+    file: 'src/otel/span-shape.ts',
+    find: 'if (this.#nodes > NODES_MAX) this.#forget();',
+    replace: '',
+    tests: ['test/otel/span-shape.test.ts'],
   },
   {
     title: 'an attribute with a row of its own goes with those below a prefix',

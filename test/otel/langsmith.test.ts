@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
+import { SHOW_ALL } from './mapped.ts';
 
 // https://docs.langchain.com/langsmith/trace-with-opentelemetry#supported-opentelemetry-attribute-and-event-mapping
-
-const SHOW_ALL = { hideInputs: false, hideOutputs: false };
 
 function mapped(attributes: Attributes) {
   const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, SHOW_ALL);

@@ -1,10 +1,17 @@
-import { mapSpan } from '../../src/otel/mapping.ts';
+import { defaultLimits } from '../../src/base/limits.ts';
+import { mapSpan, type Visibility } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
+import { defaultRedaction } from '../../src/run/default-redaction.ts';
+import { payloadRules } from '../../src/run/payload-rules.ts';
 
-export const SHOW_ALL = { hideInputs: false, hideOutputs: false };
+export const SHOW_ALL: Visibility = {
+  hideInputs: false,
+  hideOutputs: false,
+  payload: payloadRules(defaultLimits, defaultRedaction),
+};
 
 /** What a span with these attributes comes to, as JSON has it. */
-export function mapped(attributes: Attributes, visibility: typeof SHOW_ALL = SHOW_ALL) {
+export function mapped(attributes: Attributes, visibility: Visibility = SHOW_ALL) {
   const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, visibility);
   return JSON.parse(
     JSON.stringify({

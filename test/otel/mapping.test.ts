@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type MappedInputs, mapSpan, mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
+import { SHOW_ALL } from './mapped.ts';
 
-const SHOW_ALL = { hideInputs: false, hideOutputs: false };
 const mapped = (attributes: Attributes) => mapSpan(attributes, SHOW_ALL);
 const metadata = (attributes: Attributes) => Object.fromEntries(mapped(attributes).metadata);
 

@@ -522,3 +522,8 @@ test('type and inputs are known at the start where the span starts with them', (
     inputs: { payload: { fields: { messages: [{ role: 'user' }] } } },
   });
 });
+
+test('an image that is told beside an input in JSON goes into it', () => {
+  const attributes = { 'input.value': '{"a":1}', 'image.url': 'https://host/b.png' };
+  expect(mapped('LLM', attributes).inputs).toEqual({ a: 1, image: { url: 'https://host/b.png' } });
+});

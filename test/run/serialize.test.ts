@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PayloadLimits } from '../../src/run/payload-rules.ts';
-import { serialize, serializeParsed } from '../../src/run/serialize.ts';
+import { serialize } from '../../src/run/serialize.ts';
 import { anything } from '../base/hostile.ts';
 import { LIMITS } from './memory-sink.ts';
 
@@ -39,14 +39,6 @@ describe('plain JSON', () => {
   test('shared in several places is written in each', () => {
     const shared = { a: 1 };
     expect(serialize([shared, { shared }, shared], LIMITS)).toBe('[{"a":1},{"shared":{"a":1}},{"a":1}]');
-  });
-
-  test('that was read from text just now is that text, unless something has to be cut', () => {
-    const text = '{ "a": [1, 2] }';
-    expect(serializeParsed(JSON.parse(text), text, LIMITS, [])).toBe(text);
-    expect(serializeParsed(JSON.parse(text), text, { ...LIMITS, width: 1 }, [])).toBe(
-      '{"a":[1,"[Truncated: 1 more items]"]}',
-    );
   });
 
   test('with keys that JavaScript gives a meaning is data [fault 82]', () => {
