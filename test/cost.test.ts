@@ -1,0 +1,62 @@
+// What a run costs, counted and not timed: figures that a busy machine does not change, and that grow where something is done
+// once more than it has to be.
+import { describe, expect, it } from 'vitest';
+import { ingestServer } from './support/ingest-server.ts';
+import { runNode } from './support/program.ts';
+
+const RUNS = 2_000;
+/** What batches and requests cost, of which each takes a hundred runs. */
+const PER_BATCH = RUNS / 100;
+
+type Counts = Readonly<Record<string, number>>;
+
+async function costOf(kind: string): Promise<{ bare: Counts; traced: Counts; bodyBytes: number }> {
+  await using server = await ingestServer();
+  const { code, stdout, stderr } = await runNode(['test/fixtures/cost-program.mjs', kind, String(RUNS)], {
+    RUNSPAN_ENDPOINT: server.url,
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const bodyBytes = server.received.reduce((bytes, { body }) => bytes + body.length, 0);
+  return { ...(JSON.parse(stdout) as { bare: Counts; traced: Counts }), bodyBytes };
+}
+
+describe.each(['traceable', 'processor'])('a run by %s', (kind) => {
+  const measuring = costOf(kind);
+  const extra = async (name: string): Promise<number> => {
+    const { bare, traced } = await measuring;
+    return (traced[name] as number) - (bare[name] as number);
+  };
+
+  it('has its payload read once', async () => {
+    expect(await extra('reads')).toBe(kind === 'traceable' ? RUNS : 0);
+  });
+  it('is written once into its request, where it is a value once into its JSON text, and copied no more', async () => {
+    const { bodyBytes } = await measuring;
+    const perByte = (await extra('written')) / bodyBytes;
+    expect(perByte).toBeGreaterThan(0.8);
+    expect(perByte).toBeLessThan(kind === 'traceable' ? 1.5 : 1.01);
+    expect(await extra('copied')).toBeLessThan(PER_BATCH * 1_000);
+  });
+  it('makes JSON of nothing but what is in it, and reads none', async () => {
+    expect(await extra('parsed')).toBeLessThan(PER_BATCH);
+    expect((await extra('stringified')) / RUNS).toBeLessThan(3);
+  });
+  it('puts nothing into a WeakMap', async () => {
+    expect((await extra('weak')) / RUNS).toBeLessThan(0.1);
+  });
+  it('enters its context once, where there is one to enter', async () => {
+    expect(await extra('entered')).toBe(kind === 'traceable' ? RUNS : 0);
+  });
+  it('makes one promise, that of its call', async () => {
+    const perRun = (await extra('promises')) / RUNS;
+    expect(Math.floor(perRun)).toBe(kind === 'traceable' ? 1 : 0);
+    expect(perRun % 1).toBeLessThan(0.75);
+  });
+  it('has no timer and no turn of the event loop of its own', async () => {
+    expect(await extra('timers')).toBeLessThan(PER_BATCH * 4);
+    expect(await extra('immediates')).toBeLessThan(PER_BATCH * 4);
+  });
+  it('asks the system for random bytes together with many others', async () => {
+    expect(await extra('random')).toBeLessThan(RUNS / 100);
+  });
+});
