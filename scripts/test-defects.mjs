@@ -83,6 +83,9 @@ function makeCopy(folder) {
   for (const name of readdirSync(join(root, 'node_modules'))) {
     if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   }
+  // What the build keeps for tests.
+  const modules = join('node_modules', '.cache', 'modules');
+  cpSync(join(root, modules), join(folder, modules), { recursive: true });
 }
 
 /** Why a defect does not count as caught; undefined when an assertion has failed because of it. */

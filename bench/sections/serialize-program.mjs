@@ -5,10 +5,10 @@
  */
 import { performance } from 'node:perf_hooks';
 import safeStableStringify from 'safe-stable-stringify';
-import { defaultLimits } from '../../dist/base/limits.js';
-import { defaultRedaction } from '../../dist/run/default-redaction.js';
-import { payloadRules } from '../../dist/run/payload-rules.js';
-import { serialize } from '../../dist/run/serialize.js';
+import { defaultLimits } from '../../node_modules/.cache/modules/base/limits.js';
+import { defaultRedaction } from '../../node_modules/.cache/modules/run/default-redaction.js';
+import { payloadRules } from '../../node_modules/.cache/modules/run/payload-rules.js';
+import { serialize } from '../../node_modules/.cache/modules/run/serialize.js';
 import { median } from '../statistics.mjs';
 import { PAYLOADS } from './payloads.mjs';
 

@@ -3,10 +3,10 @@
 import { fileURLToPath } from 'node:url';
 import { configure, shutdown, stats } from 'runspan';
 import { createReceiver } from 'runspan/receiver';
-import { drawTree } from '../../dist/cli/tree.js';
 import { ask } from '../../examples/ask-docs/build/ask.js';
 import { modelFrom } from '../../examples/ask-docs/build/model.js';
 import { startTelemetry } from '../../examples/ask-docs/build/telemetry.js';
+import { drawTree } from '../../node_modules/.cache/modules/cli/tree.js';
 import { faultsOf, WAYS } from './delivery.mjs';
 
 const question = process.argv.slice(2).join(' ') || 'How do I limit how many promises run at once with p-queue?';

@@ -21,7 +21,7 @@ describe('the source', () => {
     const withEffect = entries.filter((name) => /\.\/runspan\.ts'/.test(read(`src/${name}.ts`)));
     expect(withEffect).toContain('index');
     expect([...manifest.sideEffects].sort()).toEqual(
-      [...withEffect, 'runspan'].map((name) => `./dist/${name}.js`).sort(),
+      [...withEffect, 'chunks/runspan'].map((name) => `./dist/${name}.js`).sort(),
     );
   });
 
