@@ -11,7 +11,7 @@ import { Slot } from './slot.ts';
  * as a rule, started.
  */
 const OPEN_MAX = 10_000;
-const LATEST_MIN = 1_000;
+const LATEST_MIN = 250;
 
 /**
  * A weak reference for each span would make it about a tenth dearer. As a rule spans end before this is over; those that have

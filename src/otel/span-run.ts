@@ -51,7 +51,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   readonly #startUs: number;
   readonly #origin: string;
   /** That of the record from the start on, added to at the end. */
-  readonly #metadata: Map<string, string>;
+  #metadata: Map<string, string> | undefined;
   /** While it is open, for what it has been given since, should its end not be seen. Held on to at first: see `letGo`. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   /** Undefined once the run has ended, or when the sink has refused it. */
@@ -89,12 +89,13 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       this.#knownInputs = { sources, used };
       record.inputs = this.#encode(record, 'inputs', payload);
     }
-    this.#metadata = new Map(inherited.metadata).set('otel', origin);
-    record.metadata = this.#metadata;
+    const metadata = new Map(inherited.metadata).set('otel', origin);
+    record.metadata = metadata;
     const isAccepted = sink.start(record);
     if (isAccepted) {
       this.#record = record;
       this.#span = span;
+      this.#metadata = metadata;
     }
     // Runs below take over what this one has from above, and not what is told of the span itself.
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
@@ -128,9 +129,11 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#logMessages = undefined;
     const name = nameOf(span, mapped);
     record.name = shownName(name, capture.payload);
-    record.metadata = this.#metadata;
-    if (mapped !== undefined) guard(PLACE, () => this.#take(record, mapped));
-    this.#tellOrigin(span, name, logged?.leftOut ?? 0);
+    const metadata = this.#metadata ?? new Map();
+    this.#metadata = undefined;
+    record.metadata = metadata;
+    if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
+    this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span);
       record.error = error && shownError(error, capture.payload.redaction);
@@ -166,9 +169,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   }
 
   /** Each part by itself: what is odd about one is no reason to leave out the others. */
-  #tellOrigin(span: SpanLike, name: string, leftOut: number): void {
+  #tellOrigin(metadata: Map<string, string>, span: SpanLike, name: string, leftOut: number): void {
     const { payload } = this.sink.capture;
-    const metadata = this.#metadata;
     guard(PLACE, () => {
       for (const [key, json] of resourceMetadata(span.resource, payload)) metadata.set(key, json);
     });
@@ -202,7 +204,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
   }
 
-  #take(record: EncodedRun, mapped: MappedSpan): void {
+  #take(record: EncodedRun, metadata: Map<string, string>, mapped: MappedSpan): void {
     const { runType, tags, inputs, outputs } = mapped;
     const { payload } = this.sink.capture;
     record.runType = runType;
@@ -212,7 +214,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     if (changed !== undefined) record.inputs = this.#encode(record, 'inputs', changed);
     if (outputs !== undefined) record.outputs = this.#encode(record, 'outputs', outputs);
     for (const [key, value] of mapped.metadata)
-      this.#metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
+      metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
   }
 
   /** JSON text of a payload that takes the place of the one before, attachments and all. */
