@@ -2,30 +2,36 @@
  * What happens in the process of a driver: turns to warm up, delivered and not counted; then, on the orchestrator's
  * word, the measured turns. The clock stops when everything is delivered.
  */
-import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
-import { RUNS_PER_TURN, runTurns } from './workload.mjs';
+import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
+import { closedLoop } from './loop.mjs';
+import { plan } from './plan.mjs';
+import { quantile } from './statistics.mjs';
+import { workloadOf } from './workloads/workload.mjs';
 
 /** The finest that there is. What an idle loop shows, about as much, is part of the figure. */
 const LOOP_DELAY_RESOLUTION_MS = 1;
 
-/** Measures a traced, or untraced, `answer`; `flush` resolves when every run made so far has been delivered. */
-export async function measure({ answer, flush }) {
-  const [turns, warmupTurns] = process.argv.slice(2).map(Number);
-  await runTurns(answer, 1, warmupTurns);
+/** Measures the planned work with its functions wrapped; `flush` resolves when every run made so far has been delivered. */
+export async function measure({ wrap, flush }) {
+  const { workload, turns, warmupTurns, isDelivered } = plan;
+  const { make, runsPerTurn } = workloadOf(workload);
+  const work = { turn: make(wrap), runsPerTurn };
+  // The collection throws compiled code out as well, hence the turns after it.
+  const turnsAfter = Math.ceil(warmupTurns / 5);
+  await closedLoop(work, 1, warmupTurns - turnsAfter);
+  await flush();
+  const heldBefore = heldBytes();
+  await closedLoop(work, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
   await told({ kind: 'warm' });
   const turnMs = new Float64Array(turns);
-  const loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
-  loopDelay.enable();
-  const startMs = performance.now();
-  const startCpu = process.cpuUsage();
-  await runTurns(answer, warmupTurns + 1, turns, turnMs);
-  await flush();
-  const cpu = process.cpuUsage(startCpu);
-  const wallMs = performance.now() - startMs;
-  loopDelay.disable();
+  const watch = startWatch();
+  await closedLoop(work, warmupTurns + 1, turns, turnMs);
+  if (isDelivered) await flush();
+  const { cpu, wallMs, ...figures } = watch.stop();
+  const peakRssMiB = process.resourceUsage().maxRSS / 1_024;
   turnMs.sort();
-  const runs = turns * RUNS_PER_TURN;
+  const runs = turns * runsPerTurn;
   await told({
     kind: 'done',
     figures: {
@@ -34,11 +40,49 @@ export async function measure({ answer, flush }) {
       runsPerSecond: runs / (wallMs / 1_000),
       turnP50Us: quantile(turnMs, 0.5) * 1_000,
       turnP99Us: quantile(turnMs, 0.99) * 1_000,
-      loopDelayP99Ms: loopDelay.percentile(99) / 1e6,
-      peakRssMiB: process.resourceUsage().maxRSS / 1_024,
+      turnP999Us: quantile(turnMs, 0.999) * 1_000,
+      ...figures,
+      peakRssMiB,
+      retainedMiB: (heldBytes() - heldBefore) / 2 ** 20,
     },
   });
-  process.disconnect();
+  // What is not delivered may keep the process.
+  process.exit();
+}
+
+/** Everything that is counted while the work is done. */
+function startWatch() {
+  let gcMs = 0;
+  const collections = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) gcMs += duration;
+  });
+  collections.observe({ entryTypes: ['gc'] });
+  const loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
+  loopDelay.enable();
+  const startMs = performance.now();
+  const startCpu = process.cpuUsage();
+  const stop = () => {
+    const cpu = process.cpuUsage(startCpu);
+    const wallMs = performance.now() - startMs;
+    loopDelay.disable();
+    for (const { duration } of collections.takeRecords()) gcMs += duration;
+    collections.disconnect();
+    return {
+      cpu,
+      wallMs,
+      loopDelayP99Ms: loopDelay.percentile(99) / 1e6,
+      loopDelayMaxMs: loopDelay.max / 1e6,
+      gcPercent: (100 * gcMs) / wallMs,
+    };
+  };
+  return { stop };
+}
+
+/** What the process holds when everything that can be collected has been. */
+function heldBytes() {
+  for (let pass = 0; pass < 2; pass++) globalThis.gc();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
 }
 
 /** Tells the orchestrator, and waits until it answers. */
@@ -46,8 +90,4 @@ function told(message) {
   const answered = new Promise((resolve) => process.once('message', resolve));
   process.send(message);
   return answered;
-}
-
-function quantile(sorted, share) {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 }

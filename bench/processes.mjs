@@ -1,7 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { RUNS_PER_TURN } from './workload.mjs';
+import { environmentOf, isTraced } from './drivers.mjs';
+import { workloadOf } from './workloads/workload.mjs';
 
 /** Longer than any driver takes: one that hangs fails its row, and the others still run. */
 const DRIVER_TIMEOUT_MS = 60_000;
@@ -11,7 +12,7 @@ const DRIVER_TIMEOUT_MS = 60_000;
  * now on, and gives back its count.
  */
 export async function startSink() {
-  const child = fork(pathOf('sink.mjs'));
+  const child = fork(pathOf('sink/service.mjs'));
   const [{ port }] = await once(child, 'message');
   const ask = async (kind, more) => {
     child.send({ kind, ...more });
@@ -22,12 +23,14 @@ export async function startSink() {
 }
 
 /**
- * Runs one driver in a process of its own. The sink's count begins when the driver is warm. Gives back the driver's
- * figures with what has arrived, or `complaint`: why there are none, or why they do not count.
+ * Runs one driver in a process of its own; `plan` says what it is to do, and `behaviour` how the sink answers once the driver is
+ * warm, when its count begins too. Gives back the driver's figures with what has arrived, or `complaint`: why there are none, or
+ * why they do not count.
  */
-export async function runDriver(name, { turns, warmupTurns, sink, env = {} }) {
-  const child = fork(pathOf(`drivers/${name}.mjs`), [turns, warmupTurns], {
-    env: { ...driverEnvironment(sink.url), ...env },
+export async function runDriver(name, { sink, plan, behaviour, env = {} }) {
+  const child = fork(pathOf(`drivers/${name}.mjs`), [JSON.stringify(plan)], {
+    env: { ...bareEnvironment(), ...environmentOf(name, sink.url), ...env },
+    execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const timer = setTimeout(() => child.kill('SIGKILL'), DRIVER_TIMEOUT_MS);
@@ -38,7 +41,10 @@ export async function runDriver(name, { turns, warmupTurns, sink, env = {} }) {
   let figures;
   let count;
   child.on('message', async (message) => {
-    if (message.kind === 'warm') await sink.ask('reset');
+    if (message.kind === 'warm') {
+      await sink.ask('reset');
+      if (behaviour !== undefined) await sink.ask('behave', behaviour);
+    }
     if (message.kind === 'done') {
       figures = message.figures;
       count = await sink.ask('count');
@@ -47,24 +53,23 @@ export async function runDriver(name, { turns, warmupTurns, sink, env = {} }) {
   });
   const [code, signal] = await once(child, 'close');
   clearTimeout(timer);
+  if (behaviour !== undefined) await sink.ask('behave', {});
   if (signal !== null || code !== 0 || count === undefined) {
     const why = signal === null ? `ended with ${code}` : `killed by ${signal}`;
     return { complaint: `${why}: ${firstError(said)}` };
   }
-  const runs = turns * RUNS_PER_TURN;
+  const runs = plan.turns * workloadOf(plan.workload ?? 'agent').runsPerTurn;
   return {
+    runs,
     ...figures,
     bytesPerRun: count.bytes / runs,
     payloadBytesPerRun: count.payloadBytes / runs,
     requests: count.requests,
+    requestsAtOnce: count.requestsAtOnce,
     refused: count.refused,
     complaint:
       complaintOf(count, isTraced(name) ? runs : 0) ?? (said === '' ? undefined : `it said: ${firstError(said)}`),
   };
-}
-
-export function isTraced(name) {
-  return name !== 'untraced' && name !== 'off';
 }
 
 /** Undefined when exactly what was created has arrived, each run once. */
@@ -75,10 +80,10 @@ function complaintOf(count, runs) {
   return undefined;
 }
 
-/** The configuration is the default one: only the address is given, and nothing of the caller's settings is kept. */
-function driverEnvironment(url) {
-  const kept = Object.entries(process.env).filter(([key]) => !/^(RUNSPAN|LANGSMITH|OTEL|NODE)_/.test(key));
-  return { ...Object.fromEntries(kept), RUNSPAN_ENDPOINT: url };
+/** The caller's environment without settings of anything that is measured. */
+function bareEnvironment() {
+  const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE)_/;
+  return Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)));
 }
 
 /** The line that names the error, out of what Node prints when a program throws. */

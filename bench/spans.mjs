@@ -1,14 +1,13 @@
 /**
- * The three functions in OpenTelemetry spans, which carry what OpenInference instrumentations write: kind, and inputs and
+ * The functions in OpenTelemetry spans, which carry what OpenInference instrumentations write: kind, and inputs and
  * outputs as JSON text. The same for every processor.
  */
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { measure } from './measure.mjs';
-import { makeAgent } from './workload.mjs';
 
-const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM' };
+const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM', tool: 'TOOL' };
 
 /** Measures them with one processor; `delivered` resolves when what it has handed on has arrived. */
 export async function measureSpans(processor, delivered = async () => {}) {
@@ -22,7 +21,7 @@ export async function measureSpans(processor, delivered = async () => {}) {
     await provider.forceFlush();
     await delivered();
   };
-  await measure({ answer: makeAgent(inSpan), flush });
+  await measure({ wrap: inSpan, flush });
 }
 
 async function record(span, fn, runType, input) {

@@ -6,7 +6,6 @@
  */
 import { Pool } from 'undici';
 import { measure } from '../measure.mjs';
-import { makeAgent } from '../workload.mjs';
 import { compactTime, isoTime, newId, nowUs } from './limit-stamps.mjs';
 import { layBatch, multipartType } from './limit-wire.mjs';
 
@@ -18,7 +17,7 @@ let waiting = [];
 /** The chain of the turn at hand, parent of the other two. */
 let root;
 
-await measure({ answer: makeAgent(record), flush });
+await measure({ wrap: record, flush });
 
 function record(fn, name, runType) {
   return async (input) => {

@@ -1,6 +1,6 @@
 /** `durability-memory-program.mjs <level> <runs per second> <seconds>`: works at that pace while no service is there. */
 import { configure, stats, traceable } from 'runspan';
-import { makeAgent, RUNS_PER_TURN } from '../workload.mjs';
+import { agent } from '../workloads/agent.mjs';
 
 const [level, runsPerSecond, seconds] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
 const isTraced = level !== 'untraced';
@@ -8,14 +8,14 @@ const lines = [];
 
 // Nobody listens on the discard port.
 if (isTraced) configure({ endpoint: 'http://127.0.0.1:9', durability: level, log: (_, line) => lines.push(line) });
-const answer = makeAgent((fn, name, runType) => (isTraced ? traceable(fn, { name, runType }) : fn));
+const work = agent.make((fn, name, runType) => (isTraced ? traceable(fn, { name, runType }) : fn));
 
-const turns = (runsPerSecond * seconds) / RUNS_PER_TURN;
+const turns = (runsPerSecond * seconds) / agent.runsPerTurn;
 const startMs = performance.now();
 let turn = 0;
 while (turn < turns) {
-  const due = ((performance.now() - startMs) / 1_000) * (runsPerSecond / RUNS_PER_TURN);
-  for (; turn < Math.min(due, turns); turn++) await answer({ question: `#${turn} What happens to it?` });
+  const due = ((performance.now() - startMs) / 1_000) * (runsPerSecond / agent.runsPerTurn);
+  for (; turn < Math.min(due, turns); turn++) await work(turn);
   await new Promise((resolve) => setTimeout(resolve, 10));
 }
 process.send(

@@ -9,7 +9,7 @@ import { runDriver } from '../processes.mjs';
 import { median } from '../statistics.mjs';
 import { ratioBetween } from '../summary.mjs';
 import { textTable } from '../text-table.mjs';
-import { RUNS_PER_TURN } from '../workload.mjs';
+import { agent } from '../workloads/agent.mjs';
 import { memoryWithoutService } from './durability-memory.mjs';
 
 const LEVELS = ['memory', 'spill', 'write-ahead'];
@@ -46,7 +46,7 @@ async function cost(sink) {
     return [name, of('cpuUsPerRun').toFixed(2), ratio('limit'), ratio('memory'), of('turnP99Us').toFixed(0)];
   });
   const table = textTable(['durability, service up', 'CPU µs/run', '× limit', '× memory', 'turn p99 µs'], rows);
-  const runs = COST.turns * RUNS_PER_TURN;
+  const runs = COST.turns * agent.runsPerTurn;
   return {
     table: `${table}\n${COST.rounds} interleaved rounds of ${runs} runs each, medians; ratios within each round`,
     figures: rounds,
@@ -64,7 +64,7 @@ async function throughput(sink) {
   await sink.ask('behave', {});
   const rows = ['limit', ...LEVELS].map((name) => [name, delivered(slow[name]), delivered(refusing[name], true)]);
   const titles = ['runs/s, delivered', `${SLOW.latencyMs} ms of latency`, `1 in ${REFUSING.failEvery} answered 503`];
-  const [slowRuns, refusingRuns] = [SLOW, REFUSING].map(({ turns }) => turns * RUNS_PER_TURN);
+  const [slowRuns, refusingRuns] = [SLOW, REFUSING].map(({ turns }) => turns * agent.runsPerTurn);
   return {
     table: `${textTable(titles, rows)}\none round, ${slowRuns} and ${refusingRuns} runs, until the last is delivered; invalid when one is lost`,
     figures: { slow, refusing },
@@ -78,10 +78,11 @@ function delivered(result, isRefused = false) {
 }
 
 async function runLevel(name, turns, sink, variables = {}) {
-  if (name === 'limit') return runDriver('limit', { turns, warmupTurns: WARMUP_TURNS, sink });
+  const plan = { turns, warmupTurns: WARMUP_TURNS };
+  if (name === 'limit') return runDriver('limit', { plan, sink });
   const spoolDir = mkdtempSync(join(tmpdir(), 'runspan-bench-'));
   const env = { RUNSPAN_DURABILITY: name, RUNSPAN_SPOOL_DIR: spoolDir, ...variables };
-  const result = await runDriver('traceable', { turns, warmupTurns: WARMUP_TURNS, sink, env });
+  const result = await runDriver('traceable', { plan, sink, env });
   rmSync(spoolDir, { recursive: true, force: true });
   return result;
 }

@@ -1,0 +1,15 @@
+import { runDriver } from './processes.mjs';
+
+/** Rounds in which every driver runs once, one at a time, each round beginning with another one. */
+export async function runRounds(names, rounds, sink, jobOf) {
+  const results = [];
+  for (let round = 0; names.length > 0 && round < rounds; round++) {
+    const first = round % names.length;
+    const measured = {};
+    for (const name of [...names.slice(first), ...names.slice(0, first)]) {
+      measured[name] = await runDriver(name, { sink, ...jobOf(name) });
+    }
+    results.push(measured);
+  }
+  return results;
+}

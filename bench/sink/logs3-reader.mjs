@@ -1,0 +1,13 @@
+/**
+ * Finds the spans in a body of braintrust's `POST /logs3`: rows, of which several may tell of one span. The first of them is no
+ * merge into another, and one of them has the end.
+ */
+export function readRows(body, arrivals) {
+  for (const { id, _is_merge: isMerge, metrics, input, output } of JSON.parse(body).rows) {
+    if (!isMerge) arrivals.start(id);
+    if (metrics?.end !== undefined) arrivals.end(id);
+    for (const payload of [input, output]) {
+      if (payload !== undefined) arrivals.payloadBytes += JSON.stringify(payload).length;
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/** What each of the libraries that are measured asks of its service, and how that answers. */
+import { readRows } from './logs3-reader.mjs';
+import { readParts } from './multipart-reader.mjs';
+import { readJsonSpans, readProtobufSpans } from './otlp-reader.mjs';
+
+/** Where runs and spans come in: the status that accepts them, and the reader of the body. */
+export function intakeOf({ method, url, headers }) {
+  if (method !== 'POST') return undefined;
+  if (url === '/runs/multipart') return { status: 202, read: readParts };
+  // OpenTelemetry's exporters, and langfuse's.
+  if (url === '/v1/traces' || url === '/api/public/otel/v1/traces') {
+    return { status: 200, read: headers['content-type'] === 'application/json' ? readJsonSpans : readProtobufSpans };
+  }
+  if (url === '/logs3') return { status: 200, read: readRows };
+  return undefined;
+}
+
+/** The answer to a question that comes before the runs do; undefined where nobody asks it. */
+export function answerTo({ method, url, headers }, { takesGzip }) {
+  switch (`${method} ${url}`) {
+    case 'GET /info':
+      return {
+        version: 'bench',
+        batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
+        instance_flags: { gzip_body_enabled: takesGzip },
+      };
+    case 'POST /api/apikey/login':
+      return { org_info: [{ id: 'bench', name: 'bench', api_url: `http://${headers.host}` }] };
+    case 'POST /api/project/register':
+      return { project: { id: 'bench', name: 'bench' } };
+    case 'GET /version':
+      return { version: 'bench' };
+    default:
+      return undefined;
+  }
+}
