@@ -3,35 +3,40 @@
  * word, the measured turns. The clock stops when everything is delivered.
  */
 import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
-import { closedLoop } from './loop.mjs';
-import { plan } from './plan.mjs';
+import { runLoop } from './loop.mjs';
+import { givenPlan } from './plan.mjs';
 import { quantile } from './statistics.mjs';
-import { workloadOf } from './workloads/workload.mjs';
+import { runsOf, workloadOf } from './workloads/workload.mjs';
 
 /** The finest that there is. What an idle loop shows, about as much, is part of the figure. */
 const LOOP_DELAY_RESOLUTION_MS = 1;
 
 /** Measures the planned work with its functions wrapped; `flush` resolves when every run made so far has been delivered. */
 export async function measure({ wrap, flush }) {
-  const { workload, turns, warmupTurns, isDelivered } = plan;
-  const { make, runsPerTurn } = workloadOf(workload);
+  const plan = givenPlan();
+  const { turns, warmupTurns, isDelivered } = plan;
+  const { make, runsPerTurn } = workloadOf(plan.workload);
   const work = { turn: make(wrap), runsPerTurn };
+  // Pace is for what is measured, but for turns that wait.
+  const warmupPlan = plan.isOverlapping ? plan : {};
   // The collection throws compiled code out as well, hence the turns after it.
   const turnsAfter = Math.ceil(warmupTurns / 5);
-  await closedLoop(work, 1, warmupTurns - turnsAfter);
+  await runLoop(work, warmupPlan, 1, warmupTurns - turnsAfter);
   await flush();
   const heldBefore = heldBytes();
-  await closedLoop(work, warmupTurns - turnsAfter + 1, turnsAfter);
+  await runLoop(work, warmupPlan, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
   await told({ kind: 'warm' });
   const turnMs = new Float64Array(turns);
   const watch = startWatch();
-  await closedLoop(work, warmupTurns + 1, turns, turnMs);
+  const release = holdOpen(plan.heldRuns, wrap);
+  await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
+  await release();
   if (isDelivered) await flush();
   const { cpu, wallMs, ...figures } = watch.stop();
   const peakRssMiB = process.resourceUsage().maxRSS / 1_024;
   turnMs.sort();
-  const runs = turns * runsPerTurn;
+  const runs = runsOf(plan);
   await told({
     kind: 'done',
     figures: {
@@ -48,6 +53,27 @@ export async function measure({ wrap, flush }) {
   });
   // What is not delivered may keep the process.
   process.exit();
+}
+
+/** Runs that are open until the function that is given back has been called and has resolved. */
+function holdOpen(count, wrap) {
+  let open;
+  const opened = new Promise((resolve) => {
+    open = resolve;
+  });
+  const hold = wrap(
+    async ({ number }) => {
+      await opened;
+      return { number };
+    },
+    'hold',
+    'chain',
+  );
+  const held = Array.from({ length: count }, (_, number) => hold({ number }));
+  return () => {
+    open();
+    return Promise.all(held);
+  };
 }
 
 /** Everything that is counted while the work is done. */

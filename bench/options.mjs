@@ -18,8 +18,7 @@ export function readOptions(args) {
       options: { turns: { type: 'string' }, rounds: { type: 'string' }, only: { type: 'string' } },
     });
     const names = values.only?.split(',') ?? NAMES.filter((name) => !ASKED_FOR.includes(name));
-    const unknown = names.filter((name) => !NAMES.includes(name));
-    if (unknown.length > 0) throw new Error(`there is no ${unknown.map((name) => `'${name}'`).join(', ')}`);
+    refuseUnknown(names, NAMES);
     return {
       turns: wholeNumber('--turns', values.turns, 20_000),
       rounds: wholeNumber('--rounds', values.rounds, 5),
@@ -27,6 +26,25 @@ export function readOptions(args) {
       sections: SECTION_NAMES.filter((name) => names.includes(name)),
     };
   });
+}
+
+/** The same for the full benchmark: which cells, whether finished ones too, and which share of the turns, for a try that is not kept. */
+export function readFullOptions(args, cells) {
+  return orExit(`usage: npm run bench:full -- [--only CELL,…] [--fresh] [--share N]\ncells: ${cells.join(' ')}`, () => {
+    const options = { only: { type: 'string' }, fresh: { type: 'boolean' }, share: { type: 'string' } };
+    const { values } = parseArgs({ args, options });
+    const only = values.only?.split(',') ?? cells;
+    refuseUnknown(only, cells);
+    const share = Number(values.share ?? 1);
+    if (!(share > 0 && share <= 1))
+      throw new Error(`expected --share to be above 0 and at most 1, got '${values.share}'`);
+    return { only, isFresh: values.fresh ?? false, share };
+  });
+}
+
+function refuseUnknown(names, known) {
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.map((name) => `'${name}'`).join(', ')}`);
 }
 
 function orExit(usage, read) {

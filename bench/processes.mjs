@@ -2,10 +2,14 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { environmentOf, isTraced } from './drivers.mjs';
-import { workloadOf } from './workloads/workload.mjs';
+import { planOf } from './plan.mjs';
+import { runsOf } from './workloads/workload.mjs';
 
 /** Longer than any driver takes: one that hangs fails its row, and the others still run. */
-const DRIVER_TIMEOUT_MS = 60_000;
+const DRIVER_TIMEOUT_MS = 300_000;
+
+/** As much as tells what is wrong. */
+const SAID_CHARS_MAX = 10_000;
 
 /**
  * Starts the sink, the service that all drivers send to. `ask` takes `reset`, `count`, or `behave` with how it is to answer from
@@ -23,11 +27,14 @@ export async function startSink() {
 }
 
 /**
- * Runs one driver in a process of its own; `plan` says what it is to do, and `behaviour` how the sink answers once the driver is
+ * Runs one driver in a process of its own. `plan` says what it is to do, `behaviour` how the sink answers once the driver is
  * warm, when its count begins too. Gives back the driver's figures with what has arrived, or `complaint`: why there are none, or
- * why they do not count.
+ * why they do not count. Where nothing is to be delivered, nothing has to arrive.
  */
-export async function runDriver(name, { sink, plan, behaviour, env = {} }) {
+export async function runDriver(name, { sink, plan: given, behaviour = {}, env = {} }) {
+  const plan = planOf(given);
+  const { takesGzip } = plan;
+  await sink.ask('behave', { takesGzip });
   const child = fork(pathOf(`drivers/${name}.mjs`), [JSON.stringify(plan)], {
     env: { ...bareEnvironment(), ...environmentOf(name, sink.url), ...env },
     execArgv: ['--expose-gc'],
@@ -36,14 +43,14 @@ export async function runDriver(name, { sink, plan, behaviour, env = {} }) {
   const timer = setTimeout(() => child.kill('SIGKILL'), DRIVER_TIMEOUT_MS);
   let said = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    if (said.length < SAID_CHARS_MAX) said += chunk;
   });
   let figures;
   let count;
   child.on('message', async (message) => {
     if (message.kind === 'warm') {
       await sink.ask('reset');
-      if (behaviour !== undefined) await sink.ask('behave', behaviour);
+      await sink.ask('behave', { takesGzip, ...behaviour });
     }
     if (message.kind === 'done') {
       figures = message.figures;
@@ -53,23 +60,24 @@ export async function runDriver(name, { sink, plan, behaviour, env = {} }) {
   });
   const [code, signal] = await once(child, 'close');
   clearTimeout(timer);
-  if (behaviour !== undefined) await sink.ask('behave', {});
+  await sink.ask('behave', {});
   if (signal !== null || code !== 0 || count === undefined) {
     const why = signal === null ? `ended with ${code}` : `killed by ${signal}`;
     return { complaint: `${why}: ${firstError(said)}` };
   }
-  const runs = plan.turns * workloadOf(plan.workload ?? 'agent').runsPerTurn;
-  return {
-    runs,
-    ...figures,
-    bytesPerRun: count.bytes / runs,
-    payloadBytesPerRun: count.payloadBytes / runs,
-    requests: count.requests,
-    requestsAtOnce: count.requestsAtOnce,
-    refused: count.refused,
-    complaint:
-      complaintOf(count, isTraced(name) ? runs : 0) ?? (said === '' ? undefined : `it said: ${firstError(said)}`),
+  const runs = runsOf(plan);
+  const { bytes, payloadBytes, requests, requestsAtOnce, refused } = count;
+  const arrived = {
+    bytesPerRun: bytes / runs,
+    payloadBytesPerRun: payloadBytes / runs,
+    requests,
+    requestsAtOnce,
+    refused,
   };
+  const result = { runs, ...figures, ...arrived };
+  if (!plan.isDelivered) return result;
+  const complaint = complaintOf(count, isTraced(name) ? runs : 0);
+  return { ...result, complaint: complaint ?? (said === '' ? undefined : `it said: ${firstError(said)}`) };
 }
 
 /** Undefined when exactly what was created has arrived, each run once. */

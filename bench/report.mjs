@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { ratioBetween } from './summary.mjs';
 
 /** Title, figure, decimals, and whether a ratio to the limit stands beside it. */
@@ -28,7 +26,10 @@ export const METHOD_NOTES =
 /** The tables as aligned text. */
 export function tables(rows) {
   const spread = { title: 'spread', cell: ({ cpuUsPerRun: { min, max } }) => `${min.toFixed(2)}–${max.toFixed(2)}` };
-  const net = { title: 'net of untraced', cell: ({ netCpuUsPerRun: { median } }) => median?.toFixed(2) ?? '–' };
+  const net = {
+    title: 'net of untraced',
+    cell: ({ cpuUsPerRun: { overUntraced } }) => overUntraced?.toFixed(2) ?? '–',
+  };
   const [runs, cpu, cpuRatio, ...others] = COST.flatMap(columnsOf);
   return [table(rows, [runs, cpu, cpuRatio, spread, net, ...others]), table(rows, DELAY.flatMap(columnsOf))].join(
     '\n\n',
@@ -48,15 +49,6 @@ export function besideOtlp(rounds) {
     ];
   });
   return lines.join('\n');
-}
-
-/** Writes all that was measured, for other programs to read; gives back where. */
-export function writeResults(results) {
-  const folder = new URL('results/', import.meta.url);
-  mkdirSync(folder, { recursive: true });
-  const file = fileURLToPath(new URL('latest.json', folder));
-  writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
-  return file;
 }
 
 function columnsOf([title, figure, decimals, hasRatio]) {

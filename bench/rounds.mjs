@@ -1,6 +1,6 @@
 import { runDriver } from './processes.mjs';
 
-/** Rounds in which every driver runs once, one at a time, each round beginning with another one. */
+/** Rounds in which every driver runs once, one at a time, each round beginning with another one. `jobOf(name)` is what it is given. */
 export async function runRounds(names, rounds, sink, jobOf) {
   const results = [];
   for (let round = 0; names.length > 0 && round < rounds; round++) {

@@ -9,7 +9,8 @@ import { isPeer, turnsOf } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
 import { readOptions } from './options.mjs';
 import { startSink } from './processes.mjs';
-import { besideOtlp, METHOD_NOTES, tables, writeResults } from './report.mjs';
+import { besideOtlp, METHOD_NOTES, tables } from './report.mjs';
+import { writeLatest } from './results.mjs';
 import { runRounds } from './rounds.mjs';
 import { callPath } from './sections/call-path.mjs';
 import { durability } from './sections/durability.mjs';
@@ -44,7 +45,7 @@ sink.close();
 const rows = names.length === 0 ? [] : summarize(names, results);
 const seconds = Math.round((Date.now() - startedAt) / 1_000);
 const payloadBytes = rows.find(({ name, complaint }) => name === 'limit' && !complaint)?.payloadBytesPerRun.median;
-const file = writeResults({
+const file = writeLatest({
   startedAt,
   seconds,
   machine,

@@ -6,6 +6,7 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { measure } from './measure.mjs';
+import { isStream } from './workloads/stream.mjs';
 
 const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM', tool: 'TOOL' };
 
@@ -15,8 +16,10 @@ export async function measureSpans(processor, delivered = async () => {}) {
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const tracer = trace.getTracer('bench');
-  const inSpan = (fn, name, runType) => (input) =>
-    tracer.startActiveSpan(name, (span) => record(span, fn, runType, input));
+  const inSpan = (fn, name, runType) =>
+    isStream(fn)
+      ? (input) => recordStream(tracer.startSpan(name), fn, runType, input)
+      : (input) => tracer.startActiveSpan(name, (span) => record(span, fn, runType, input));
   const flush = async () => {
     await provider.forceFlush();
     await delivered();
@@ -25,14 +28,11 @@ export async function measureSpans(processor, delivered = async () => {}) {
 }
 
 async function record(span, fn, runType, input) {
-  span.setAttribute('openinference.span.kind', KINDS[runType]);
-  span.setAttribute('input.value', JSON.stringify(input));
-  span.setAttribute('input.mime_type', 'application/json');
+  describeInput(span, runType, input);
   try {
     const output = await fn(input);
-    span.setAttribute('output.value', JSON.stringify(output));
-    span.setAttribute('output.mime_type', 'application/json');
-    if (runType === 'llm') describeModel(span, input, output);
+    describeOutput(span, output);
+    if (runType === 'llm' && output.usage !== undefined) describeModel(span, input, output);
     return output;
   } catch (error) {
     span.recordException(error);
@@ -41,6 +41,28 @@ async function record(span, fn, runType, input) {
   } finally {
     span.end();
   }
+}
+
+async function* recordStream(span, fn, runType, input) {
+  describeInput(span, runType, input);
+  const outputs = [];
+  for await (const chunk of fn(input)) {
+    outputs.push(chunk);
+    yield chunk;
+  }
+  describeOutput(span, { outputs });
+  span.end();
+}
+
+function describeInput(span, runType, input) {
+  span.setAttribute('openinference.span.kind', KINDS[runType]);
+  span.setAttribute('input.value', JSON.stringify(input));
+  span.setAttribute('input.mime_type', 'application/json');
+}
+
+function describeOutput(span, output) {
+  span.setAttribute('output.value', JSON.stringify(output));
+  span.setAttribute('output.mime_type', 'application/json');
 }
 
 function describeModel(span, { model }, { usage }) {

@@ -2,7 +2,10 @@ import { median } from './statistics.mjs';
 
 /** Drivers are compared within a round, when the machine was in much the same state, and then over the rounds. */
 
-/** One row per driver: medians, spread, ratios to the limit; or `complaint` when any of its rounds does not count. */
+/**
+ * One row per driver: of each figure the median and the spread, the ratio to the limit, and what it is over the untraced
+ * program's; or `complaint` when any of its rounds does not count.
+ */
 export function summarize(names, rounds) {
   return names.map((name) => {
     const results = rounds.map((round) => round[name]);
@@ -19,10 +22,8 @@ export function summarize(names, rounds) {
         min: Math.min(...results.map((result) => result[figure])),
         max: Math.max(...results.map((result) => result[figure])),
         toLimit: median(pairs(name, 'limit', rounds, (own, limit) => own[figure] / limit[figure])),
+        overUntraced: median(pairs(name, 'untraced', rounds, (own, untraced) => own[figure] - untraced[figure])),
       })),
-      netCpuUsPerRun: {
-        median: median(pairs(name, 'untraced', rounds, (own, untraced) => own.cpuUsPerRun - untraced.cpuUsPerRun)),
-      },
     };
   });
 }

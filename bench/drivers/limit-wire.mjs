@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 
 const boundary = `runspan-${randomBytes(16).toString('hex')}`;
-const FRAME = `--${boundary}\r\nContent-Disposition: form-data; name="post.`;
+const FRAME = `--${boundary}\r\nContent-Disposition: form-data; name="`;
 const TYPE = '"\r\nContent-Type: application/json\r\nContent-Length: ';
 const runtime = JSON.stringify({
   sdk: 'runspan',
@@ -14,36 +14,45 @@ const runtime = JSON.stringify({
 
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
-export function layBatch(runs) {
+/** Records are posts or patches: what they have of inputs and outputs travels in parts of their own. */
+export function layBatch(records) {
   const texts = [];
   let bytes = 0;
-  for (const run of runs) {
-    const main = mainJson(run);
-    const inputsBytes = Buffer.byteLength(run.inputs);
-    const outputsBytes = Buffer.byteLength(run.outputs);
-    const head = `${FRAME}${run.id}${TYPE}${main.length}\r\n\r\n${main}\r\n${FRAME}${run.id}.inputs${TYPE}${inputsBytes}\r\n\r\n`;
-    const middle = `\r\n${FRAME}${run.id}.outputs${TYPE}${outputsBytes}\r\n\r\n`;
-    bytes += head.length + inputsBytes + middle.length + outputsBytes + 2;
-    texts.push(head, run.inputs, inputsBytes, middle, run.outputs, outputsBytes);
+  for (const record of records) {
+    const name = `${record.operation}.${record.id}`;
+    const main = mainJson(record);
+    let head = `${FRAME}${name}${TYPE}${main.length}\r\n\r\n${main}\r\n`;
+    for (const [field, payload] of [
+      ['inputs', record.inputs],
+      ['outputs', record.outputs],
+    ]) {
+      if (payload === undefined) continue;
+      const payloadBytes = Buffer.byteLength(payload);
+      head += `${FRAME}${name}.${field}${TYPE}${payloadBytes}\r\n\r\n`;
+      bytes += head.length + payloadBytes;
+      texts.push(head, payload, payloadBytes);
+      head = '\r\n';
+    }
+    bytes += head.length;
+    texts.push(head, '', 0);
   }
   const footer = `--${boundary}--\r\n`;
   const buffer = Buffer.allocUnsafeSlow(bytes + footer.length);
   let at = 0;
-  for (let index = 0; index < texts.length; index += 6) {
+  for (let index = 0; index < texts.length; index += 3) {
     at += buffer.latin1Write(texts[index], at);
     at += write(buffer, texts[index + 1], texts[index + 2], at);
-    at += buffer.latin1Write(texts[index + 3], at);
-    at += write(buffer, texts[index + 4], texts[index + 5], at);
-    at += buffer.latin1Write('\r\n', at);
   }
   buffer.latin1Write(footer, at);
   return buffer;
 }
 
-function mainJson({ id, traceId, parentId, name, startTime, endTime, runType, dottedOrder }) {
+function mainJson({ id, traceId, parentId, name, startTime, endTime, runType, dottedOrder, error }) {
   const parent = parentId === undefined ? '' : `,"parent_run_id":"${parentId}"`;
   const extra = parentId === undefined ? `,"extra":{"runtime":${runtime}}` : '';
-  return `{"id":"${id}","trace_id":"${traceId}","name":"${name}","start_time":"${startTime}","run_type":"${runType}","dotted_order":"${dottedOrder}"${parent},"session_name":"default","end_time":"${endTime}"${extra}}`;
+  const end = endTime === undefined ? '' : `,"end_time":"${endTime}"`;
+  const failure = error === undefined ? '' : `,"error":${error}`;
+  return `{"id":"${id}","trace_id":"${traceId}","name":"${name}","start_time":"${startTime}","run_type":"${runType}","dotted_order":"${dottedOrder}"${parent},"session_name":"default"${end}${failure}${extra}}`;
 }
 
 function write(buffer, text, bytes, at) {

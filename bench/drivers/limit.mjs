@@ -1,80 +1,86 @@
 /**
  * The hand-made limit: the least that a program can do that sends the same runs over the same wire. Each payload is made
- * into JSON once, complete runs are laid into one buffer per batch of 100, and undici sends it. There is no context (a
- * variable stands for it, which only a program of one turn at a time can afford), nothing is guarded, bounded, coalesced
- * or sent again.
+ * into JSON once, complete runs are laid into one buffer per batch of 100, and undici sends it. Nothing is guarded, bounded,
+ * coalesced or sent again, and where turns do not overlap a variable stands for the context.
  */
-import { Pool } from 'undici';
 import { measure } from '../measure.mjs';
+import { givenPlan } from '../plan.mjs';
+import { isStream } from '../workloads/stream.mjs';
+import { LimitBatches } from './limit-batches.mjs';
+import { storageContext, variableContext } from './limit-context.mjs';
 import { compactTime, isoTime, newId, nowUs } from './limit-stamps.mjs';
-import { layBatch, multipartType } from './limit-wire.mjs';
 
-const BATCH_RUNS = 100;
+const plan = givenPlan();
+/** Runs that outlive the linger; the others are sent whole. */
+const isApart = plan.workload === 'apart';
+const context = plan.isOverlapping ? storageContext() : variableContext();
+const batches = new LimitBatches(process.env.RUNSPAN_ENDPOINT, plan);
 
-const pool = new Pool(process.env.RUNSPAN_ENDPOINT, { connections: 4 });
-const requests = new Set();
-let waiting = [];
-/** The chain of the turn at hand, parent of the other two. */
-let root;
-
-await measure({ wrap: record, flush });
+await measure({ wrap: (fn, name, runType) => (isStream(fn) ? recordStream : record)(fn, name, runType), flush });
 
 function record(fn, name, runType) {
   return async (input) => {
-    const run = begin(name, runType, input);
-    const output = await fn(input);
-    run.outputs = JSON.stringify(output);
-    run.endTime = isoTime(nowUs());
-    if (run === root) root = undefined;
-    if (waiting.push(run) === BATCH_RUNS) {
-      // Like the library, outside of the call.
-      setImmediate(send, waiting);
-      waiting = [];
+    const parent = context.current();
+    const run = begin(name, runType, input, parent);
+    try {
+      const output = await context.enter(run, fn, input);
+      run.outputs = JSON.stringify(output);
+      return output;
+    } catch (error) {
+      run.error = JSON.stringify(textOf(error));
+      throw error;
+    } finally {
+      context.leave(parent);
+      end(run);
     }
-    return output;
   };
 }
 
-function begin(name, runType, input) {
+function recordStream(fn, name, runType) {
+  return async function* (input) {
+    const run = begin(name, runType, input, context.current());
+    const chunks = [];
+    for await (const chunk of fn(input)) {
+      chunks.push(chunk);
+      yield chunk;
+    }
+    run.outputs = JSON.stringify({ outputs: chunks });
+    end(run);
+  };
+}
+
+function begin(name, runType, input, parent) {
   const startUs = nowUs();
   const id = newId(startUs);
   const segment = compactTime(startUs) + id;
   const run = {
+    operation: 'post',
     id,
-    traceId: root === undefined ? id : root.id,
-    parentId: root?.id,
-    dottedOrder: root === undefined ? segment : `${root.dottedOrder}.${segment}`,
+    traceId: parent === undefined ? id : parent.traceId,
+    parentId: parent?.id,
+    dottedOrder: parent === undefined ? segment : `${parent.dottedOrder}.${segment}`,
     name,
     runType,
     startTime: isoTime(startUs),
     endTime: undefined,
     inputs: JSON.stringify(input),
     outputs: undefined,
+    error: undefined,
   };
-  root ??= run;
+  if (isApart) batches.addSoon({ ...run });
   return run;
 }
 
-function send(runs) {
-  const request = post(runs).finally(() => requests.delete(request));
-  requests.add(request);
+function end(run) {
+  run.endTime = isoTime(nowUs());
+  if (isApart) batches.addSoon({ ...run, operation: 'patch', inputs: undefined });
+  else batches.add(run);
 }
 
-async function post(runs) {
-  const { statusCode, body } = await pool.request({
-    path: '/runs/multipart',
-    method: 'POST',
-    headers: { 'content-type': multipartType },
-    body: layBatch(runs),
-  });
-  await body.dump();
-  if (statusCode !== 202) throw new Error(`the sink answered ${statusCode}`);
+function textOf({ stack, cause }) {
+  return cause === undefined ? stack : `${stack}\ncaused by ${textOf(cause)}`;
 }
 
-async function flush() {
-  if (waiting.length > 0) send(waiting);
-  waiting = [];
-  // One that is about to be laid is not among the requests yet.
-  await new Promise(setImmediate);
-  await Promise.all(requests);
+function flush() {
+  return batches.flush();
 }

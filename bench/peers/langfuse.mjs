@@ -1,9 +1,10 @@
 import { LangfuseSpanProcessor } from '@langfuse/otel';
-import { observe } from '@langfuse/tracing';
+import { observe, startObservation } from '@langfuse/tracing';
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { measure } from '../measure.mjs';
+import { isStream } from '../workloads/stream.mjs';
 
 const TYPES = { chain: 'chain', retriever: 'retriever', llm: 'generation', tool: 'tool' };
 
@@ -12,6 +13,20 @@ trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [process
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 
 await measure({
-  wrap: (fn, name, runType) => observe(fn, { name, asType: TYPES[runType] }),
+  wrap: (fn, name, runType) =>
+    isStream(fn) ? observeStream(fn, name, TYPES[runType]) : observe(fn, { name, asType: TYPES[runType] }),
   flush: () => processor.forceFlush(),
 });
+
+/** `observe` takes the generator for the output and ends at once; streams are to be observed by hand. */
+function observeStream(fn, name, asType) {
+  return async function* (input) {
+    const observation = startObservation(name, { input }, { asType });
+    const output = [];
+    for await (const chunk of fn(input)) {
+      output.push(chunk);
+      yield chunk;
+    }
+    observation.update({ output }).end();
+  };
+}

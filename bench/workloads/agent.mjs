@@ -10,12 +10,49 @@ const DOCUMENTS = 5;
 const DOCUMENT_CHARS = 445;
 const ANSWER_CHARS = 1_120;
 
-export const agent = { runsPerTurn: 3, make };
+/** The answer of an index or of a model would come in a later tick of the promise queue, at the earliest. */
+export const agent = agentOf(() => undefined);
 
-async function retrieve({ query }) {
-  const turn = Number(query.slice(1, query.indexOf(' ')));
-  // The answer of an index would come in a later tick of the promise queue.
-  await undefined;
+/** `wait` gives what the two inner calls wait for. */
+export function agentOf(wait) {
+  return { runsPerTurn: 3, make: (wrap) => make(wrap, wait) };
+}
+
+function make(wrap, wait) {
+  const retrieve = wrap(
+    async ({ query }) => {
+      await wait();
+      return { documents: documentsFor(numberOf(query)) };
+    },
+    'retrieve',
+    'retriever',
+  );
+  const complete = wrap(
+    async ({ messages }) => {
+      await wait();
+      return completionFor(numberOf(messages[1].content));
+    },
+    'complete',
+    'llm',
+  );
+  const answer = wrap(
+    async ({ question }) => {
+      const { documents } = await retrieve({ query: question });
+      const completion = await complete({ model: MODEL, temperature: 0.2, messages: messagesFor(question, documents) });
+      return { answer: completion.content, sources: documents.map(({ id }) => id) };
+    },
+    'answer',
+    'chain',
+  );
+  return (turn) => answer({ question: `#${turn} What happens to a batch that is refused? ${piece(turn * 3, 160)}` });
+}
+
+/** The number of the turn, with which every text begins. */
+function numberOf(text) {
+  return Number(text.slice(1, text.indexOf(' ')));
+}
+
+function documentsFor(turn) {
   const documents = [];
   for (let rank = 0; rank < DOCUMENTS; rank++) {
     documents.push({
@@ -24,38 +61,22 @@ async function retrieve({ query }) {
       content: `#${turn}/${rank} ${piece(turn * 7 + rank * 131, DOCUMENT_CHARS)}`,
     });
   }
-  return { documents };
+  return documents;
 }
 
-async function complete({ messages }) {
-  const question = messages[1].content;
-  const turn = Number(question.slice(1, question.indexOf(' ')));
-  await undefined;
+function messagesFor(question, documents) {
+  const context = documents.map(({ content }) => content).join('\n---\n');
+  return [
+    { role: 'system', content: `Answer from these notes alone and say so when they do not help.\n${context}` },
+    { role: 'user', content: question },
+  ];
+}
+
+function completionFor(turn) {
   return {
     role: 'assistant',
     content: `#${turn} ${piece(turn * 13, ANSWER_CHARS)}`,
     finish_reason: 'stop',
     usage: { input_tokens: 700 + (turn % 50), output_tokens: 240 },
   };
-}
-
-function make(wrap) {
-  const tracedRetrieve = wrap(retrieve, 'retrieve', 'retriever');
-  const tracedComplete = wrap(complete, 'complete', 'llm');
-  async function answer({ question }) {
-    const { documents } = await tracedRetrieve({ query: question });
-    const context = documents.map(({ content }) => content).join('\n---\n');
-    const completion = await tracedComplete({
-      model: MODEL,
-      temperature: 0.2,
-      messages: [
-        { role: 'system', content: `Answer from these notes alone and say so when they do not help.\n${context}` },
-        { role: 'user', content: question },
-      ],
-    });
-    return { answer: completion.content, sources: documents.map(({ id }) => id) };
-  }
-  const tracedAnswer = wrap(answer, 'answer', 'chain');
-  return (turn) =>
-    tracedAnswer({ question: `#${turn} What happens to a batch that is refused? ${piece(turn * 3, 160)}` });
 }

@@ -1,19 +1,39 @@
-/** Plain English in ASCII with line breaks and quotation marks, long enough to cut differing pieces from. */
-const PROSE = [
-  'A span is opened when work begins and closed when it ends; what happens in between belongs to it.',
-  'The collector keeps "slow" requests for a week and all others for a day, unless a rule says otherwise.',
-  'When the queue is full the oldest batch is written to disk, and a line in the log tells how many were kept.',
-  'Readers who come from other systems will miss the global registry: there is none, and there need not be.',
-  'Set the limit low at first. Raise it once the dashboards show that memory stays flat through the night.',
-  'Every retry waits twice as long as the one before, up to half a minute, with some jitter on top of it.',
-  'The "default" project receives whatever names no other; it can be renamed but it cannot be removed.',
-  'Clocks of two machines never agree: sort by the order of events where you can and by time where you must.',
-]
-  .join('\n')
-  .repeat(4);
+/**
+ * Text with line breaks and quotation marks, in ASCII, to cut differing pieces from. It is put together from words, at random
+ * but always the same, and long enough that a batch shrinks about as much as one of real text does.
+ */
+const SENTENCES = 2_000;
 
-/** A piece of so many characters, another one for another seed. */
+const WORDS = (
+  'queue ledger service memory tenant cursor shard report answer header window credit bundle ticket parcel region ' +
+  'budget filter schema anchor vendor signal branch margin record policy socket thread engine volume sensor gateway ' +
+  'invoice quorum archive session cluster invariant latency replica segment mailbox manifest checkpoint clock reader ' +
+  'journal batch limit retry project machine index tool agent span collector request dashboard half minute jitter order'
+).split(' ');
+const LINKS = (
+  'of its|and the|or another|with every|that names the|which waits for the|before any|beside one|is sorted by the|' +
+  'belongs to the|differs from that|depends on each|is kept for a|cannot remove the|will outlive this|unless the|' +
+  'was told by a|under the|between one|raises the'
+).split('|');
+
+const PROSE = Array.from({ length: SENTENCES }, sentences(1)).join('\n');
+
+/** A piece of so many characters, from far away for another seed. */
 export function piece(seed, chars) {
-  const start = seed % (PROSE.length - chars);
+  const start = (seed * 7_919) % (PROSE.length - chars);
   return PROSE.slice(start, start + chars);
+}
+
+function sentences(seed) {
+  let state = seed;
+  const random = (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 8) % below;
+  };
+  const word = () => WORDS[random(WORDS.length)];
+  return () => {
+    let text = `The "${word()}" ${word()}`;
+    for (let left = 4 + random(4); left > 0; left--) text += ` ${LINKS[random(LINKS.length)]} ${word()}`;
+    return `${text}, ${random(1_000)} times.`;
+  };
 }

@@ -4,9 +4,34 @@
  * turn of a number. A driver traces by what it wraps them in.
  */
 import { agent } from './agent.mjs';
+import { apart } from './apart.mjs';
+import { conversation } from './conversation.mjs';
+import { errors } from './errors.mjs';
+import { fanOut } from './fan-out.mjs';
+import { large } from './large.mjs';
+import { mixed } from './mixed.mjs';
+import { nested } from './nested.mjs';
+import { stream } from './stream.mjs';
+import { tiny } from './tiny.mjs';
 
-const WORKLOADS = { agent };
+const WORKLOADS = {
+  agent,
+  apart,
+  tiny,
+  'fan-out': fanOut,
+  nested,
+  large,
+  conversation,
+  stream,
+  errors,
+  mixed,
+};
 
 export function workloadOf(name) {
   return WORKLOADS[name];
+}
+
+/** How many runs a driver makes of what it is given to do. */
+export function runsOf({ workload, turns, heldRuns }) {
+  return turns * WORKLOADS[workload].runsPerTurn + heldRuns;
 }

@@ -1,0 +1,43 @@
+import { closedCell, FAST } from './cell.mjs';
+
+const cell = (name, title, more) => closedCell(name, 'growth', title, more);
+const WARMUP_TURNS = 5_000;
+
+const FEW = ['limit', 'traceable', 'processor', 'otlp-json'];
+const COUNTS = [
+  { runs: 1_000, drivers: [...FAST, 'braintrust', 'langsmith'], rounds: 5 },
+  { runs: 10_000, drivers: [...FAST, 'braintrust', 'langsmith'], rounds: 5 },
+  { runs: 100_000, drivers: FAST, rounds: 3 },
+  { runs: 1_000_000, drivers: FEW, rounds: 2 },
+];
+const IN_FLIGHT = [1, 4, 16, 64];
+/** As many as leave room for a turn below the limit of 10 000. */
+const HELD_RUNS = 9_990;
+
+/** What becomes of the cost of a run when there are many of them, on their way, in the queue, or open. */
+export const growth = [
+  ...COUNTS.map(({ runs, drivers, rounds }) => {
+    // All of them, of the slow ones too: their share is taken of the turns otherwise.
+    const { jobOf, ...rest } = cell(`runs-${runs}`, `${runs} runs`, { drivers, rounds, plan: { turns: 1 } });
+    const turns = Math.round(runs / 3);
+    const warmupOf = (driver) => (driver === 'langsmith' ? 250 : driver === 'braintrust' ? 500 : WARMUP_TURNS);
+    return { ...rest, jobOf: (driver) => ({ ...jobOf(driver), plan: { turns, warmupTurns: warmupOf(driver) } }) };
+  }),
+  ...IN_FLIGHT.map((requestsInFlight) =>
+    cell(`in-flight-${requestsInFlight}`, `${requestsInFlight} requests in flight, each answered after 20 ms`, {
+      drivers: ['limit', 'traceable'],
+      plan: { turns: 6_000, warmupTurns: 3_000, limits: { requestsInFlight } },
+      behaviour: { latencyMs: 20 },
+    }),
+  ),
+  cell('queue-full', 'A full queue: the service is away, and runspan has room for 1 000 runs', {
+    drivers: ['untraced', 'traceable', 'processor', 'otlp-json', 'langfuse'],
+    plan: { turns: 20_000, warmupTurns: 5_000, isDelivered: false, limits: { queueRuns: 1_000 } },
+    behaviour: { isDown: true },
+    env: { OTEL_BSP_MAX_QUEUE_SIZE: '2048' },
+  }),
+  cell('held-open', `${HELD_RUNS} runs stay open meanwhile`, {
+    drivers: FAST,
+    plan: { turns: 10_000, warmupTurns: 5_000, heldRuns: HELD_RUNS },
+  }),
+];

@@ -1,0 +1,37 @@
+import { turnsOf } from '../drivers.mjs';
+import { ALL, closedCell } from './cell.mjs';
+
+const APART_RUNS_PER_SECOND = 6_000;
+const APART_TURNS = 10_000;
+
+const closed = (workload, title, turns) =>
+  closedCell(workload, 'workloads', title, { plan: { workload, turns }, rounds: workload === 'agent' ? 5 : 3 });
+
+/** Every kind of work, as fast as it goes. */
+export const workloads = [
+  closed('agent', '3-run turns of 8 KB', 10_000),
+  {
+    name: 'apart',
+    group: 'workloads',
+    title: `The same, the parts taking 400 ms each, at ${APART_RUNS_PER_SECOND} runs a second`,
+    drivers: ALL,
+    rounds: 3,
+    jobOf: apartJob,
+  },
+  closed('tiny', 'Tiny runs (200 B)', 12_000),
+  closed('fan-out', '1 000 children of one run', 40),
+  closed('nested', '100 runs, each within the one before', 300),
+  closed('large', 'Payloads of 1 MB', 150),
+  closed('conversation', 'Conversations that grow to 200 messages', 40),
+  closed('stream', 'Answers in 5 000 chunks', 200),
+  closed('errors', 'Errors', 12_000),
+  closed('mixed', 'All kinds, mixed', 3_000),
+];
+
+/** What is slow is given fewer turns at a lower rate, so that all take as long. */
+function apartJob(driver) {
+  const share = Math.min(1, turnsOf(driver, 1_000) / 1_000);
+  const turns = APART_TURNS * share;
+  const plan = { workload: 'apart', turns, warmupTurns: turns / 4 };
+  return { plan: { ...plan, runsPerSecond: APART_RUNS_PER_SECOND * share, isOverlapping: true } };
+}

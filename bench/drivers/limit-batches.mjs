@@ -1,0 +1,69 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { Pool } from 'undici';
+import { layBatch, multipartType } from './limit-wire.mjs';
+
+const BATCH_RUNS = 100;
+const BATCH_BYTES = 20 * 2 ** 20;
+const LINGER_MS = 250;
+
+const compress = promisify(gzip);
+
+/** Records on their way: laid into one buffer per batch, which undici sends. Nothing is bounded, coalesced or sent again. */
+export class LimitBatches {
+  #pool;
+  #takesGzip;
+  #requests = new Set();
+  #waiting = [];
+  #waitingBytes = 0;
+  #linger;
+
+  constructor(url, { takesGzip, limits: { requestsInFlight = 4 } }) {
+    this.#pool = new Pool(url, { connections: requestsInFlight });
+    this.#takesGzip = takesGzip;
+  }
+
+  /** Whole runs fill batches, as fast as they come. */
+  add(record) {
+    this.#waitingBytes += (record.inputs?.length ?? 0) + (record.outputs?.length ?? 0);
+    if (this.#waiting.push(record) === BATCH_RUNS || this.#waitingBytes >= BATCH_BYTES) this.#cut();
+  }
+
+  /** Starts and ends that travel apart leave when the first has waited for long enough. */
+  addSoon(record) {
+    this.#linger ??= setTimeout(() => this.#cut(), LINGER_MS);
+    this.add(record);
+  }
+
+  async flush() {
+    this.#cut();
+    // One that is about to be laid is not among the requests yet.
+    await new Promise(setImmediate);
+    await Promise.all(this.#requests);
+  }
+
+  #cut() {
+    clearTimeout(this.#linger);
+    this.#linger = undefined;
+    // Like the library, outside of the call.
+    if (this.#waiting.length > 0) setImmediate((records) => this.#send(records), this.#waiting);
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+  }
+
+  #send(records) {
+    const request = this.#post(layBatch(records)).finally(() => this.#requests.delete(request));
+    this.#requests.add(request);
+  }
+
+  async #post(bytes) {
+    const { statusCode, body } = await this.#pool.request({
+      path: '/runs/multipart',
+      method: 'POST',
+      headers: { 'content-type': multipartType, ...(this.#takesGzip && { 'content-encoding': 'gzip' }) },
+      body: this.#takesGzip ? await compress(bytes, { level: 1 }) : bytes,
+    });
+    await body.dump();
+    if (statusCode !== 202) throw new Error(`the sink answered ${statusCode}`);
+  }
+}

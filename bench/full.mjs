@@ -1,0 +1,48 @@
+#!/usr/bin/env node
+/**
+ * `npm run bench:full`: every cell, one after the other, each with a file of its own under `results/`. A cell that has its file
+ * is not run again, so that what was interrupted goes on where it was; `npm run bench:page` makes the page of the files.
+ */
+import { installLocked } from '../scripts/install-locked.mjs';
+import { CELLS } from './cells/cells.mjs';
+import { describeMachine, versionsMeasured } from './machine.mjs';
+import { readFullOptions } from './options.mjs';
+import { startSink } from './processes.mjs';
+import { tables } from './report.mjs';
+import { isFinished, writeCell } from './results.mjs';
+import { runRounds } from './rounds.mjs';
+import { summarize } from './summary.mjs';
+
+const names = CELLS.map(({ name }) => name);
+const { only, isFresh, share } = readFullOptions(process.argv.slice(2), names);
+
+installLocked(new URL('peers/', import.meta.url));
+const sink = await startSink();
+for (const cell of CELLS.filter(({ name }) => only.includes(name))) {
+  if (share === 1 && !isFresh && isFinished(cell.name)) {
+    console.log(`${cell.name}: was finished before; --fresh runs it again`);
+    continue;
+  }
+  await runCell(cell);
+}
+sink.close();
+
+async function runCell(cell) {
+  const { name, group, title, drivers } = cell;
+  const startedAt = new Date();
+  const rounds = share === 1 ? cell.rounds : 1;
+  const results = await runRounds(drivers, rounds, sink, (driver) => shareOf(cell.jobOf(driver)));
+  const rows = summarize(drivers, results);
+  const seconds = Math.round((Date.now() - startedAt) / 1_000);
+  if (share === 1) {
+    const measuredOn = { startedAt, seconds, machine: describeMachine(), versions: versionsMeasured() };
+    writeCell(name, { name, group, title, rounds, ...measuredOn, drivers: rows });
+  }
+  console.log(`${name}: ${title}, ${seconds} s\n${tables(rows)}\n`);
+  if (rows.some(({ complaint }) => complaint !== undefined)) process.exitCode = 1;
+}
+
+function shareOf({ plan, ...job }) {
+  const part = (turns) => Math.max(1, Math.round(turns * share));
+  return { ...job, plan: { ...plan, turns: part(plan.turns), warmupTurns: part(plan.warmupTurns) } };
+}

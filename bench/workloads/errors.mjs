@@ -1,0 +1,27 @@
+/** A call that fails because one within it does, each with an error of its own. */
+import { piece } from './prose.mjs';
+
+export const errors = { runsPerTurn: 2, make };
+
+function make(wrap) {
+  const fetchPage = wrap(
+    async ({ url }) => {
+      await undefined;
+      throw new Error(`${url} answered 503`);
+    },
+    'fetch-page',
+    'tool',
+  );
+  const research = wrap(
+    async ({ question }) => {
+      try {
+        return await fetchPage({ url: `/pages/${question.length}?q=${question}` });
+      } catch (cause) {
+        throw new Error('no page could be read', { cause });
+      }
+    },
+    'research',
+    'chain',
+  );
+  return (turn) => research({ question: `#${turn} ${piece(turn, 160)}` }).catch(({ message }) => message);
+}
