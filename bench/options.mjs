@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util';
 import { DRIVER_NAMES } from './drivers.mjs';
 
 /** What is measured beside the drivers, in the order of the report. */
-const SECTION_NAMES = ['call-path', 'serialize', 'retained', 'durability'];
+const SECTION_NAMES = ['call-path', 'serialize', 'retained', 'durability', 'size'];
 
-/** What takes its time is measured when it is asked for. */
-const ASKED_FOR = ['durability'];
+/** What takes its time, or packages to be installed, is measured when it is asked for. */
+const ASKED_FOR = ['durability', 'size'];
 
 const NAMES = [...DRIVER_NAMES, ...SECTION_NAMES];
 const USAGE = `usage: npm run bench -- [--turns N] [--rounds N] [--only ${NAMES.join(',')}]`;
@@ -28,7 +28,7 @@ export function readOptions(args) {
   });
 }
 
-/** The same for the full benchmark: which cells, whether finished ones too, and which share of the turns, for a try that is not kept. */
+/** The same for the full benchmark: which cells, whether finished ones too, and which share of the turns, for a try. */
 export function readFullOptions(args, cells) {
   return orExit(`usage: npm run bench:full -- [--only CELL,…] [--fresh] [--share N]\ncells: ${cells.join(' ')}`, () => {
     const options = { only: { type: 'string' }, fresh: { type: 'boolean' }, share: { type: 'string' } };

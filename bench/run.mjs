@@ -16,10 +16,11 @@ import { callPath } from './sections/call-path.mjs';
 import { durability } from './sections/durability.mjs';
 import { retained } from './sections/retained.mjs';
 import { serialize } from './sections/serialize.mjs';
+import { size } from './sections/size.mjs';
 import { summarize } from './summary.mjs';
 import { agent } from './workloads/agent.mjs';
 
-const SECTION = { 'call-path': callPath, serialize, retained, durability };
+const SECTION = { 'call-path': callPath, serialize, retained, durability, size };
 
 /** Until the compiler has been over nearly everything: what it costs once is not the price of a run. */
 const WARMUP_TURNS = 5_000;
@@ -32,7 +33,7 @@ const method =
 const machine = describeMachine();
 
 if (names.some(isPeer)) installLocked(new URL('peers/', import.meta.url));
-console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}\n${method}\n`);
+console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}\n${names.length === 0 ? '' : `${method}\n`}`);
 const startedAt = new Date();
 const sink = await startSink();
 const results = await runRounds(names, rounds, sink, (name) => ({
