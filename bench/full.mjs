@@ -19,7 +19,7 @@ const { only, isFresh, share } = readFullOptions(process.argv.slice(2), names);
 installLocked(new URL('peers/', import.meta.url));
 const sink = await startSink();
 for (const cell of CELLS.filter(({ name }) => only.includes(name))) {
-  if (share === 1 && !isFresh && isFinished(cell.name)) {
+  if (!isFresh && isFinished(cell.name, share)) {
     console.log(`${cell.name}: was finished before; --fresh runs it again`);
     continue;
   }
@@ -28,18 +28,31 @@ for (const cell of CELLS.filter(({ name }) => only.includes(name))) {
 sink.close();
 
 async function runCell(cell) {
-  const { name, group, title, drivers } = cell;
+  const { name, group, title } = cell;
   const startedAt = new Date();
-  const rounds = share === 1 ? cell.rounds : 1;
-  const results = await runRounds(drivers, rounds, sink, (driver) => shareOf(cell.jobOf(driver)));
-  const rows = summarize(drivers, results);
+  const { table, isValid, ...results } = cell.section ? await runSection(cell) : await runDrivers(cell);
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
-  if (share === 1) {
-    const measuredOn = { startedAt, seconds, machine: describeMachine(), versions: versionsMeasured() };
-    writeCell(name, { name, group, title, rounds, ...measuredOn, drivers: rows });
-  }
-  console.log(`${name}: ${title}, ${seconds} s\n${tables(rows)}\n`);
-  if (rows.some(({ complaint }) => complaint !== undefined)) process.exitCode = 1;
+  const measuredOn = { startedAt, seconds, share, machine: describeMachine(), versions: versionsMeasured() };
+  writeCell(name, { name, group, title, ...measuredOn, ...results });
+  console.log(`${name}: ${title}, ${seconds} s\n${table}\n`);
+  if (!isValid) process.exitCode = 1;
+}
+
+async function runSection({ section }) {
+  const { table, figures } = await section(sink);
+  return { table, figures, isValid: true };
+}
+
+async function runDrivers(cell) {
+  const rounds = share === 1 ? cell.rounds : 1;
+  const results = await runRounds(cell.drivers, rounds, sink, (driver) => shareOf(cell.jobOf(driver)));
+  const drivers = summarize(cell.drivers, results);
+  return {
+    rounds,
+    drivers,
+    table: tables(drivers),
+    isValid: drivers.every(({ complaint }) => complaint === undefined),
+  };
 }
 
 function shareOf({ plan, ...job }) {

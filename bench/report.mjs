@@ -20,8 +20,8 @@ const DELAY = [
 
 /** In what the others depart from what they do by themselves. */
 export const METHOD_NOTES =
-  'OpenTelemetry and langfuse drop spans at full speed with the queue of 2 048 that they have by default, braintrust with its of ' +
-  '15 000: here each has room for 1 000 000.';
+  'By default OpenTelemetry and langfuse have room for 2 048 spans in their queues and braintrust for 15 000 rows, and drop what ' +
+  'is beyond, which happens at full speed: here each has room for 1 000 000.';
 
 /** The tables as aligned text. */
 export function tables(rows) {

@@ -10,8 +10,9 @@ export function writeLatest(results) {
   return write(new URL('latest.json', FOLDER), results);
 }
 
-export function isFinished(cell) {
-  return existsSync(fileOf(cell));
+/** Whether the cell has been measured, with that share of its turns or more. */
+export function isFinished(cell, share) {
+  return existsSync(fileOf(cell)) && JSON.parse(readFileSync(fileOf(cell), 'utf8')).share >= share;
 }
 
 export function writeCell(cell, results) {

@@ -1,7 +1,7 @@
 /**
  * A cell is one table of the full benchmark: some drivers, one kind of work, one kind of service. It has a `name`, the `group`
  * of the page where it stands, a `title`, the `drivers` in the order of the table, how many `rounds`, and `jobOf(driver)`:
- * what each is to do, as `runDriver` takes it.
+ * what each is to do, as `runDriver` takes it. One that measures no drivers has a `section` instead, which does it all.
  */
 import { DRIVER_NAMES, turnsOf } from '../drivers.mjs';
 

@@ -1,0 +1,66 @@
+/** `docs/benchmarks.md` and its pictures, made of compact results alone. */
+import { chartsOf } from './charts.mjs';
+import { claimsOf } from './claims.mjs';
+import { HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
+import { cellsOf } from './results.mjs';
+import { cellTable, sizeTable } from './table.mjs';
+
+const GROUPS = [
+  { group: 'workloads', title: 'Kinds of work', charts: ['cpu', 'turn', 'loop-delay', 'memory', 'workloads'] },
+  { group: 'open-loop', title: 'At fixed rates', charts: ['open-loop'] },
+  { group: 'service', title: 'Services that are slow, away, or take gzip', charts: ['service'] },
+  { group: 'growth', title: 'Growth', charts: ['growth', 'in-flight'] },
+  { group: 'size', title: 'Size and start', charts: ['size', 'start'] },
+];
+
+/** Every generated file by its path within `docs/`. */
+export function filesOf(results) {
+  const charts = chartsOf(results);
+  const pictures = Object.entries(charts).map(([name, svg]) => [`benchmarks/${name}`, svg]);
+  return Object.fromEntries([['benchmarks.md', pageOf(results, charts)], ...pictures]);
+}
+
+function pageOf(results, charts) {
+  const groups = GROUPS.flatMap(({ group, title, charts: names }) => {
+    const cells = cellsOf(results, group);
+    if (cells.length === 0) return [];
+    const pictures = names.map((name) => `${name}.svg`).filter((name) => charts[name] !== undefined);
+    return [`## ${title}`, ...pictures.map((name) => pictureOf(name, charts[name])), ...cells.flatMap(cellParts)];
+  });
+  return `${[...headOf(results), METHOD, HOW_TO_READ, ...groups].join('\n\n')}\n`;
+}
+
+function headOf(results) {
+  const claims = claimsOf(results).map((claim) => `- ${claim}`);
+  const isTry = results.share < 1;
+  const warning = `> These are figures of a try with ${100 * results.share} % of the turns, on a machine that had other work: they show what the page looks like, and little else.`;
+  return [
+    '# What does tracing cost?',
+    INTRODUCTION,
+    ...(isTry ? [warning] : []),
+    '## In short',
+    claims.join('\n'),
+    '## Machine and versions',
+    machineList(results),
+  ];
+}
+
+function machineList({ measuredOn, machine: { cpu, cores, platform, node, v8 }, versions }) {
+  const packages = Object.entries(versions).map(([name, version]) => `\`${name}\` ${version}`);
+  return [
+    `- ${cpu}, ${cores} cores, ${platform}; ${measuredOn}`,
+    `- Node ${node}, V8 ${v8}`,
+    `- ${packages.join(', ')}`,
+  ].join('\n');
+}
+
+function cellParts(cell) {
+  const table = cell.figures === undefined ? cellTable(cell) : sizeTable(cell);
+  const rounds = cell.rounds === undefined ? '' : ` Medians of ${cell.rounds} rounds.`;
+  return [`### ${cell.title}`, `\`npm run bench:full -- --only ${cell.name}\`.${rounds}`, table];
+}
+
+function pictureOf(name, svg) {
+  const title = /<title>(.*)<\/title>/.exec(svg)?.[1];
+  return `![${title}](benchmarks/${name})`;
+}

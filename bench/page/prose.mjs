@@ -1,0 +1,39 @@
+/** The words of the page that no figure changes. */
+
+export const INTRODUCTION =
+  'The same program, traced by runspan, by OpenTelemetry, langfuse, braintrust and langsmith, each as its own pages say, and by ' +
+  'hand. `npm run bench:page` makes this page of the results in [`benchmarks/results.json`](benchmarks/results.json), which ' +
+  '`npm run bench:full` measures; every line below links to the row that it is read from. How to repeat it: ' +
+  '[CONTRIBUTING.md](../CONTRIBUTING.md).';
+
+export const METHOD = `## Method
+
+- Each driver is a process of its own that does the work, and all send to one service in another process, which reads what comes
+  and accepts it. They run one at a time, in rounds that each begin with another driver. A row is the median of the rounds, with
+  the least and the most in brackets; a ratio is made within each round.
+- Turns to warm up come first, are delivered, and are not counted. The clock stops when everything has arrived.
+- The service counts distinct runs or spans, and their ends. Where anything that was created did not arrive exactly once, the row
+  says \`invalid\` and has no figures.
+- *Limit* is a program by hand that does the least: payloads made into JSON once, ids and times with what can be kept kept,
+  whole runs laid into one buffer for each hundred, sent over the same wire by \`undici\`. It has no bounds, no masks, no retry, and a
+  variable stands for the context where turns do not overlap. *Untraced* is the program alone.
+- runspan is as it comes: masks and limits are on. The processor records the same OpenTelemetry spans as the two OTLP rows.
+- Peers are as they come, but for queues: OpenTelemetry's batch processor has room for 2 048 spans and drops what is beyond,
+  which happens at full speed, and what is dropped costs nothing. Here it has room for 1 000 000, and its exporter for
+  10 000 requests; langfuse's processor has the same room in its queue, braintrust's logger room for 1 000 000 rows. Where the
+  service is away they have their own queues.
+- Slow peers do fewer turns, which the column *runs* says.
+- At fixed rates turns are due whether or not the one before is done, and a turn's time counts from when it was due. Timers
+  wake a program up to a millisecond late: the untraced program's row has that too, and what is added is over it.`;
+
+export const HOW_TO_READ = `## How to read it
+
+- *CPU µs/run* is user and system time of the whole process, all threads, delivery included, divided by runs. Look at the ratio:
+  another machine has other microseconds.
+- *Turn* is the time of the traced call itself, work included: what a user waits for. Its p99.9 holds collections and batches that
+  were laid meanwhile.
+- *Loop* is how late timers fire at p99. An idle loop shows about one millisecond.
+- *Peak* is the resident memory of the process at its highest, *retained* what the heap holds after a collection at the end, over
+  what it held before.
+- *gc* is the share of the time in which the collector held the program up.
+- Differences within the spread of the rounds are no differences.`;

@@ -1,0 +1,12 @@
+/** What has arrived, counted. */
+export class Arrivals {
+  start(id: string): void;
+  end(id: string): void;
+  readonly summary: {
+    readonly posted: number;
+    readonly complete: number;
+    readonly endRecords: number;
+    readonly malformed: number;
+    readonly payloadBytes: number;
+  };
+}

@@ -1,0 +1,3 @@
+import type { Arrivals } from './arrivals.mjs';
+
+export function readRows(body: Buffer, arrivals: Arrivals): void;
