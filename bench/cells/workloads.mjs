@@ -3,6 +3,7 @@ import { ALL, closedCell } from './cell.mjs';
 
 const APART_RUNS_PER_SECOND = 6_000;
 const APART_TURNS = 10_000;
+const LARGE_RUNS_PER_SECOND = 40;
 
 const closed = (workload, title, turns) =>
   closedCell(workload, 'workloads', title, { plan: { workload, turns }, rounds: workload === 'agent' ? 5 : 3 });
@@ -21,12 +22,17 @@ export const workloads = [
   closed('tiny', 'Tiny runs (200 B)', 12_000),
   closed('fan-out', '1 000 children of one run', 40),
   closed('nested', '100 runs, each within the one before', 300),
-  closed('large', 'Payloads of 1 MB', 150),
+  // As fast as they go they would fill a queue of 64 MiB, which is what runspan has.
+  paced(closed('large', `Payloads of 1 MB, ${LARGE_RUNS_PER_SECOND} a second`, 150), LARGE_RUNS_PER_SECOND),
   closed('conversation', 'Conversations that grow to 200 messages', 40),
   closed('stream', 'Answers in 5 000 chunks', 200),
   closed('errors', 'Errors', 12_000),
   closed('mixed', 'All kinds, mixed', 3_000),
 ];
+
+function paced({ jobOf, ...cell }, runsPerSecond) {
+  return { ...cell, jobOf: (driver) => ({ plan: { ...jobOf(driver).plan, runsPerSecond } }) };
+}
 
 /** What is slow is given fewer turns at a lower rate, so that all take as long. */
 function apartJob(driver) {
