@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:full`: every cell, one after the other, each with a file of its own under `results/`. A cell that has its file
- * is not run again, so that what was interrupted goes on where it was; `npm run bench:page` makes the page of the files.
+ * `npm run bench:full`: every cell, one after the other, each with a file of its own under `results/`. A cell that has been
+ * measured as it is defined is not run again, so that what was interrupted goes on where it was; `npm run bench:page` makes the
+ * page of the files.
  */
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells/cells.mjs';
@@ -19,7 +20,7 @@ const { only, isFresh, share } = readFullOptions(process.argv.slice(2), names);
 installLocked(new URL('peers/', import.meta.url));
 const sink = await startSink();
 for (const cell of CELLS.filter(({ name }) => only.includes(name))) {
-  if (!isFresh && isFinished(cell.name, share)) {
+  if (!isFresh && isFinished(cell.name, definitionOf(cell), share)) {
     console.log(`${cell.name}: was finished before; --fresh runs it again`);
     continue;
   }
@@ -33,7 +34,7 @@ async function runCell(cell) {
   const { table, isValid, ...results } = cell.section ? await runSection(cell) : await runDrivers(cell);
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
   const measuredOn = { startedAt, seconds, share, machine: describeMachine(), versions: versionsMeasured() };
-  writeCell(name, { name, group, title, ...measuredOn, ...results });
+  writeCell(name, { name, group, title, definition: definitionOf(cell), ...measuredOn, ...results });
   console.log(`${name}: ${title}, ${seconds} s\n${table}\n`);
   if (!isValid) process.exitCode = 1;
 }
@@ -53,6 +54,11 @@ async function runDrivers(cell) {
     table: tables(drivers),
     isValid: drivers.every(({ complaint }) => complaint === undefined),
   };
+}
+
+/** All that decides what is measured, as text. */
+function definitionOf({ drivers = [], rounds, jobOf }) {
+  return JSON.stringify({ rounds, jobs: drivers.map((driver) => [driver, jobOf(driver)]) });
 }
 
 function shareOf({ plan, ...job }) {

@@ -4,31 +4,35 @@ import { fileURLToPath } from 'node:url';
 
 const FOLDER = new URL('results/', import.meta.url);
 const CELLS = new URL('cells/', FOLDER);
+/** Every Node has cells of its own. */
+const OWN_CELLS = new URL(`node-${process.versions.node.split('.')[0]}/`, CELLS);
 
 /** What `npm run bench` has measured; gives back where it stands. */
 export function writeLatest(results) {
   return write(new URL('latest.json', FOLDER), results);
 }
 
-/** Whether the cell has been measured, with that share of its turns or more. */
-export function isFinished(cell, share) {
-  return existsSync(fileOf(cell)) && JSON.parse(readFileSync(fileOf(cell), 'utf8')).share >= share;
+/** Whether the cell has been measured as it is defined now, with that share of its turns or more, and every row counts. */
+export function isFinished(cell, definition, share) {
+  if (!existsSync(fileOf(cell))) return false;
+  const { definition: measured, share: measuredShare, drivers = [] } = JSON.parse(readFileSync(fileOf(cell), 'utf8'));
+  return measured === definition && measuredShare >= share && drivers.every(({ complaint }) => complaint === undefined);
 }
 
 export function writeCell(cell, results) {
   return write(fileOf(cell), results);
 }
 
-/** The results of every cell that is finished. */
+/** The results of every cell that has been measured, on any Node. */
 export function readCells() {
   if (!existsSync(CELLS)) return [];
-  return readdirSync(CELLS)
+  return readdirSync(CELLS, { recursive: true })
     .filter((file) => file.endsWith('.json'))
-    .map((file) => JSON.parse(readFileSync(new URL(file, CELLS), 'utf8')));
+    .map((file) => JSON.parse(readFileSync(new URL(file.replaceAll('\\', '/'), CELLS), 'utf8')));
 }
 
 function fileOf(cell) {
-  return new URL(`${cell}.json`, CELLS);
+  return new URL(`${cell}.json`, OWN_CELLS);
 }
 
 function write(file, value) {
