@@ -20,8 +20,10 @@ export interface Cell {
 /** What `docs/benchmarks/results.json` holds. */
 export interface Results {
   readonly share: number;
+  readonly machine: { readonly node: string };
   readonly cells: readonly Cell[];
 }
 
+export function compactResults(cells: readonly object[], order: readonly string[]): Results;
 export function readResults(text: string): Results;
 export function resultsText(results: Results): string;

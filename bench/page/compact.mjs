@@ -9,37 +9,55 @@ const COMPARED = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'pe
 const SPREAD = [...COMPARED, 'systemCpuUsPerRun', 'turnP999Us', 'runsPerSecond', 'retainedMiB', 'gcPercent'];
 const FIGURES = [...SPREAD, 'runs', 'bytesPerRun', 'requests'];
 
-/** Cells as they were measured, in the order that is given, become what the page is made of. */
+/**
+ * Cells as they were measured, in the order that is given, become what the page is made of. The Node that most were measured
+ * on has the page; of others there is the first cell alone.
+ */
 export function compactResults(cells, order) {
-  const known = order.flatMap((name) => cells.filter((cell) => cell.name === name));
-  const [first] = known;
-  if (first === undefined) throw new Error('no cell has been measured: npm run bench:full does it');
-  for (const { name, machine, versions } of known) {
-    if (
-      machine.cpu !== first.machine.cpu ||
-      machine.node !== first.machine.node ||
-      !sameJson(versions, first.versions)
-    ) {
+  const [own, ...others] = byNode(cells, order);
+  if (own === undefined) throw new Error('no cell has been measured: npm run bench:full does it');
+  refuseMixed(own);
+  const [{ machine, versions }] = own;
+  const { cpu, cores, platform, node, v8 } = machine;
+  return {
+    measuredOn: own.map(({ startedAt }) => startedAt.slice(0, 10)).sort()[0],
+    share: Math.min(...own.map(({ share }) => share)),
+    machine: { cpu, cores, platform, node, v8 },
+    versions,
+    cells: [
+      ...own.map(({ group, ...cell }) => compactCell(cell, group)),
+      ...others
+        .map((ofNode) => ofNode.find(({ name }) => name === order[0]))
+        .filter((cell) => cell !== undefined)
+        .map((cell) => {
+          const name = `${cell.name}-on-${cell.machine.node}`;
+          return compactCell({ ...cell, name, title: `${cell.title}, on Node ${cell.machine.node}` }, 'other-node');
+        }),
+    ],
+  };
+}
+
+/** In the order that is given, the Node with most cells first. */
+function byNode(cells, order) {
+  const groups = new Map();
+  for (const cell of cells) groups.set(cell.machine.node, [...(groups.get(cell.machine.node) ?? []), cell]);
+  const sorted = (group) => order.flatMap((name) => group.filter((cell) => cell.name === name));
+  return [...groups.values()].map(sorted).sort((one, other) => other.length - one.length);
+}
+
+function refuseMixed([first, ...others]) {
+  for (const { name, machine, versions } of others) {
+    if (machine.cpu !== first.machine.cpu || JSON.stringify(versions) !== JSON.stringify(first.versions)) {
       throw new Error(
         `${name} and ${first.name} were measured on different machines or versions: run one of them again`,
       );
     }
   }
-  const { cpu, cores, platform, node, v8 } = first.machine;
-  return {
-    measuredOn: known.map(({ startedAt }) => startedAt.slice(0, 10)).sort()[0],
-    share: Math.min(...known.map(({ share }) => share)),
-    machine: { cpu, cores, platform, node, v8 },
-    versions: first.versions,
-    cells: known.map(({ name, group, title, rounds, drivers, figures }) => ({
-      name,
-      group,
-      title,
-      rounds,
-      ...(figures && { figures }),
-      ...(drivers && { drivers: drivers.map(compactRow) }),
-    })),
-  };
+}
+
+function compactCell({ name, title, rounds, drivers, figures }, group) {
+  const rows = drivers && { drivers: drivers.map(compactRow) };
+  return { name, group, title, rounds, ...(figures && { figures }), ...rows };
 }
 
 /** The results as text with a line for each driver, so that a change shows where it is. */
@@ -75,8 +93,4 @@ function compactFigure(figure, { median, min, max, toLimit, overUntraced }) {
 /** Undefined, and what is no number in JSON, is left out. */
 function digits(number) {
   return Number.isFinite(number) ? Number(number.toPrecision(DIGITS)) : undefined;
-}
-
-function sameJson(one, other) {
-  return JSON.stringify(one) === JSON.stringify(other);
 }

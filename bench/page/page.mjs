@@ -11,6 +11,7 @@ const GROUPS = [
   { group: 'service', title: 'Services that are slow, away, or take gzip', charts: ['service'] },
   { group: 'growth', title: 'Growth', charts: ['growth', 'in-flight'] },
   { group: 'size', title: 'Size and start', charts: ['size', 'start'] },
+  { group: 'other-node', title: 'On another Node', charts: [] },
 ];
 
 /** Every generated file by its path within `docs/`. */
@@ -30,19 +31,21 @@ function pageOf(results, charts) {
   return `${[...headOf(results), METHOD, HOW_TO_READ, ...groups].join('\n\n')}\n`;
 }
 
+/** A try says what the page looks like; it is no ground to claim anything. */
 function headOf(results) {
-  const claims = claimsOf(results).map((claim) => `- ${claim}`);
-  const isTry = results.share < 1;
-  const warning = `> These are figures of a try with ${100 * results.share} % of the turns, on a machine that had other work: they show what the page looks like, and little else.`;
-  return [
-    '# What does tracing cost?',
-    INTRODUCTION,
-    ...(isTry ? [warning] : []),
-    '## In short',
-    claims.join('\n'),
-    '## Machine and versions',
-    machineList(results),
-  ];
+  const { share } = results;
+  const inShort =
+    share < 1
+      ? [
+          `> These are figures of a try with ${100 * share} % of the turns, on a machine that had other work. Nothing follows from them.`,
+        ]
+      : [
+          '## In short',
+          claimsOf(results)
+            .map((claim) => `- ${claim}`)
+            .join('\n'),
+        ];
+  return ['# What does tracing cost?', INTRODUCTION, ...inShort, '## Machine and versions', machineList(results)];
 }
 
 function machineList({ measuredOn, machine: { cpu, cores, platform, node, v8 }, versions }) {
@@ -56,8 +59,9 @@ function machineList({ measuredOn, machine: { cpu, cores, platform, node, v8 }, 
 
 function cellParts(cell) {
   const table = cell.figures === undefined ? cellTable(cell) : sizeTable(cell);
-  const rounds = cell.rounds === undefined ? '' : ` Medians of ${cell.rounds} rounds.`;
-  return [`### ${cell.title}`, `\`npm run bench:full -- --only ${cell.name}\`.${rounds}`, table];
+  const [name] = cell.name.split('-on-');
+  const rounds = cell.rounds > 1 ? ` Medians of ${cell.rounds} rounds.` : '';
+  return [`### ${cell.title}`, `\`npm run bench:full -- --only ${name}\`.${rounds}`, table];
 }
 
 function pictureOf(name, svg) {

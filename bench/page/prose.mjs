@@ -3,7 +3,7 @@
 export const INTRODUCTION =
   'The same program, traced by runspan, by OpenTelemetry, langfuse, braintrust and langsmith, each as its own pages say, and by ' +
   'hand. `npm run bench:page` makes this page of the results in [`benchmarks/results.json`](benchmarks/results.json), which ' +
-  '`npm run bench:full` measures; every line below links to the row that it is read from. How to repeat it: ' +
+  '`npm run bench:full` measures; every claim links to the row that it is read from. How to repeat it: ' +
   '[CONTRIBUTING.md](../CONTRIBUTING.md).';
 
 export const METHOD = `## Method
