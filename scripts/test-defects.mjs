@@ -16,7 +16,6 @@ const aside = mkdtempSync(join(tmpdir(), 'runspan-defects-'));
 const COPIED = [
   'src',
   'test',
-  'dist',
   'scripts',
   'docs',
   'examples',
@@ -83,9 +82,15 @@ function makeCopy(folder) {
   for (const name of readdirSync(join(root, 'node_modules'))) {
     if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   }
-  // What the build keeps for tests.
-  const modules = join('node_modules', '.cache', 'modules');
-  cpSync(join(root, modules), join(folder, modules), { recursive: true });
+  copyBuild(folder);
+}
+
+/** The build of the checkout, and what that keeps for tests. */
+function copyBuild(folder) {
+  for (const name of ['dist', join('node_modules', '.cache', 'modules')]) {
+    rmSync(join(folder, name), { recursive: true, force: true });
+    cpSync(join(root, name), join(folder, name), { recursive: true });
+  }
 }
 
 /** Why a defect does not count as caught; undefined when an assertion has failed because of it. */
@@ -106,7 +111,7 @@ async function complaintOf(folder, runner, { file, find, replace, tests, isBuilt
     return outcome === 'failed' ? undefined : `${tests.join(', ')}: ${outcome}`;
   } finally {
     writeFileSync(path, text);
-    if (isBuilt) await builds(folder);
+    if (isBuilt) copyBuild(folder);
   }
 }
 
