@@ -42,10 +42,16 @@ const failing = traceable(
   },
   { name: 'failing', run_type: 'tool', client },
 );
+/** langsmith gives its spans whole milliseconds: two that start within one have no order. */
+const nextMillisecond = async (ms = Date.now()) => {
+  while (Date.now() <= ms) await new Promise(setImmediate);
+};
 const answer = traceable(
   async (question) => {
     const [page] = await search({ query: question });
+    await nextMillisecond();
     await failing().catch(() => {});
+    await nextMillisecond();
     return (await model({ messages: [{ role: 'user', content: page.page_content }] })).content;
   },
   {
