@@ -5,7 +5,7 @@
 //
 // What tests and benchmarks use that no entry exports stands module by module in node_modules/.cache/modules.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,16 +15,16 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 const cache = join(root, 'node_modules', '.cache');
 const aside = join(cache, `build-${process.pid}`);
+const modules = join(aside, 'modules');
 const compiled = join(aside, 'new');
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
 
 mkdirSync(aside, { recursive: true });
 try {
-  const { status } = spawnSync(process.execPath, [tsc, '--outDir', compiled], { cwd: root, stdio: 'inherit' });
+  const { status } = spawnSync(process.execPath, [tsc, '--outDir', modules], { cwd: root, stdio: 'inherit' });
   if (status === 0) {
-    const modules = join(aside, 'modules');
-    cpSync(compiled, modules, { recursive: true, filter: (path) => !path.endsWith('.d.ts') });
-    await joinModules(modules);
+    cpSync(modules, compiled, { recursive: true, filter: (path) => !path.endsWith('.js') });
+    await joinModules();
     // npm sets this bit at installation; here it serves the command in the checkout.
     chmodSync(join(compiled, 'cli', 'main.js'), 0o755);
     replace(join(cache, 'modules'), modules);
@@ -34,14 +34,11 @@ try {
   rmSync(aside, { recursive: true, force: true });
 }
 
-async function joinModules(modules) {
+async function joinModules() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)])),
     external: (id) => !id.startsWith('.') && !id.startsWith('/'),
   });
-  for (const path of readdirSync(compiled, { recursive: true })) {
-    if (path.endsWith('.js')) rmSync(join(compiled, path));
-  }
   await bundle.write({ dir: compiled, chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false });
 }
 

@@ -1,7 +1,8 @@
 // Taken once, so that fake timers installed by a test of the application do not stop the clock.
 /** Milliseconds since 1970, as the wall clock says it. */
 export const wallNowMs: () => number = Date.now;
-const monotonicNowMs = performance.now.bind(performance);
+/** Milliseconds since an arbitrary moment, unaffected by the wall clock. */
+export const monotonicNowMs: () => number = performance.now.bind(performance);
 
 /** How far the wall clock may depart from the anchored monotonic one before the anchor is retaken. */
 const DEPARTURE_MAX_US = 20_000;

@@ -1,3 +1,4 @@
+import { monotonicNowMs } from '../base/clock.ts';
 import { ExitAllowance } from './exit-allowance.ts';
 import type { Exporter } from './exporter.ts';
 
@@ -6,8 +7,6 @@ export interface Teller {
   tell(): void;
 }
 
-// Taken once, so that fake timers installed by a test of the application do not stop the clock.
-const monotonicNowMs = performance.now.bind(performance);
 const idleMs = (): number => performance.eventLoopUtilization().idle;
 
 /** The exporters that have something to deliver, and how long each may hold the end of the process. */

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import { claimAll, deadOwners, removeEmptied } from './spool-claim.ts';
 import { checkPrivateFolders, type Destination, destinationHash, FORMAT_FOLDER } from './spool-folder.ts';
@@ -27,10 +28,6 @@ export interface SpoolOptions extends Destination {
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
 }
-
-// Taken once, so that fake timers installed by a test of the application do not stop the clock.
-const wallNowMs = Date.now;
-const monotonicNowMs = performance.now.bind(performance);
 
 /** The spool of one exporter. Nothing is on disk before something is written or taken over. */
 export function openSpool(options: SpoolOptions): Spool {

@@ -47,7 +47,7 @@ export class AttributeReader {
   /** Whether a value is JSON text that a row would read as an object, and that can stand for it as it is. */
   isKept(value: unknown, read: Read): boolean {
     if (typeof value !== 'string' || this.#rules === undefined) return false;
-    return isVerbatim(read, this.attributes) && isKeptText(value, this.#rules, true);
+    return isVerbatim(read, this.attributes) && isKeptText(value, this.#rules);
   }
 
   /** Adds to `sources` the attributes that `get` would read, names and values in turn. */

@@ -43,7 +43,6 @@ export class RowIndex {
   readonly #speakers = new Map<string, number>();
   readonly #spent = new Map<string, number>();
   readonly #facts = new Map<string, KeyFacts>();
-  readonly #spoken = new Map<number, readonly Vocabulary[]>();
 
   constructor(vocabularies: readonly Vocabulary[]) {
     this.#vocabularies = vocabularies;
@@ -86,12 +85,7 @@ export class RowIndex {
 
   /** In the order of precedence. */
   vocabulariesOf(bits: number): readonly Vocabulary[] {
-    let spoken = this.#spoken.get(bits);
-    if (spoken === undefined) {
-      spoken = this.#vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
-      this.#spoken.set(bits, spoken);
-    }
-    return spoken;
+    return this.#vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
   }
 
   isList(name: string): boolean {

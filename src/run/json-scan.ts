@@ -42,7 +42,6 @@ let control = 0;
 let nodesLeft = 0;
 let widthMax = 0;
 let keys: KeyForms = plainKeys;
-let attaches = false;
 let patterns: Redaction | undefined;
 
 /**
@@ -50,7 +49,7 @@ let patterns: Redaction | undefined;
  * is to be hidden or attached. Where the answer is no that may still be so, and has to be found out by parsing it, which
  * takes twice as long and leaves a copy of the whole text to the garbage collector.
  */
-export function isKeptText(given: string, rules: PayloadRules, mayAttach: boolean): boolean {
+export function isKeptText(given: string, rules: PayloadRules): boolean {
   const { redaction } = rules;
   if (redaction !== undefined && (redaction.root !== undefined || redaction.hidesAll)) return false;
   if (given.length > rules.bytes || !given.isWellFormed()) return false;
@@ -61,7 +60,6 @@ export function isKeptText(given: string, rules: PayloadRules, mayAttach: boolea
   nodesLeft = rules.nodes;
   widthMax = rules.width;
   keys = redaction?.keys ?? plainKeys;
-  attaches = mayAttach;
   patterns = redaction?.hasPatterns === true ? redaction : undefined;
   const isKept = skipSpaces() === OPENING_BRACE && scanValue(rules.depth) && Number.isNaN(skipSpaces());
   text = '';
@@ -73,56 +71,46 @@ function scanValue(depth: number): boolean {
   if (--nodesLeft < 0) return false;
   const code = text.charCodeAt(at);
   if (code === QUOTE) return scanString();
-  if (code === OPENING_BRACE) return depth > 0 && scanObject(depth - 1);
-  if (code === OPENING_BRACKET) return depth > 0 && scanList(depth - 1);
+  if (code === OPENING_BRACE) return depth > 0 && scanItems(depth - 1, CLOSING_BRACE);
+  if (code === OPENING_BRACKET) return depth > 0 && scanItems(depth - 1, CLOSING_BRACKET);
   if (code === MINUS || (code >= ZERO && code <= NINE)) return scanNumber();
   return scanWord('true') || scanWord('false') || scanWord('null');
 }
 
-function scanObject(depth: number): boolean {
+/** The items of a list, or the properties of an object. */
+function scanItems(depth: number, closing: number): boolean {
   at++;
-  if (skipSpaces() === CLOSING_BRACE) {
+  if (skipSpaces() === closing) {
     at++;
     return true;
   }
-  let form: KeyForm = keys.start;
+  let form: KeyForm | undefined = keys.start;
   for (let width = 0; width < widthMax; width++) {
-    const start = at + 1;
-    if (skipSpaces() !== QUOTE || at !== start - 1 || !scanString()) return false;
-    form = keys.after(form, text.slice(start, at - 1));
-    if (form.isSpecial || form.key.includes('\\') || skipSpaces() !== COLON) return false;
-    at++;
-    skipSpaces();
-    if (!scanValue(depth)) return false;
+    if (closing === CLOSING_BRACE) form = scanKey(form);
+    if (form === undefined || !scanValue(depth)) return false;
     const code = skipSpaces();
     at++;
-    if (code === CLOSING_BRACE) return true;
+    if (code === closing) return true;
     if (code !== COMMA) return false;
     skipSpaces();
   }
   return false;
 }
 
-function scanList(depth: number): boolean {
+/** Moves `at` to the value of a property, and gives the form of its key; undefined where it is none, or none that is kept. */
+function scanKey(before: KeyForm): KeyForm | undefined {
+  const start = at + 1;
+  if (text.charCodeAt(at) !== QUOTE || !scanString()) return undefined;
+  const form = keys.after(before, text.slice(start, at - 1));
+  if (form.isSpecial || form.key.includes('\\') || skipSpaces() !== COLON) return undefined;
   at++;
-  if (skipSpaces() === CLOSING_BRACKET) {
-    at++;
-    return true;
-  }
-  for (let width = 0; width < widthMax; width++) {
-    if (!scanValue(depth)) return false;
-    const code = skipSpaces();
-    at++;
-    if (code === CLOSING_BRACKET) return true;
-    if (code !== COMMA) return false;
-    skipSpaces();
-  }
-  return false;
+  skipSpaces();
+  return form;
 }
 
 function scanString(): boolean {
   const start = ++at;
-  if (attaches && text.startsWith(DATA_URI, at)) return false;
+  if (text.startsWith(DATA_URI, at)) return false;
   let quote = text.indexOf('"', at);
   for (;;) {
     if (quote < 0) return false;

@@ -7,7 +7,7 @@ import { type PayloadRules, payloadRules } from '../../src/run/payload-rules.ts'
 import { redact } from '../../src/run/redact.ts';
 
 const rules = payloadRules(defaultLimits, defaultRedaction);
-const kept = (text: string, some: Partial<PayloadRules> = {}): boolean => isKeptText(text, { ...rules, ...some }, true);
+const kept = (text: string, some: Partial<PayloadRules> = {}): boolean => isKeptText(text, { ...rules, ...some });
 /** `{"a":[[[…]]]}`, with as many levels in all. */
 const nested = (levels: number): string => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
 
