@@ -158,31 +158,29 @@ function addStretch(text: string): void {
   while (from < stop) {
     if (from + 4 <= stop) {
       const word = words.getInt32(from, true);
-      if (!hasSpecial(word)) {
-        words.setInt32(at, word, true);
-        at += 4;
-        from += 4;
-        continue;
-      }
+      const plain = plainBytes(word);
+      words.setInt32(at, word, true);
+      at += plain;
+      from += plain;
+      if (plain === 4) continue;
     }
-    for (const next = Math.min(stop, from + 4); from < next; from++) {
-      const code = page[from] as number;
-      if (ESCAPES[code] === undefined) page[at++] = code;
-      else at = addEscaped(code, at);
-    }
+    const code = page[from++] as number;
+    if (ESCAPES[code] === undefined) page[at++] = code;
+    else at = addEscaped(code, at);
   }
   end = at;
 }
 
 /**
- * Whether one of the four bytes of a word is a control character, a quotation mark or a backslash. With one bit turned,
- * quotation marks are next to the control characters, and all of them less than 0x21; a byte is less than another, up to
- * 0x80, where their difference has the highest bit and the byte itself has not.
+ * How many bytes of a word come before the first that is a control character, a quotation mark or a backslash. With one bit
+ * turned, quotation marks are next to the control characters, and all of them less than 0x21; a byte is less than another, up
+ * to 0x80, where their difference has the highest bit and the byte itself has not.
  */
-function hasSpecial(word: number): boolean {
+export function plainBytes(word: number): number {
   const turned = word ^ 0x02020202;
   const fromBackslash = word ^ 0x5c5c5c5c;
-  return ((((turned - 0x21212121) & ~turned) | ((fromBackslash - 0x01010101) & ~fromBackslash)) & 0x80808080) !== 0;
+  const special = (((turned - 0x21212121) & ~turned) | ((fromBackslash - 0x01010101) & ~fromBackslash)) & 0x80808080;
+  return special === 0 ? 4 : (31 - Math.clz32(special & -special)) >> 3;
 }
 
 function addEscaped(code: number, at: number): number {

@@ -9,6 +9,8 @@ export interface KeyForm {
   readonly isSpecial: boolean;
   /** That of the key that came after this one when it was last met. */
   next: KeyForm | undefined;
+  /** Before the first key of an object below this key. */
+  below: KeyForm | undefined;
 }
 
 /** Longer keys are seldom met again. */
@@ -22,7 +24,7 @@ const FORMS_MAX = 2_000;
  */
 export class KeyForms {
   /** Before the first key of an object. */
-  readonly start: KeyForm = { key: '', bytes: undefined, isSpecial: false, next: undefined };
+  readonly start: KeyForm = newStart();
   readonly #isSpecial: (key: string) => boolean;
   readonly #forms = new Map<string, KeyForm>();
 
@@ -43,16 +45,32 @@ export class KeyForms {
     return form;
   }
 
+  /** Before the first key of an object below this key. */
+  below(form: KeyForm): KeyForm {
+    form.below ??= newStart();
+    return form.below;
+  }
+
   #make(given: string): KeyForm {
     // A part of a text would keep the whole of it.
     const key = Object.keys({ [given]: true })[0] as string;
     const isSpecial = key === 'toJSON' || !key.isWellFormed() || this.#isSpecial(key);
-    const form: KeyForm = { key, bytes: isSpecial ? undefined : keyBytes(key), isSpecial, next: undefined };
+    const form: KeyForm = {
+      key,
+      bytes: isSpecial ? undefined : keyBytes(key),
+      isSpecial,
+      next: undefined,
+      below: undefined,
+    };
     if (key.length > KEY_CHARACTERS_KEPT) return form;
     if (this.#forms.size >= FORMS_MAX) this.#forms.clear();
     this.#forms.set(key, form);
     return form;
   }
+}
+
+function newStart(): KeyForm {
+  return { key: '', bytes: undefined, isSpecial: false, next: undefined, below: undefined };
 }
 
 /** How keys are written where nothing is hidden. */

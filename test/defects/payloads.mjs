@@ -1,6 +1,7 @@
 // Mistakes in payloads, redaction and attachments, each of which has to make a test fail.
 const writer = 'src/run/json-writer.ts';
 const output = 'src/run/json-output.ts';
+const scan = 'src/run/json-scan.ts';
 const redaction = 'src/run/redaction.ts';
 const attachments = 'src/run/payload-attachments.ts';
 
@@ -40,6 +41,27 @@ export const defects = [
     find: 'const fromBackslash = word ^ 0x5c5c5c5c;',
     replace: 'const fromBackslash = word ^ 0x7f7f7f7f;',
     tests: ['test/run/json-output.test.ts'],
+  },
+  {
+    title: 'JSON text goes on with what an earlier one has left behind',
+    file: scan,
+    find: '  bytes[end] = 0;\n',
+    replace: '',
+    tests: ['test/run/json-scan.test.ts'],
+  },
+  {
+    title: 'JSON text of other scripts is looked over as far as the page goes',
+    file: scan,
+    find: 'if ((isWide ? 3 : 1) * text.length',
+    replace: 'if (text.length',
+    tests: ['test/run/json-scan.test.ts'],
+  },
+  {
+    title: 'lists and objects may end with the bracket of the other',
+    file: scan,
+    find: 'if (code === closing) return true;',
+    replace: 'if (code === CLOSING_BRACE || code === CLOSING_BRACKET) return true;',
+    tests: ['test/run/json-scan.test.ts'],
   },
   {
     title: 'a text within another one is put where that begins',

@@ -5,6 +5,7 @@ import { defaultRedaction } from '../../src/run/default-redaction.ts';
 import { isKeptText } from '../../src/run/json-scan.ts';
 import { type PayloadRules, payloadRules } from '../../src/run/payload-rules.ts';
 import { redact } from '../../src/run/redact.ts';
+import { collectGarbage } from '../support/garbage.ts';
 
 const rules = payloadRules(defaultLimits, defaultRedaction);
 const kept = (text: string, some: Partial<PayloadRules> = {}): boolean => isKeptText(text, { ...rules, ...some });
@@ -35,6 +36,7 @@ describe('text is to be parsed', () => {
       'that breaks off',
       ['{', '{"', '{"a', '{"a"', '{"a":', '{"a":1', '{"a":1,', '{"a":[', '{"a":[1', '{"a":[1,', '{"a":"b'],
     ],
+    ['that ends with another bracket', ['{"a":[1}', '{"a":1]', '{"a":[{]}']],
     ['that goes on', ['{}}', '{} {}', '{},', '{"a":1}{}']],
     [
       'that is no JSON',
@@ -74,10 +76,29 @@ describe('text is to be parsed', () => {
     expect(kept('{"a":1}', { redaction: undefined })).toBe(true);
   });
 
+  test.each([
+    ['x', 1],
+    ['é', 1],
+    ['漢', 3],
+  ])('beyond four MiB of %j, and neither at them nor below', (character, bytes) => {
+    const room = 4 * 1_024 * 1_024 - 4;
+    const textOf = (length: number): string => `{"a":"${character.repeat(length - 8)}"}`;
+    const most = Math.floor(room / bytes);
+    expect([most - 1, most, most + 1].map((length) => kept(textOf(length)))).toEqual([true, true, false]);
+  });
+
+  test('that stands where a longer one stood, and breaks off where that goes on', () => {
+    expect(kept('{"a":"1234","b":[1,2,{"c":true}]}')).toBe(true);
+    for (const text of ['{"a":"1234","b":[1,2,{"c":true}', '{"a":"12', '{"a":"1234","b":[1', '{"a":"1234","b"']) {
+      expect([text, kept(text)]).toEqual([text, false]);
+    }
+  });
+
   test('where a pattern finds something, or might behind an escape', () => {
     const redaction = redact({ patterns: [/\d{4}/] });
     expect(kept('{"a":"123","b":["1","2"]}', { redaction })).toBe(true);
     expect(kept('{"a":"b","c":"01234"}', { redaction })).toBe(false);
+    expect(kept('{"1234":"b"}', { redaction })).toBe(false);
     expect(kept('{"1234":"b"}', { redaction })).toBe(false);
     expect(kept(String.raw`{"a":"\n"}`, { redaction })).toBe(false);
   });
@@ -89,7 +110,7 @@ describe('text is to be parsed', () => {
     for (let number = 0; number < 200; number++) {
       expect(kept(`{"key of the text number ${number}":1,"a":"${padding}${number}"}`)).toBe(true);
     }
-    globalThis.gc?.();
+    collectGarbage();
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * 1_024 * 1_024);
   });
 });
