@@ -11,7 +11,7 @@ import { Slot } from './slot.ts';
  * as a rule, started.
  */
 const OPEN_MAX = 10_000;
-const LATEST_MIN = 250;
+const LATEST_MIN = 50;
 
 /**
  * A weak reference for each span would make it about a tenth dearer. As a rule spans end before this is over; those that have
@@ -107,10 +107,17 @@ export class SpanRegistry {
   }
 
   #turn(): void {
-    const open = [...this.#earlier].filter(([, { isOpen }]) => isOpen).slice(-OPEN_MAX);
+    const later = new Map<string, SeenSpan>();
+    this.#earlier.forEach((seen, spanId) => {
+      if (seen.isOpen) later.set(spanId, seen);
+    });
+    for (const oldest of later.keys()) {
+      if (later.size <= OPEN_MAX) break;
+      later.delete(oldest);
+    }
     this.#earlier = this.#later;
-    this.#later = new Map(open);
-    this.#laterMax = open.length + Math.max(LATEST_MIN, open.length);
+    this.#later = later;
+    this.#laterMax = later.size + Math.max(LATEST_MIN, later.size);
   }
 
   #letGo(): void {

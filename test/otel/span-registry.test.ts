@@ -52,13 +52,13 @@ test('open spans are found by their ids, however many have started and ended sin
   expect(registry.find(span(1))).toBeDefined();
 });
 
-test('of ended spans the last 250 that started are found by their ids, and not many more', () => {
+test('of ended spans the last 50 that started are found by their ids, and not many more', () => {
   const { registry, first } = filled(5_000);
   for (let index = 0; index < 5_000; index++) registry.end(span(index));
   for (let index = 5_000; index < 8_000; index++) {
     registry.add(span(index), entry());
     registry.end(span(index));
-    expect(registry.find(span(index - 249))).toBeDefined();
+    expect(registry.find(span(index - 49))).toBeDefined();
   }
   expect(registry.find(span(0))).toBeUndefined();
   expect(registry.find(first)).toBeDefined();
