@@ -49,7 +49,9 @@ export class MultipartTransport implements Transport {
     const boundary = `runspan-${randomBytes(16).toString('hex')}`;
     let chunks: readonly Uint8Array[];
     try {
-      chunks = await multipartBody(items, boundary, signal);
+      const laid = multipartBody(items, boundary, signal);
+      // As a rule it is on its way before anything else is done: what the processor still has at hand is sent in half the time.
+      chunks = laid instanceof Promise ? await laid : laid;
     } catch (thrown) {
       signal.throwIfAborted();
       // A record that cannot be laid is at fault itself; the others have to be told from it.
@@ -67,7 +69,7 @@ export class MultipartTransport implements Transport {
 
   async #post(runs: number, boundary: string, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<HttpAnswer> {
     // The halves of a batch come one after the other, and the first may have brought a pause.
-    await this.#pace.waitOut(signal);
+    if (this.#pace.remainingMs > 0) await this.#pace.waitOut(signal);
     const zipped = this.#info.takesGzip ? await gzipped(Buffer.concat(chunks), { level: GZIP_LEVEL }) : undefined;
     const load = { kind: 'multipart', runs } as const;
     const answer = await this.#requests.send(this.#client, load, {

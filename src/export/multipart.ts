@@ -23,17 +23,32 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  * The JSON frames are laid by hand into one buffer. Attachments follow the runs, framed by form-data-encoder under the same
  * boundary, and are not copied. Blobs are read first: one that cannot be is left out of its item, and its run says so.
  */
-export async function multipartBody(
+export function multipartBody(
   items: readonly Item[],
   boundary: string,
   signal: AbortSignal,
-): Promise<Uint8Array[]> {
+): Uint8Array[] | Promise<Uint8Array[]> {
   const attached = items.filter((item) => item.stripped === 'nothing' && item.attachments.length > 0);
-  const attachments = attached.length === 0 ? [] : await readAttachments(attached, signal);
+  if (attached.length > 0) return withAttachments(items, attached, boundary, signal);
+  const body = framed(items, boundary).toBuffer(`--${boundary}--\r\n`);
+  return body instanceof Promise ? body.then((buffer) => [buffer]) : [body];
+}
+
+async function withAttachments(
+  items: readonly Item[],
+  attached: readonly Item[],
+  boundary: string,
+  signal: AbortSignal,
+): Promise<Uint8Array[]> {
+  const attachments = await readAttachments(attached, signal);
+  if (attachments.length === 0) return [await framed(items, boundary).toBuffer(`--${boundary}--\r\n`)];
+  return [await framed(items, boundary).toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
+}
+
+function framed(items: readonly Item[], boundary: string): Frames {
   const frames = new Frames(boundary);
   for (const item of items) frames.addRun(item);
-  if (attachments.length === 0) return [await frames.toBuffer(`--${boundary}--\r\n`)];
-  return [await frames.toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
+  return frames;
 }
 
 /** After so many bytes the application has its turn: writing them takes about as long as it may be kept waiting. */
@@ -49,6 +64,8 @@ class Frames {
   #bytes = 0;
   #joined = '';
   #joinedBytes = 0;
+  #written = 0;
+  #writtenBytes = 0;
 
   constructor(boundary: string) {
     this.#prefix = `--${boundary}\r\nContent-Disposition: form-data; name="`;
@@ -71,23 +88,32 @@ class Frames {
     if (isFilled(events)) this.#add(`${name}.events`, events, Buffer.byteLength(events));
   }
 
-  async toBuffer(footer: string): Promise<Buffer> {
+  /** A promise where it takes more than one slice. */
+  toBuffer(footer: string): Buffer | Promise<Buffer> {
     this.#push(footer, footer.length);
     this.#pushJoined();
     const buffer = Buffer.allocUnsafeSlow(this.#bytes);
-    let at = 0;
-    let sliceEnd = SLICE_BYTES;
-    for (let index = 0; index < this.#texts.length; index++) {
-      const text = this.#texts[index] as string;
-      const length = this.#lengths[index] as number;
-      // Text of one byte per character, nearly all of it, is copied instead of encoded.
-      buffer.write(text, at, length === text.length ? 'latin1' : 'utf8');
-      at += length;
-      if (at < sliceEnd || at === this.#bytes) continue;
-      sliceEnd = at + SLICE_BYTES;
-      await new Promise<void>((resolve) => void setSoon(resolve));
-    }
+    return this.#writeSlice(buffer) ? buffer : this.#writeRest(buffer);
+  }
+
+  async #writeRest(buffer: Buffer): Promise<Buffer> {
+    do await new Promise<void>((resolve) => void setSoon(resolve));
+    while (!this.#writeSlice(buffer));
     return buffer;
+  }
+
+  /** Whether all is written. */
+  #writeSlice(buffer: Buffer): boolean {
+    const sliceEnd = this.#writtenBytes + SLICE_BYTES;
+    while (this.#written < this.#texts.length && this.#writtenBytes < sliceEnd) {
+      const text = this.#texts[this.#written] as string;
+      const length = this.#lengths[this.#written] as number;
+      // Text of one byte per character, nearly all of it, is copied instead of encoded.
+      buffer.write(text, this.#writtenBytes, length === text.length ? 'latin1' : 'utf8');
+      this.#written++;
+      this.#writtenBytes += length;
+    }
+    return this.#written === this.#texts.length;
   }
 
   #add(name: string, json: string, length: number): void {

@@ -44,7 +44,7 @@ export class RetryingTransport implements Transport {
   async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
     let pending: readonly Item[] = items;
     for (let failures = 1; ; failures++) {
-      await this.#pace.waitOut(signal);
+      if (this.#pace.remainingMs > 0) await this.#pace.waitOut(signal);
       const failed: Item[] = [];
       for await (const settlement of this.#inner.send(pending, signal)) {
         const { kind } = settlement.outcome;

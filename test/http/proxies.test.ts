@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
@@ -235,7 +236,7 @@ describe('a proxy', () => {
     const dispatcher = {
       request: async (options: unknown) => {
         sent.push(options);
-        return { statusCode: 204, headers: {}, body: [] };
+        return { statusCode: 204, headers: {}, body: Readable.from([]) };
       },
     };
     const client = new HttpClient({
