@@ -77,8 +77,8 @@ export const defects = [
   {
     title: 'answers are read to their end',
     file: client,
-    find: '    if (bytes >= ANSWER_BYTES_MAX) break;\n',
-    replace: '',
+    find: 'if (bytes < ANSWER_BYTES_MAX) return;',
+    replace: 'return;',
     tests: ['test/security/answers.test.ts'],
   },
   {
