@@ -59,7 +59,7 @@ const file = writeLatest({
 });
 if (rows.length > 0) console.log(`${tables(rows)}\n`);
 if (names.some(isPeer)) console.log(`${METHOD_NOTES}\n`);
-const beside = besideOtlp(results);
+const beside = besideOtlp(rows, results);
 if (beside !== '') console.log(`${beside}\n`);
 for (const { table } of Object.values(measuredSections)) console.log(`${table}\n`);
 if (payloadBytes !== undefined)
