@@ -1,3 +1,4 @@
+import { warmupTurnsOf } from '../drivers.mjs';
 import { closedCell, FAST } from './cell.mjs';
 
 const cell = (name, title, more) => closedCell(name, 'growth', title, more);
@@ -20,8 +21,8 @@ export const growth = [
     // All of them, of the slow ones too: their share is taken of the turns otherwise.
     const { jobOf, ...rest } = cell(`runs-${runs}`, `${runs} runs`, { drivers, rounds, plan: { turns: 1 } });
     const turns = Math.round(runs / 3);
-    const warmupOf = (driver) => (driver === 'langsmith' ? 250 : driver === 'braintrust' ? 500 : WARMUP_TURNS);
-    return { ...rest, jobOf: (driver) => ({ ...jobOf(driver), plan: { turns, warmupTurns: warmupOf(driver) } }) };
+    const planOf = (driver) => ({ turns, warmupTurns: warmupTurnsOf(driver, WARMUP_TURNS) });
+    return { ...rest, jobOf: (driver) => ({ ...jobOf(driver), plan: planOf(driver) }) };
   }),
   ...IN_FLIGHT.map((requestsInFlight) =>
     cell(`in-flight-${requestsInFlight}`, `${requestsInFlight} requests in flight, each answered after 20 ms`, {

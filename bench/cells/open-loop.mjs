@@ -1,8 +1,9 @@
+import { warmupTurnsOf } from '../drivers.mjs';
 import { FAST } from './cell.mjs';
 
 const SECONDS = 4;
 const RUNS_PER_TURN = 3;
-const WARMUP_TURNS = { langsmith: 250, braintrust: 500 };
+const WARMUP_TURNS = 5_000;
 
 /** Turns that are due at a fixed rate: what is added to each, counted from when it was due. */
 export const openLoop = [1_000, 5_000, 10_000, 20_000].map((runsPerSecond) => ({
@@ -15,7 +16,7 @@ export const openLoop = [1_000, 5_000, 10_000, 20_000].map((runsPerSecond) => ({
   jobOf: (driver) => ({
     plan: {
       turns: Math.round((runsPerSecond * SECONDS) / RUNS_PER_TURN),
-      warmupTurns: WARMUP_TURNS[driver] ?? 5_000,
+      warmupTurns: warmupTurnsOf(driver, WARMUP_TURNS),
       runsPerSecond,
     },
   }),

@@ -1,8 +1,9 @@
-import { turnsOf } from '../drivers.mjs';
+import { turnsOf, warmupTurnsOf } from '../drivers.mjs';
 import { ALL, closedCell } from './cell.mjs';
 
 const APART_RUNS_PER_SECOND = 6_000;
 const APART_TURNS = 10_000;
+const APART_WARMUP_TURNS = 2_500;
 const LARGE_RUNS_PER_SECOND = 40;
 
 const closed = (workload, title, turns) =>
@@ -38,6 +39,6 @@ function paced({ jobOf, ...cell }, runsPerSecond) {
 function apartJob(driver) {
   const share = Math.min(1, turnsOf(driver, 1_000) / 1_000);
   const turns = APART_TURNS * share;
-  const plan = { workload: 'apart', turns, warmupTurns: turns / 4 };
+  const plan = { workload: 'apart', turns, warmupTurns: warmupTurnsOf(driver, APART_WARMUP_TURNS) };
   return { plan: { ...plan, runsPerSecond: APART_RUNS_PER_SECOND * share, isOverlapping: true } };
 }

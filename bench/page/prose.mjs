@@ -22,7 +22,8 @@ export const METHOD = `## Method
   which happens at full speed, and what is dropped costs nothing. Here it has room for 1 000 000, and its exporter for
   10 000 requests; langfuse's processor has the same room in its queue, braintrust's logger room for 1 000 000 rows. Where the
   service is away they have their own queues.
-- Slow peers do fewer turns, which the column *runs* says.
+- Slow peers do fewer turns, which the column *runs* says. They do fewer to warm up too, though enough for some thousands of runs
+  where runs are small: a program is dearest while the compiler has not been over it.
 - At fixed rates turns are due whether or not the one before is done, and a turn's time counts from when it was due. Timers
   wake a program up to a millisecond late: the untraced program's row has that too, and what is added is over it.`;
 
