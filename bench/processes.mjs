@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { complaintOf } from './complaint.mjs';
 import { environmentOf, isTraced } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
@@ -78,14 +79,6 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
   if (!plan.isDelivered) return result;
   const complaint = complaintOf(count, isTraced(name) ? runs : 0);
   return { ...result, complaint: complaint ?? (said === '' ? undefined : `it said: ${firstError(said)}`) };
-}
-
-/** Undefined when exactly what was created has arrived, each run once. */
-function complaintOf(count, runs) {
-  if (count.malformed > 0) return `${count.malformed} requests could not be read`;
-  if (count.complete !== runs || count.posted !== runs) return `${runs} runs created, ${count.complete} arrived whole`;
-  if (count.endRecords !== runs) return `${count.endRecords} ends arrived of ${runs} runs`;
-  return undefined;
 }
 
 /** The caller's environment without settings of anything that is measured. */
