@@ -32,9 +32,10 @@ sink.close();
 async function runCell(cell) {
   const { name, group, title } = cell;
   const startedAt = new Date();
+  const machine = describeMachine();
   const { table, isValid, ...results } = cell.section ? await runSection(cell) : await runDrivers(cell);
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
-  const measuredOn = { startedAt, seconds, share, machine: describeMachine(), versions };
+  const measuredOn = { startedAt, seconds, share, machine, versions };
   writeCell(name, { name, group, title, definition: definitionOf(cell), ...measuredOn, ...results });
   console.log(`${name}: ${title}, ${seconds} s\n${table}\n`);
   if (!isValid) process.exitCode = 1;
