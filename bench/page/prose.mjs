@@ -10,7 +10,8 @@ export const METHOD = `## Method
 
 - Each driver is a process of its own that does the work, and all send to one service in another process, which reads what comes
   and accepts it. They run one at a time, in rounds that each begin with another driver. A row is the median of the rounds, with
-  the least and the most in brackets; a ratio is made within each round.
+  the least and the most of its CPU in brackets; *× limit* is made within each round. Where two other rows are compared, it is
+  their medians.
 - Turns to warm up come first, are delivered, and are not counted. The clock stops when everything has arrived.
 - The service counts distinct runs or spans, and their ends. Where anything that was created did not arrive exactly once, the row
   says \`invalid\` and has no figures.
