@@ -22,7 +22,9 @@ export const METHOD = `## Method
 - Peers are as they come, but for queues: OpenTelemetry's batch processor has room for 2 048 spans and drops what is beyond,
   which happens at full speed, and what is dropped costs nothing. Here it has room for 1 000 000, and its exporter for
   10 000 requests; langfuse's processor has the same room in its queue, braintrust's logger room for 1 000 000 rows. Where the
-  service is away they have their own queues.
+  service is away they have their own queues, and the clock stops with the last turn.
+- Bodies are compressed at the level that each has by itself: the cheapest of zlib by runspan and the limit, which costs less and
+  shrinks less, the sixth by OpenTelemetry and langsmith.
 - Slow peers do fewer turns, which the column *runs* says. They do fewer to warm up too, though enough for some thousands of runs
   where runs are small: a program is dearest while the compiler has not been over it.
 - At fixed rates turns are due whether or not the one before is done, and a turn's time counts from when it was due. Timers
@@ -38,4 +40,6 @@ export const HOW_TO_READ = `## How to read it
 - *Peak* is the resident memory of the process at its highest, *retained* what the heap holds after a collection at the end, over
   what it held before.
 - *gc* is the share of the time in which the collector held the program up.
+- *import ms* is what the import adds to the start of an empty program. runspan loads its HTTP client at the first request, which is not
+  in it.
 - Differences within the spread of the rounds are no differences.`;
