@@ -82,7 +82,7 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
 }
 
 /** The caller's environment without settings of anything that is measured. */
-function bareEnvironment() {
+export function bareEnvironment() {
   const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE)_/;
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)));
 }
