@@ -20,7 +20,7 @@ const DRIVERS = {
 
 export const DRIVER_NAMES = Object.keys(DRIVERS);
 
-/** Those that are made of packages of others, which `bench/peers/` has. */
+/** Those that are made of packages of others: they stand in `bench/peers/`, where these are installed. */
 const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
 
 /** No queue of theirs may be the reason why a figure is low: spans that are dropped cost nothing. */

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { complaintOf } from './complaint.mjs';
-import { environmentOf, isTraced } from './drivers.mjs';
+import { environmentOf, isPeer, isTraced } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -36,7 +36,7 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
   const plan = planOf(given);
   const { takesGzip } = plan;
   await sink.ask('behave', { takesGzip });
-  const child = fork(pathOf(`drivers/${name}.mjs`), [JSON.stringify(plan)], {
+  const child = fork(pathOf(`${isPeer(name) ? 'peers' : 'drivers'}/${name}.mjs`), [JSON.stringify(plan)], {
     env: { ...bareEnvironment(), ...environmentOf(name, sink.url), ...env },
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
