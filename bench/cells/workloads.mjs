@@ -1,4 +1,5 @@
 import { turnsOf, warmupTurnsOf } from '../drivers.mjs';
+import { shown } from '../page/scale.mjs';
 import { ALL, closedCell } from './cell.mjs';
 
 const APART_RUNS_PER_SECOND = 6_000;
@@ -15,7 +16,7 @@ export const workloads = [
   {
     name: 'apart',
     group: 'workloads',
-    title: `The same, the parts taking 400 ms each, at ${APART_RUNS_PER_SECOND} runs a second`,
+    title: `The same, the parts taking 400 ms each, at ${shown(APART_RUNS_PER_SECOND)} runs a second`,
     drivers: ALL,
     rounds: 3,
     jobOf: apartJob,
