@@ -35,7 +35,7 @@ export const HOW_TO_READ = `## How to read it
 - *CPU µs/run* is user and system time of the whole process, all threads, delivery included, divided by runs. Look at the ratio:
   another machine has other microseconds.
 - *Turn* is the time of the traced call itself, work included: what a user waits for. Its p99.9 holds collections and batches that
-  were laid meanwhile.
+  were laid meanwhile; of fewer than 1 000 turns it is the longest.
 - *Loop* is how late timers fire at p99. An idle loop shows about one millisecond.
 - *Peak* is the resident memory of the process at its highest, *retained* what the heap holds after a collection at the end, over
   what it held before.
