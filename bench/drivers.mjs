@@ -44,7 +44,10 @@ export function warmupTurnsOf(name, turns) {
   return atLeastOne(turns * (DRIVERS[name].warmupShare ?? 1));
 }
 
-/** The address by the names that it reads, and nothing else that departs from what it does by itself, but for the room of queues. */
+/**
+ * The address by the names that it reads, and nothing else that departs from what it does by itself, but for the room of queues, and
+ * for the chunks of a stream, of which braintrust keeps none when there are more than 1 000.
+ */
 export function environmentOf(name, url) {
   switch (name) {
     case 'otlp-json':

@@ -21,7 +21,8 @@ export const METHOD = `## Method
 - runspan is as it comes: masks and limits are on. The processor records the same OpenTelemetry spans as the two OTLP rows.
 - Peers are as they come, but for queues: OpenTelemetry's batch processor has room for 2 048 spans and drops what is beyond,
   which happens at full speed, and what is dropped costs nothing. Here it has room for 1 000 000, and its exporter for
-  10 000 requests; langfuse's processor has the same room in its queue, braintrust's logger room for 1 000 000 rows. Where the
+  10 000 requests; langfuse's processor has the same room in its queue, braintrust's logger room for 1 000 000 rows, and no
+  limit of 1 000 for the chunks of a stream, beyond which it would keep none. Where the
   service is away they have their own queues, and the clock stops with the last turn.
 - Bodies are compressed at the level that each has by itself: the cheapest of zlib by runspan and the limit, which costs less and
   shrinks less, the sixth by OpenTelemetry and langsmith.
