@@ -28,6 +28,8 @@ export const METHOD = `## Method
   shrinks less, the sixth by OpenTelemetry and langsmith.
 - Slow peers do fewer turns, which the column *runs* says. They do fewer to warm up too, though enough for some thousands of runs
   where runs are small: a program is dearest while the compiler has not been over it.
+- Where the parts of a turn take 400 ms, braintrust goes at 600 runs a second and langsmith at 300, since neither could keep up with
+  6 000; fewer runs may share a request then.
 - At fixed rates turns are due whether or not the one before is done, and a turn's time counts from when it was due. Timers
   wake a program up to a millisecond late: the untraced program's row has that too, and what is added is over it.`;
 
