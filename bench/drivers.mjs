@@ -1,7 +1,9 @@
 /**
  * The programs that are measured, in the order of the tables; `limit` is what the others are divided by. Each does `share` of
  * the turns: what sends nothing is over in a moment, and more turns make its figures as steady as the others; what is slow does
- * fewer, so that all of it stays within its time.
+ * fewer, so that all of it stays within its time. Of the turns to warm up every one does `warmupShare`, all of them where none is
+ * said: some thousands of runs go by before the compiler has been over what they do, and whatever is measured before that would
+ * look dearer than it is.
  */
 const DRIVERS = {
   untraced: { share: 5, isTraced: false },
@@ -11,14 +13,14 @@ const DRIVERS = {
   'otlp-json': { share: 1 },
   'otlp-protobuf': { share: 1 },
   langfuse: { share: 0.5 },
-  braintrust: { share: 0.1 },
-  langsmith: { share: 0.05 },
+  braintrust: { share: 0.1, warmupShare: 0.4 },
+  langsmith: { share: 0.05, warmupShare: 0.25 },
   off: { share: 5, isTraced: false },
 };
 
 export const DRIVER_NAMES = Object.keys(DRIVERS);
 
-/** Those that are made of packages of others, which `bench/peers/` has. */
+/** Those that are made of packages of others: they stand in `bench/peers/`, where these are installed. */
 const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
 
 /** No queue of theirs may be the reason why a figure is low: spans that are dropped cost nothing. */
@@ -34,10 +36,18 @@ export function isPeer(name) {
 
 /** How many turns it does where this many are asked for. */
 export function turnsOf(name, turns) {
-  return Math.max(1, Math.round(turns * DRIVERS[name].share));
+  return atLeastOne(turns * DRIVERS[name].share);
 }
 
-/** The address by the names that it reads, and nothing else that departs from what it does by itself, but for the room of queues. */
+/** How many it does to warm up where this many are asked for. */
+export function warmupTurnsOf(name, turns) {
+  return atLeastOne(turns * (DRIVERS[name].warmupShare ?? 1));
+}
+
+/**
+ * The address by the names that it reads, and nothing else that departs from what it does by itself, but for the room of queues, and
+ * for the chunks of a stream, of which braintrust keeps none when there are more than 1 000.
+ */
 export function environmentOf(name, url) {
   switch (name) {
     case 'otlp-json':
@@ -62,4 +72,8 @@ export function environmentOf(name, url) {
     default:
       return { RUNSPAN_ENDPOINT: url };
   }
+}
+
+function atLeastOne(turns) {
+  return Math.max(1, Math.round(turns));
 }

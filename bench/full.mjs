@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
  * `npm run bench:full`: every cell, one after the other, each with a file of its own under `results/`. A cell that has been
- * measured as it is defined is not run again, so that what was interrupted goes on where it was; `npm run bench:page` makes the
- * page of the files.
+ * measured as it is defined, of the same versions, is not run again, so that what was interrupted goes on where it was. Of changes
+ * between versions it knows nothing: `--fresh` is for those. `npm run bench:page` makes the page of the files.
  */
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells/cells.mjs';
@@ -16,11 +16,12 @@ import { summarize } from './summary.mjs';
 
 const names = CELLS.map(({ name }) => name);
 const { only, isFresh, share } = readFullOptions(process.argv.slice(2), names);
+const versions = versionsMeasured();
 
 installLocked(new URL('peers/', import.meta.url));
 const sink = await startSink();
 for (const cell of CELLS.filter(({ name }) => only.includes(name))) {
-  if (!isFresh && isFinished(cell.name, definitionOf(cell), share)) {
+  if (!isFresh && isFinished(cell.name, { definition: definitionOf(cell), versions, share })) {
     console.log(`${cell.name}: was finished before; --fresh runs it again`);
     continue;
   }
@@ -31,9 +32,10 @@ sink.close();
 async function runCell(cell) {
   const { name, group, title } = cell;
   const startedAt = new Date();
+  const machine = describeMachine();
   const { table, isValid, ...results } = cell.section ? await runSection(cell) : await runDrivers(cell);
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
-  const measuredOn = { startedAt, seconds, share, machine: describeMachine(), versions: versionsMeasured() };
+  const measuredOn = { startedAt, seconds, share, machine, versions };
   writeCell(name, { name, group, title, definition: definitionOf(cell), ...measuredOn, ...results });
   console.log(`${name}: ${title}, ${seconds} s\n${table}\n`);
   if (!isValid) process.exitCode = 1;

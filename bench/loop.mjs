@@ -37,22 +37,21 @@ async function openLoop(work, turnsPerMs, first, count, turnMs) {
   }
 }
 
-/** Each begins when it is due, beside those that are under way. */
+/** Each begins when it is due, beside those that are under way, and counts from then, like the others at a rate. */
 async function overlappingLoop(work, turnsPerMs, first, count, turnMs) {
   const startMs = performance.now();
   const turns = [];
   for (let at = 0; at < count; ) {
     const due = dueNow(startMs, turnsPerMs, count);
-    for (; at < due; at++) turns.push(timed(work, first + at, at, turnMs));
+    for (; at < due; at++) turns.push(turnFrom(startMs + at / turnsPerMs, at));
     await sleep(1);
   }
   await Promise.all(turns);
-}
 
-async function timed(work, number, at, turnMs) {
-  const startMs = performance.now();
-  await work.turn(number);
-  if (turnMs !== undefined) turnMs[at] = performance.now() - startMs;
+  async function turnFrom(dueMs, at) {
+    await work.turn(first + at);
+    if (turnMs !== undefined) turnMs[at] = performance.now() - dueMs;
+  }
 }
 
 function dueNow(startMs, turnsPerMs, count) {

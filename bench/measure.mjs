@@ -23,11 +23,12 @@ export async function measure({ wrap, flush }) {
   const turnsAfter = Math.ceil(warmupTurns / 5);
   await runLoop(work, warmupPlan, 1, warmupTurns - turnsAfter);
   await flush();
+  // Taken before, so that it is no part of what is retained.
+  const turnMs = new Float64Array(turns);
   const heldBefore = heldBytes();
   await runLoop(work, warmupPlan, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
   await told({ kind: 'warm' });
-  const turnMs = new Float64Array(turns);
   const watch = startWatch();
   const release = holdOpen(plan.heldRuns, wrap);
   await runLoop(work, plan, warmupTurns + 1, turns, turnMs);

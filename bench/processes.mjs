@@ -1,7 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { environmentOf, isTraced } from './drivers.mjs';
+import { complaintOf } from './complaint.mjs';
+import { environmentOf, isPeer, isTraced } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -35,7 +36,7 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
   const plan = planOf(given);
   const { takesGzip } = plan;
   await sink.ask('behave', { takesGzip });
-  const child = fork(pathOf(`drivers/${name}.mjs`), [JSON.stringify(plan)], {
+  const child = fork(pathOf(`${isPeer(name) ? 'peers' : 'drivers'}/${name}.mjs`), [JSON.stringify(plan)], {
     env: { ...bareEnvironment(), ...environmentOf(name, sink.url), ...env },
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -80,16 +81,8 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
   return { ...result, complaint: complaint ?? (said === '' ? undefined : `it said: ${firstError(said)}`) };
 }
 
-/** Undefined when exactly what was created has arrived, each run once. */
-function complaintOf(count, runs) {
-  if (count.malformed > 0) return `${count.malformed} requests could not be read`;
-  if (count.complete !== runs || count.posted !== runs) return `${runs} runs created, ${count.complete} arrived whole`;
-  if (count.endRecords !== runs) return `${count.endRecords} ends arrived of ${runs} runs`;
-  return undefined;
-}
-
 /** The caller's environment without settings of anything that is measured. */
-function bareEnvironment() {
+export function bareEnvironment() {
   const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE)_/;
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)));
 }

@@ -36,11 +36,12 @@ export function tables(rows) {
   );
 }
 
-/** The processor beside what OpenTelemetry has for the same spans, a line for each encoding. */
-export function besideOtlp(rounds) {
+/** The processor beside what OpenTelemetry has for the same spans, a line for each encoding where both rows count. */
+export function besideOtlp(rows, rounds) {
+  const hasRow = (driver) => rows.some(({ name, complaint }) => name === driver && complaint === undefined);
   const lines = ['otlp-json', 'otlp-protobuf'].flatMap((other) => {
+    if (!hasRow('processor') || !hasRow(other)) return [];
     const ratio = (figure) => ratioBetween('processor', other, rounds, figure);
-    if (ratio('cpuUsPerRun') === undefined) return [];
     const [cpu, memory, delay] = ['cpuUsPerRun', 'peakRssMiB', 'loopDelayP99Ms'].map((figure) =>
       ratio(figure).toFixed(2),
     );

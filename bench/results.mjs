@@ -12,11 +12,19 @@ export function writeLatest(results) {
   return write(new URL('latest.json', FOLDER), results);
 }
 
-/** Whether the cell has been measured as it is defined now, with that share of its turns or more, and every row counts. */
-export function isFinished(cell, definition, share) {
+/**
+ * Whether the cell has been measured as it is defined now, of these versions, with that share of its turns or more, and every row
+ * counts.
+ */
+export function isFinished(cell, { definition, versions, share }) {
   if (!existsSync(fileOf(cell))) return false;
-  const { definition: measured, share: measuredShare, drivers = [] } = JSON.parse(readFileSync(fileOf(cell), 'utf8'));
-  return measured === definition && measuredShare >= share && drivers.every(({ complaint }) => complaint === undefined);
+  const measured = JSON.parse(readFileSync(fileOf(cell), 'utf8'));
+  return (
+    measured.definition === definition &&
+    JSON.stringify(measured.versions) === JSON.stringify(versions) &&
+    measured.share >= share &&
+    (measured.drivers ?? []).every(({ complaint }) => complaint === undefined)
+  );
 }
 
 export function writeCell(cell, results) {

@@ -5,7 +5,7 @@
  * machine decides the rest.
  */
 import { installLocked } from '../scripts/install-locked.mjs';
-import { isPeer, turnsOf } from './drivers.mjs';
+import { isPeer, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
 import { readOptions } from './options.mjs';
 import { startSink } from './processes.mjs';
@@ -28,7 +28,7 @@ const WARMUP_TURNS = 5_000;
 const { turns, rounds, names, sections } = readOptions(process.argv.slice(2));
 const method =
   `${rounds} interleaved rounds of ${turns} turns (${agent.runsPerTurn} runs each; slow peers fewer, see the table) ` +
-  `after ${WARMUP_TURNS} turns to warm up (slow peers fewer likewise); ` +
+  `after ${WARMUP_TURNS} turns to warm up (slow peers fewer, though a larger part of them); ` +
   'medians over the rounds; ratios to the limit within each round, and their median';
 const machine = describeMachine();
 
@@ -37,7 +37,7 @@ console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}\n${nam
 const startedAt = new Date();
 const sink = await startSink();
 const results = await runRounds(names, rounds, sink, (name) => ({
-  plan: { turns: turnsOf(name, turns), warmupTurns: Math.min(WARMUP_TURNS, turnsOf(name, WARMUP_TURNS)) },
+  plan: { turns: turnsOf(name, turns), warmupTurns: warmupTurnsOf(name, WARMUP_TURNS) },
 }));
 const measuredSections = {};
 for (const name of sections) measuredSections[name] = await SECTION[name](sink);
@@ -59,7 +59,7 @@ const file = writeLatest({
 });
 if (rows.length > 0) console.log(`${tables(rows)}\n`);
 if (names.some(isPeer)) console.log(`${METHOD_NOTES}\n`);
-const beside = besideOtlp(results);
+const beside = besideOtlp(rows, results);
 if (beside !== '') console.log(`${beside}\n`);
 for (const { table } of Object.values(measuredSections)) console.log(`${table}\n`);
 if (payloadBytes !== undefined)

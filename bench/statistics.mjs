@@ -8,5 +8,7 @@ export function median(numbers) {
 
 /** The smallest of some sorted numbers that this share of them does not exceed. */
 export function quantile(sorted, share) {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+  // A product that is whole must not become the next one by the last bit of its fraction.
+  const needed = Math.ceil(Number((sorted.length * share).toFixed(6)));
+  return sorted[Math.max(needed, 1) - 1];
 }

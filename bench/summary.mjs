@@ -28,7 +28,7 @@ export function summarize(names, rounds) {
   });
 }
 
-/** By what factor one driver's figure is another's: the median over the rounds; undefined where there is none. */
+/** By what factor one driver's figure is another's: the median over the rounds in which both count; undefined where there is none. */
 export function ratioBetween(name, other, rounds, figure) {
   return median(pairs(name, other, rounds, (own, beside) => own[figure] / beside[figure]));
 }
@@ -37,10 +37,14 @@ function perFigure(figures, make) {
   return Object.fromEntries(Object.keys(figures).map((figure) => [figure, make(figure)]));
 }
 
-/** `compare` over the rounds in which the other driver counts; where there are none, the median is undefined. */
+/** `compare` over the rounds in which both drivers count; where there are none, the median is undefined. */
 function pairs(name, other, rounds, compare) {
   return rounds
-    .filter((round) => round[name] !== undefined && round[other] !== undefined && round[other].complaint === undefined)
+    .filter((round) => counts(round[name]) && counts(round[other]))
     .map((round) => compare(round[name], round[other]))
     .filter(Number.isFinite);
+}
+
+function counts(result) {
+  return result !== undefined && result.complaint === undefined;
 }

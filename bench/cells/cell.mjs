@@ -3,7 +3,7 @@
  * of the page where it stands, a `title`, the `drivers` in the order of the table, how many `rounds`, and `jobOf(driver)`:
  * what each is to do, as `runDriver` takes it. One that measures no drivers has a `section` instead, which does it all.
  */
-import { DRIVER_NAMES, turnsOf } from '../drivers.mjs';
+import { DRIVER_NAMES, turnsOf, warmupTurnsOf } from '../drivers.mjs';
 
 export const FAST = ['limit', 'traceable', 'processor', 'otlp-json', 'otlp-protobuf', 'langfuse'];
 export const ALL = DRIVER_NAMES.filter((name) => name !== 'off');
@@ -15,7 +15,7 @@ export function closedCell(name, group, title, { plan, behaviour, env, drivers =
     plan: {
       ...plan,
       turns: turnsOf(driver, plan.turns),
-      warmupTurns: Math.min(warmupTurns, turnsOf(driver, warmupTurns)),
+      warmupTurns: warmupTurnsOf(driver, warmupTurns),
     },
     behaviour,
     env,

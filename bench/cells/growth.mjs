@@ -1,3 +1,5 @@
+import { warmupTurnsOf } from '../drivers.mjs';
+import { shown } from '../page/scale.mjs';
 import { closedCell, FAST } from './cell.mjs';
 
 const cell = (name, title, more) => closedCell(name, 'growth', title, more);
@@ -18,13 +20,13 @@ const HELD_RUNS = 9_990;
 export const growth = [
   ...COUNTS.map(({ runs, drivers, rounds }) => {
     // All of them, of the slow ones too: their share is taken of the turns otherwise.
-    const { jobOf, ...rest } = cell(`runs-${runs}`, `${runs} runs`, { drivers, rounds, plan: { turns: 1 } });
+    const { jobOf, ...rest } = cell(`runs-${runs}`, `${shown(runs)} runs`, { drivers, rounds, plan: { turns: 1 } });
     const turns = Math.round(runs / 3);
-    const warmupOf = (driver) => (driver === 'langsmith' ? 250 : driver === 'braintrust' ? 500 : WARMUP_TURNS);
-    return { ...rest, jobOf: (driver) => ({ ...jobOf(driver), plan: { turns, warmupTurns: warmupOf(driver) } }) };
+    const planOf = (driver) => ({ turns, warmupTurns: warmupTurnsOf(driver, WARMUP_TURNS) });
+    return { ...rest, jobOf: (driver) => ({ ...jobOf(driver), plan: planOf(driver) }) };
   }),
   ...IN_FLIGHT.map((requestsInFlight) =>
-    cell(`in-flight-${requestsInFlight}`, `${requestsInFlight} requests in flight, each answered after 20 ms`, {
+    cell(`in-flight-${requestsInFlight}`, `Requests in flight: ${requestsInFlight}, each answered after 20 ms`, {
       drivers: ['limit', 'traceable'],
       plan: { turns: 6_000, warmupTurns: 3_000, limits: { requestsInFlight } },
       behaviour: { latencyMs: 20 },
@@ -36,7 +38,7 @@ export const growth = [
     behaviour: { isDown: true },
     env: { OTEL_BSP_MAX_QUEUE_SIZE: '2048' },
   }),
-  cell('held-open', `${HELD_RUNS} runs stay open meanwhile`, {
+  cell('held-open', `${shown(HELD_RUNS)} runs stay open meanwhile`, {
     drivers: FAST,
     plan: { turns: 10_000, warmupTurns: 5_000, heldRuns: HELD_RUNS },
   }),

@@ -22,12 +22,14 @@ export function claimsOf(results) {
 
 function cpuClaim(results, own) {
   const us = figureOf(results, 'agent', own, 'cpuUsPerRun');
-  if (us === undefined) return undefined;
-  const others = ['limit', ...PEERS].flatMap((peer) => {
+  const toLimit = figureOf(results, 'agent', own, 'cpuUsPerRun', 'toLimit');
+  if (us === undefined || toLimit === undefined) return undefined;
+  const peers = PEERS.flatMap((peer) => {
     const other = figureOf(results, 'agent', peer, 'cpuUsPerRun');
-    return other === undefined ? [] : [`${timesText(us / other)} ${labelOf(peer)}`];
+    return other === undefined ? [] : [`${timesText(us / other)} ${rowLink('agent', peer)}`];
   });
-  return `A run of 3-run turns of 8 KB takes ${shown(us)} µs of CPU: ${others.join(', ')} (${rowLink('agent', own)}).`;
+  const others = [`${shown(toLimit)} × the limit`, ...peers];
+  return `A run of 3-run turns of 8 KB takes ${shown(us)} µs of CPU (${rowLink('agent', own)}): ${others.join(', ')}.`;
 }
 
 function turnClaim(results, own) {

@@ -14,25 +14,23 @@ const FIGURES = [...SPREAD, 'runs', 'bytesPerRun', 'requests'];
  * on has the page; of others there is the first cell alone.
  */
 export function compactResults(cells, order) {
-  const [own, ...others] = byNode(cells, order);
+  const [own, ...nodes] = byNode(cells, order);
   if (own === undefined) throw new Error('no cell has been measured: npm run bench:full does it');
-  refuseMixed(own);
+  const others = nodes.flatMap((ofNode) => ofNode.filter(({ name }) => name === order[0]));
+  refuseMixed([...own, ...others]);
   const [{ machine, versions }] = own;
   const { cpu, cores, platform, node, v8 } = machine;
   return {
     measuredOn: own.map(({ startedAt }) => startedAt.slice(0, 10)).sort()[0],
-    share: Math.min(...own.map(({ share }) => share)),
+    share: Math.min(...[...own, ...others].map(({ share }) => share)),
     machine: { cpu, cores, platform, node, v8 },
     versions,
     cells: [
       ...own.map(({ group, ...cell }) => compactCell(cell, group)),
-      ...others
-        .map((ofNode) => ofNode.find(({ name }) => name === order[0]))
-        .filter((cell) => cell !== undefined)
-        .map((cell) => {
-          const name = `${cell.name}-on-${cell.machine.node}`;
-          return compactCell({ ...cell, name, title: `${cell.title}, on Node ${cell.machine.node}` }, 'other-node');
-        }),
+      ...others.map((cell) => {
+        const name = `${cell.name}-on-${cell.machine.node}`;
+        return compactCell({ ...cell, name, title: `${cell.title}, on Node ${cell.machine.node}` }, 'other-node');
+      }),
     ],
   };
 }
@@ -49,7 +47,7 @@ function refuseMixed([first, ...others]) {
   for (const { name, machine, versions } of others) {
     if (machine.cpu !== first.machine.cpu || JSON.stringify(versions) !== JSON.stringify(first.versions)) {
       throw new Error(
-        `${name} and ${first.name} were measured on different machines or versions: run one of them again`,
+        `${name} (Node ${machine.node}) and ${first.name} (Node ${first.machine.node}) were measured on different machines or versions: run one of them again`,
       );
     }
   }

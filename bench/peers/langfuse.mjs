@@ -1,3 +1,4 @@
+/** The functions traced by langfuse: functions wrapped in `observe`, its span processor, OTLP as JSON. */
 import { LangfuseSpanProcessor } from '@langfuse/otel';
 import { observe, startObservation } from '@langfuse/tracing';
 import { context, trace } from '@opentelemetry/api';

@@ -1,3 +1,4 @@
+/** The functions traced by langsmith: functions wrapped in its `traceable`, batches in the background. */
 import { Client } from 'langsmith';
 import { traceable } from 'langsmith/traceable';
 import { measure } from '../measure.mjs';

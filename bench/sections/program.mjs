@@ -1,12 +1,12 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { bareEnvironment } from '../processes.mjs';
 
 /** Runs a program of this folder in a process of its own and gives back the one message that it sends. */
 export async function runProgram(name, args, { env = {}, execArgv = [] } = {}) {
-  const kept = Object.entries(process.env).filter(([key]) => !/^(RUNSPAN|LANGSMITH|OTEL|NODE)_/.test(key));
   const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, {
-    env: { ...Object.fromEntries(kept), ...env },
+    env: { ...bareEnvironment(), ...env },
     execArgv,
   });
   const [[message], [code]] = await Promise.all([

@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { bareEnvironment } from '../processes.mjs';
 import { median } from '../statistics.mjs';
 import { textTable } from '../text-table.mjs';
 import { install, packSelf } from './installation.mjs';
@@ -68,8 +69,9 @@ function timeStarts(projects) {
 }
 
 function startMs(folder, file) {
+  const options = { cwd: folder, encoding: 'utf8', env: bareEnvironment() };
   const atMs = performance.now();
-  const { status, stderr } = spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8' });
+  const { status, stderr } = spawnSync(process.execPath, [file], options);
   if (status !== 0) throw new Error(`${file} ended with ${status}: ${stderr}`);
   return performance.now() - atMs;
 }

@@ -5,6 +5,7 @@ export class Arrivals {
   readonly summary: {
     readonly posted: number;
     readonly complete: number;
+    readonly startRecords: number;
     readonly endRecords: number;
     readonly malformed: number;
     readonly payloadBytes: number;

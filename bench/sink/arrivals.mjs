@@ -8,6 +8,7 @@ export class Arrivals {
   bytes = 0;
   payloadBytes = 0;
   malformed = 0;
+  startRecords = 0;
   endRecords = 0;
   requestsAtOnce = 0;
   #states = new Map();
@@ -15,6 +16,7 @@ export class Arrivals {
   #complete = 0;
 
   start(id) {
+    this.startRecords++;
     this.#note(id, POSTED);
   }
 
@@ -25,13 +27,14 @@ export class Arrivals {
 
   /** The numbers alone; a complete run has been posted and has its end. */
   get summary() {
-    const { requests, refused, bytes, payloadBytes, malformed, endRecords, requestsAtOnce } = this;
+    const { requests, refused, bytes, payloadBytes, malformed, startRecords, endRecords, requestsAtOnce } = this;
     return {
       requests,
       refused,
       bytes,
       payloadBytes,
       malformed,
+      startRecords,
       endRecords,
       requestsAtOnce,
       posted: this.#posted,

@@ -75,11 +75,19 @@ describe('results', () => {
     expect(compact.map(({ name }) => name)).toEqual(['agent', 'tiny', 'agent-on-v24.1.0']);
   });
 
-  it('of several machines or versions are refused', () => {
-    const other = measured('v20.1.0', 'tiny', { versions: { runspan: '1.0.1' } });
+  it.each([
+    ['v20.1.0', 'tiny'],
+    ['v24.1.0', 'agent'],
+  ])('of several machines or versions are refused, on %s too', (node, name) => {
+    const other = measured(node, name, { versions: { runspan: '1.0.1' } });
     expect(() => compactResults([measured('v20.1.0', 'agent'), other], ['agent', 'tiny'])).toThrow(
-      'tiny and agent were measured on different machines or versions',
+      `${name} (Node ${node}) and agent (Node v20.1.0) were measured on different machines or versions`,
     );
+  });
+
+  it('of a try on another Node make the page one of a try', () => {
+    const cells = [measured('v20.1.0', 'agent'), measured('v24.1.0', 'agent', { share: 0.1 })];
+    expect(compactResults(cells, ['agent']).share).toBe(0.1);
   });
 
   it('of none are told', () => {

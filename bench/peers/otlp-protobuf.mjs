@@ -1,4 +1,4 @@
 /** OpenTelemetry spans with its batch processor and its exporter, OTLP as protobuf. */
-import { measureOtlp } from '../peers/otlp.mjs';
+import { measureOtlp } from './otlp.mjs';
 
 await measureOtlp('protobuf');

@@ -1,2 +1,0 @@
-/** The functions traced by braintrust: functions wrapped in `wrapTraced`, one logger. */
-import '../peers/braintrust.mjs';

@@ -1,2 +1,0 @@
-/** The functions traced by langfuse: functions wrapped in `observe`, its span processor, OTLP as JSON. */
-import '../peers/langfuse.mjs';

@@ -1,2 +1,0 @@
-/** The functions traced by langsmith: functions wrapped in its `traceable`, batches in the background. */
-import '../peers/langsmith.mjs';
