@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
  * `npm run bench:full`: every cell, one after the other, each with a file of its own under `results/`. A cell that has been
- * measured as it is defined, of the same versions, is not run again, so that what was interrupted goes on where it was. Of changes
- * between versions it knows nothing: `--fresh` is for those. `npm run bench:page` makes the page of the files.
+ * measured as it is defined, of the same versions, is not run again, so that what was interrupted goes on where it was; `--fresh`
+ * runs it all the same. `npm run bench:page` makes the page of the files.
  */
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells/cells.mjs';

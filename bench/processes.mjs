@@ -67,9 +67,10 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
     return { complaint: `${why}: ${firstError(said)}` };
   }
   const runs = runsOf(plan);
-  const { bytes, payloadBytes, requests, requestsAtOnce, refused } = count;
+  const { bytes, bodyBytes, payloadBytes, requests, requestsAtOnce, refused } = count;
   const arrived = {
     bytesPerRun: bytes / runs,
+    bodyBytesPerRun: bodyBytes / runs,
     payloadBytesPerRun: payloadBytes / runs,
     requests,
     requestsAtOnce,

@@ -1,5 +1,5 @@
 /** The files of results, which git does not keep. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const FOLDER = new URL('results/', import.meta.url);
@@ -45,6 +45,9 @@ function fileOf(cell) {
 
 function write(file, value) {
   mkdirSync(new URL('.', file), { recursive: true });
-  writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
+  // Whole or not at all: it may be broken off.
+  const part = new URL(`${file.href}.part`);
+  writeFileSync(part, `${JSON.stringify(value, null, 2)}\n`);
+  renameSync(part, file);
   return fileURLToPath(file);
 }

@@ -1,3 +1,5 @@
+import { shortfallOf } from './complaint.mjs';
+import { isTraced } from './drivers.mjs';
 import { runDriver } from './processes.mjs';
 
 /** Rounds in which every driver runs once, one at a time, each round beginning with another one. `jobOf(name)` is what it is given. */
@@ -9,6 +11,7 @@ export async function runRounds(names, rounds, sink, jobOf) {
     for (const name of [...names.slice(first), ...names.slice(0, first)]) {
       measured[name] = await runDriver(name, { sink, ...jobOf(name) });
     }
+    for (const name of names.filter(isTraced)) measured[name].complaint ??= shortfallOf(measured[name], measured.limit);
     results.push(measured);
   }
   return results;

@@ -36,9 +36,7 @@ function headOf(results) {
   const { share } = results;
   const inShort =
     share < 1
-      ? [
-          `> These are figures of a try with ${100 * share} % of the turns, on a machine that had other work. Nothing follows from them.`,
-        ]
+      ? [`> These are figures of a try with ${100 * share} % of the turns. Nothing follows from them.`]
       : [
           '## In short',
           claimsOf(results)

@@ -6,6 +6,8 @@ export class Arrivals {
   requests = 0;
   refused = 0;
   bytes = 0;
+  /** Of bodies as they were before they were compressed. */
+  bodyBytes = 0;
   payloadBytes = 0;
   malformed = 0;
   startRecords = 0;
@@ -27,11 +29,13 @@ export class Arrivals {
 
   /** The numbers alone; a complete run has been posted and has its end. */
   get summary() {
-    const { requests, refused, bytes, payloadBytes, malformed, startRecords, endRecords, requestsAtOnce } = this;
+    const { requests, refused, bytes, bodyBytes, payloadBytes, malformed, startRecords, endRecords, requestsAtOnce } =
+      this;
     return {
       requests,
       refused,
       bytes,
+      bodyBytes,
       payloadBytes,
       malformed,
       startRecords,

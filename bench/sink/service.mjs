@@ -71,7 +71,9 @@ function count({ headers }, body, read) {
   arrivals.requests++;
   arrivals.bytes += body.length;
   try {
-    read(headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body, arrivals);
+    const plain = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
+    arrivals.bodyBytes += plain.length;
+    read(plain, arrivals);
   } catch {
     arrivals.malformed++;
   }

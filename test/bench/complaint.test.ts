@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { complaintOf } from '../../bench/complaint.mjs';
+import { complaintOf, type SentBytes, shortfallOf } from '../../bench/complaint.mjs';
 import { Arrivals } from '../../bench/sink/arrivals.mjs';
 
 /** What is told of two runs of which these starts and ends have arrived. */
@@ -27,4 +27,15 @@ it('what came twice is told', () => {
 
 it('a request that could not be read is told', () => {
   expect(told(['a', 'b'], ['a', 'b'], 1)).toBe('1 requests could not be read');
+});
+
+it('a row that has sent less than the payloads is told', () => {
+  const limit = { runs: 2, bodyBytesPerRun: 1_300, payloadBytesPerRun: 1_000 };
+  const told = (row: object, beside: SentBytes = limit) =>
+    shortfallOf({ runs: 2, bodyBytesPerRun: 900, ...row }, beside);
+  expect(told({})).toBeUndefined();
+  expect(told({ bodyBytesPerRun: 899 })).toBe('899 bytes of a run arrived, where its payloads have 1000');
+  expect(told({ bodyBytesPerRun: 899, runs: 1 })).toBeUndefined();
+  expect(told({ bodyBytesPerRun: 899 }, { ...limit, complaint: 'odd' })).toBeUndefined();
+  expect(shortfallOf({ runs: 2, bodyBytesPerRun: 1 }, undefined)).toBeUndefined();
 });
