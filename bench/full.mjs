@@ -6,6 +6,7 @@
  */
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells/cells.mjs';
+import { isPeer } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
 import { readFullOptions } from './options.mjs';
 import { startSink } from './processes.mjs';
@@ -17,14 +18,20 @@ import { summarize } from './summary.mjs';
 const names = CELLS.map(({ name }) => name);
 const { only, isFresh, share } = readFullOptions(process.argv.slice(2), names);
 const versions = versionsMeasured();
+const chosen = CELLS.filter(({ name }) => only.includes(name));
+const { cpu, cores, node } = describeMachine();
 
-installLocked(new URL('peers/', import.meta.url));
+console.log(`${cpu}, ${cores} cores, Node ${node}${share < 1 ? `; a try with ${100 * share} % of the turns` : ''}`);
+if (chosen.some(({ drivers, section }) => section !== undefined || drivers.some(isPeer))) {
+  installLocked(new URL('peers/', import.meta.url));
+}
 const sink = await startSink();
-for (const cell of CELLS.filter(({ name }) => only.includes(name))) {
-  if (!isFresh && isFinished(cell.name, { definition: definitionOf(cell), versions, share })) {
+for (const [at, cell] of chosen.entries()) {
+  if (!isFresh && isFinished(cell.name, { definition: definitionOf(cell), machine: describeMachine(), versions, share })) {
     console.log(`${cell.name}: was finished before; --fresh runs it again`);
     continue;
   }
+  console.log(`${cell.name}, ${at + 1} of ${chosen.length} …`);
   await runCell(cell);
 }
 sink.close();
@@ -63,7 +70,7 @@ function definitionOf({ drivers = [], rounds, jobOf }) {
   return JSON.stringify({ rounds, jobs: drivers.map((driver) => [driver, jobOf(driver)]) });
 }
 
+/** A try warms up like any other: what is not warm says nothing, not even by how much. */
 function shareOf({ plan, ...job }) {
-  const part = (turns) => Math.max(1, Math.round(turns * share));
-  return { ...job, plan: { ...plan, turns: part(plan.turns), warmupTurns: part(plan.warmupTurns) } };
+  return { ...job, plan: { ...plan, turns: Math.max(1, Math.round(plan.turns * share)) } };
 }

@@ -13,14 +13,14 @@ export function writeLatest(results) {
 }
 
 /**
- * Whether the cell has been measured as it is defined now, of these versions, with that share of its turns or more, and every row
- * counts.
+ * Whether the cell has been measured as it is defined now, on this machine and this Node, of these versions, with that share of
+ * its turns or more, and every row counts.
  */
-export function isFinished(cell, { definition, versions, share }) {
-  if (!existsSync(fileOf(cell))) return false;
-  const measured = JSON.parse(readFileSync(fileOf(cell), 'utf8'));
+export function isFinished(cell, { definition, machine, versions, share }) {
+  const measured = readResult(fileOf(cell));
   return (
-    measured.definition === definition &&
+    measured?.definition === definition &&
+    ['cpu', 'cores', 'node'].every((part) => measured.machine[part] === machine[part]) &&
     JSON.stringify(measured.versions) === JSON.stringify(versions) &&
     measured.share >= share &&
     (measured.drivers ?? []).every(({ complaint }) => complaint === undefined)
@@ -36,7 +36,22 @@ export function readCells() {
   if (!existsSync(CELLS)) return [];
   return readdirSync(CELLS, { recursive: true })
     .filter((file) => file.endsWith('.json'))
-    .map((file) => JSON.parse(readFileSync(new URL(file.replaceAll('\\', '/'), CELLS), 'utf8')));
+    .map((file) => {
+      const result = readResult(new URL(file.replaceAll('\\', '/'), CELLS));
+      if (result === undefined) throw new Error(`bench/results/cells/${file} holds no result: delete it, and measure it again`);
+      return result;
+    });
+}
+
+/** Undefined where there is none, or one that cannot be read. */
+function readResult(file) {
+  if (!existsSync(file)) return undefined;
+  try {
+    const result = JSON.parse(readFileSync(file, 'utf8'));
+    return result?.machine === undefined ? undefined : result;
+  } catch {
+    return undefined;
+  }
 }
 
 function fileOf(cell) {

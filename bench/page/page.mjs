@@ -1,7 +1,7 @@
 /** `docs/benchmarks.md` and its pictures, made of compact results alone. */
 import { chartsOf } from './charts.mjs';
 import { claimsOf } from './claims.mjs';
-import { HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
+import { CLAIMS, HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
 import { cellsOf } from './results.mjs';
 import { cellTable, sizeTable } from './table.mjs';
 
@@ -39,6 +39,7 @@ function headOf(results) {
       ? [`> These are figures of a try with ${100 * share} % of the turns. Nothing follows from them.`]
       : [
           '## In short',
+          CLAIMS,
           claimsOf(results)
             .map((claim) => `- ${claim}`)
             .join('\n'),

@@ -2,9 +2,11 @@
 
 export const INTRODUCTION =
   'The same program, traced by runspan, by OpenTelemetry, langfuse, braintrust and langsmith, each as its own pages say, and by ' +
-  'hand. `npm run bench:page` makes this page of the results in [`benchmarks/results.json`](benchmarks/results.json), which ' +
-  '`npm run bench:full` measures; every claim links to the row that it is read from. How to repeat it: ' +
+  'hand. `npm run bench` measures the first of the tables below in two minutes, `npm run bench:full` all of them in forty; ' +
+  '`npm run bench:page` makes this page of the results in [`benchmarks/results.json`](benchmarks/results.json). More of it in ' +
   '[CONTRIBUTING.md](../CONTRIBUTING.md).';
+
+export const CLAIMS = 'Each of these links to the row that it is read from.';
 
 export const METHOD = `## Method
 
@@ -28,6 +30,9 @@ export const METHOD = `## Method
   shrinks less, the sixth by OpenTelemetry and langsmith.
 - Slow peers do fewer turns, which the column *runs* says. They do fewer to warm up too, though enough for some thousands of runs
   where runs are small: a program is dearest while the compiler has not been over it.
+- Rows are left out of a table where a peer cannot keep up with the rate (braintrust and langsmith from 10 000 runs a second on) or would
+  take minutes (both at 100 000 runs; all but OTLP/JSON at 1 000 000), and where the table is about bounds of runspan's own: requests in
+  flight, a full queue, runs that are held open. langfuse sends by the exporter of OTLP/protobuf, which has the row under gzip.
 - Where the parts of a turn take 400 ms, braintrust goes at 600 runs a second and langsmith at 300, since neither could keep up with
   6 000; fewer runs may share a request then.
 - At fixed rates turns are due whether or not the one before is done, and a turn's time counts from when it was due. Timers
