@@ -27,7 +27,10 @@ if (chosen.some(({ drivers, section }) => section !== undefined || drivers.some(
 }
 const sink = await startSink();
 for (const [at, cell] of chosen.entries()) {
-  if (!isFresh && isFinished(cell.name, { definition: definitionOf(cell), machine: describeMachine(), versions, share })) {
+  if (
+    !isFresh &&
+    isFinished(cell.name, { definition: definitionOf(cell), machine: describeMachine(), versions, share })
+  ) {
     console.log(`${cell.name}: was finished before; --fresh runs it again`);
     continue;
   }

@@ -38,7 +38,8 @@ export function readCells() {
     .filter((file) => file.endsWith('.json'))
     .map((file) => {
       const result = readResult(new URL(file.replaceAll('\\', '/'), CELLS));
-      if (result === undefined) throw new Error(`bench/results/cells/${file} holds no result: delete it, and measure it again`);
+      if (result === undefined)
+        throw new Error(`bench/results/cells/${file} holds no result: delete it, and measure it again`);
       return result;
     });
 }
