@@ -1,3 +1,4 @@
+export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/memory-store.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export type {

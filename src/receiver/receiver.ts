@@ -1,5 +1,6 @@
 import { type Checks, checkedOptions } from '../base/checked-options.ts';
 import { isLoopback } from '../base/loopback.ts';
+import { Faults, type ReceiverFaults } from './faults.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createRoutes } from './routes.ts';
 import { checkedQuery, checkedTraceId } from './run-query.ts';
@@ -32,6 +33,11 @@ export interface Receiver {
   runs(query?: RunQuery): Promise<StoredRun[]>;
   /** The runs of one trace, parents before children; none when it is unknown. The id with or without hyphens. */
   trace(traceId: string): Promise<StoredRun[]>;
+  /**
+   * Makes requests that bring runs fail, wait or be refused from now on, in the place of the faults set before; `{}` ends them.
+   * Throws a RunspanError, `RUNSPAN_INVALID_OPTION`, for what cannot be used.
+   */
+  setFaults(faults: ReceiverFaults): void;
   /** Ends after the requests at hand have been answered, 2 seconds at most. Again is the same ending. */
   close(): Promise<void>;
 }
@@ -44,12 +50,14 @@ export interface Receiver {
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
+  const faults = new Faults();
   // Node takes IPv6 without the brackets of URLs.
-  const server = await listen(createRoutes(store, strict), host === '[::1]' ? '::1' : host, port);
+  const server = await listen(createRoutes(store, strict, faults), host === '[::1]' ? '::1' : host, port);
   return {
     url: server.url,
     runs: async (query = {}) => store.runs(checkedQuery(query)),
     trace: async (traceId) => store.trace(checkedTraceId(traceId)),
+    setFaults: (given) => faults.set(given),
     close: () => server.close(),
   };
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { version } from '../base/version.ts';
+import type { Faults } from './faults.ts';
 import { JsonReader } from './json.ts';
 import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
 import { boundaryOf, readParts } from './multipart.ts';
@@ -20,7 +21,7 @@ export interface Answer {
 export type Routes = (request: IncomingMessage) => Promise<Answer>;
 
 /** The endpoints of trace ingestion, and one to read a trace by, over a store. */
-export function createRoutes(store: Store, strict: boolean): Routes {
+export function createRoutes(store: Store, strict: boolean, faults: Faults): Routes {
   const routes = strict ? INTERFACE : [...INTERFACE, ...FIELD];
   const bodies = new RequestBodies();
   return async (request) => {
@@ -37,6 +38,7 @@ export function createRoutes(store: Store, strict: boolean): Routes {
     const call = { request, bodies, path, strict };
     if ('ask' in route) return { status: 200, body: { runs: await store.runs(await route.ask(call)) } };
     const operations = await route.read(call);
+    await faults.meet(operations);
     await store.apply(operations);
     return { status: 202, body: { accepted: operations.length } };
   };

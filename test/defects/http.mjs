@@ -227,4 +227,25 @@ export const defects = [
     replace: 'return Object.entries(given);',
     tests: ['test/export/service-settings.test.ts'],
   },
+  {
+    title: 'a fault of the receiver goes on for ever',
+    file: 'src/receiver/faults.ts',
+    find: 'if (isFailing) this.#failuresLeft--;',
+    replace: '',
+    tests: ['test/receiver/faults.test.ts'],
+  },
+  {
+    title: 'runs that the receiver refuses are kept',
+    file: 'src/receiver/routes.ts',
+    find: '    await faults.meet(operations);\n    await store.apply(operations);',
+    replace: '    await store.apply(operations);\n    await faults.meet(operations);',
+    tests: ['test/receiver/faults.test.ts'],
+  },
+  {
+    title: 'answers of the receiver that are to wait do not',
+    file: 'src/receiver/faults.ts',
+    find: 'if (delayMs > 0) await',
+    replace: 'if (delayMs > 0) void',
+    tests: ['test/receiver/faults.test.ts'],
+  },
 ];
