@@ -50,7 +50,7 @@ export class MultipartTransport implements Transport {
     let chunks: readonly Uint8Array[];
     try {
       const laid = multipartBody(items, boundary, signal);
-      // As a rule it is on its way before anything else is done: what the processor still has at hand is sent in half the time.
+      // As a rule it is on its way in this very tick, while the processor still has it at hand.
       chunks = laid instanceof Promise ? await laid : laid;
     } catch (thrown) {
       signal.throwIfAborted();

@@ -188,7 +188,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
   });
 }
 
-/** Ends a request before it is answered. undici takes an emitter in the place of an AbortSignal, which costs ten times as much. */
+/** Ends a request before it is answered. undici takes an emitter in the place of an AbortSignal, whose listeners cost more. */
 class Breaker extends EventEmitter {
   aborted = false;
   reason: unknown;
