@@ -158,7 +158,9 @@ export class Exporter implements RunSink {
     // Given up before its end, or sent without waiting for what is attached to it: counted already.
     if (delivery === undefined) {
       if (this.#disk?.forgetKept(run) === true) this.#countDrop(run, 'closed');
-      if ((this.#sentEarly.get(run)?.stage ?? 'settled') === 'settled') releaseRun(run);
+      const early = this.#sentEarly.get(run);
+      if (early === undefined || early.stage === 'settled') releaseRun(run);
+      else this.#disk?.ended(early);
       return;
     }
     if (this.#state === 'closed') {

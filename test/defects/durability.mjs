@@ -115,4 +115,11 @@ export const defects = [
     replace: '    this.#open.close();\n',
     tests,
   },
+  {
+    title: 'a late end of a run that was sent as incomplete is not written ahead',
+    file: 'src/export/exporter.ts',
+    find: '      else this.#disk?.ended(early);\n',
+    replace: '',
+    tests: ['test/export/durability-model.test.ts'],
+  },
 ];

@@ -22,3 +22,17 @@ test.each(['memory', 'spill', 'write-ahead'] as const)(
     );
   },
 );
+
+test('the late end of a run that was sent as incomplete, while the disk was full and the key wrong, is on disk when its call returns', async () => {
+  const world = new World('write-ahead');
+  await world.setDiskFull(true);
+  world.start(0, 'run');
+  world.turnTo(0, 'wrong key');
+  await world.advance(360_000);
+  await world.setDiskFull(false);
+  expect(world.disk.text).toBe('');
+  world.end(0, 0);
+  world.crash();
+  await world.settle();
+  expect(world.missing()).toEqual([]);
+});
