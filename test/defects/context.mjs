@@ -156,8 +156,8 @@ export const defects = [
   {
     title: 'a second end empties a run that waits in the queue',
     file: 'src/export/exporter.ts',
-    find: "if ((this.#sentEarly.get(run)?.stage ?? 'settled') === 'settled') releaseRun(run);",
-    replace: 'releaseRun(run);',
+    find: "if (early === undefined || early.stage === 'settled') releaseRun(run);",
+    replace: 'if (early === undefined || run !== undefined) releaseRun(run);',
     tests: ['test/export/exporter.test.ts'],
   },
 ];
