@@ -14,6 +14,14 @@ export const WHOLE_FROM_1: Check = [
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 ];
 
+/** For ports, statuses and the like. */
+export function wholeFrom(least: number, most: number): Check {
+  return [
+    `a whole number from ${least} to ${most}`,
+    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
+  ];
+}
+
 /**
  * A copy of the options that leaves out those that are undefined, as if they were not there. A RunspanError names the
  * first that is unknown or does not hold. `what` is their name in its messages.

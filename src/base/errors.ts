@@ -7,6 +7,10 @@ export const errorCodes = {
   RUNSPAN_RUN_NOT_FOUND: 'A recorder was asked for the run of a name, and has none or more than one.',
   RUNSPAN_ADDRESS_IN_USE: 'The receiver cannot listen, because another program holds the port.',
   RUNSPAN_LISTEN_FAILED: 'The receiver cannot listen on the given host and port.',
+  RUNSPAN_SQLITE_MISSING: 'There is no SQLite that a store could use.',
+  RUNSPAN_STORE_IN_USE: 'The file of a store is open in another process.',
+  RUNSPAN_STORE_INVALID: 'The file is no store, is one of a later version, or is damaged.',
+  RUNSPAN_STORE_FAILED: 'A store cannot be opened, read or written.',
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

@@ -1,3 +1,4 @@
+import { monotonicNowMs } from '../base/clock.ts';
 import { HttpClient } from '../http/client.ts';
 import { DropNotice } from './drop-notice.ts';
 import { flushAtExit, forgetAtExit } from './exit.ts';
@@ -24,7 +25,7 @@ export interface ExporterTime {
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-const realTime: ExporterTime = { monotonicMs: performance.now.bind(performance), random: Math.random, delay };
+const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
 /** What reaches the service of an exporter. */
 const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient; pace: Pace }>();

@@ -41,7 +41,8 @@ async function withAttachments(
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
   const attachments = await readAttachments(attached, signal);
-  if (attachments.length === 0) return [await framed(items, boundary).toBuffer(`--${boundary}--\r\n`)];
+  // None could be read, and by now no item has any.
+  if (attachments.length === 0) return multipartBody(items, boundary, signal);
   return [await framed(items, boundary).toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
 }
 

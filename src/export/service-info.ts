@@ -1,3 +1,4 @@
+import { monotonicNowMs } from '../base/clock.ts';
 import type { HttpClient } from '../http/client.ts';
 import { isTransient } from '../http/retry-policy.ts';
 import { BatchLimit } from './batch-limit.ts';
@@ -31,7 +32,7 @@ export class ServiceInfo {
   #refusesMultipart = false;
   #takesGzip = false;
 
-  constructor(client: HttpClient, defaults: BatchSize, monotonicMs: () => number = performance.now.bind(performance)) {
+  constructor(client: HttpClient, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
     this.#client = client;
     this.#defaults = defaults;
     this.#monotonicMs = monotonicMs;

@@ -18,10 +18,10 @@ const SHORT_CHARACTERS = 32;
 const STRETCH_CHARACTERS = 4_096;
 
 /** What becomes of one character at most: `\u0000`. */
-const ESCAPE_BYTES_MAX = 6;
+export const ESCAPE_BYTES_MAX = 6;
 
 /** Any character that is no byte. Of most texts the engine knows without a look that they have none. */
-const WIDE = /[^\0-\xff]/;
+export const WIDE: RegExp = /[^\0-\xff]/;
 
 /** How characters are written that JSON does not allow as they are. */
 const ESCAPES: readonly (Buffer | undefined)[] = Array.from({ length: 256 }, (_, code) => {

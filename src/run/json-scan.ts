@@ -1,4 +1,4 @@
-import { plainBytes } from './json-output.ts';
+import { ESCAPE_BYTES_MAX, plainBytes, WIDE } from './json-output.ts';
 import { type KeyForm, type KeyForms, plainKeys } from './key-forms.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import type { Redaction } from './redaction.ts';
@@ -26,8 +26,6 @@ const RETURN = 0x0d;
 const ESCAPED = new Uint8Array(256);
 for (const character of '"\\/bfnrt') ESCAPED[character.charCodeAt(0)] = 1;
 const UNICODE = 0x75;
-/** `\u0000` */
-const ESCAPE_BYTES_MAX = 6;
 /** Not of one half of a pair: the other half may be missing. */
 const UNPAIRED = /^(?:[\da-cA-CefEF][\da-fA-F]|[dD][0-7])[\da-fA-F]{2}$/;
 
@@ -36,9 +34,6 @@ const DIGITS_MAX = 100;
 
 const DATA_URI = Buffer.from('data:');
 const WORDS = ['true', 'false', 'null'].map((word) => Buffer.from(word));
-
-/** Any character that is no byte. Of most texts the engine knows without a look that they have none. */
-const WIDE = /[^\0-\xff]/;
 
 /**
  * What is looked over stands here, as bytes, which are several times as fast to look at as characters. No more than what is used
