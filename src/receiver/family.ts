@@ -1,6 +1,7 @@
 import { dottedOrder } from '../run/dotted-order.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
-import type { Place, RunState } from './run-state.ts';
+import type { Place } from './run-state.ts';
+import type { RunFields } from './store.ts';
 
 /**
  * Levels below a run that has its own order that orders are made for. A run further down stands at the root, so that a
@@ -8,19 +9,33 @@ import type { Place, RunState } from './run-state.ts';
  */
 const LEVELS_MAX = 64;
 
+/** A run as far as its place goes. */
+export interface Placed {
+  readonly id: string;
+  readonly fields: Pick<RunFields, 'trace_id' | 'dotted_order' | 'start_time' | 'parent_run_id'>;
+  readonly place: Place | undefined;
+}
+
+/** How a store knows whose place depends on whose. */
+export interface Kin<Run extends Placed> {
+  find(id: string): Run | undefined;
+  /** The runs that take their place from this one: those whose `waitsFor` it is. */
+  children(id: string): Iterable<Run>;
+}
+
 /** Who waits for whom: the runs that came without a dotted order, by the parents that they name. */
-export class Family {
-  readonly #runs: ReadonlyMap<string, RunState>;
-  readonly #children = new Map<string, Set<RunState>>();
+export class Family<Run extends Placed> implements Kin<Run> {
+  readonly #runs: ReadonlyMap<string, Run>;
+  readonly #children = new Map<string, Set<Run>>();
 
   /** Parents are looked up in `runs`, which stays in the hands of the store. */
-  constructor(runs: ReadonlyMap<string, RunState>) {
+  constructor(runs: ReadonlyMap<string, Run>) {
     this.#runs = runs;
   }
 
   /** Called after something new has been told of the run. */
-  enter(run: RunState): void {
-    const parentId = parentIdOf(run);
+  enter(run: Run): void {
+    const parentId = waitsFor(run);
     if (parentId === undefined) return;
     const siblings = this.#children.get(parentId);
     if (siblings === undefined) this.#children.set(parentId, new Set([run]));
@@ -28,32 +43,45 @@ export class Family {
   }
 
   /** Called before something new is told of the run, and when it is forgotten. */
-  leave(run: RunState): void {
-    const parentId = parentIdOf(run);
+  leave(run: Run): void {
+    const parentId = waitsFor(run);
     if (parentId === undefined) return;
     const siblings = this.#children.get(parentId);
     siblings?.delete(run);
     if (siblings?.size === 0) this.#children.delete(parentId);
   }
 
-  /**
-   * Gives a run its place after something new has been told of it, and then all below it that take theirs from it.
-   * `move` is called for each run that gets another place, and sets it.
-   */
-  settle(run: RunState, move: (run: RunState, to: Place) => void): void {
-    const pending = [run];
-    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      const place = placeOf(next, this.#runs.get(parentIdOf(next) ?? '')?.place);
-      // In a ring it comes to this when all levels are beyond the limit, at which they stay.
-      if (isSamePlace(place, next.place)) continue;
-      move(next, place);
-      for (const child of this.#children.get(next.id) ?? []) pending.push(child);
-    }
+  find(id: string): Run | undefined {
+    return this.#runs.get(id);
+  }
+
+  children(id: string): Iterable<Run> {
+    return this.#children.get(id) ?? [];
+  }
+
+  settle(run: Run, move: (run: Run, to: Place) => void): void {
+    settle(run, this, move);
+  }
+}
+
+/**
+ * Gives a run its place after something new has been told of it, and then all below it that take theirs from it.
+ * `move` is called for each run that gets another place, and sets it.
+ */
+export function settle<Run extends Placed>(run: Run, kin: Kin<Run>, move: (run: Run, to: Place) => void): void {
+  const pending = [run];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const parentId = waitsFor(next);
+    const place = placeOf(next, parentId === undefined ? undefined : kin.find(parentId)?.place);
+    // In a ring it comes to this when all levels are beyond the limit, at which they stay.
+    if (isSamePlace(place, next.place)) continue;
+    move(next, place);
+    for (const child of kin.children(next.id)) pending.push(child);
   }
 }
 
 /** The parent from which a run takes its place; none when it came with a place of its own. */
-function parentIdOf({ fields }: RunState): string | undefined {
+export function waitsFor({ fields }: Pick<Placed, 'fields'>): string | undefined {
   return fields.dotted_order === undefined ? fields.parent_run_id : undefined;
 }
 
@@ -62,7 +90,7 @@ function parentIdOf({ fields }: RunState): string | undefined {
  * place of its parent (interface, "Run record": generated on simple ingestion). Without a parent that stands anywhere
  * it is a root, in the trace that it names, if it does.
  */
-function placeOf({ id, fields }: RunState, parent: Place | undefined): Place {
+function placeOf({ id, fields }: Placed, parent: Place | undefined): Place {
   const { trace_id: traceId = id, dotted_order: order, start_time: start } = fields;
   if (order !== undefined) return { traceId, dottedOrder: order, level: 0 };
   const startUs = parseIsoTimestamp(start ?? '');

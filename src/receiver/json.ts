@@ -14,15 +14,30 @@ export const VALUES_MAX = 2_000_000;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
+/** Bytes of a text that are looked at one by one for its end, before the engine is asked, for which a call is dear. */
+const TEXT_BYTES_LOOKED_AT = 48;
+
+/** JSON as it came, and what it says. */
+export interface Json {
+  readonly value: unknown;
+  readonly text: string;
+}
+
 /** Reads all JSON of one request. */
 export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
   /** The value of JSON text in UTF-8. 400 with a sentence that begins with `what`, or 413 for too many values. */
-  parse(bytes: Uint8Array, what: string): unknown {
+  parse(bytes: Buffer, what: string): unknown {
+    return this.read(bytes, what).value;
+  }
+
+  /** The same with the text. */
+  read(bytes: Buffer, what: string): Json {
     this.#measure(bytes, what);
     try {
-      return JSON.parse(utf8.decode(bytes));
+      const text = utf8.decode(bytes);
+      return { value: JSON.parse(text), text };
     } catch (error) {
       throw new Refusal(400, `${what} is no JSON: ${messageOf(error)}`);
     }
@@ -32,17 +47,13 @@ export class JsonReader {
    * Counts values and levels in the text, before anything is built of it: an element or member begins after a comma or
    * after an opening bracket. Of text that is no JSON it may count anything; that is refused in any case.
    */
-  #measure(bytes: Uint8Array, what: string): void {
+  #measure(bytes: Buffer, what: string): void {
     let values = 0;
     let depth = 0;
-    let isInText = false;
     for (let at = 0; at < bytes.length; at += 1) {
       const byte = bytes[at];
-      if (isInText) {
-        if (byte === BACKSLASH) at += 1;
-        else if (byte === QUOTE) isInText = false;
-      } else if (byte === QUOTE) {
-        isInText = true;
+      if (byte === QUOTE) {
+        at = endOfText(bytes, at);
       } else if (byte === COMMA) {
         values += 1;
       } else if (byte === BRACKET || byte === BRACE) {
@@ -56,6 +67,26 @@ export class JsonReader {
     this.#valuesLeft -= values;
     if (this.#valuesLeft < 0) throw new Refusal(413, `The JSON of the body has more than ${VALUES_MAX} values`);
   }
+}
+
+/** Where the quote stands that ends the text which begins with the one at `start`; behind the bytes if there is none. */
+function endOfText(bytes: Buffer, start: number): number {
+  let at = start + 1;
+  for (const near = at + TEXT_BYTES_LOOKED_AT; at < near; at += 1) {
+    if (bytes[at] === BACKSLASH) at += 1;
+    else if (bytes[at] === QUOTE || at >= bytes.length) return at;
+  }
+  for (
+    let quote = bytes.indexOf(QUOTE as number, at);
+    quote !== -1;
+    quote = bytes.indexOf(QUOTE as number, quote + 1)
+  ) {
+    // A quote belongs to the text after an odd number of backslashes. Those before `at` have been passed over in pairs.
+    let first = quote;
+    while (first > at && bytes[first - 1] === BACKSLASH) first -= 1;
+    if ((quote - first) % 2 === 0) return quote;
+  }
+  return bytes.length;
 }
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');

@@ -1,12 +1,30 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
-import { diagnostics } from '../base/diagnostics.ts';
-import { messageOf } from '../base/text.ts';
 import type { Attachment } from '../run/record.ts';
 import { Family } from './family.ts';
+import type { Feedback, FeedbackToken } from './feedback.ts';
 import { type Forgotten, ForgottenNotice } from './forgotten-notice.ts';
+import { isObject } from './json.ts';
+import { pageOf } from './list-page.ts';
+import { MemoryTrace, type ShownTrace } from './memory-trace.ts';
+import { checkedPrices, type Prices } from './prices.ts';
+import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from './query.ts';
 import { Refusal } from './refusal.ts';
+import { type FilteredRun, filterOf, isAmong, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
 import { type Place, RunState } from './run-state.ts';
-import type { RunFields, RunOperation, RunQuery, Store, StoreChange, StoredRun } from './store.ts';
+import { outlineOf } from './run-summary.ts';
+import type {
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunOutline,
+  RunSummary,
+  StoredRun,
+  TraceSummary,
+} from './run-view.ts';
+import { isFound, runWords, type Search } from './search-words.ts';
+import { statisticsOf } from './statistics.ts';
+import type { RunOperation, Store, StoreChange } from './store.ts';
+import { Subscribers } from './subscribers.ts';
 
 /** How much a memory store keeps. Beyond a limit the oldest traces are forgotten, each whole. */
 export interface MemoryStoreOptions {
@@ -18,13 +36,23 @@ export interface MemoryStoreOptions {
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
+  /** What tokens cost where a run does not tell it. @default none */
+  prices?: Prices;
 }
 
-const DEFAULTS: Required<MemoryStoreOptions> = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
-const CHECKS: Checks<MemoryStoreOptions> = { runsMax: WHOLE_FROM_1, bytesMax: WHOLE_FROM_1 };
+const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
+const CHECKS: Checks<MemoryStoreOptions> = {
+  runsMax: WHOLE_FROM_1,
+  bytesMax: WHOLE_FROM_1,
+  prices: ['an object', isObject],
+};
 
 /** Of one run. A request that brings more is refused with 413, at which senders leave attachments out. */
 const ATTACHMENTS_MAX = 100;
+/** Beyond it the oldest are forgotten. */
+const TOKENS_MAX = 10_000;
+/** How long what looks at many runs goes on before it lets others have a turn. */
+const TURN_MS = 10;
 
 /**
  * Runs in the memory of the process, gone with it. It never holds more than its limits after an `apply`: traces are
@@ -33,17 +61,23 @@ const ATTACHMENTS_MAX = 100;
  * diagnostics, once a minute at the most, and in every `StoreChange`.
  */
 export class MemoryStore implements Store {
-  readonly #limits: Required<MemoryStoreOptions>;
+  readonly #limits: typeof DEFAULTS;
+  readonly #prices: Prices;
   readonly #runs = new Map<string, RunState>();
   /** In order of their first run, which is the order of forgetting. */
-  readonly #traces = new Map<string, Set<RunState>>();
-  readonly #family: Family;
-  readonly #listeners = new Set<(change: StoreChange) => void>();
-  readonly #notice = new ForgottenNotice(() => performance.now());
+  readonly #traces = new Map<string, MemoryTrace>();
+  readonly #family: Family<RunState>;
+  readonly #subscribers = new Subscribers();
+  readonly #tokens = new Map<string, FeedbackToken>();
+  readonly #notice = new ForgottenNotice(() => performance.now(), 'runsMax and bytesMax');
   #sizeBytes = 0;
+  #seq = 0;
+  #turnAtMs = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
-    this.#limits = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
+    const { prices = {}, ...limits } = checkedOptions('the options', options, CHECKS);
+    this.#prices = checkedPrices(prices);
+    this.#limits = { ...DEFAULTS, ...limits };
     this.#family = new Family(this.#runs);
   }
 
@@ -56,15 +90,19 @@ export class MemoryStore implements Store {
       this.#family.settle(run, (moving, to) => this.#move(moving, to, touched));
       touched.add(run.place?.traceId ?? '');
     }
-    const forgotten = this.#forgetOldest(touched);
-    if (forgotten.traces > 0) this.#notice.add(forgotten);
-    if (touched.size > 0) this.#tell({ traceIds: [...touched], ...(forgotten.traces > 0 ? { forgotten } : {}) });
+    this.#changed(touched);
   }
 
   async runs(query: RunQuery): Promise<StoredRun[]> {
-    const among = query.traceId === undefined ? this.#runs.values() : (this.#traces.get(query.traceId) ?? []);
-    const found = [...among].filter((run) => run.place?.dottedOrder !== undefined && matches(query, run.fields));
-    return firstRecords(found.sort(byOrder), query.limit ?? Number.POSITIVE_INFINITY);
+    const found = (await this.#found(filterOf(query))).sort(byOrder).slice(0, query.limit);
+    // All as they are now, whatever comes while they are copied.
+    const records = found.map((run) => run.record()).filter((record) => record !== undefined);
+    const copies: StoredRun[] = [];
+    for (const record of records) {
+      await this.#rest();
+      copies.push(structuredClone(record));
+    }
+    return copies;
   }
 
   async trace(traceId: string): Promise<StoredRun[]> {
@@ -75,13 +113,112 @@ export class MemoryStore implements Store {
     return this.#runs.get(runId)?.attachment(name);
   }
 
+  async projects(): Promise<ProjectSummary[]> {
+    const projects = new Map<string, ProjectSummary>();
+    for (const trace of this.#traces.values()) {
+      const summary = trace.shown()?.root.summary;
+      if (summary === undefined) continue;
+      const name = projectOf(summary);
+      const project = projects.get(name) ?? { name, traces: 0, last_start_time: summary.start_time };
+      projects.set(name, project);
+      project.traces += 1;
+      if (project.last_start_time < summary.start_time) project.last_start_time = summary.start_time;
+    }
+    return [...projects.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async traces(query: ListQuery): Promise<Page<TraceSummary>> {
+    const filter = filterOf(query);
+    const found: ShownTrace[] = [];
+    for (const trace of this.#traces.values()) {
+      const shown = trace.shown();
+      if (shown === undefined || !isAmong(filter, shown.root, shown.whole.usage)) continue;
+      if (filter.search === undefined || (await this.#search(trace.runs, filter.search, 1)).length > 0)
+        found.push(shown);
+    }
+    const { sort = 'start_time' } = query;
+    const place = ({ root, whole }: ShownTrace) => ({
+      value: sortValueOf(sort, root, whole.usage),
+      id: root.summary.id,
+    });
+    const { items, ...page } = pageOf(found, place, query);
+    return structuredClone({ items: items.map(({ root, whole }) => ({ ...root.summary, trace: whole })), ...page });
+  }
+
+  async list(query: ListQuery): Promise<Page<RunSummary>> {
+    const found = (await this.#found(filterOf(query))).flatMap((run) => run.shown() ?? []);
+    const { sort = 'start_time' } = query;
+    const place = (run: FilteredRun) => ({ value: sortValueOf(sort, run, run.summary.usage), id: run.summary.id });
+    const { items, ...page } = pageOf(found, place, query);
+    return structuredClone({ items: items.map(({ summary }) => summary), ...page });
+  }
+
+  async outline(traceId: string): Promise<RunOutline[]> {
+    const runs = [...(this.#traces.get(traceId)?.runs ?? [])].sort(byOrder);
+    return runs.flatMap((run) => {
+      const summary = run.shown()?.summary;
+      return summary === undefined ? [] : outlineOf(summary);
+    });
+  }
+
+  async details(runId: string): Promise<RunDetails | undefined> {
+    return this.#runs.get(runId)?.details();
+  }
+
+  async payload(runId: string, field: PayloadField): Promise<string | undefined> {
+    return this.#runs.get(runId)?.payload(field);
+  }
+
+  async statistics(query: StatisticsQuery): Promise<Statistics> {
+    const found = await this.#found(filterOf(query));
+    return statisticsOf(
+      found.flatMap((run) => run.shown() ?? []),
+      query,
+    );
+  }
+
+  async changes(afterSeq: number, limit: number): Promise<StoreChange> {
+    const later = [...this.#traces.values()].filter(({ seq }) => seq > afterSeq).sort((a, b) => a.seq - b.seq);
+    const first = later.slice(0, limit);
+    const seq = later.length > limit ? (first.at(-1)?.seq ?? afterSeq) : this.#seq;
+    // Traces of one change go together, or those that did not fit would be passed over.
+    return { seq, traceIds: later.filter((trace) => trace.seq <= seq).map(({ id }) => id) };
+  }
+
+  async addFeedback(feedback: Feedback): Promise<boolean> {
+    const run = this.#runs.get(feedback.run_id);
+    if (run?.place === undefined) return false;
+    this.#change(run, () => run.say(feedback));
+    this.#changed(new Set([run.place.traceId]));
+    return true;
+  }
+
+  async feedback(traceId: string): Promise<Feedback[]> {
+    const runs = [...(this.#traces.get(traceId)?.runs ?? [])];
+    const all = runs.flatMap((run) => [...run.feedback]);
+    return structuredClone(
+      all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),
+    );
+  }
+
+  async addTokens(tokens: readonly FeedbackToken[]): Promise<void> {
+    for (const token of tokens) this.#tokens.set(token.id, { ...token });
+    for (const id of this.#tokens.keys()) {
+      if (this.#tokens.size <= TOKENS_MAX) break;
+      this.#tokens.delete(id);
+    }
+  }
+
+  async token(id: string): Promise<FeedbackToken | undefined> {
+    return structuredClone(this.#tokens.get(id));
+  }
+
+  async tokens(runId: string): Promise<FeedbackToken[]> {
+    return structuredClone([...this.#tokens.values()].filter(({ run_id }) => run_id === runId));
+  }
+
   subscribe(listener: (change: StoreChange) => void): () => void {
-    // One of its own for each call, so that a function given twice is called twice and each call undoes itself alone.
-    const own = (change: StoreChange): void => listener(change);
-    this.#listeners.add(own);
-    return () => {
-      this.#listeners.delete(own);
-    };
+    return this.#subscribers.add(listener);
   }
 
   #refuseManyAttachments(operations: readonly RunOperation[]): void {
@@ -98,7 +235,7 @@ export class MemoryStore implements Store {
   #take(operation: RunOperation): RunState {
     let run = this.#runs.get(operation.id);
     if (run === undefined) {
-      run = new RunState(operation.id);
+      run = new RunState(operation.id, this.#prices);
       this.#runs.set(run.id, run);
       this.#sizeBytes += run.sizeBytes;
     }
@@ -117,15 +254,15 @@ export class MemoryStore implements Store {
       run.place = to;
     });
     touched.add(to.traceId);
-    const trace = this.#traces.get(to.traceId);
-    if (trace === undefined) this.#traces.set(to.traceId, new Set([run]));
-    else trace.add(run);
+    const trace = this.#traces.get(to.traceId) ?? new MemoryTrace(to.traceId);
+    this.#traces.set(to.traceId, trace);
+    trace.runs.add(run);
   }
 
   #leave(run: RunState, { traceId }: Place): void {
     const trace = this.#traces.get(traceId);
-    trace?.delete(run);
-    if (trace?.size === 0) this.#traces.delete(traceId);
+    trace?.runs.delete(run);
+    if (trace?.runs.size === 0) this.#traces.delete(traceId);
   }
 
   #change(run: RunState, change: () => void): void {
@@ -134,9 +271,51 @@ export class MemoryStore implements Store {
     this.#sizeBytes += run.sizeBytes;
   }
 
+  /** The runs asked for that can be seen, in any order. */
+  async #found(filter: RunFilter): Promise<RunState[]> {
+    const among = filter.traceId === undefined ? this.#runs.values() : (this.#traces.get(filter.traceId)?.runs ?? []);
+    const found: RunState[] = [];
+    for (const run of among) {
+      const shown = run.shown();
+      if (shown !== undefined && isAmong(filter, shown, shown.summary.usage)) found.push(run);
+    }
+    return filter.search === undefined ? found : this.#search(found, filter.search);
+  }
+
+  /** Those with the words asked for, the first so many of them. All that runs say is looked through, which takes a while. */
+  async #search(runs: Iterable<RunState>, search: Search, max: number = Number.POSITIVE_INFINITY): Promise<RunState[]> {
+    const found: RunState[] = [];
+    for (const run of runs) {
+      if (found.length === max) break;
+      await this.#rest();
+      if (isFound(search, runWords(run.fields))) found.push(run);
+    }
+    return found;
+  }
+
+  /** Lets others have a turn when it is time. */
+  async #rest(): Promise<void> {
+    if (performance.now() - this.#turnAtMs <= TURN_MS) return;
+    await new Promise((resolve) => void setImmediate(resolve));
+    this.#turnAtMs = performance.now();
+  }
+
+  /** Called after the traces have changed, before anybody is told: what is too much is forgotten. */
+  #changed(touched: Set<string>): void {
+    const forgotten = this.#forgetOldest(touched);
+    if (forgotten.traces > 0) this.#notice.add(forgotten);
+    if (touched.size === 0) return;
+    this.#seq += 1;
+    for (const traceId of touched) {
+      const trace = this.#traces.get(traceId);
+      if (trace !== undefined) trace.seq = this.#seq;
+    }
+    this.#subscribers.tell({ seq: this.#seq, traceIds: [...touched], ...(forgotten.traces > 0 ? { forgotten } : {}) });
+  }
+
   #forgetOldest(touched: Set<string>): Forgotten {
     const forgotten = { runs: 0, traces: 0 };
-    for (const [traceId, runs] of this.#traces) {
+    for (const [traceId, { runs }] of this.#traces) {
       if (this.#runs.size <= this.#limits.runsMax && this.#sizeBytes <= this.#limits.bytesMax) break;
       touched.add(traceId);
       this.#traces.delete(traceId);
@@ -150,39 +329,9 @@ export class MemoryStore implements Store {
     }
     return forgotten;
   }
-
-  #tell(change: StoreChange): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(change);
-      } catch (error) {
-        diagnostics.error(`a listener of the receiver's store failed: ${messageOf(error)}`);
-      }
-    }
-  }
 }
 
 function byOrder(a: RunState, b: RunState): number {
   const [orderA = '', orderB = ''] = [a.place?.dottedOrder, b.place?.dottedOrder];
   return orderA < orderB ? -1 : orderA > orderB ? 1 : 0;
-}
-
-/** Copies of the first runs that can be seen. */
-function firstRecords(runs: readonly RunState[], limit: number): StoredRun[] {
-  const found: StoredRun[] = [];
-  for (const run of runs) {
-    if (found.length >= limit) break;
-    const record = run.record();
-    if (record !== undefined) found.push(record);
-  }
-  return found;
-}
-
-/** Whether a run is among those asked for, its trace and the limit aside. */
-function matches({ project, name, runType }: RunQuery, run: RunFields): boolean {
-  return (
-    (project === undefined || run.session_name === project || run.session_id === project) &&
-    (name === undefined || run.name === name) &&
-    (runType === undefined || run.run_type === runType)
-  );
 }

@@ -1,4 +1,15 @@
 import type { Attachment, RunRecord } from '../run/record.ts';
+import type { Feedback, FeedbackToken } from './feedback.ts';
+import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from './query.ts';
+import type {
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunOutline,
+  RunSummary,
+  StoredRun,
+  TraceSummary,
+} from './run-view.ts';
 
 /** What one message tells of a run: any of its fields, checked, with ids and times in the one spelling of records. */
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
@@ -9,36 +20,18 @@ export interface RunOperation {
   /** Lower case, with hyphens, like every id that a store is given. */
   readonly id: string;
   readonly fields: RunFields;
+  /**
+   * The JSON text of those payloads in `fields` that came as text of their own, so that a store which keeps text need not
+   * write it again.
+   */
+  readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
   readonly attachments: readonly Attachment[];
-}
-
-/** What is told of an attachment without its bytes. */
-export interface AttachmentInfo {
-  name: string;
-  mime_type: string;
-  /** Bytes. */
-  size: number;
-}
-
-/** A run as a store gives it back. */
-export interface StoredRun extends RunRecord {
-  /** Absent when the run has none. `Store.attachment` gives the bytes. */
-  attachments?: AttachmentInfo[];
-}
-
-/** Which runs to give back: those that match every field given. */
-export interface RunQuery {
-  /** Name of the project, or its id. */
-  project?: string;
-  traceId?: string;
-  name?: string;
-  runType?: string;
-  /** At most so many, the first in order. */
-  limit?: number;
 }
 
 /** Says which traces have other content than before; a trace that has been forgotten is among them. */
 export interface StoreChange {
+  /** Counts changes: that of a later one is higher. It goes on where it was when a store on disk is opened again. */
+  readonly seq: number;
   readonly traceIds: readonly string[];
   /**
    * How much this change has made the store forget to stay within its limits; absent when that is nothing. A trace of
@@ -59,12 +52,38 @@ export interface StoreChange {
 export interface Store {
   /**
    * Takes the operations of one request together: nobody sees a part of them, and if it rejects, nothing of them is
-   * there.
+   * there. When it resolves they are kept, as far as the store keeps anything.
    */
   apply(operations: readonly RunOperation[]): Promise<void>;
+  /** Whole runs, payloads and all. */
   runs(query: RunQuery): Promise<StoredRun[]>;
   trace(traceId: string): Promise<StoredRun[]>;
   attachment(runId: string, name: string): Promise<Attachment | undefined>;
-  /** The listener is called after each `apply` until the function given back has been called. */
+  /** The listener is called after each change until the function given back has been called. */
   subscribe(listener: (change: StoreChange) => void): () => void;
+
+  /** By name. */
+  projects(): Promise<ProjectSummary[]>;
+  /** Traces whose root is among the runs asked for. A `text` may stand in any run of the trace. */
+  traces(query: ListQuery): Promise<Page<TraceSummary>>;
+  /** Runs asked for, wherever they stand. */
+  list(query: ListQuery): Promise<Page<RunSummary>>;
+  /** All runs of a trace without what is in them; none when it is unknown. */
+  outline(traceId: string): Promise<RunOutline[]>;
+  details(runId: string): Promise<RunDetails | undefined>;
+  /** JSON text; undefined when the run does not have it. */
+  payload(runId: string, field: PayloadField): Promise<string | undefined>;
+  statistics(query: StatisticsQuery): Promise<Statistics>;
+  /** Traces that have changed after this count of changes, those longest ago first, and the count that this goes up to. */
+  changes(afterSeq: number, limit: number): Promise<StoreChange>;
+
+  /** Keeps feedback, in the place of the one that had its id. False when its run is not known; then it is not kept. */
+  addFeedback(feedback: Feedback): Promise<boolean>;
+  /** What is said of the runs of a trace, in the order in which it was first said. */
+  feedback(traceId: string): Promise<Feedback[]>;
+  /** Keeps tokens, together. The run of a token may come later. */
+  addTokens(tokens: readonly FeedbackToken[]): Promise<void>;
+  token(id: string): Promise<FeedbackToken | undefined>;
+  /** The tokens of a run, in the order in which they were made. */
+  tokens(runId: string): Promise<FeedbackToken[]>;
 }

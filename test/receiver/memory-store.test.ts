@@ -8,6 +8,7 @@ import {
   type RunOperation,
   type StoreChange,
 } from '../../src/receiver.ts';
+import { describeStore } from './store-conformance.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
 
@@ -97,7 +98,7 @@ describe('a memory store keeps no more than its limits', () => {
   });
 
   test.each<[unknown, string]>([
-    [{ bytesmax: 1 }, 'Expected the options to have no more than runsMax, bytesMax, got `bytesmax`'],
+    [{ bytesmax: 1 }, 'Expected the options to have no more than runsMax, bytesMax, prices, got `bytesmax`'],
     [{ runsMax: '5' }, 'Expected `runsMax` to be a whole number from 1, got "5"'],
     [null, 'Expected the options to be an object, got null'],
     [5, 'Expected the options to be an object, got the number 5'],
@@ -116,42 +117,6 @@ describe('a memory store keeps no more than its limits', () => {
     const brackets = post(2, 2, { inputs: { a: Array.from({ length: 1_000 }, () => []) } });
     expect(sizeOf(brackets)).toBeGreaterThan(60_000);
     expect(await indexesAfter({ bytesMax: 60_000 }, [post(1, 1)], [brackets])).toEqual([]);
-  });
-});
-
-describe('attachments of a run', () => {
-  const attach = (from: number, to: number): RunOperation => ({
-    ...post(1, 1),
-    attachments: Array.from({ length: to - from }, (_, index) => ({
-      name: `a${from + index}`,
-      bytes: new Uint8Array(1),
-      mimeType: 'x/y',
-    })),
-  });
-  const count = async (store: MemoryStore) => (await store.trace(id(1)))[0]?.attachments?.length ?? 0;
-
-  test('are 100 at the most in one request, and one that brings more is refused whole', async () => {
-    for (const [to, kept] of [
-      [99, 99],
-      [100, 100],
-      [101, 0],
-    ] as const) {
-      const store = new MemoryStore();
-      const applied = store.apply([attach(0, to)]);
-      if (kept > 0) await applied;
-      else await expect(applied).rejects.toMatchObject({ status: 413 });
-      expect(await count(store)).toBe(kept);
-    }
-  });
-
-  test('are 100 at the most over all requests, of which one may bring the same again', async () => {
-    const store = new MemoryStore();
-    await store.apply([attach(0, 99)]);
-    await store.apply([attach(0, 99), attach(99, 100)]);
-    await expect(store.apply([post(2, 2), attach(100, 101)])).rejects.toMatchObject({ status: 413 });
-    await store.apply([attach(50, 100)]);
-    expect(await count(store)).toBe(100);
-    expect(await store.trace(id(2))).toEqual([]);
   });
 });
 
@@ -196,21 +161,8 @@ describe('a subscription', () => {
     await store.apply([post(6, 6)]);
     expect(told).toEqual([[1, 3], [3], [3, 4], [5, 1]]);
   });
+});
 
-  test('sees the change when it is told, and one that throws keeps nobody from anything', async () => {
-    const lines: string[] = [];
-    diagnostics.setLog((_, message) => lines.push(message));
-    onTestFinished(() => diagnostics.setLog('warn'));
-    const store = new MemoryStore();
-    let seen: Promise<unknown[]> | undefined;
-    store.subscribe(() => {
-      throw new Error('no');
-    });
-    store.subscribe(() => {
-      seen = store.runs({});
-    });
-    await store.apply([post(1, 1)]);
-    expect(await seen).toHaveLength(1);
-    expect(lines).toEqual(["a listener of the receiver's store failed: no"]);
-  });
+describe('a memory store', () => {
+  describeStore(async () => new MemoryStore(), 300);
 });

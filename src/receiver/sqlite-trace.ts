@@ -1,0 +1,113 @@
+import { sumOfUsage } from './run-summary.ts';
+import type { Usage } from './run-view.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { idBytes } from './sqlite-id.ts';
+import { type Share, usageIn } from './sqlite-run.ts';
+
+interface TraceRow {
+  n: number;
+  root: number | null;
+  root_id: Uint8Array | null;
+  runs: number;
+  pending: number;
+  errors: number;
+  end_us: number | null;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  total_tokens: number | null;
+  total_cost: number | null;
+}
+
+/** A trace that is being changed. Its figures are kept up run by run, so that a large one costs no more than a small one. */
+export class SqliteTrace {
+  readonly id: string;
+  readonly #bytes: Uint8Array;
+  readonly #read: TraceRow | undefined;
+  #runs: number;
+  #pending: number;
+  #errors: number;
+  #endUs: number | undefined;
+  #usage: Usage | undefined;
+  /** Whether something was taken away that only a look at all runs can replace: an end, tokens. */
+  #isStale = false;
+
+  constructor(connection: SqliteConnection, id: string) {
+    this.id = id;
+    this.#bytes = idBytes(id);
+    this.#read = connection.one<TraceRow>('SELECT * FROM traces WHERE id = ?', this.#bytes);
+    this.#runs = this.#read?.runs ?? 0;
+    this.#pending = this.#read?.pending ?? 0;
+    this.#errors = this.#read?.errors ?? 0;
+    this.#endUs = this.#read?.end_us ?? undefined;
+    this.#usage = this.#read === undefined ? undefined : usageIn({ ...this.#read });
+  }
+
+  /** A run in it has another share than before; undefined where it has none. */
+  change(before: Share | undefined, after: Share | undefined): void {
+    this.#runs += +(after !== undefined) - +(before !== undefined);
+    this.#pending += +(after?.isPending ?? false) - +(before?.isPending ?? false);
+    this.#errors += +(after?.isError ?? false) - +(before?.isError ?? false);
+    if (before?.endUs !== undefined && before.endUs > (after?.endUs ?? 0)) this.#isStale = true;
+    if (before?.usage !== undefined && !isSameUsage(before.usage, after?.usage)) this.#isStale = true;
+    if (after?.endUs !== undefined) this.#endUs = Math.max(this.#endUs ?? 0, after.endUs);
+    if (before?.usage === undefined) this.#usage = sumOfUsage(this.#usage, after?.usage);
+  }
+
+  /** Called when all its runs have been written. A trace that no run is left of is gone. */
+  write(connection: SqliteConnection, seq: number, nowMs: number): void {
+    const root = this.#root(connection);
+    if (root === undefined && !this.#hasRuns(connection)) {
+      if (this.#read !== undefined) connection.run('DELETE FROM traces WHERE n = ?', this.#read.n);
+      return;
+    }
+    if (this.#isStale) this.#recount(connection);
+    if (root?.n !== (this.#read?.root ?? undefined)) {
+      // A root that has left is no longer this trace's to change.
+      connection.run('UPDATE runs SET is_root = 0 WHERE n = ? AND trace_id = ?', this.#read?.root ?? null, this.#bytes);
+      connection.run('UPDATE runs SET is_root = 1 WHERE n = ?', root?.n ?? null);
+    }
+    const { input_tokens, output_tokens, total_tokens, total_cost } = this.#usage ?? {};
+    const values = [seq, nowMs, root?.n ?? null, root?.id ?? null, this.#runs, this.#pending, this.#errors] as const;
+    const sums = [input_tokens ?? null, output_tokens ?? null, total_tokens ?? null, total_cost ?? null] as const;
+    if (this.#read === undefined) connection.run(INSERT, this.#bytes, ...values, this.#endUs ?? null, ...sums);
+    else connection.run(UPDATE, ...values, this.#endUs ?? null, ...sums, this.#read.n);
+  }
+
+  /** The run that has the id of the trace, wherever its order stands, else the first. */
+  #root(connection: SqliteConnection): { n: number; id: Uint8Array } | undefined {
+    const own = 'SELECT n, id FROM runs WHERE id = ?1 AND trace_id = ?1 AND start_us IS NOT NULL';
+    const first = 'SELECT n, id FROM runs WHERE trace_id = ? AND start_us IS NOT NULL ORDER BY dotted_order, n LIMIT 1';
+    return connection.one<{ n: number; id: Uint8Array }>(own, this.#bytes) ?? connection.one(first, this.#bytes);
+  }
+
+  #hasRuns(connection: SqliteConnection): boolean {
+    return connection.one('SELECT 1 FROM runs WHERE trace_id = ?', this.#bytes) !== undefined;
+  }
+
+  #recount(connection: SqliteConnection): void {
+    const row = connection.one<{ end_us: number | null }>(RECOUNT, this.#bytes);
+    this.#endUs = row?.end_us ?? undefined;
+    this.#usage = usageIn({ ...row });
+  }
+}
+
+const INSERT = `INSERT INTO traces
+  (id, seq, changed_ms, root, root_id, runs, pending, errors, end_us, input_tokens, output_tokens, total_tokens, total_cost)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const UPDATE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, root_id = ?, runs = ?, pending = ?, errors = ?,
+  end_us = ?, input_tokens = ?, output_tokens = ?, total_tokens = ?, total_cost = ? WHERE n = ?`;
+
+/** The types are those that count for a trace. */
+const RECOUNT = `SELECT max(end_us) AS end_us, ${['input_tokens', 'output_tokens', 'total_tokens', 'total_cost']
+  .map((key) => `sum(${key}) FILTER (WHERE run_type IN ('llm', 'embedding')) AS ${key}`)
+  .join(', ')} FROM runs WHERE trace_id = ?`;
+
+function isSameUsage(a: Usage, b: Usage | undefined): boolean {
+  return (
+    a.input_tokens === b?.input_tokens &&
+    a.output_tokens === b?.output_tokens &&
+    a.total_tokens === b?.total_tokens &&
+    a.total_cost === b?.total_cost
+  );
+}

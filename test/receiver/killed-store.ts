@@ -1,0 +1,89 @@
+import { request } from 'undici';
+import { expect } from 'vitest';
+import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
+import { openToWrite } from '../../src/receiver/sqlite-file.ts';
+import { isoTimestamp } from '../../src/run/timestamp.ts';
+import { startNode } from '../support/program.ts';
+
+/** Runs of one request, which are there all or none. */
+const RUNS = 20;
+const REQUESTS_AT_ONCE = 4;
+
+export function idOf(request: number, run: number): string {
+  const hex = (number: number, length: number) => number.toString(16).padStart(length, '0');
+  return `0193b3a0-${hex(run, 4)}-7000-8000-${hex(request, 12)}`;
+}
+
+/** What one request brings: a trace of a root and what stands below it. */
+function batch(number: number): unknown {
+  const root = idOf(number, 0);
+  return {
+    post: Array.from({ length: RUNS }, (_, run) => ({
+      id: idOf(number, run),
+      name: `run ${run}`,
+      run_type: 'chain',
+      start_time: isoTimestamp(Date.UTC(2026, 10, 20) * 1_000 + number * 1_000 + run),
+      inputs: { text: `request ${number} ${'word '.repeat(200)}` },
+      ...(run === 0 ? {} : { parent_run_id: root }),
+    })),
+    patch: [],
+  };
+}
+
+/**
+ * Sends runs to a receiver in a process of its own, kills that after a while, and holds that all that was acknowledged is
+ * there, nothing in part, and the file intact. Goes on with the number of requests so far, and gives back the next.
+ */
+export async function killedUnderLoad(path: string, from: number, afterMs: number): Promise<number> {
+  const { child, printed, ended } = startNode(['test/fixtures/store-program.mjs', path]);
+  const [url] = await printed(/http:\S+/);
+  const acknowledged: number[] = [];
+  let next = from;
+  let isDead = false;
+  const send = async (): Promise<void> => {
+    while (!isDead) {
+      const number = next;
+      next += 1;
+      const body = JSON.stringify(batch(number));
+      const answer = await request(`${url}/runs/batch`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+      });
+      await answer.body.dump();
+      if (answer.statusCode === 202) acknowledged.push(number);
+    }
+  };
+  const senders = Array.from({ length: REQUESTS_AT_ONCE }, () => send().catch(() => {}));
+  setTimeout(() => {
+    child.kill('SIGKILL');
+  }, afterMs);
+  await ended;
+  isDead = true;
+  await Promise.all(senders);
+  expect(acknowledged.length).toBeGreaterThan(0);
+  await expectWhole(path, acknowledged);
+  return next;
+}
+
+async function expectWhole(path: string, acknowledged: readonly number[]): Promise<void> {
+  const { connection, lock } = openToWrite(await loadEngine(), path);
+  try {
+    const requests = connection.all<{ request: string; runs: number }>(
+      'SELECT substr(hex(id), 21) AS request, count(start_us) AS runs FROM runs GROUP BY 1',
+    );
+    const there = new Map(requests.map(({ request, runs }) => [Number.parseInt(request, 16), runs]));
+    expect(acknowledged.filter((number) => there.get(number) !== RUNS)).toEqual([]);
+    expect([...there.values()].filter((runs) => runs !== RUNS)).toEqual([]);
+    const count = (sql: string): number => connection.number(`SELECT count(*) FROM ${sql}`);
+    expect(count('payloads')).toBe(count('runs'));
+    expect(count('details')).toBe(count('runs'));
+    expect(count(`traces WHERE runs <> ${RUNS} OR pending <> ${RUNS}`)).toBe(0);
+    // Each run is in the index, or waits for it.
+    expect(count('runs WHERE n NOT IN (SELECT rowid FROM words) AND n NOT IN unindexed')).toBe(0);
+    expect(connection.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+  } finally {
+    connection.close();
+    lock.release();
+  }
+}

@@ -1,0 +1,197 @@
+import { statSync } from 'node:fs';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { SqliteCommits } from '../../src/receiver/sqlite-commits.ts';
+import type { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
+import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
+import { openToWrite } from '../../src/receiver/sqlite-file.ts';
+import { toldRun } from '../../src/receiver/told-run.ts';
+import type { RunFields, RunOperation, StoreChange } from '../../src/receiver.ts';
+import { LIMITS, storePath } from './local-store.ts';
+
+const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
+
+function post(index: number, fields: RunFields = {}): RunOperation {
+  const start_time = '2026-11-20T07:22:40.000000Z';
+  return {
+    kind: 'post',
+    id: id(index),
+    fields: { name: 'run', run_type: 'chain', start_time, ...fields },
+    attachments: [],
+  };
+}
+
+const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
+  name: `a${at}`,
+  mimeType: 'x/y',
+  bytes: new Uint8Array(1),
+}));
+
+async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = {}) {
+  const { connection, lock } = openToWrite(await loadEngine(), path);
+  const changes: StoreChange[] = [];
+  const commits = new SqliteCommits(connection, limits, nowMs, (change) => changes.push(change));
+  onTestFinished(() => {
+    commits.close();
+    connection.close();
+    lock.release();
+  });
+  const apply = (...operations: RunOperation[]) => commits.apply(operations.map(toldRun));
+  return { apply, changes, commits, connection, path };
+}
+
+function counts(connection: SqliteConnection): Record<string, number> {
+  const tables = ['traces', 'runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed'];
+  return Object.fromEntries(tables.map((table) => [table, connection.number(`SELECT count(*) FROM ${table}`)]));
+}
+
+describe('calls that wait', () => {
+  test('are committed together, each with a change of its own, in the order in which they came', async () => {
+    const { apply, changes, connection } = await make();
+    const exec = vi.spyOn(connection, 'exec');
+    await Promise.all([apply(post(1)), apply(post(2)), apply(post(3))]);
+    const transactions = exec.mock.calls.flat().filter((sql) => /^(BEGIN|COMMIT)/.test(sql));
+    expect(transactions).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
+    expect(changes).toEqual([1, 2, 3].map((index) => ({ seq: index, traceIds: [id(index)] })));
+  });
+
+  test('are kept or refused each for itself, and nothing of one that is refused is left', async () => {
+    const { apply, changes, connection } = await make();
+    const bad = { ...post(2, { inputs: { a: 1 } }), attachments: TOO_MANY };
+    const told = await Promise.allSettled([apply(post(1)), apply(post(4), bad), apply(post(3))]);
+    expect(told.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(told[1]).toMatchObject({ reason: { status: 413 } });
+    expect(connection.all('SELECT hex(id) AS id FROM runs')).toHaveLength(2);
+    expect(counts(connection)).toMatchObject({ runs: 2, traces: 2, payloads: 0, attachments: 0, unindexed: 2 });
+    expect(changes.map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
+  test('are told when the disk is full, and leave nothing, and what comes when there is room is kept', async () => {
+    const { apply, connection } = await make();
+    await apply(post(1));
+    const before = counts(connection);
+    connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
+    const large = post(2, { inputs: { text: 'x'.repeat(1_000_000) } });
+    const told = await Promise.allSettled([apply(post(3)), apply(large)]);
+    expect(told.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(told[1]).toMatchObject({ reason: { errcode: 13 } });
+    expect(counts(connection)).toEqual(before);
+    connection.exec('PRAGMA max_page_count = 1000000');
+    await apply(post(3), large);
+    expect(connection.number('SELECT count(*) FROM runs')).toBe(3);
+  });
+
+  test('are written before the end', async () => {
+    const { apply, commits, connection } = await make();
+    const applied = apply(post(1));
+    commits.close();
+    await applied;
+    expect(connection.number('SELECT count(*) FROM runs')).toBe(1);
+  });
+});
+
+describe('the pauses', () => {
+  test('are used to index what has come', async () => {
+    const { apply, connection } = await make();
+    await apply(post(1, { inputs: { text: 'zebra' } }));
+    expect(counts(connection)).toMatchObject({ unindexed: 1 });
+    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
+    expect(connection.all("SELECT rowid FROM words WHERE words MATCH 'zeb*'")).toHaveLength(1);
+  });
+
+  test('are used to index what was left at the last end', async () => {
+    const path = storePath();
+    const { connection, lock } = openToWrite(await loadEngine(), path);
+    connection.run('INSERT INTO unindexed VALUES (1)');
+    connection.close();
+    lock.release();
+    const again = await make({ path });
+    await vi.waitFor(() => expect(counts(again.connection)).toMatchObject({ unindexed: 0 }), 5_000);
+  });
+});
+
+describe('what is kept', () => {
+  const TRACES = 30;
+
+  async function filled(maxBytes: number) {
+    const made = await make({ limits: { ...LIMITS, maxBytes } });
+    for (let index = 1; index <= TRACES; index += 1) {
+      await made.apply(post(index, { inputs: { text: `w${index} ${'x'.repeat(100_000)}` } }));
+    }
+    return made;
+  }
+
+  test('is no more than its bytes: the traces changed longest ago go, each whole, and are told', async () => {
+    const { connection, changes, apply } = await filled(2_000_000);
+    await apply({ kind: 'patch', id: id(TRACES), fields: {}, attachments: [] });
+    const used = () =>
+      (connection.number('PRAGMA page_count') - connection.number('PRAGMA freelist_count')) *
+      connection.number('PRAGMA page_size');
+    await vi.waitFor(() => expect(used()).toBeLessThanOrEqual(2_000_000), 5_000);
+    const left = connection.number('SELECT count(*) FROM runs');
+    expect(left).toBeGreaterThan(10);
+    expect(counts(connection)).toMatchObject({ traces: left, details: left, payloads: left });
+    const forgotten = changes.flatMap((change) => (change.forgotten === undefined ? [] : change.traceIds));
+    expect(forgotten).toEqual(Array.from({ length: TRACES - left }, (_, at) => id(at + 1)));
+    const told = changes.flatMap((change) => change.forgotten ?? []);
+    expect(told.reduce((sum, { runs }) => sum + runs, 0)).toBe(TRACES - left);
+    expect(told.reduce((sum, { traces }) => sum + traces, 0)).toBe(TRACES - left);
+  });
+
+  test('stays about its bytes while more comes without a pause', async () => {
+    const { apply, connection } = await make({ limits: { ...LIMITS, maxBytes: 4_000_000 } });
+    let mostPages = 0;
+    for (let round = 0; round < 50; round += 1) {
+      const calls = Array.from({ length: 10 }, (_, at) =>
+        apply(post(round * 10 + at, { inputs: { text: 'x'.repeat(100_000) } })),
+      );
+      await Promise.all(calls);
+      mostPages = Math.max(mostPages, connection.number('PRAGMA page_count'));
+    }
+    expect(mostPages * connection.number('PRAGMA page_size')).toBeLessThan(8_000_000);
+  });
+
+  test('a trace that still changes is not the oldest', async () => {
+    const nowMs = { value: 1_000 };
+    const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 1_000 }, nowMs: () => nowMs.value });
+    await apply(post(1));
+    await apply(post(2));
+    nowMs.value = 2_000;
+    await apply({ kind: 'patch', id: id(1), fields: { tags: ['a'] }, attachments: [] });
+    expect(connection.number('SELECT count(*) FROM runs')).toBe(2);
+    nowMs.value = 2_001;
+    await apply(post(3));
+    await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(2), 5_000);
+    expect(connection.all('SELECT hex(id) AS id FROM runs ORDER BY n')).toEqual(
+      [1, 3].map((index) => ({ id: id(index).replaceAll('-', '').toUpperCase() })),
+    );
+  });
+
+  test('leaves nothing behind of what is forgotten, and the file shrinks', async () => {
+    const nowMs = { value: 1_000 };
+    const path = storePath();
+    const { apply, commits, connection } = await make({
+      path,
+      limits: { ...LIMITS, maxAgeMs: 1 },
+      nowMs: () => nowMs.value,
+    });
+    for (let index = 1; index <= 300; index += 1) {
+      const large = {
+        ...post(index, { inputs: { text: `z${index} ${'x'.repeat(200_000)}` } }),
+        attachments: TOO_MANY.slice(0, 2),
+      };
+      await apply(large);
+    }
+    await commits.addFeedback({ id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
+    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
+    connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    const largest = statSync(path).size;
+    nowMs.value = 10_000;
+    await apply(post(1_000));
+    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 1, traces: 1 }), 20_000);
+    await vi.waitFor(() => expect(connection.number('PRAGMA freelist_count')).toBeLessThanOrEqual(1_024), 20_000);
+    connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    expect(counts(connection)).toMatchObject({ details: 1, payloads: 0, attachments: 0, feedback: 0, words: 1 });
+    expect(statSync(path).size).toBeLessThan(largest / 2);
+    expect(connection.one('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
+  });
+});

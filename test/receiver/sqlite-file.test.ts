@@ -1,0 +1,209 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
+import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
+import { currentOwner, type OpenFile, openToRead, openToWrite, setOwner } from '../../src/receiver/sqlite-file.ts';
+import { MIGRATIONS } from '../../src/receiver/sqlite-schema.ts';
+import { openLocalStore, storePath } from './local-store.ts';
+
+const engine = await loadEngine();
+
+function open(path: string, migrations = MIGRATIONS): OpenFile {
+  const file = openToWrite(engine, path, migrations);
+  onTestFinished(() => close(file));
+  return file;
+}
+
+const closed = new WeakSet<OpenFile>();
+function close(file: OpenFile): void {
+  if (closed.has(file)) return;
+  closed.add(file);
+  file.connection.close();
+  file.lock.release();
+}
+
+/** What is in the folder of a file, byte for byte. */
+function contents(path: string): Record<string, string> {
+  const folder = dirname(path);
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')]));
+}
+
+describe('a new store', () => {
+  test('is made with the folders above it, for its user alone', () => {
+    const path = join(dirname(storePath()), 'a', 'b', 'runs.db');
+    open(path);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(`${path}-lock`).mode & 0o777).toBe(0o600);
+    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
+  });
+
+  test('gives pages back and is written ahead', () => {
+    const { connection } = open(storePath());
+    expect(connection.number('PRAGMA auto_vacuum')).toBe(2);
+    expect(connection.one('PRAGMA journal_mode')).toEqual({ journal_mode: 'wal' });
+    expect(connection.number('PRAGMA synchronous')).toBe(1);
+    expect(connection.number('PRAGMA user_version')).toBe(MIGRATIONS.length);
+  });
+
+  test('is made anew where an earlier making was interrupted, or where there is an empty file', () => {
+    const path = storePath();
+    writeFileSync(`${path}-new`, 'half of it');
+    writeFileSync(path, '');
+    expect(open(path).connection.number('SELECT count(*) FROM runs')).toBe(0);
+    expect(existsSync(`${path}-new`)).toBe(false);
+  });
+});
+
+describe('a store that is open', () => {
+  test('is refused to a second opener, who is told by whom and where', () => {
+    const path = storePath();
+    const { connection } = open(path);
+    setOwner(connection, { pid: 4711, started_at: '2026-11-20T07:00:00.000Z', address: 'http://127.0.0.1:4777' });
+    const message = `The store ${path} is open in process 4711, started 2026-11-20T07:00:00.000Z, whose receiver listens on http://127.0.0.1:4777: send runs there, end that process, or take another file`;
+    expect(() => openToWrite(engine, path)).toThrow(expect.objectContaining({ code: 'RUNSPAN_STORE_IN_USE', message }));
+    expect(currentOwner(engine, path)?.pid).toBe(4711);
+  });
+
+  test('is free again when it is closed, whatever it says of its owner', () => {
+    const path = storePath();
+    const file = open(path);
+    setOwner(file.connection, { pid: 4711, started_at: '2026-11-20T07:00:00.000Z' });
+    close(file);
+    expect(currentOwner(engine, path)).toBeUndefined();
+    open(path);
+  });
+
+  test('can be read beside its writer, and not be written', () => {
+    const path = storePath();
+    const { connection } = open(path);
+    const reader = openToRead(engine, path);
+    onTestFinished(() => reader.close());
+    connection.run("INSERT INTO meta VALUES ('a', 1)");
+    expect(reader.one("SELECT value FROM meta WHERE key = 'a'")).toEqual({ value: 1 });
+    expect(() => reader.run("INSERT INTO meta VALUES ('b', 1)")).toThrow('readonly');
+  });
+});
+
+describe('a file that is no store of ours', () => {
+  test.each<[string, (path: string) => void, string]>([
+    ['text', (path) => writeFileSync(path, 'dear diary, '.repeat(100)), 'is no store of runspan'],
+    ['a few bytes', (path) => writeFileSync(path, 'x'), 'is no store of runspan'],
+    [
+      'a database of somebody else',
+      (path) => {
+        const other = new SqliteConnection(new engine.DatabaseSync(path));
+        other.exec('CREATE TABLE runs (a); PRAGMA user_version = 1');
+        other.close();
+      },
+      'is no store of runspan',
+    ],
+    [
+      'a store of a later version',
+      (path) => close(open(path, [...MIGRATIONS, 'CREATE TABLE later (a)'])),
+      `is of version ${MIGRATIONS.length + 1}, and this runspan knows ${MIGRATIONS.length}: use the newer runspan`,
+    ],
+  ])('%s is refused, and stays as it is byte for byte, with nothing beside it', (_, make, message) => {
+    const path = storePath();
+    make(path);
+    const before = contents(path);
+    for (const opener of [openToWrite, openToRead]) {
+      expect(() => opener(engine, path)).toThrow(
+        expect.objectContaining({ code: 'RUNSPAN_STORE_INVALID', message: expect.stringContaining(message) }),
+      );
+      expect(contents(path)).toEqual(before);
+    }
+  });
+
+  test('a folder is refused, and no file to read', () => {
+    const path = storePath();
+    mkdirSync(path);
+    expect(() => openToWrite(engine, path)).toThrow(`${path} is a folder: name a file in it`);
+    expect(() => openToRead(engine, `${path}-none`)).toThrow(`There is no store at ${path}-none`);
+    expect(existsSync(`${path}-none`)).toBe(false);
+  });
+
+  test('a place where nothing may be made is told', () => {
+    const path = storePath();
+    writeFileSync(path, '');
+    expect(() => openToWrite(engine, join(path, 'runs.db'))).toThrow(
+      expect.objectContaining({ code: 'RUNSPAN_STORE_FAILED', message: expect.stringMatching(/ENOTDIR|EEXIST/) }),
+    );
+  });
+
+  // Whoever may do anything is kept from nothing.
+  test.skipIf(process.getuid?.() === 0)('a folder that may not be written is told', () => {
+    const folder = dirname(storePath());
+    chmodSync(folder, 0o500);
+    onTestFinished(() => chmodSync(folder, 0o700));
+    expect(() => openToWrite(engine, join(folder, 'runs.db'))).toThrow(
+      expect.objectContaining({ code: 'RUNSPAN_STORE_FAILED' }),
+    );
+  });
+});
+
+describe('a damaged store', () => {
+  const damaged = expect.objectContaining({
+    code: 'RUNSPAN_STORE_INVALID',
+    message: expect.stringMatching(/is damaged \(.+\): move it away together with .+-wal to begin anew, and rescue/),
+  });
+
+  test('is told when it is opened and the damage is met, and is left as it is', () => {
+    const path = storePath();
+    close(open(path));
+    const bytes = readFileSync(path);
+    // The tables of the schema, behind the header.
+    bytes.fill(0xff, 100, 4_096);
+    writeFileSync(path, bytes);
+    expect(() => openToWrite(engine, path)).toThrow(damaged);
+    expect(readFileSync(path).equals(bytes)).toBe(true);
+  });
+
+  test('is told when it is read and the damage is met', async () => {
+    const path = storePath();
+    await (await openLocalStore(path)).close();
+    truncateSync(path, statSync(path).size - 16_384);
+    const store = await openLocalStore(path).catch((error: unknown) => error);
+    expect(store).toEqual(damaged);
+  });
+});
+
+describe('migration', () => {
+  const added = "ALTER TABLE runs ADD COLUMN color TEXT; UPDATE runs SET color = 'red'";
+
+  test('brings a file of an earlier version up, with all that is in it', () => {
+    const path = storePath();
+    const early = open(path);
+    early.connection.run("INSERT INTO runs (id, trace_id, level) VALUES (x'01', x'01', 0)");
+    close(early);
+    const { connection } = open(path, [...MIGRATIONS, added]);
+    expect(connection.all('SELECT id, color FROM runs')).toEqual([{ id: Uint8Array.of(1), color: 'red' }]);
+    expect(connection.number('PRAGMA user_version')).toBe(MIGRATIONS.length + 1);
+  });
+
+  test('that fails leaves the file at the version that it had', () => {
+    const path = storePath();
+    close(open(path));
+    expect(() => openToWrite(engine, path, [...MIGRATIONS, `${added}; SELECT nonsense`])).toThrow('nonsense');
+    const { connection } = open(path);
+    expect(connection.number('PRAGMA user_version')).toBe(MIGRATIONS.length);
+    expect(() => connection.one('SELECT color FROM runs')).toThrow('no such column');
+  });
+
+  test('is not done by who only reads', () => {
+    const path = storePath();
+    close(open(path));
+    expect(() => openToRead(engine, path, [...MIGRATIONS, added])).toThrow(
+      `is of version ${MIGRATIONS.length}, and this runspan reads ${MIGRATIONS.length + 1}: open it to write once`,
+    );
+  });
+});

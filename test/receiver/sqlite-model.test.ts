@@ -1,0 +1,159 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Feedback, MemoryStore, type RunFields, type RunOperation, type Store } from '../../src/receiver.ts';
+import { isoTimestamp } from '../../src/run/timestamp.ts';
+import { indexAll, openLocalStore, storePath } from './local-store.ts';
+
+const IDS = Array.from({ length: 8 }, (_, index) => `0193b3a0-0000-7000-8000-00000000000${index}`);
+const anId = fc.constantFrom(...IDS);
+const aTime = fc
+  .integer({ min: 0, max: 9 })
+  .map((seconds) => isoTimestamp(Date.UTC(2026, 10, 20, 7, 0, seconds) * 1_000));
+const aWord = fc.constantFrom(
+  'Grün',
+  'apple',
+  'Äpfel',
+  'apple pie',
+  '東京',
+  'a_b',
+  'nul\u0000',
+  '\ud800',
+  'x'.repeat(70),
+  '"quoted"',
+);
+const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e300);
+
+/** Half of its fields are there, so that every combination comes. */
+const someFields: fc.Arbitrary<RunFields> = fc.record(
+  {
+    // Figures are grouped by text as C has it: of UTF-8, up to a NUL.
+    name: aWord.filter((word) => word.isWellFormed() && !word.includes('\0')),
+    run_type: fc.constantFrom('chain', 'llm', 'embedding'),
+    start_time: aTime,
+    end_time: aTime,
+    error: fc.constantFrom('', 'Error: no\n at x', 'Incomplete: given up'),
+    tags: fc.uniqueArray(aWord, { maxLength: 2 }),
+    parent_run_id: anId,
+    trace_id: anId,
+    dotted_order: fc
+      .array(anId, { maxLength: 1 })
+      .map((ids) => ids.map((id) => `20261120T070000000000Z${id}`).join('.')),
+    session_name: fc.constantFrom('shop', 'bank'),
+    session_id: fc.constantFrom('shop', 'desk'),
+    extra: fc.record(
+      {
+        metadata: fc.dictionary(
+          fc.constantFrom('ls_model_name', 'user', 'end_reason'),
+          fc.constantFrom('cancelled', 'ada', 7, null),
+        ),
+        other: aWord,
+      },
+      { requiredKeys: [] },
+    ),
+    inputs: fc.record({ question: aWord, deep: fc.array(aWord, { maxLength: 2 }) }, { requiredKeys: [] }),
+    outputs: fc.record(
+      { answer: aWord, usage: fc.record({ input_tokens: tokens, total_cost: tokens }, { requiredKeys: [] }) },
+      { requiredKeys: [] },
+    ),
+    events: fc.array(fc.record({ name: fc.constantFrom('new_token', 'other'), time: aTime }), { maxLength: 2 }),
+  },
+  { requiredKeys: [] },
+) as fc.Arbitrary<RunFields>;
+
+const anOperation: fc.Arbitrary<RunOperation> = fc
+  .record({
+    kind: fc.constantFrom('post', 'patch'),
+    id: anId,
+    fields: someFields,
+    attachments: fc.uniqueArray(
+      fc.record({
+        name: fc.constantFrom('a', 'b'),
+        mimeType: fc.constant('x/y'),
+        bytes: fc.uint8Array({ maxLength: 3 }),
+      }),
+      { maxLength: 2, selector: ({ name }) => name },
+    ),
+  })
+  .map((operation) => {
+    const { dotted_order: above } = operation.fields;
+    if (above === undefined) return operation;
+    const own = `20261120T070000000000Z${operation.id}`;
+    return { ...operation, fields: { ...operation.fields, dotted_order: above === '' ? own : `${above}.${own}` } };
+  }) as fc.Arbitrary<RunOperation>;
+
+const aFeedback: fc.Arbitrary<Feedback> = fc.record({
+  id: fc.constantFrom('f1', 'f2'),
+  run_id: anId,
+  key: fc.constantFrom('liked', 'comment'),
+  score: fc.constantFrom(1, 0, true),
+  created_at: fc.constant('2026-11-20T07:00:00Z'),
+  modified_at: aTime,
+});
+
+const aStep = fc.oneof(
+  { arbitrary: fc.array(anOperation, { maxLength: 6 }), weight: 4 },
+  { arbitrary: aFeedback, weight: 1 },
+);
+
+/** Everything that a store answers; the sums of floats, which depend on their order, to twelve digits. */
+async function answersOf(store: Store): Promise<unknown> {
+  const all = { limit: 1_000 };
+  const filters = [
+    { project: 'shop' },
+    { project: 'desk' },
+    { status: ['error', 'pending'] as const },
+    { model: 'ada' },
+  ];
+  const more = [
+    { tag: 'apple' },
+    { metadata: { user: '7' } },
+    { metadata: { user: null } },
+    { latencyMsMin: 1_000 },
+    { tokensMin: 1 },
+  ];
+  const texts = ['apple', 'apfel', 'app', '"apple pie"', '東', 'a_b', 'x'.repeat(64), `"${'x'.repeat(70)} y"`, 'nul'];
+  const answers = {
+    runs: await store.runs({}),
+    projects: await store.projects(),
+    traces: await store.traces(all),
+    byTokens: await store.traces({ ...all, sort: 'tokens', order: 'ascending' }),
+    filtered: await Promise.all([...filters, ...more].map((filter) => store.list({ ...all, ...filter }))),
+    filteredTraces: await Promise.all([...filters, ...more].map((filter) => store.traces({ ...all, ...filter }))),
+    found: await Promise.all(texts.map((text) => store.list({ ...all, text, sort: 'latency' }))),
+    foundTraces: await Promise.all(texts.map((text) => store.traces({ ...all, text }))),
+    outlines: await Promise.all(IDS.map((id) => store.outline(id))),
+    details: await Promise.all(IDS.map((id) => store.details(id))),
+    outputs: await Promise.all(IDS.map((id) => store.payload(id, 'outputs'))),
+    attachments: await Promise.all(IDS.map((id) => store.attachment(id, 'a'))),
+    statistics: await store.statistics({ buckets: 3 }),
+    byModel: await store.statistics({ groupBy: 'model', startedFrom: '2026-11-20T07:00:03Z' }),
+    said: (await Promise.all(IDS.map((id) => store.feedback(id)))).map((said) =>
+      said.map(({ run_id, id }) => [run_id, id]).sort(),
+    ),
+  };
+  return JSON.parse(
+    JSON.stringify(answers, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value)),
+  );
+}
+
+test('a store on disk answers as one in memory does, whatever has come, in whatever order', async () => {
+  let index = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(aStep, { minLength: 1, maxLength: 6 }), async (steps) => {
+      const path = storePath();
+      const stores = [new MemoryStore(), await openLocalStore(path)] as const;
+      for (const step of steps) {
+        const told = await Promise.all(
+          stores.map((store) => (Array.isArray(step) ? store.apply(step) : store.addFeedback(step))),
+        );
+        expect(told[1]).toEqual(told[0]);
+        // Some of the searches find what is in the index, others what is not yet.
+        index += 1;
+        if (index % 3 === 0) await indexAll(path);
+      }
+      expect(await answersOf(stores[1])).toEqual(await answersOf(stores[0]));
+      await stores[1].close();
+    }),
+    { numRuns: 40 },
+  );
+});

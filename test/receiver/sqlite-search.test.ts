@@ -1,0 +1,57 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { parseSearch, type Search } from '../../src/receiver/search-words.ts';
+import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
+import { openToWrite } from '../../src/receiver/sqlite-file.ts';
+import { SqliteIndex } from '../../src/receiver/sqlite-index.ts';
+import { SqliteSearch } from '../../src/receiver/sqlite-search.ts';
+import { SqliteWriter } from '../../src/receiver/sqlite-writer.ts';
+import { toldRun } from '../../src/receiver/told-run.ts';
+import { storePath } from './local-store.ts';
+
+const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
+
+/** Which of some texts a search finds: each is the input of one run. */
+async function make(texts: readonly string[], isIndexed: boolean, rareMax?: number) {
+  const { connection, lock } = openToWrite(await loadEngine(), storePath());
+  onTestFinished(() => {
+    connection.close();
+    lock.release();
+  });
+  const operations = texts.map((text, index) =>
+    toldRun({ kind: 'post', id: id(index), fields: { inputs: { text } }, attachments: [] }),
+  );
+  new SqliteWriter(connection, {}, Date.now).apply(operations);
+  const index = new SqliteIndex(connection);
+  while (isIndexed && index.waiting > 0) index.step(1_000);
+  const search = new SqliteSearch(connection, rareMax);
+  return (text: string): number[] => {
+    const { sql, values } = search.condition(parseSearch(text) as Search);
+    return connection.all<{ n: number }>(`SELECT n FROM runs WHERE ${sql} ORDER BY n`, ...values).map(({ n }) => n - 1);
+  };
+}
+
+const LONG = 'x'.repeat(64);
+
+test.each([true, false])('words are found as they are in memory, indexed: %s', async (isIndexed) => {
+  const found = await make(['before\0behind', 'Grün ist gut', `${LONG}y`, 'a_b c', 'gut ist grün', '東京'], isIndexed);
+  expect(found('behind')).toEqual([0]);
+  expect(found('grun')).toEqual([1, 4]);
+  expect(found('"grün ist"')).toEqual([1]);
+  expect(found(LONG)).toEqual([2]);
+  expect(found(`${LONG}z`)).toEqual([2]);
+  expect(found('a_')).toEqual([3]);
+  expect(found('b')).toEqual([0]);
+  expect(found('京')).toEqual([5]);
+  expect(found('gut -grün AND NOT* "')).toEqual([]);
+  expect(found('near OR')).toEqual([]);
+});
+
+test.each([9, 10, 11])(
+  'ten runs with a word are all found, and a phrase where it stands, when up to %i are rare',
+  async (rareMax) => {
+    const texts = Array.from({ length: 10 }, (_, index) => (index % 5 === 0 ? 'red house' : 'house red'));
+    const found = await make(texts, true, rareMax);
+    expect(found('house')).toHaveLength(10);
+    expect(found('"red house"')).toEqual([0, 5]);
+  },
+);

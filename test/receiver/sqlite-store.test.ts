@@ -1,0 +1,171 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { RunspanError } from '../../src/base/errors.ts';
+import type { ReaderCalls, WriterCalls } from '../../src/receiver/sqlite-desk.ts';
+import type { Link } from '../../src/receiver/sqlite-link.ts';
+import { SqliteStore } from '../../src/receiver/sqlite-store.ts';
+import { Subscribers } from '../../src/receiver/subscribers.ts';
+import { toldRun, toldSizeBytes } from '../../src/receiver/told-run.ts';
+import type { RunOperation } from '../../src/receiver.ts';
+import { LIMITS, openLocalStore, storePath } from './local-store.ts';
+import { describeStore } from './store-conformance.ts';
+
+const ID = '00000000-0000-7000-8000-000000000001';
+
+function post(text = ''): RunOperation {
+  const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', inputs: { text } };
+  return { kind: 'post', id: ID, fields, attachments: [] };
+}
+
+/** A store whose threads answer what they are told to. */
+function make(write: () => Promise<unknown>) {
+  const asked: string[] = [];
+  const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Link<Calls> => ({
+    call: ((method: string) => {
+      asked.push(`${name} ${method}`);
+      return answer();
+    }) as never,
+    close: async () => void asked.push(`${name} close`),
+  });
+  const read = async () => ({ pieces: [] });
+  const links = {
+    writer: linkNamed<WriterCalls>('writer', write),
+    reader: linkNamed<ReaderCalls>('reader', read),
+    openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', read),
+  };
+  return { asked, store: new SqliteStore('runs.db', links, new Subscribers()) };
+}
+
+function linesOf(): string[] {
+  const lines: string[] = [];
+  diagnostics.setLog((_, line) => lines.push(line));
+  onTestFinished(() => diagnostics.setLog('warn'));
+  return lines;
+}
+
+describe('a store on disk', () => {
+  describeStore(() => openLocalStore(), 20);
+
+  test('has what it had, and counts on, when it is opened again', async () => {
+    const path = storePath();
+    const store = await openLocalStore(path);
+    await store.apply([post('zebra')]);
+    const before = [await store.runs({}), await store.traces({}), await store.changes(0, 10)];
+    await store.close();
+    const again = await openLocalStore(path);
+    expect([await again.runs({}), await again.traces({}), await again.changes(0, 10)]).toEqual(before);
+    expect((await again.list({ text: 'zeb' })).items).toHaveLength(1);
+    await again.apply([post()]);
+    expect((await again.changes(1, 10)).seq).toBe(2);
+  });
+
+  test('tells the traces of one change together, however few are asked for', async () => {
+    const store = await openLocalStore();
+    await store.apply([post(), ...[2, 3].map((index) => ({ ...post(), id: ID.slice(0, -1) + index }))]);
+    await store.apply([{ ...post(), id: `${ID.slice(0, -1)}4` }]);
+    expect((await store.changes(0, 2)).traceIds).toHaveLength(3);
+    expect((await store.changes(0, 4)).traceIds).toHaveLength(4);
+  });
+
+  test('tells what tokens cost by the prices that it was opened with, of runs that are written from then on', async () => {
+    const path = storePath();
+    const usage = { usage_metadata: { input_tokens: 1_000_000, output_tokens: 0 } };
+    const model = { run_type: 'llm', outputs: usage, extra: { metadata: { ls_model_name: 'gpt-x' } } };
+    const call = { ...post(), fields: { ...post().fields, ...model } };
+    const costs = async (store: SqliteStore) => [
+      (await store.list({})).items[0]?.usage?.total_cost,
+      (await store.traces({})).items[0]?.trace.usage?.total_cost,
+      (await store.statistics({})).total.usage?.total_cost,
+    ];
+    for (const [price, told] of [
+      [undefined, undefined],
+      [2, 2],
+      [3, 3],
+    ] as const) {
+      const prices = price === undefined ? {} : { 'gpt-x': { input: price, output: 1 } };
+      const store = await openLocalStore(path, { ...LIMITS, prices });
+      await store.apply([call]);
+      expect(await costs(store)).toEqual([told, told, told]);
+      await store.close();
+    }
+  });
+
+  test('refuses a path that is no text', async () => {
+    const path = new URL('file:///runs.db') as unknown as string;
+    await expect(SqliteStore.open(path)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+  });
+
+  test('refuses options that it does not have', async () => {
+    const open = (options: object) => SqliteStore.open(storePath(), options);
+    await expect(open({ maxBytes: 0 })).rejects.toThrow('Expected `maxBytes` to be a whole number from 1');
+    await expect(open({ prices: { m: 1 } })).rejects.toThrow('Expected the price of "m"');
+    await expect(open({ readonly: true })).rejects.toThrow(
+      'Expected the options to have no more than maxAgeMs, maxBytes, prices, readOnly, got `readonly`',
+    );
+  });
+
+  test('asks for lists that an index has in order where no other question takes long', async () => {
+    const { asked, store } = make(async () => {});
+    await store.traces({ project: 'a', status: 'error', limit: 5 });
+    await store.traces({ project: 'a', text: 'b' });
+    await store.list({ sort: 'latency' });
+    await store.list({ sort: 'latency', traceId: ID });
+    await store.list({ tag: 'a' });
+    expect(asked).toEqual([
+      'reader traces',
+      'slow reader traces',
+      'slow reader list',
+      'reader list',
+      'slow reader list',
+    ]);
+  });
+
+  test('closes its readers first and its writer once', async () => {
+    const { asked, store } = make(async () => {});
+    await store.list({ text: 'a' });
+    await Promise.all([store.close(), store.close()]);
+    expect(asked.slice(1)).toEqual(['reader close', 'slow reader close', 'writer close']);
+  });
+});
+
+describe('when more comes than can be written', () => {
+  test('requests are told to come again while 64 MiB wait, and are taken again when these are written', async () => {
+    const bareBytes = toldSizeBytes(toldRun(post()));
+    for (const [waitingBytes, isTaken] of [
+      [64 * 1024 * 1024 - 1, true],
+      [64 * 1024 * 1024, false],
+    ] as const) {
+      const writes: (() => void)[] = [];
+      const { store } = make(() => new Promise<void>((resolve) => writes.push(resolve)));
+      const first = store.apply([post('x'.repeat(waitingBytes - bareBytes))]);
+      const second = store.apply([post()]);
+      if (!isTaken) {
+        await expect(second).rejects.toMatchObject({ status: 429, headers: { 'retry-after': '1' } });
+      }
+      expect(writes).toHaveLength(isTaken ? 2 : 1);
+      for (const write of writes) write();
+      await first;
+      void store.apply([post()]);
+      expect(writes).toHaveLength(isTaken ? 3 : 2);
+    }
+  });
+});
+
+describe('when nothing can be written', () => {
+  test('requests are told to come again, and the log why, once a minute', async () => {
+    const lines = linesOf();
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { store } = make(async () => {
+      throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store runs.db cannot be used: the disk is full: make room');
+    });
+    const told = { status: 503, headers: { 'retry-after': '10' } };
+    for (let second = 0; second <= 60; second += 1) {
+      await expect(store.apply([post()])).rejects.toMatchObject(told);
+      await expect(store.addTokens([])).rejects.toMatchObject(told);
+      vi.advanceTimersByTime(1_000);
+    }
+    const line = 'runs cannot be kept: The store runs.db cannot be used: the disk is full: make room';
+    expect(lines).toEqual([line, line]);
+  });
+});
