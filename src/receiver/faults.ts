@@ -1,4 +1,4 @@
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/checked-options.ts';
 import { setTimer } from '../base/timers.ts';
 import { Findings, Refusal } from './refusal.ts';
 import type { RunOperation } from './store.ts';
@@ -31,11 +31,6 @@ export interface ReceiverFailure {
 
 const DELAY_MS_MAX = 60_000;
 
-const wholeFrom = (least: number, most: number): Check => [
-  `a whole number from ${least} to ${most}`,
-  (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
-];
-
 const CHECKS: Checks<ReceiverFaults> = {
   fail: ['an object with a `status`', (value) => (value as ReceiverFailure | null)?.status !== undefined],
   delayMs: wholeFrom(0, DELAY_MS_MAX),
@@ -51,26 +46,26 @@ const FAILURE_CHECKS: Checks<ReceiverFailure> = {
 /** The faults of one receiver. */
 export class Faults {
   #given: Omit<ReceiverFaults, 'fail'> = {};
-  #failure: Partial<ReceiverFailure> = {};
+  #failure: ReceiverFailure | undefined;
   #failuresLeft = 0;
 
   /** Takes the place of what was set before; a RunspanError names what cannot be used, and nothing is changed then. */
   set(faults: ReceiverFaults): void {
     const { fail, ...given } = checkedOptions('the faults', faults, CHECKS);
-    const failure = fail === undefined ? {} : checkedOptions('`fail`', fail, FAILURE_CHECKS);
+    const failure = fail && { ...checkedOptions('`fail`', fail, FAILURE_CHECKS), status: fail.status };
     this.#given = given;
     this.#failure = failure;
-    this.#failuresLeft = fail === undefined ? 0 : (failure.times ?? Number.POSITIVE_INFINITY);
+    this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
   /** Called when a request has been read and before anything of it is applied; throws a Refusal where it meets a fault. */
   async meet(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
-    const { status = 500, retryAfterSeconds } = this.#failure;
-    const isFailing = this.#failuresLeft > 0;
-    if (isFailing) this.#failuresLeft--;
+    const failure = this.#failuresLeft > 0 ? this.#failure : undefined;
+    if (failure !== undefined) this.#failuresLeft--;
     if (delayMs > 0) await new Promise<void>((resolve) => void setTimer(resolve, delayMs));
-    if (isFailing) {
+    if (failure !== undefined) {
+      const { status, retryAfterSeconds } = failure;
       const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
       throw new Refusal(status, 'A fault that was set: `fail`', headers);
     }

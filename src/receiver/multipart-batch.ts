@@ -1,10 +1,11 @@
 import type { Attachment } from '../run/record.ts';
-import { isObject, JsonReader } from './json.ts';
+import { isObject, type Json, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
-import { type PartName, type PayloadField, parsePartName } from './part-name.ts';
+import { type PartField, type PartName, parsePartName } from './part-name.ts';
 import { Findings, Refusal } from './refusal.ts';
 import { type RunMessage, readRun, rulesFor } from './run-message.ts';
-import type { RunOperation } from './store.ts';
+import type { PayloadField } from './run-view.ts';
+import type { RunFields, RunOperation } from './store.ts';
 
 /**
  * The operations that the parts of one request make up, in the order in which their runs first come. Everything is
@@ -37,7 +38,7 @@ interface Draft {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   record: { readonly value: unknown; readonly partName: string } | undefined;
-  readonly payloads: { readonly field: PayloadField; readonly value: unknown; readonly partName: string }[];
+  readonly payloads: (Json & { readonly field: PartField; readonly partName: string })[];
   readonly attachments: Attachment[];
 }
 
@@ -83,9 +84,9 @@ function takeJson(
   const key = `${kind}.${id}`;
   const draft = drafts.get(key) ?? { kind, id, record: undefined, payloads: [], attachments: [] };
   drafts.set(key, draft);
-  const value = json.parse(part.bytes, `Part ${part.name}`);
-  if (name.kind === 'record') draft.record = { value, partName: part.name };
-  else draft.payloads.push({ field: name.field, value, partName: part.name });
+  const read = json.read(part.bytes, `Part ${part.name}`);
+  if (name.kind === 'record') draft.record = { value: read.value, partName: part.name };
+  else draft.payloads.push({ ...read, field: name.field, partName: part.name });
 }
 
 function operationOf(draft: Draft, strict: boolean, findings: Findings): RunOperation {
@@ -106,7 +107,18 @@ function operationOf(draft: Draft, strict: boolean, findings: Findings): RunOper
       return field === 'serialized' ? [] : [{ field, value, loc }];
     }),
   };
-  return { kind, ...readRun(message, findings), attachments };
+  const read = readRun(message, findings);
+  return { kind, ...read, texts: textsOf(draft, read.fields), attachments };
+}
+
+/** The texts of those payloads that have become fields, and were not told once more by the record. */
+function textsOf({ payloads }: Draft, fields: RunFields): Partial<Record<PayloadField, string>> {
+  const texts: Partial<Record<PayloadField, string>> = {};
+  for (const { field, value, text } of payloads) {
+    if ((field === 'inputs' || field === 'outputs' || field === 'events') && fields[field] === value)
+      texts[field] = text;
+  }
+  return texts;
 }
 
 function isEmpty(value: unknown): boolean {

@@ -17,11 +17,11 @@ export type PartName =
       readonly kind: 'payload';
       readonly operation: 'post' | 'patch';
       readonly id: string;
-      readonly field: PayloadField;
+      readonly field: PartField;
     }
   | { readonly kind: 'attachment'; readonly id: string; readonly name: string };
 
-export type PayloadField = Extract<RunField, 'inputs' | 'outputs' | 'events' | 'extra' | 'error'> | 'serialized';
+export type PartField = Extract<RunField, 'inputs' | 'outputs' | 'events' | 'extra' | 'error'> | 'serialized';
 
 const NAME = /^(post|patch)\.([^.]+)(?:\.([^.]*))?$/;
 const ATTACHMENT = /^attachment\.([^.]+)\.(.+)$/s;
@@ -39,7 +39,7 @@ export function parsePartName(name: string, strict: boolean): PartName {
   return { kind: 'payload', operation, id, field };
 }
 
-function isPayload(field: string, strict: boolean): field is PayloadField {
+function isPayload(field: string, strict: boolean): field is PartField {
   return /^(inputs|outputs|events)$/.test(field) || (!strict && /^(extra|error|serialized)$/.test(field));
 }
 

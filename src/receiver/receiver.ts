@@ -1,17 +1,23 @@
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
+import { bare } from '../base/bare.ts';
+import { type Checks, checkedOptions, wholeFrom } from '../base/checked-options.ts';
+import { RunspanError } from '../base/errors.ts';
 import { isLoopback } from '../base/loopback.ts';
+import { shown } from '../base/text.ts';
+import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
 import { MemoryStore } from './memory-store.ts';
+import type { RunQuery } from './query.ts';
 import { createRoutes } from './routes.ts';
 import { checkedQuery, checkedTraceId } from './run-query.ts';
+import type { StoredRun } from './run-view.ts';
 import { listen } from './server.ts';
-import type { RunQuery, Store, StoredRun } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Where a receiver listens and what it does with what it gets. */
 export interface ReceiverOptions {
   /**
-   * 127.0.0.1 or another address of 127/8, ::1, or localhost. Others are refused: a receiver holds prompts and answers,
-   * and asks nobody who they are. @default '127.0.0.1'
+   * 127.0.0.1 or another address of 127/8, ::1, or localhost. Others, 0.0.0.0 among them, are taken only together with an
+   * `apiKey`: a receiver holds prompts and answers. @default '127.0.0.1'
    */
   host?: string;
   /** 0 takes any free port. @default 0 */
@@ -23,6 +29,19 @@ export interface ReceiverOptions {
    * where. Otherwise the receiver also takes what clients in the field send beside it. @default false
    */
   strict?: boolean;
+  /**
+   * The key that whoever sends or reads has to have, 1 to 512 visible characters of ASCII: as `x-api-key`, as
+   * `Authorization: Bearer`, or by the cookie that `POST /login` gives for it. 401 without it. Feedback by token, `GET /info`
+   * and the files of the page need none. @default nobody is asked for a key, and one that comes is ignored
+   */
+  apiKey?: string;
+  /** A request that names another workspace in `x-tenant-id` is refused with 403. @default all are taken */
+  workspaceId?: string;
+  /**
+   * Names without port, under which the receiver is reached beside its own address: those of a reverse proxy or a container.
+   * A request that comes under any other name is refused with 403. @default none
+   */
+  allowedHosts?: readonly string[];
 }
 
 /** A server that takes runs over HTTP, and what has come of them. */
@@ -50,9 +69,12 @@ export interface Receiver {
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
+  checkKey(given.apiKey, host);
   const faults = new Faults();
+  const access = new Access(bare(given, { host }));
   // Node takes IPv6 without the brackets of URLs.
-  const server = await listen(createRoutes(store, strict, faults), host === '[::1]' ? '::1' : host, port);
+  const address = host.replace(/^\[(.*)\]$/, '$1');
+  const server = await listen(createRoutes(store, strict, faults, access), address, port);
   return {
     url: server.url,
     runs: async (query = {}) => store.runs(checkedQuery(query)),
@@ -62,20 +84,52 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   };
 }
 
-const STORE_METHODS = ['apply', 'runs', 'trace', 'attachment', 'subscribe'] as const;
+/** Apart from the other checks, as the key itself may stand in no message. */
+function checkKey(apiKey: string | undefined, host: string): void {
+  if (apiKey === undefined && !isLoopback(host)) {
+    const expected = 'a loopback address (127.0.0.1, ::1 or localhost) where there is no `apiKey`';
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`host\` to be ${expected}, got ${shown(host)}`);
+  }
+  if (apiKey !== undefined && !/^[!-~]{1,512}$/.test(apiKey)) {
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `apiKey` to be 1 to 512 visible characters of ASCII');
+  }
+}
+
+const STORE_METHODS: readonly (keyof Store)[] = [
+  'apply',
+  'runs',
+  'trace',
+  'attachment',
+  'subscribe',
+  'projects',
+  'traces',
+  'list',
+  'outline',
+  'details',
+  'payload',
+  'statistics',
+  'changes',
+  'addFeedback',
+  'feedback',
+  'addTokens',
+  'token',
+  'tokens',
+];
+
+const HOST_NAME = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
 const CHECKS: Checks<ReceiverOptions> = {
-  host: [
-    'a loopback address (127.0.0.1, ::1 or localhost), since the receiver has no login',
-    (value) => typeof value === 'string' && isLoopback(value),
-  ],
-  port: [
-    'a whole number from 0 to 65535',
-    (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535,
-  ],
+  host: ['an address', (value) => typeof value === 'string'],
+  port: wholeFrom(0, 65_535),
   store: [
-    `a store with the methods ${STORE_METHODS.join(', ')}`,
+    'a store, with all methods of `Store`',
     (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
   ],
   strict: ['true or false', (value) => typeof value === 'boolean'],
+  apiKey: ['text', (value) => typeof value === 'string'],
+  workspaceId: ['text that is not empty', (value) => typeof value === 'string' && value !== ''],
+  allowedHosts: [
+    'a list of names of hosts, without ports',
+    (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && HOST_NAME.test(name)),
+  ],
 };

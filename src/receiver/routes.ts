@@ -1,111 +1,79 @@
 import type { IncomingMessage } from 'node:http';
-import { version } from '../base/version.ts';
+import type { Access } from './access.ts';
+import { attachmentRoutes } from './attachment-routes.ts';
 import type { Faults } from './faults.ts';
-import { JsonReader } from './json.ts';
-import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
-import { boundaryOf, readParts } from './multipart.ts';
-import { readBatch } from './multipart-batch.ts';
+import { feedbackRoutes, tokenRoutes } from './feedback-routes.ts';
+import { fieldRoutes, interfaceRoutes } from './ingest-routes.ts';
+import { loginRoutes } from './login-routes.ts';
+import { otlpRoutes } from './otlp-routes.ts';
+import { pageRoutes } from './page-routes.ts';
+import { queryRoutes } from './query-routes.ts';
 import { Refusal } from './refusal.ts';
 import { RequestBodies } from './request-body.ts';
-import { readRunQuery } from './run-query.ts';
-import type { RunOperation, RunQuery, Store } from './store.ts';
-
-/** What a request is answered with, as JSON. */
-export interface Answer {
-  readonly status: number;
-  readonly body: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+import type { Answer, Route } from './route.ts';
+import { SpanRuns } from './span-runs.ts';
+import type { Store } from './store.ts';
 
 /** Answers a request or throws a Refusal. */
 export type Routes = (request: IncomingMessage) => Promise<Answer>;
 
-/** The endpoints of trace ingestion, and one to read a trace by, over a store. */
-export function createRoutes(store: Store, strict: boolean, faults: Faults): Routes {
-  const routes = strict ? INTERFACE : [...INTERFACE, ...FIELD];
+/** Clients of the field are also pointed to an endpoint with this path, to which they append theirs. */
+const PREFIX = '/api/v1';
+
+/** The endpoints of a receiver, over its store. */
+export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
+  const ofField = strict ? [] : [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
+  const ofPage = [...queryRoutes, ...attachmentRoutes, ...loginRoutes, ...pageRoutes];
+  const routes = [...interfaceRoutes, ...tokenRoutes, ...ofField, ...ofPage];
   const bodies = new RequestBodies();
+  const spanRuns = new SpanRuns();
   return async (request) => {
-    const { pathname } = urlOf(request);
+    access.checkHost(request);
+    const { pathname, searchParams: search } = urlOf(request);
     const path = !strict && pathname.startsWith(PREFIX) ? pathname.slice(PREFIX.length) : pathname;
     const here = routes.filter((route) => route.path.test(path));
+    const route = here.find((one) => one.method === request.method || isLookAt(one, request));
+    access.admit(request, route?.admission ?? 'key');
     if (here.length === 0) throw new Refusal(404, `There is nothing at ${pathname}`);
-    const route = here.find(({ method }) => method === request.method);
     if (route === undefined) {
       const allowed = here.map(({ method }) => method).join(', ');
       throw new Refusal(405, `${pathname} takes ${allowed}, got ${request.method}`, { allow: allowed });
     }
-    if ('answer' in route) return { status: 200, body: route.answer };
-    const call = { request, bodies, path, strict };
-    if ('ask' in route) return { status: 200, body: { runs: await store.runs(await route.ask(call)) } };
-    const operations = await route.read(call);
-    await faults.meet(operations);
-    await store.apply(operations);
-    return { status: 202, body: { accepted: operations.length } };
+    return route.handle({
+      request,
+      parameters: parametersOf(route, path),
+      search,
+      bodies,
+      store,
+      faults,
+      access,
+      spanRuns,
+      strict,
+    });
   };
 }
 
-/** Clients of the field are also pointed to an endpoint with this path, to which they append theirs. */
-const PREFIX = '/api/v1';
-
-type Route = { readonly method: string; readonly path: RegExp } & (
-  | { readonly answer: unknown }
-  /** Which runs are asked for. */
-  | { readonly ask: (call: Call) => Promise<RunQuery> }
-  /** What a request wants written, checked whole: only then anything is applied. */
-  | { readonly read: (call: Call) => Promise<readonly RunOperation[]> }
-);
-
-interface Call {
-  readonly request: IncomingMessage;
-  readonly bodies: RequestBodies;
-  readonly path: string;
-  readonly strict: boolean;
+/** Proxies look whether somebody is there. Of what has a key, or does something, nothing is to be seen by that. */
+function isLookAt({ method, admission }: Route, request: IncomingMessage): boolean {
+  return request.method === 'HEAD' && method === 'GET' && admission === 'open';
 }
 
-/** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
-const INFO = {
-  version,
-  batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
-  // gzip is taken, but on one machine it only costs time.
-  instance_flags: { gzip_body_enabled: false },
-};
-
-const INTERFACE: readonly Route[] = [
-  { method: 'GET', path: /^\/info$/, answer: INFO },
-  {
-    method: 'POST',
-    path: /^\/runs\/multipart$/,
-    read: async ({ request, bodies, strict }) => {
-      const boundary = boundaryOf(request.headers['content-type']);
-      return bodies.read(request, async (body) => readBatch(await readParts(body, boundary, strict), strict));
-    },
-  },
-  { method: 'POST', path: /^\/runs$/, read: async (call) => [readPost(await readJson(call), call.strict)] },
-  {
-    method: 'PATCH',
-    path: /^\/runs\/(?!(?:multipart|batch|query)$)[^/]+$/,
-    read: async (call) => [readPatch(await readJson(call), call.path.slice('/runs/'.length), call.strict)],
-  },
-];
-
-const FIELD: readonly Route[] = [
-  { method: 'POST', path: /^\/runs\/batch$/, read: async (call) => readJsonBatch(await readJson(call)) },
-  // Whoever knows the id of a trace has it from the program that made it: ids cannot be guessed.
-  { method: 'POST', path: /^\/runs\/query$/, ask: async (call) => readRunQuery(await readJson(call)) },
-];
-
-function urlOf(request: IncomingMessage): URL {
+function parametersOf(route: Route, path: string): Record<string, string> {
+  const found = Object.entries(route.path.exec(path)?.groups ?? {});
   try {
-    return new URL(request.url ?? '', 'http://localhost');
+    return Object.fromEntries(found.map(([name, text]) => [name, decodeURIComponent(text)]));
   } catch {
-    throw new Refusal(400, 'The address of the request is no URL');
+    throw new Refusal(400, 'The address of the request has a % that begins no escape');
   }
 }
 
-async function readJson({ request, bodies }: Call): Promise<unknown> {
-  const contentType = request.headers['content-type'] ?? '';
-  if (!/^application\/json\s*(;|$)/i.test(contentType)) {
-    throw new Refusal(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
+/** Most requests name the path alone; one that names a whole address has to mean the host that it asks. */
+function urlOf({ url = '', headers }: IncomingMessage): URL {
+  const own = `http://${headers.host}`;
+  const address = url.startsWith('/') ? own + url : url;
+  if (URL.canParse(address) && URL.canParse(own)) {
+    const asked = new URL(address);
+    if (asked.host === new URL(own).host) return asked;
   }
-  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body'));
+  throw new Refusal(400, 'The address of the request is no URL of this receiver');
 }

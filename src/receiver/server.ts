@@ -1,15 +1,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
-import { isLoopback } from '../base/loopback.ts';
 import { messageOf } from '../base/text.ts';
 import { Refusal } from './refusal.ts';
-import type { Answer, Routes } from './routes.ts';
+import type { Answer } from './route.ts';
+import type { Routes } from './routes.ts';
 
 /** How long a client may take for its header, and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+/** How long a connection may go on without a byte either way: who asks and does not read would have the answer held for ever. */
+const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
 /** How long `close` waits for requests at hand. */
@@ -34,9 +37,10 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Listens on a loopback address, or rejects with a RunspanError that says why it cannot and what to do. */
+/** Listens, or rejects with a RunspanError that says why it cannot and what to do. */
 export async function listen(routes: Routes, host: string, port: number): Promise<Listening> {
   const requests = new Set<IncomingMessage>();
+  const ending = new AbortController();
   const server = createServer(
     { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: HEADER_BYTES_MAX },
     (request, response) => {
@@ -45,10 +49,11 @@ export async function listen(routes: Routes, host: string, port: number): Promis
         requests.delete(request);
         if (!server.listening) endUnused(server, requests);
       });
-      void respond(server, routes, request, response);
+      void respond(server, routes, request, response, ending.signal);
     },
   );
   server.maxConnections = CONNECTIONS_MAX;
+  server.timeout = IDLE_TIMEOUT_MS;
   server.on('clientError', refuseUnparsed);
   await bind(server, host, port);
 
@@ -56,6 +61,7 @@ export async function listen(routes: Routes, host: string, port: number): Promis
   return {
     url: urlOf(server.address() as AddressInfo),
     close: () => {
+      ending.abort();
       closing ??= close(server, requests);
       return closing;
     },
@@ -82,8 +88,10 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
   return new RunspanError('RUNSPAN_LISTEN_FAILED', message, { cause: error });
 }
 
+/** Of all addresses together none is one that a client can be given. */
 function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
+  return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
 }
 
 async function close(server: Server, requests: ReadonlySet<IncomingMessage>): Promise<void> {
@@ -104,52 +112,50 @@ async function respond(
   routes: Routes,
   request: IncomingMessage,
   response: ServerResponse,
+  ending: AbortSignal,
 ): Promise<void> {
-  let answer: Answer;
+  const { status, headers, content } = await contentOf(routes, request);
+  const last = server.listening ? {} : { connection: 'close' };
+  if (typeof content !== 'function') {
+    const bytes = Buffer.from(content);
+    response.writeHead(status, { ...HEADERS, 'content-length': bytes.length, ...last, ...headers });
+    response.end(bytes);
+    return;
+  }
+  response.writeHead(status, { ...HEADERS, ...last, ...headers });
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
   try {
-    refuseForeign(request);
-    answer = await routes(request);
+    await pipeline(content(AbortSignal.any([ending, gone.signal])), response);
   } catch (error) {
-    answer = refusalOf(error);
-  }
-  const body = Buffer.from(JSON.stringify(answer.body));
-  response.writeHead(answer.status, {
-    ...HEADERS,
-    'content-length': body.length,
-    ...(server.listening ? {} : { connection: 'close' }),
-    ...answer.headers,
-  });
-  response.end(body);
-}
-
-/**
- * Any page that a browser shows may send requests to this machine. Those that come under another name, or from a page
- * that is not ours, go no further; no answer ever allows another origin to read it.
- */
-function refuseForeign({ headers, socket }: IncomingMessage): void {
-  const port = socket.localPort ?? 0;
-  if (!isOwnAuthority(headers.host, port)) {
-    throw new Refusal(403, `Expected the host to be 127.0.0.1, localhost or [::1] with port ${port}`);
-  }
-  const { origin } = headers;
-  if (origin !== undefined && !(origin.startsWith('http://') && isOwnAuthority(origin.slice('http://'.length), port))) {
-    throw new Refusal(403, 'Pages of another origin may not write here');
+    // Of those who have gone away there is nothing to tell.
+    if (!gone.signal.aborted) tellFailure(error);
+    response.destroy();
   }
 }
 
-/**
- * Whether a `Host` header, or the part of an `Origin` after `http://`, names this machine and port. A page from elsewhere
- * whose name has been pointed to 127.0.0.1 (DNS rebinding) still sends its own name here.
- */
-export function isOwnAuthority(authority: string | undefined, port: number): boolean {
-  const [, host = '', ownPort = '80'] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(authority ?? '') ?? [];
-  return isLoopback(host) && Number(ownPort) === port;
+/** The answer as it goes out. What cannot be written as JSON, being too long for a text, has failed like anything else. */
+async function contentOf(
+  routes: Routes,
+  request: IncomingMessage,
+): Promise<Answer & Pick<Required<Answer>, 'content'>> {
+  try {
+    const answer = await routes(request);
+    return { ...answer, content: answer.content ?? JSON.stringify(answer.body) };
+  } catch (error) {
+    const answer = refusalOf(error);
+    return { ...answer, content: JSON.stringify(answer.body) };
+  }
 }
 
 function refusalOf(error: unknown): Answer {
   if (error instanceof Refusal) return { status: error.status, body: { detail: error.detail }, headers: error.headers };
-  diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
+  tellFailure(error);
   return { status: 500, body: { detail: 'The receiver failed; its log says why' } };
+}
+
+function tellFailure(error: unknown): void {
+  diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
 }
 
 const UNPARSED: Readonly<Record<string, string>> = {

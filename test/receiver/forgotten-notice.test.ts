@@ -7,7 +7,7 @@ function makeNotice() {
   diagnostics.setLog((level, message) => lines.push(`${level}: ${message}`));
   onTestFinished(() => diagnostics.setLog('warn'));
   const clock = { nowMs: 5 };
-  return { clock, lines, notice: new ForgottenNotice(() => clock.nowMs) };
+  return { clock, lines, notice: new ForgottenNotice(() => clock.nowMs, 'runsMax and bytesMax') };
 }
 
 test('what is forgotten is told at once, and then summed up once a minute', () => {

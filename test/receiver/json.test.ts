@@ -38,6 +38,15 @@ describe('parse', () => {
     const text = JSON.stringify({ a: '[{"\\'.repeat(1_000), 'b\\"[': ',[' });
     expect(parse(text)).toEqual(JSON.parse(text));
     expect(parse(`"${','.repeat(VALUES_MAX + 1)}"`)).toHaveLength(VALUES_MAX + 1);
+    // Near to where the end of a text is no longer looked for byte by byte.
+    for (let length = 40; length < 60; length += 1) {
+      for (const end of ['\\"', '\\\\', '\\\\\\"', '\\n"'.slice(0, 2)]) {
+        const brackets = `["${'x'.repeat(length)}${end}${'['.repeat(600)}"]`;
+        expect(parse(brackets)).toEqual(JSON.parse(brackets));
+        const deep = `["${'x'.repeat(length)}${end}"${',['.repeat(600)}${']'.repeat(601)}`;
+        expect(() => parse(deep)).toThrow(refused(400));
+      }
+    }
   });
 
   test('takes no other encoding than UTF-8', () => {

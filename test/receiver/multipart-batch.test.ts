@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { VALUES_MAX } from '../../src/receiver/json.ts';
+import { MemoryStore, type RunOperation } from '../../src/receiver.ts';
 import {
   CHILD,
   CHILD_ORDER,
@@ -107,6 +108,32 @@ describe('a batch of the interface', () => {
     expect(run).not.toHaveProperty('end_time');
     expect({}).not.toHaveProperty('polluted');
   });
+});
+
+test('gives payloads to the store as text as well, as it came, those of the interface that came in parts of their own', async () => {
+  const store = new MemoryStore();
+  const applied: RunOperation[] = [];
+  const apply = store.apply.bind(store);
+  store.apply = (operations) => {
+    applied.push(...operations);
+    return apply(operations);
+  };
+  const receiver = await start({ store });
+  const json = ['Content-Type: application/json'];
+  await sendParts(
+    receiver,
+    part(`post.${ROOT}`, makeRun({ outputs: { in: 'the record' }, events: [] })),
+    part(`post.${ROOT}.inputs`, Buffer.from('{ "a": 1.0, "ü": "\\u0041" }'), json),
+    part(`post.${ROOT}.outputs`, Buffer.from('null'), json),
+    part(`post.${ROOT}.extra`, Buffer.from('{}'), json),
+    part(`patch.${ROOT}`, makeRun({ end_time: END })),
+    part(`patch.${ROOT}.events`, Buffer.from('[ ]'), json),
+  );
+  expect(applied.map(({ kind, texts }) => [kind, texts])).toEqual([
+    ['post', { inputs: '{ "a": 1.0, "ü": "\\u0041" }' }],
+    ['patch', { events: '[ ]' }],
+  ]);
+  expect(applied[0]?.fields).toMatchObject({ inputs: { a: 1, ü: 'A' }, outputs: { in: 'the record' } });
 });
 
 describe('the dialect of the field', () => {

@@ -16,9 +16,12 @@ describe('options', () => {
     [{ host: '' }, 'got ""'],
     [{ host: 1 }, 'got the number 1'],
     [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
-    [{ store: {} }, 'Expected `store` to be a store with the methods apply, runs, trace, attachment, subscribe'],
+    [{ store: {} }, 'Expected `store` to be a store, with all methods of `Store`, got an object'],
     [{ store: null }, 'got null'],
-    [{ prot: 4777 }, 'Expected the options to have no more than host, port, store, strict, got `prot`'],
+    [
+      { prot: 4777 },
+      'Expected the options to have no more than host, port, store, strict, apiKey, workspaceId, allowedHosts, got `prot`',
+    ],
   ])('%j is refused by name', async (options, message) => {
     await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({
       code: 'RUNSPAN_INVALID_OPTION',

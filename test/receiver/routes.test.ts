@@ -10,6 +10,7 @@ import {
   part,
   ROOT,
   ROOT_ORDER,
+  raw,
   sendJson,
   sendParts,
   start,
@@ -30,7 +31,7 @@ describe('GET /info', () => {
 });
 
 describe('paths', () => {
-  test.each(['/', '/run', '/runs/', '/runs/a/b', '/info/', '/api/v1', '/api/v2/info', '/v1/traces', '//runs'])(
+  test.each(['/run', '/runs/', '/runs/a/b', '/info/', '/api/v1', '/api/v2/info', '/v1/metrics', '//runs'])(
     '%s is not there',
     async (path) => {
       const receiver = await start();
@@ -48,6 +49,9 @@ describe('paths', () => {
     ['POST', `/runs/${ROOT}`, 'PATCH'],
     ['DELETE', `/api/v1/runs/${ROOT}`, 'PATCH'],
     ['POST', '/info', 'GET'],
+    ['GET', '/v1/traces', 'POST'],
+    ['PUT', '/otel/v1/traces', 'POST'],
+    ['DELETE', '/feedback/tokens', 'POST, GET'],
   ])('%s %s is answered with what is allowed', async (method, path, allow) => {
     const receiver = await start();
     const reply = await call(receiver.url + path, method, method === 'GET' ? undefined : '{}');
@@ -72,6 +76,47 @@ describe('paths', () => {
   test('a batch of JSON is not there in strict mode', async () => {
     const receiver = await start({ strict: true });
     expect((await sendJson(receiver, 'POST', '/runs/batch', { post: [] })).status).toBe(404);
+  });
+});
+
+describe('paths that are meant for something else', () => {
+  test.each<['GET' | 'PATCH' | 'POST', string, number]>([
+    ['PATCH', '/runs/..%2f..%2fetc%2fpasswd', 422],
+    ['PATCH', '/runs/%00', 422],
+    ['PATCH', `/runs/${ROOT}%00`, 422],
+    ['PATCH', `/runs/${ROOT}%2fx`, 422],
+    ['PATCH', '/runs/__proto__', 422],
+    ['PATCH', '/runs/%', 400],
+    ['PATCH', `/runs/${'x'.repeat(10_000)}`, 422],
+    ['GET', '/runs/../info', 200],
+    ['GET', '/%69nfo', 404],
+    ['GET', '/info%00', 404],
+    ['GET', '/..%2f..%2fetc%2fpasswd', 404],
+    ['GET', '/query/runs/__proto__', 422],
+    ['GET', `/query/runs/${ROOT}/__proto__`, 404],
+    ['GET', '/feedback/tokens/constructor', 422],
+    ['POST', '/api/v1/api/v1/runs', 404],
+    ['GET', '//evil.example/info', 404],
+    ['GET', '/\\evil.example', 404],
+  ])('%s %s', async (method, path, status) => {
+    const receiver = await start();
+    const { host } = new URL(receiver.url);
+    // As it is: clients of HTTP tidy paths up.
+    const head = [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', 'Content-Type: application/json'];
+    const text = await raw(receiver.url, `${head.join('\r\n')}\r\nContent-Length: 2\r\n\r\n{}`);
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    if (status !== 200) expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toHaveProperty('detail');
+  });
+
+  test('a request may name the whole address, and that of another does not count', async () => {
+    const receiver = await start();
+    const { host } = new URL(receiver.url);
+    const asked = (target: string) =>
+      raw(receiver.url, `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    expect(await asked(`http://${host}/info`)).toMatch(/^HTTP\/1.1 200 /);
+    expect(await asked('http://evil.example/info')).toMatch(/^HTTP\/1.1 400 /);
+    expect(await asked('info')).toMatch(/^HTTP\/1.1 400 /);
+    expect(await asked('http://[/info')).toMatch(/^HTTP\/1.1 400 /);
   });
 });
 
@@ -151,4 +196,18 @@ test('one connection serves many requests, refused ones with a body among them',
     expect((await sendJson(receiver, 'POST', '/nowhere', 'x'.repeat(200_000))).status).toBe(404);
     expect((await sendParts(receiver, part(`post.${ROOT}`, makeRun()))).status).toBe(202);
   }
+});
+
+describe('whoever only looks whether somebody is there', () => {
+  test.each(['/info', '/'])('sees the head of %s', async (path) => {
+    const receiver = await start();
+    const { status, headers } = await call(`${receiver.url}${path}`, 'HEAD');
+    expect([status, Number(headers['content-length'])]).toEqual([200, expect.toSatisfy((length) => length > 0)]);
+  });
+
+  test('sees nothing of what has a key, and gives no feedback', async () => {
+    const receiver = await start();
+    expect((await call(`${receiver.url}/query/projects`, 'HEAD')).status).toBe(405);
+    expect((await call(`${receiver.url}/api/v1/feedback/tokens/${ROOT}`, 'HEAD')).status).toBe(405);
+  });
 });

@@ -3,59 +3,10 @@ import { type AddressInfo, connect } from 'node:net';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
-import { isOwnAuthority } from '../../src/receiver/server.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver, MemoryStore } from '../../src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 
-describe('who may speak to the receiver', () => {
-  const post = (port: string, headers: string) =>
-    `POST /runs HTTP/1.1\r\n${headers.replaceAll('PORT', port)}Connection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
-
-  test.each([
-    ['127.0.0.1', 'Host: 127.0.0.1:PORT\r\n', 422],
-    ['localhost', 'Host: LocalHost:PORT\r\n', 422],
-    ['[::1]', 'Host: [::1]:PORT\r\n', 422],
-    ['its own page', 'Host: localhost:PORT\r\nOrigin: http://localhost:PORT\r\n', 422],
-    ['a name pointed to 127.0.0.1', 'Host: evil.example:PORT\r\n', 403],
-    ['a name that looks like ours', 'Host: 127.0.0.1.evil.example:PORT\r\n', 403],
-    ['a name with ours as user', 'Host: 127.0.0.1:PORT@evil.example\r\n', 403],
-    ['another port', 'Host: 127.0.0.1:1\r\n', 403],
-    ['no port', 'Host: 127.0.0.1\r\n', 403],
-    ['an empty host', 'Host: \r\n', 403],
-    ['a page from elsewhere', 'Host: 127.0.0.1:PORT\r\nOrigin: https://evil.example\r\n', 403],
-    ['a page of another local port', 'Host: 127.0.0.1:PORT\r\nOrigin: http://127.0.0.1:1\r\n', 403],
-    ['a page that hides its origin', 'Host: 127.0.0.1:PORT\r\nOrigin: null\r\n', 403],
-    ['a page over https', 'Host: 127.0.0.1:PORT\r\nOrigin: https://127.0.0.1:PORT\r\n', 403],
-  ])('%s', async (_, headers, status) => {
-    const receiver = await start();
-    const text = await raw(receiver.url, post(new URL(receiver.url).port, headers));
-    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(text.toLowerCase()).not.toContain('access-control-allow');
-    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toHaveProperty('detail');
-  });
-
-  test.each([
-    ['127.0.0.1:4777', 4777, true],
-    ['localhost:4777', 4777, true],
-    ['[::1]:4777', 4777, true],
-    ['localhost', 80, true],
-    ['localhost', 4777, false],
-    ['localhost:4778', 4777, false],
-    ['::1:4777', 4777, false],
-    ['localhost:', 4777, false],
-    ['evil.example:4777', 4777, false],
-    ['127.0.0.1:4777@evil.example', 4777, false],
-    [undefined, 4777, false],
-  ])('%s is our own on port %i: %s', (authority, port, expected) => {
-    expect(isOwnAuthority(authority, port)).toBe(expected);
-  });
-
-  test('a preflight of a page is refused', async () => {
-    const receiver = await start();
-    const reply = await call(`${receiver.url}/runs`, 'OPTIONS', undefined, { origin: 'https://evil.example' });
-    expect(reply.status).toBe(403);
-  });
-
+describe('every answer', () => {
   test.each([
     ['an answer', 'GET /info HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nConnection: close\r\n\r\n', 200],
     ['a refusal', 'GET /info HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', 403],
@@ -199,16 +150,41 @@ describe('close', () => {
   });
 });
 
-test('a store that fails is answered with 500, and the server goes on', async () => {
-  const lines: string[] = [];
-  diagnostics.setLog((_, message) => lines.push(message));
-  onTestFinished(() => diagnostics.setLog('warn'));
-  const fails = () => Promise.reject(new Error('disk full'));
-  const store = { apply: fails, runs: fails, trace: fails, attachment: fails, subscribe: () => () => {} };
-  const receiver = await start({ store });
-  const reply = await sendJson(receiver, 'POST', '/runs', { ...makeRun(), inputs: {} });
-  expect(reply).toMatchObject({ status: 500, body: { detail: expect.any(String) } });
-  expect(JSON.stringify(reply.body)).not.toContain('disk full');
-  expect(lines).toEqual(['the receiver could not answer a request: disk full']);
-  expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
+describe('a store that fails', () => {
+  /** A receiver of it, and the lines that are printed. */
+  async function startOver(broken: Partial<MemoryStore>) {
+    const lines: string[] = [];
+    diagnostics.setLog((_, message) => lines.push(message));
+    onTestFinished(() => diagnostics.setLog('warn'));
+    return { lines, receiver: await start({ store: Object.assign(new MemoryStore(), broken) }) };
+  }
+
+  test('is answered with 500, and the server goes on', async () => {
+    const { lines, receiver } = await startOver({ apply: () => Promise.reject(new Error('disk full')) });
+    const reply = await sendJson(receiver, 'POST', '/runs', { ...makeRun(), inputs: {} });
+    expect(reply).toMatchObject({ status: 500, body: { detail: expect.any(String) } });
+    expect(JSON.stringify(reply.body)).not.toContain('disk full');
+    expect(lines).toEqual(['the receiver could not answer a request: disk full']);
+    expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
+  });
+
+  test('also with what cannot be written as JSON', async () => {
+    const name = {
+      toJSON: () => {
+        throw new RangeError('Invalid string length');
+      },
+    } as unknown as string;
+    const { lines, receiver } = await startOver({
+      projects: async () => [{ name, traces: 1, last_start_time: '' }],
+    });
+    expect((await call(`${receiver.url}/query/projects`, 'GET')).status).toBe(500);
+    expect(lines).toEqual(['the receiver could not answer a request: Invalid string length']);
+    expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
+  });
+
+  test('ends an answer that has begun, and it is told', async () => {
+    const { lines, receiver } = await startOver({ changes: () => Promise.reject(new Error('disk full')) });
+    await expect(call(`${receiver.url}/query/changes`, 'GET')).rejects.toThrow();
+    expect(lines).toEqual(['the receiver could not answer a request: disk full']);
+  });
 });

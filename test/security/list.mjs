@@ -33,7 +33,7 @@ export const lines = [
   },
   {
     number: 8,
-    rule: 'The receiver listens on loopback addresses only. It refuses other host names (DNS rebinding) and pages of other origins, and writes nothing for what a form can send; no answer lets another origin read it.',
+    rule: 'The receiver listens on loopback addresses, and elsewhere only with a key, which is compared in constant time; what a browser keeps of a login is not the key. It refuses other host names (DNS rebinding) and pages of other origins, and writes nothing for what a form can send; no answer lets another origin read it. Feedback by a token that cannot be guessed is the exception.',
   },
   {
     number: 9,
@@ -46,7 +46,6 @@ export const lines = [
   {
     number: 11,
     rule: 'What runs hold is shown as text by the page, and nothing of it is run.',
-    later: 'the page is not built yet',
   },
   {
     number: 12,

@@ -65,9 +65,9 @@ describe('who can speak to a receiver', () => {
     }
   });
 
-  test('the command has no option for another address [security 8]', async () => {
-    const { code, stderr } = await runRunspan(['dev', '--host', '0.0.0.0', '--port', '0']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--host')]);
+  test('the command listens at another address only with a key [security 8]', async () => {
+    const { code, stdout, stderr } = await runRunspan(['dev', '--host', '0.0.0.0', '--port', '0']);
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('set RUNSPAN_RECEIVER_KEY')]);
   });
 
   test.each([
@@ -104,14 +104,14 @@ describe('who can speak to a receiver', () => {
       receiver.url.replace('127.0.0.1', 'evil.example'),
     ]) {
       const { status, body, headers } = await call(`${receiver.url}/info`, 'GET', undefined, { origin });
-      expect([status, body.detail]).toEqual([403, 'Pages of another origin may not write here']);
+      expect([status, body.detail]).toEqual([403, 'Pages of another origin may not ask here']);
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });
 });
 
 describe('what a receiver bounds', () => {
-  test('time for a header, and for a request, bytes of a header, and connections [security 9]', async () => {
+  test('time for a header, for a request and without a byte, bytes of a header, and connections [security 9]', async () => {
     const created = vi.spyOn(http, 'createServer');
     onTestFinished(() => created.mockRestore());
     vi.resetModules();
@@ -125,7 +125,8 @@ describe('what a receiver bounds', () => {
     onTestFinished(() => receiver.close());
     const server = created.mock.results[0]?.value;
     expect(created.mock.calls[0]?.[0]).toMatchObject({ maxHeaderSize: 16 * 1024 });
-    expect([server.headersTimeout, server.requestTimeout, server.maxConnections]).toEqual([10_000, 60_000, 1_000]);
+    const { headersTimeout, requestTimeout, timeout, maxConnections } = server;
+    expect([headersTimeout, requestTimeout, timeout, maxConnections]).toEqual([10_000, 60_000, 120_000, 1_000]);
   });
 
   test('a body that unfolds a thousandfold, in gzip and in gzip of gzip [security 9]', async () => {

@@ -20,22 +20,27 @@ const lockedBy = (path: string): [string, Locked][] =>
   Object.entries(JSON.parse(read(path)).packages as Record<string, Locked>).filter(([name]) => name !== '');
 
 describe('what is installed with the package', () => {
-  test('is five packages and theirs, and OpenTelemetry only where that is in use [security 15]', () => {
+  test('is five packages and theirs; OpenTelemetry and SQLite come only where they are in use [security 15]', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
-      '@fastify/busboy',
       'form-data-encoder',
       'p-queue',
+      'pbf',
       'undici',
       'uuidv7',
     ]);
-    expect(Object.keys(manifest.peerDependencies)).toEqual(['@opentelemetry/api']);
+    expect(Object.keys(manifest.peerDependencies)).toEqual(['@opentelemetry/api', '@photostructure/sqlite']);
     const installed = lockedBy('package-lock.json').filter(
       ([, { dev, optional }]) => dev !== true && optional !== true,
     );
     const names = installed
       .map(([path]) => path.replace(/^.*node_modules\//, ''))
       .filter((name) => !(name in manifest.dependencies));
-    expect(names.filter((name) => name !== '@opentelemetry/api').sort()).toEqual(['eventemitter3', 'p-timeout']);
+    expect(names.filter((name) => name !== '@opentelemetry/api').sort()).toEqual([
+      'eventemitter3',
+      'p-timeout',
+      'protocol-buffers-schema',
+      'resolve-protobuf-schema',
+    ]);
   });
 
   test('runs nothing at its installation, and neither does the package [security 15]', () => {

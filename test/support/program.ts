@@ -84,5 +84,7 @@ export function moduleText(code: string): string[] {
 export function bareEnvironment(): NodeJS.ProcessEnv {
   const ours =
     /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL|OPENAI|ANTHROPIC)_)/i;
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+  const others = Object.entries(process.env).filter(([name]) => !ours.test(name));
+  // What tests send is not kept among what the user has.
+  return { ...Object.fromEntries(others), RUNSPAN_STORE: 'memory' };
 }

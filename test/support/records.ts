@@ -1,3 +1,5 @@
+import { outlineOf, payloadFacts, summaryOf } from '../../src/receiver/run-summary.ts';
+import type { RunOutline } from '../../src/receiver/run-view.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 
 /** A chain `name` with this place in the order: `1.2` is the second child of run 1. It took 12 ms. */
@@ -21,4 +23,11 @@ export function makeRun(place: string, name: string, changes: Partial<RunRecord>
 export function makeOpenRun(place: string, name: string, changes: Partial<RunRecord> = {}): RunRecord {
   const { end_time: _, ...open } = makeRun(place, name, changes);
   return open;
+}
+
+/** The record as a line of its trace. */
+export function outlined({ id, trace_id, ...fields }: RunRecord): RunOutline {
+  const summary = summaryOf(id, trace_id, fields, payloadFacts(fields));
+  if (summary === undefined) throw new Error(`run ${id} cannot be seen`);
+  return outlineOf(summary);
 }

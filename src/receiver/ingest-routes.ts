@@ -1,0 +1,76 @@
+import { version } from '../base/version.ts';
+import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
+import { jsonPieces } from './json-pieces.ts';
+import { boundaryOf, MultipartReader } from './multipart.ts';
+import { readBatch } from './multipart-batch.ts';
+import { type Answer, type Call, type Route, readJson } from './route.ts';
+import { readRunQuery } from './run-query.ts';
+import type { RunOperation } from './store.ts';
+
+/** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
+const INFO = {
+  version,
+  batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
+  // gzip is taken, but on one machine it only costs time.
+  instance_flags: { gzip_body_enabled: false },
+};
+
+/** Trace ingestion as the interface has it. */
+export const interfaceRoutes: readonly Route[] = [
+  { method: 'GET', path: /^\/info$/, admission: 'open', handle: () => ({ status: 200, body: INFO }) },
+  {
+    method: 'POST',
+    path: /^\/runs\/multipart$/,
+    handle: async (call) => {
+      const { request, bodies, strict } = call;
+      const boundary = boundaryOf(request.headers['content-type']);
+      const reader = new MultipartReader(boundary, strict);
+      return applied(call, await bodies.read(request, reader, (parts) => readBatch(parts, strict)));
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/runs$/,
+    handle: async (call) => applied(call, [readPost(await readJson(call), call.strict)]),
+  },
+  {
+    method: 'PATCH',
+    path: /^\/runs\/(?!(?:multipart|batch|query)$)(?<id>[^/]+)$/,
+    handle: async (call) => applied(call, [readPatch(await readJson(call), call.parameters.id ?? '', call.strict)]),
+  },
+];
+
+/** What clients in the field send and ask beside it. */
+export const fieldRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: /^\/runs\/batch$/,
+    handle: async (call) => applied(call, readJsonBatch(await readJson(call))),
+  },
+  // Whoever knows the id of a trace has it from the program that made it: ids cannot be guessed.
+  {
+    method: 'POST',
+    path: /^\/runs\/query$/,
+    handle: async (call) => {
+      const runs = await call.store.runs(readRunQuery(await readJson(call)));
+      return { status: 200, content: () => jsonPieces({}, 'runs', runs) };
+    },
+  },
+];
+
+async function applied(call: Call, operations: readonly RunOperation[]): Promise<Answer> {
+  await keep(call, operations);
+  return { status: 202, body: { accepted: operations.length } };
+}
+
+/** Keeps what a request tells, which has been checked whole. */
+export async function keep({ store, faults, spanRuns }: Call, operations: readonly RunOperation[]): Promise<void> {
+  await faults.meet(operations);
+  const placed = spanRuns.place(operations);
+  try {
+    await store.apply(placed);
+  } catch (error) {
+    spanRuns.putBack(operations, placed);
+    throw error;
+  }
+}

@@ -1,0 +1,294 @@
+import { describe, expect, test } from 'vitest';
+import { isOwnAuthority } from '../../src/receiver/access.ts';
+import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { call, makeRun, part, type Reply, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
+
+describe('who may speak to the receiver', () => {
+  const post = (port: string, headers: string) =>
+    `POST /runs HTTP/1.1\r\n${headers.replaceAll('PORT', port)}Connection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
+
+  test.each([
+    ['127.0.0.1', 'Host: 127.0.0.1:PORT\r\n', 422],
+    ['localhost', 'Host: LocalHost:PORT\r\n', 422],
+    ['[::1]', 'Host: [::1]:PORT\r\n', 422],
+    ['its own page', 'Host: localhost:PORT\r\nOrigin: http://localhost:PORT\r\n', 422],
+    ['a name pointed to 127.0.0.1', 'Host: evil.example:PORT\r\n', 403],
+    ['a name that looks like ours', 'Host: 127.0.0.1.evil.example:PORT\r\n', 403],
+    ['a name with ours as user', 'Host: 127.0.0.1:PORT@evil.example\r\n', 403],
+    ['another port', 'Host: 127.0.0.1:1\r\n', 403],
+    ['no port', 'Host: 127.0.0.1\r\n', 403],
+    ['an empty host', 'Host: \r\n', 403],
+    ['a page from elsewhere', 'Host: 127.0.0.1:PORT\r\nOrigin: https://evil.example\r\n', 403],
+    ['a page of another local port', 'Host: 127.0.0.1:PORT\r\nOrigin: http://127.0.0.1:1\r\n', 403],
+    ['a page that hides its origin', 'Host: 127.0.0.1:PORT\r\nOrigin: null\r\n', 403],
+    ['a page over https', 'Host: 127.0.0.1:PORT\r\nOrigin: https://127.0.0.1:PORT\r\n', 403],
+  ])('%s', async (_, headers, status) => {
+    const receiver = await start();
+    const text = await raw(receiver.url, post(new URL(receiver.url).port, headers));
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(text.toLowerCase()).not.toContain('access-control-allow');
+    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toHaveProperty('detail');
+  });
+
+  test.each([
+    ['127.0.0.1:4777', 4777, true],
+    ['localhost:4777', 4777, true],
+    ['[::1]:4777', 4777, true],
+    ['localhost', 80, true],
+    ['localhost', 4777, false],
+    ['localhost:4778', 4777, false],
+    ['::1:4777', 4777, false],
+    ['localhost:', 4777, false],
+    ['evil.example:4777', 4777, false],
+    ['127.0.0.1:4777@evil.example', 4777, false],
+    [undefined, 4777, false],
+  ])('%s is our own on port %i: %s', (authority, port, expected) => {
+    expect(isOwnAuthority(authority, port)).toBe(expected);
+  });
+
+  test('a preflight of a page is refused', async () => {
+    const receiver = await start();
+    const reply = await call(`${receiver.url}/runs`, 'OPTIONS', undefined, { origin: 'https://evil.example' });
+    expect(reply.status).toBe(403);
+  });
+});
+
+const KEY = 'correct-horse';
+const portOf = (receiver: Receiver) => new URL(receiver.url).port;
+const get = (receiver: Receiver, headers: Record<string, string> = {}, path = '/query/projects') =>
+  call(receiver.url + path, 'GET', undefined, headers);
+
+describe('with a key', () => {
+  const options = { apiKey: KEY };
+
+  test.each<[string, Record<string, string>, number]>([
+    ['none', {}, 401],
+    ['the key', { 'x-api-key': KEY }, 200],
+    ['the key as a bearer', { authorization: `Bearer ${KEY}` }, 200],
+    ['the key as a bearer in other letters', { authorization: `bearer  ${KEY}` }, 200],
+    ['another', { 'x-api-key': 'correct-horsf' }, 401],
+    ['a part of it', { 'x-api-key': KEY.slice(1) }, 401],
+    ['more than it', { 'x-api-key': `${KEY}e` }, 401],
+    ['an empty one', { 'x-api-key': '' }, 401],
+    ['the key by another scheme', { authorization: `Basic ${KEY}` }, 401],
+    ['the key as a cookie', { cookie: `runspan-PORT=${KEY}` }, 401],
+    ['another beside a bearer that is right', { 'x-api-key': 'x', authorization: `Bearer ${KEY}` }, 401],
+  ])('a request that brings %s', async (_, headers, status) => {
+    const receiver = await start(options);
+    const sent = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, value.replace('PORT', portOf(receiver))]),
+    );
+    const reply = await get(receiver, sent);
+    expect(reply.status).toBe(status);
+    if (status !== 401) return;
+    expect(reply).toMatchObject({ body: { detail: expect.any(String) }, headers: { 'www-authenticate': 'Bearer' } });
+    expect(JSON.stringify(reply)).not.toContain(KEY);
+  });
+
+  test.each<['GET' | 'POST' | 'PATCH', string]>([
+    ['POST', '/runs'],
+    ['PATCH', `/runs/${ROOT}`],
+    ['POST', '/runs/multipart'],
+    ['POST', '/runs/batch'],
+    ['POST', '/runs/query'],
+    ['GET', '/query/traces'],
+    ['GET', '/query/changes'],
+    ['GET', '/nowhere'],
+    ['GET', '/runs'],
+  ])('%s %s asks for it before it looks at anything else', async (method, path) => {
+    const receiver = await start(options);
+    expect((await call(receiver.url + path, method, method === 'GET' ? undefined : 'x')).status).toBe(401);
+  });
+
+  test('a key that is not given, and one that is another, are told apart', async () => {
+    const receiver = await start(options);
+    const replies = [await get(receiver, {}), await get(receiver, { 'x-api-key': 'x' })];
+    expect(replies.map(({ body }) => (body as { detail: string }).detail)).toEqual([
+      'The key of this receiver is missing: send it as x-api-key',
+      'The key of this receiver is another than the one given',
+    ]);
+  });
+
+  test('a run that comes without it is not kept, and GET /info needs none', async () => {
+    const receiver = await start(options);
+    expect((await sendParts(receiver, part(`post.${ROOT}`, makeRun()))).status).toBe(401);
+    expect(await receiver.runs()).toEqual([]);
+    expect((await get(receiver, {}, '/info')).status).toBe(200);
+  });
+
+  test('it is asked for in strict mode as well', async () => {
+    const receiver = await start({ ...options, strict: true });
+    expect((await sendParts(receiver, part(`post.${ROOT}`, makeRun()))).status).toBe(401);
+  });
+});
+
+test('without a key, one that comes is passed over, and so is a workspace', async () => {
+  const receiver = await start();
+  expect((await get(receiver, { 'x-api-key': 'any', 'x-tenant-id': 'any' })).status).toBe(200);
+});
+
+test('another workspace than the one named is refused', async () => {
+  const receiver = await start({ workspaceId: 'mine' });
+  expect((await get(receiver)).status).toBe(200);
+  expect((await get(receiver, { 'x-tenant-id': 'mine' })).status).toBe(200);
+  expect(await get(receiver, { 'x-tenant-id': 'yours' })).toMatchObject({
+    status: 403,
+    body: { detail: expect.stringContaining('workspace') },
+  });
+});
+
+describe('a login', () => {
+  const login = (receiver: Receiver, key: unknown) => sendJson(receiver, 'POST', '/login', { key });
+  const cookieIn = ({ headers }: Reply) => String(headers['set-cookie']).split(';', 1)[0] ?? '';
+
+  test('gives a cookie that is not the key, that scripts and other sites cannot use, and that opens the rest', async () => {
+    const receiver = await start({ apiKey: KEY });
+    const reply = await login(receiver, KEY);
+    expect(reply.status).toBe(200);
+    const port = portOf(receiver);
+    expect(reply.headers['set-cookie']).toMatch(
+      new RegExp(`^runspan-${port}=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000$`),
+    );
+    const cookie = `theme=dark; ${cookieIn(reply)}; runspan-1=x`;
+    expect((await get(receiver, { cookie })).status).toBe(200);
+    expect((await get(receiver, { cookie: `${cookie.slice(0, 60)}0` })).status).toBe(401);
+  });
+
+  test('lets nothing write with the cookie but a page of its own', async () => {
+    const receiver = await start({ apiKey: KEY });
+    const cookie = cookieIn(await login(receiver, KEY));
+    const write = (headers: Record<string, string>) =>
+      call(`${receiver.url}/runs`, 'POST', JSON.stringify({ ...makeRun(), inputs: {} }), {
+        'content-type': 'application/json',
+        cookie,
+        ...headers,
+      });
+    expect((await write({})).status).toBe(403);
+    expect((await write({ origin: 'http://evil.example' })).status).toBe(403);
+    expect(await receiver.runs()).toEqual([]);
+    expect((await write({ origin: receiver.url })).status).toBe(202);
+    expect((await write({ 'x-api-key': KEY })).status).toBe(202);
+  });
+
+  test.each([['another'], [''], [undefined], [5], [{ key: KEY }], [[KEY]]])(
+    'is refused with the key %j',
+    async (key) => {
+      const receiver = await start({ apiKey: KEY });
+      const reply = await login(receiver, key);
+      expect(reply).toMatchObject({ status: 401, body: { detail: expect.any(String) } });
+      expect(reply.headers).not.toHaveProperty('set-cookie');
+    },
+  );
+
+  test('takes no more than 4 KiB, and nothing but JSON', async () => {
+    const receiver = await start({ apiKey: KEY });
+    const login = (size: number) => sendJson(receiver, 'POST', '/login', `{"key":"${'x'.repeat(size - 10)}"}`);
+    expect((await login(4_096)).status).toBe(401);
+    expect((await login(4_097)).status).toBe(413);
+    expect((await call(`${receiver.url}/login`, 'POST', `key=${KEY}`)).status).toBe(415);
+  });
+
+  test('gives the same cookie after a restart, another for another key, and none to a page from elsewhere', async () => {
+    const [first, again, other] = await Promise.all(
+      [KEY, KEY, 'another'].map(async (apiKey) => {
+        const receiver = await start({ apiKey });
+        return cookieIn(await login(receiver, apiKey)).split('=')[1];
+      }),
+    );
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
+    const receiver = await start({ apiKey: KEY });
+    const headers = { 'content-type': 'application/json', origin: 'http://evil.example' };
+    expect((await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers)).status).toBe(403);
+  });
+
+  test('ends with a logout', async () => {
+    const receiver = await start({ apiKey: KEY });
+    const reply = await call(`${receiver.url}/logout`, 'POST');
+    expect(reply.status).toBe(200);
+    expect(reply.headers['set-cookie']).toMatch(/^runspan-\d+=; Path=\/; HttpOnly; SameSite=Strict; Max-Age=0$/);
+  });
+
+  test('over https gives a cookie that goes over nothing else', async () => {
+    const receiver = await start({ apiKey: KEY, allowedHosts: ['runs.example'] });
+    const headers = { 'content-type': 'application/json', origin: 'https://runs.example' };
+    const reply = await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers);
+    expect(reply.headers['set-cookie']).toMatch(/; Secure$/);
+  });
+});
+
+describe('names', () => {
+  const asked = async (receiver: Receiver, headers: string) => {
+    const lines = `GET /info HTTP/1.1\r\n${headers.replaceAll('PORT', portOf(receiver))}\r\nConnection: close\r\n\r\n`;
+    return Number((await raw(receiver.url.replace('[::1]', '127.0.0.1'), lines)).split(' ')[1]);
+  };
+
+  test.each([
+    ['Host: runs.example', 200],
+    ['Host: Runs.Example:8443', 200],
+    ['Host: runs.example:99999', 400],
+    ['Host: runs.example\r\nOrigin: https://runs.example', 200],
+    ['Host: 127.0.0.1:PORT\r\nOrigin: http://runs.example:8080', 200],
+    ['Host: 127.0.0.1:PORT', 200],
+    ['Host: 127.0.0.1:1', 403],
+    ['Host: evil.runs.example', 403],
+    ['Host: runs.example.evil', 403],
+    ['Host: 192.168.1.2:PORT', 403],
+    ['Host: runs.example\r\nOrigin: https://evil.example', 403],
+    ['Host: runs.example\r\nOrigin: https://runs.example@evil.example', 403],
+    ['Host: runs.example\r\nOrigin: ftp://runs.example', 403],
+    ['Host: runs.example\r\nOrigin: null', 403],
+  ])('that are allowed beside its own: %s', async (headers, status) => {
+    expect(await asked(await start({ allowedHosts: ['runs.example'] }), headers)).toBe(status);
+  });
+
+  test.each([
+    ['Host: 127.0.0.1:PORT', 200],
+    ['Host: 192.168.1.2:PORT', 200],
+    ['Host: 192.168.1.2:8080', 200],
+    ['Host: [fe80::1]:PORT', 200],
+    ['Host: localhost:8080', 200],
+    ['Host: 192.168.1.2:8080\r\nOrigin: http://192.168.1.2:8080', 200],
+    ['Host: 192.168.1.2:8080\r\nOrigin: http://192.168.1.3:8080', 403],
+    ['Host: 192.168.1.2:8080\r\nOrigin: https://192.168.1.2:8080', 403],
+    ['Host: box:PORT', 403],
+    ['Host: 192.168.1.2.evil.example', 403],
+  ])('of a receiver that listens on every address: %s', async (headers, status) => {
+    expect(await asked(await start({ host: '0.0.0.0', apiKey: KEY }), headers)).toBe(status);
+  });
+
+  test('the page may be opened by each name of this machine', async () => {
+    const receiver = await start();
+    for (const name of ['localhost', '127.0.0.1']) {
+      expect(await asked(receiver, `Host: ${name}:PORT\r\nOrigin: http://${name}:PORT`)).toBe(200);
+    }
+  });
+
+  test('a receiver on all addresses gives one that a client can use', async () => {
+    const receiver = await start({ host: '0.0.0.0', apiKey: KEY });
+    expect(receiver.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect((await get(receiver, { 'x-api-key': KEY })).status).toBe(200);
+  });
+});
+
+test.each<[Record<string, unknown>, string]>([
+  [
+    { host: '0.0.0.0' },
+    'Expected `host` to be a loopback address (127.0.0.1, ::1 or localhost) where there is no `apiKey`',
+  ],
+  [{ apiKey: '' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
+  [{ apiKey: 'canary key' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
+  [{ apiKey: 'x'.repeat(513) }, 'Expected `apiKey` to be 1 to 512'],
+  [{ apiKey: 5 }, 'Expected `apiKey` to be text, got the number 5'],
+  [{ workspaceId: '' }, 'Expected `workspaceId` to be text that is not empty'],
+  [{ allowedHosts: 'runs.example' }, 'Expected `allowedHosts` to be a list of names of hosts, without ports'],
+  [{ allowedHosts: ['runs.example:80'] }, 'Expected `allowedHosts` to be'],
+  [{ allowedHosts: [''] }, 'Expected `allowedHosts` to be'],
+])('%j is refused by name, and keys stand in no message', async (options, message) => {
+  const refused = createReceiver(options);
+  await expect(refused).rejects.toMatchObject({
+    code: 'RUNSPAN_INVALID_OPTION',
+    message: expect.stringContaining(message),
+  });
+  await expect(refused).rejects.not.toThrow('canary');
+});

@@ -1,0 +1,127 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { CHILD, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
+
+interface ServerEvent {
+  event: string;
+  id: string;
+  data: { seq: number; trace_ids?: string[] };
+}
+
+/** Follows a receiver; `next` gives the events one after the other. */
+async function follow(receiver: Receiver, headers: Record<string, string> = {}) {
+  const request = get(`${receiver.url}/query/changes`, { headers });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  onTestFinished(() => void request.destroy());
+  const lines = response.setEncoding('utf8')[Symbol.asyncIterator]();
+  let text = '';
+  const next = async (): Promise<ServerEvent> => {
+    while (!text.includes('\n\n')) {
+      const { value, done } = await lines.next();
+      if (done) throw new Error('the stream has ended');
+      text += value;
+    }
+    const [message = ''] = text.split('\n\n', 1);
+    text = text.slice(message.length + 2);
+    const fields = Object.fromEntries(message.split('\n').map((line) => line.split(': ', 2)));
+    return { ...fields, data: JSON.parse(fields.data) } as ServerEvent;
+  };
+  return { response, request, next };
+}
+
+const send = (receiver: Receiver) => sendParts(receiver, part(`post.${ROOT}`, makeRun()));
+
+describe('a reader that follows a receiver', () => {
+  test('is told at once that it does, and then of each trace that changes', async () => {
+    const receiver = await start();
+    const { response, next } = await follow(receiver);
+    expect(response.headers['content-type']).toBe('text/event-stream');
+    expect(await next()).toEqual({ event: 'ready', id: '0', data: { seq: 0 } });
+    await send(receiver);
+    expect(await next()).toEqual({ event: 'change', id: '1', data: { seq: 1, trace_ids: [ROOT] } });
+    await sendParts(receiver, part(`post.${CHILD}`, makeChild()));
+    expect(await next()).toEqual({ event: 'change', id: '2', data: { seq: 2, trace_ids: [ROOT] } });
+  });
+
+  test('hears of several changes together', async () => {
+    const receiver = await start();
+    const { next } = await follow(receiver);
+    await next();
+    await Promise.all([send(receiver), send(receiver), send(receiver)]);
+    expect((await next()).data).toEqual({ seq: 3, trace_ids: [ROOT] });
+  });
+
+  test('that comes back hears what it has missed', async () => {
+    const receiver = await start();
+    await send(receiver);
+    await sendParts(
+      receiver,
+      part(`post.${CHILD}`, makeRun({ id: CHILD, trace_id: CHILD, dotted_order: `20261120T072240123456Z${CHILD}` })),
+    );
+    const missed = await (await follow(receiver, { 'last-event-id': '1' })).next();
+    expect(missed).toEqual({ event: 'change', id: '2', data: { seq: 2, trace_ids: [CHILD] } });
+    expect((await (await follow(receiver, { 'last-event-id': '2' })).next()).event).toBe('ready');
+    expect((await (await follow(receiver, { 'last-event-id': 'nonsense' })).next()).event).toBe('ready');
+  });
+
+  test('that knows of more changes than there have been is told that anything may have changed', async () => {
+    const receiver = await start();
+    await send(receiver);
+    const { next } = await follow(receiver, { 'last-event-id': '2' });
+    expect(await next()).toEqual({ event: 'change', id: '1', data: { seq: 1 } });
+  });
+
+  test('is not named traces beyond a thousand', async () => {
+    const store = new MemoryStore();
+    const receiver = await start({ store });
+    const idOf = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
+    const posts = (count: number) =>
+      Array.from({ length: count }, (_, at) => {
+        const fields = { name: 'n', run_type: 'chain', start_time: '2026-11-20T07:22:40.000000Z' };
+        return { kind: 'post' as const, id: idOf(at), fields, attachments: [] };
+      });
+    const { next } = await follow(receiver);
+    await next();
+    await store.apply(posts(1_000));
+    expect((await next()).data.trace_ids).toHaveLength(1_000);
+    await store.apply(posts(1_001));
+    expect((await next()).data).toEqual({ seq: 2 });
+  });
+
+  test('that goes away is told no more', async () => {
+    const store = new MemoryStore();
+    let listeners = 0;
+    const subscribe = store.subscribe.bind(store);
+    let gone: () => void = () => {};
+    const isGone = new Promise<void>((resolve) => {
+      gone = resolve;
+    });
+    store.subscribe = (listener) => {
+      listeners += 1;
+      const unsubscribe = subscribe(listener);
+      return () => {
+        listeners -= 1;
+        unsubscribe();
+        gone();
+      };
+    };
+    const receiver = await start({ store });
+    const { request, next } = await follow(receiver);
+    await next();
+    expect(listeners).toBe(1);
+    request.destroy();
+    await isGone;
+    expect(listeners).toBe(0);
+  });
+
+  test('does not keep a receiver from ending', async () => {
+    const receiver = await start();
+    const { next } = await follow(receiver);
+    await next();
+    const ended = expect(next()).rejects.toThrow('the stream has ended');
+    await receiver.close();
+    await ended;
+  });
+});

@@ -1,0 +1,288 @@
+import { Client } from 'langsmith';
+import { describe, expect, test } from 'vitest';
+import type { Receiver } from '../../src/receiver.ts';
+import { MemoryStore } from '../../src/receiver.ts';
+import { CHILD, call, makeRun, part, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
+
+interface Minted {
+  id: string;
+  url: string;
+  expires_at: string;
+  feedback_key: string;
+}
+
+async function setUp(options?: Parameters<typeof start>[0]) {
+  const store = new MemoryStore();
+  const receiver = await start({ store, ...options });
+  await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
+  return { receiver, feedback: () => store.feedback(ROOT), token: () => mint(receiver) };
+}
+
+async function mint(receiver: Receiver, fields: Record<string, unknown> = {}): Promise<Minted> {
+  const body = { run_id: ROOT, feedback_key: 'user_liked', ...fields };
+  const reply = await sendJson(receiver, 'POST', '/feedback/tokens', body);
+  expect(reply.status).toBe(200);
+  return reply.body as unknown as Minted;
+}
+
+const json = { 'content-type': 'application/json' };
+const post = (url: string, body: unknown, headers: Record<string, string> = {}) =>
+  call(url, 'POST', JSON.stringify(body), { ...json, ...headers });
+
+describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
+  test('is taken by POST, and stands with its run under the key of the token', async () => {
+    const { receiver, feedback, token } = await setUp({ strict });
+    const { url, id, expires_at, feedback_key } = await token();
+    expect(url).toBe(`${receiver.url}/api/v1/feedback/tokens/${id}`);
+    expect(feedback_key).toBe('user_liked');
+    expect(expires_at).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/);
+
+    const said = { score: 1, value: 'good', comment: 'thanks', correction: { answer: 'no' }, metadata: { page: 3 } };
+    expect(await post(url, said)).toMatchObject({ status: 200, body: { key: 'user_liked' } });
+    expect(await feedback()).toMatchObject([{ run_id: ROOT, key: 'user_liked', ...said }]);
+  });
+
+  test('is taken by GET, and without the prefix of the path', async () => {
+    const { receiver, feedback, token } = await setUp({ strict });
+    const { url, id } = await token();
+    const query = `score=-1&value=bad&comment=${encodeURIComponent('no & no')}&correction=${encodeURIComponent('{"a":1}')}`;
+    expect((await call(`${url}?${query}`, 'GET')).status).toBe(200);
+    const said = { score: -1, value: 'bad', comment: 'no & no', correction: { a: 1 } };
+    expect(await feedback()).toMatchObject([{ key: 'user_liked', ...said }]);
+    expect((await call(`${receiver.url}/feedback/tokens/${id}?score=1`, 'GET')).status).toBe(200);
+    expect(await feedback()).toMatchObject([{ score: 1 }]);
+  });
+
+  test('that is given again takes the place of the earlier, and keeps when that came', async () => {
+    const { feedback, token } = await setUp({ strict });
+    const { url } = await token();
+    await post(url, { score: 1, comment: 'yes' });
+    const [first] = await feedback();
+    await post(url, { score: 0 });
+    const all = await feedback();
+    expect(all).toMatchObject([{ id: first?.id, score: 0, created_at: first?.created_at }]);
+    expect(all[0]).not.toHaveProperty('comment');
+  });
+
+  test.each<[string, (minted: Minted) => string, number]>([
+    ['another token', ({ url, id }) => url.replace(id, CHILD), 404],
+    ['no UUID', ({ url, id }) => url.replace(id, 'x'), 422],
+  ])('with %s', async (_, other, status) => {
+    const { feedback, token } = await setUp({ strict });
+    const url = other(await token());
+    for (const reply of [await post(url, { score: 1 }), await call(`${url}?score=1`, 'GET')]) {
+      expect(reply).toMatchObject({ status, body: { detail: expect.anything() } });
+    }
+    expect(await feedback()).toEqual([]);
+  });
+
+  test('that has expired is refused with 410, and that of a run that is not here with 404', async () => {
+    const { receiver, feedback } = await setUp({ strict });
+    const expired = await mint(receiver, { expires_in: { minutes: 0 } });
+    expect(await post(expired.url, { score: 1 })).toMatchObject({
+      status: 410,
+      body: { detail: expect.stringContaining('expired') },
+    });
+    const early = await mint(receiver, { run_id: CHILD });
+    expect(await post(early.url, { score: 1 })).toMatchObject({
+      status: 404,
+      body: { detail: expect.stringContaining(CHILD) },
+    });
+    expect(await feedback()).toEqual([]);
+  });
+
+  test('with fields that do not hold is refused with a list of them', async () => {
+    const { feedback, token } = await setUp({ strict });
+    const { url } = await token();
+    const error = (place: string, field: string) => ({ loc: [place, field], msg: expect.any(String), type: 'type' });
+    expect(await post(url, { score: 'x', comment: 5 })).toMatchObject({
+      status: 422,
+      body: { detail: [error('body', 'score'), error('body', 'comment')] },
+    });
+    expect(await call(`${url}?score=x`, 'GET')).toMatchObject({
+      status: 422,
+      body: { detail: [error('query', 'score')] },
+    });
+    expect(await feedback()).toEqual([]);
+  });
+
+  test.each<[string, string, Record<string, string>, number]>([
+    ['no JSON', '{', json, 400],
+    ['a list', '[]', json, 400],
+    ['another type', 'score=1', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
+    ['no type', '{"score":1}', {}, 415],
+    ['a mebibyte and one byte', `{"comment":"${'x'.repeat(1024 * 1024 + 1 - 14)}"}`, json, 413],
+  ])('with a body of %s', async (_, body, headers, status) => {
+    const { feedback, token } = await setUp({ strict });
+    expect((await call((await token()).url, 'POST', body, headers)).status).toBe(status);
+    expect(await feedback()).toEqual([]);
+  });
+
+  test('with a body of a mebibyte is taken', async () => {
+    const { token } = await setUp({ strict });
+    const body = `{"comment":"${'x'.repeat(1024 * 1024 - 14)}"}`;
+    expect(body).toHaveLength(1024 * 1024);
+    expect((await call((await token()).url, 'POST', body, json)).status).toBe(200);
+  });
+});
+
+describe('pages of any origin', () => {
+  const origin = { origin: 'https://shop.example' };
+
+  test('may ask whether they may, give feedback, and read the answer or the refusal', async () => {
+    const { token } = await setUp({ apiKey: 'secret' }).then(async (all) => ({
+      token: async () => {
+        const body = JSON.stringify({ run_id: ROOT, feedback_key: 'user_liked' });
+        const headers = { ...json, 'x-api-key': 'secret' };
+        const reply = await call(`${all.receiver.url}/feedback/tokens`, 'POST', body, headers);
+        return reply.body as unknown as Minted;
+      },
+    }));
+    const { url, id } = await token();
+    const preflight = await call(url, 'OPTIONS', undefined, {
+      ...origin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'content-type',
+    });
+    expect(preflight).toMatchObject({
+      status: 200,
+      headers: {
+        'access-control-allow-origin': '*',
+        'access-control-allow-methods': 'GET, POST, OPTIONS',
+        'access-control-allow-headers': 'content-type',
+      },
+    });
+    const replies = [
+      await post(url, { score: 'x' }, origin),
+      await post(url.replace(id, CHILD), {}, origin),
+      await call(`${url}?score=1`, 'GET', undefined, origin),
+    ];
+    expect(replies.map(({ status }) => status)).toEqual([422, 404, 404]);
+    for (const { headers } of replies) {
+      expect(headers).toMatchObject({
+        'access-control-allow-origin': '*',
+        'cross-origin-resource-policy': 'cross-origin',
+        'cache-control': 'no-store',
+      });
+    }
+  });
+
+  test('may neither make tokens, list them nor read feedback', async () => {
+    const { receiver, token } = await setUp();
+    await token();
+    const asked = [
+      await post(`${receiver.url}/feedback/tokens`, { run_id: ROOT, feedback_key: 'a' }, origin),
+      await call(`${receiver.url}/feedback/tokens?run_id=${ROOT}`, 'GET', undefined, origin),
+      await call(`${receiver.url}/feedback?run=${ROOT}`, 'GET', undefined, origin),
+    ];
+    for (const { status, headers } of asked) {
+      expect(status).toBe(403);
+      expect(headers).not.toHaveProperty('access-control-allow-origin');
+    }
+  });
+
+  test('have to use a name of the receiver', async () => {
+    const { receiver, token } = await setUp();
+    const { id } = await token();
+    const lines = `GET /api/v1/feedback/tokens/${id}?score=1 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`;
+    expect(await raw(receiver.url, lines)).toMatch(/^HTTP\/1.1 403 /);
+  });
+});
+
+describe('tokens', () => {
+  test('are made one at a time or many, and listed by run', async () => {
+    const { receiver } = await setUp();
+    const ask = (body: unknown) => sendJson(receiver, 'POST', '/feedback/tokens', body);
+    const one = await ask({ run_id: ROOT, feedback_key: 'a' });
+    const two = await ask([
+      { run_id: ROOT, feedback_key: 'b' },
+      { run_id: CHILD, feedback_key: 'c' },
+    ]);
+    const none = await ask([]);
+    expect([one.body, two.body, none.body]).toMatchObject([
+      { feedback_key: 'a' },
+      [{ feedback_key: 'b' }, { feedback_key: 'c' }],
+      [],
+    ]);
+    const list = (query: string) => call(`${receiver.url}/feedback/tokens?${query}`, 'GET');
+    expect((await list(`run_id=${ROOT}`)).body).toEqual([one.body, (two.body as unknown as Minted[])[0]]);
+    expect((await list(`run_id=${ROOT}&offset=1&limit=5`)).body).toMatchObject([{ feedback_key: 'b' }]);
+    expect((await list(`run_id=${ROOT}&limit=1`)).body).toMatchObject([{ feedback_key: 'a' }]);
+    for (const query of ['', 'run_id=x', `run_id=${ROOT}&limit=x`, `run_id=${ROOT}&offset=-1`]) {
+      expect((await list(query)).status).toBe(422);
+    }
+  });
+
+  test('are made with the address that their maker has used, over https behind a proxy that says so', async () => {
+    const { receiver } = await setUp({ allowedHosts: ['runs.example'] });
+    const body = JSON.stringify({ run_id: ROOT, feedback_key: 'a' });
+    const { port } = new URL(receiver.url);
+    const head = (more: string) =>
+      `POST /feedback/tokens HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n${more}\r\n\r\n${body}`;
+    const urlFor = async (more: string) => /"url":"(.*?)tokens\//.exec(await raw(receiver.url, head(more)))?.[1];
+    expect(await urlFor(`Host: localhost:${port}`)).toBe(`http://localhost:${port}/api/v1/feedback/`);
+    expect(await urlFor('Host: runs.example\r\nX-Forwarded-Proto: https')).toBe(
+      'https://runs.example/api/v1/feedback/',
+    );
+    expect(await urlFor('Host: runs.example\r\nX-Forwarded-Proto: javascript')).toBe(
+      'http://runs.example/api/v1/feedback/',
+    );
+  });
+
+  test('need the key where there is one, and giving feedback by them does not', async () => {
+    const { receiver } = await setUp({ apiKey: 'secret' });
+    expect((await sendJson(receiver, 'POST', '/feedback/tokens', {})).status).toBe(401);
+    expect((await call(`${receiver.url}/feedback/tokens/${ROOT}`, 'GET')).status).toBe(404);
+  });
+});
+
+test('a browser that follows the link reads a word of thanks, in which no script runs', async () => {
+  const { receiver, token, feedback } = await setUp();
+  const { id } = await token();
+  const { host } = new URL(receiver.url);
+  const lines = `GET /api/v1/feedback/tokens/${id}?score=1 HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html,*/*;q=0.8\r\nConnection: close\r\n\r\n`;
+  const text = await raw(receiver.url, lines);
+  expect(text).toMatch(/^HTTP\/1.1 200 .*content-type: text\/html; charset=utf-8.*Thank you/is);
+  expect(text).toMatch(/content-security-policy: default-src 'none'; frame-ancestors 'none'/i);
+  expect(await feedback()).toMatchObject([{ score: 1 }]);
+});
+
+describe('the dialect of the field', () => {
+  test('has feedback without a token, and lists it', async () => {
+    const { receiver } = await setUp();
+    const client = new Client({ apiUrl: receiver.url, apiKey: 'any', autoBatchTracing: false });
+    const given = await client.createFeedback(ROOT, 'correct', { score: 1, comment: 'yes', sessionId: CHILD });
+    const other = await client.createFeedback(ROOT, 'short', { score: false, sessionId: CHILD });
+    const list = async (options: Parameters<typeof client.listFeedback>[0]) => {
+      const ids: string[] = [];
+      for await (const { id } of client.listFeedback(options)) ids.push(id);
+      return ids;
+    };
+    expect(await list({ runIds: [ROOT] })).toEqual([given.id, other.id]);
+    expect(await list({ runIds: [ROOT], feedbackKeys: ['short'] })).toEqual([other.id]);
+    expect(await list({ runIds: [CHILD] })).toEqual([]);
+  });
+
+  test('has tokens that its client makes, and lists page by page', async () => {
+    const { receiver, feedback } = await setUp();
+    const client = new Client({ apiUrl: `${receiver.url}/api/v1`, apiKey: 'any' });
+    const { url } = await client.createPresignedFeedbackToken(ROOT, 'user_liked');
+    expect((await post(url, { score: 1 })).status).toBe(200);
+    expect(await feedback()).toMatchObject([{ key: 'user_liked', score: 1 }]);
+    const more = Array.from({ length: 100 }, (_, n) => ({ run_id: ROOT, feedback_key: `k${n}` }));
+    await sendJson(receiver, 'POST', '/feedback/tokens', more);
+    const listed: string[] = [];
+    for await (const token of client.listPresignedFeedbackTokens(ROOT)) listed.push(token.id);
+    expect(new Set(listed).size).toBe(101);
+  });
+
+  test('is refused where its run is not here, its fields do not hold, or in strict mode', async () => {
+    const { receiver } = await setUp();
+    const send = (body: unknown) => sendJson(receiver, 'POST', '/feedback', body);
+    expect((await send({ run_id: CHILD, key: 'a' })).status).toBe(404);
+    expect((await send({ run_id: ROOT })).status).toBe(422);
+    expect((await call(`${receiver.url}/feedback`, 'GET')).status).toBe(422);
+    const strict = await start({ strict: true });
+    expect((await sendJson(strict, 'POST', '/feedback', { run_id: ROOT, key: 'a' })).status).toBe(404);
+  });
+});

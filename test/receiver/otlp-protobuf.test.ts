@@ -1,0 +1,159 @@
+import fc from 'fast-check';
+import Pbf from 'pbf';
+import { describe, expect, test } from 'vitest';
+import { VALUES_MAX } from '../../src/receiver/json.ts';
+import { protobufResponse, protobufStatus, readProtobufRequest } from '../../src/receiver/otlp-protobuf.ts';
+
+/** A field that is a message, or text, or bytes: its number, the type of the wire (2), its length, and it. */
+function field(number: number, content: Buffer | string): Buffer {
+  const bytes = Buffer.from(content);
+  const pbf = new Pbf();
+  pbf.writeVarint((number << 3) | 2);
+  pbf.writeVarint(bytes.length);
+  return Buffer.concat([pbf.finish(), bytes]);
+}
+
+const inSpan = (...fields: Buffer[]) => field(1, field(2, field(2, Buffer.concat(fields))));
+const spanOf = async (...fields: Buffer[]) => {
+  const read = (await readProtobufRequest(inSpan(...fields))) as {
+    resourceSpans: { scopeSpans: { spans: unknown[] }[] }[];
+  };
+  return read.resourceSpans[0]?.scopeSpans[0]?.spans[0];
+};
+const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
+const refused = (status: number) => expect.objectContaining({ status });
+
+describe('a request', () => {
+  // By hand from the field numbers of trace.proto; 39 and 41 are fixed64, 85 01 is fixed32.
+  test('is brought into the form of JSON', async () => {
+    const span = await spanOf(
+      field(1, hex('5b8efff798038103d269b633813fc60c')),
+      field(2, hex('eee19b7ec3c1b174')),
+      field(4, hex('eee19b7ec3c1b173')),
+      field(5, 'answer'),
+      hex('30 03'),
+      hex('39 15 cd 5b 07 00 00 00 00'),
+      hex('41 ff ff ff ff ff ff ff 7f'),
+      field(9, Buffer.concat([field(1, 'a'), field(2, field(1, 'b'))])),
+      field(9, Buffer.concat([field(1, 'n'), field(2, hex('18 ff ff ff ff ff ff ff ff ff 01'))])),
+      field(9, Buffer.concat([field(1, 'd'), field(2, hex('21 00 00 00 00 00 00 e0 3f'))])),
+      field(9, Buffer.concat([field(1, 'list'), field(2, field(5, field(1, hex('10 01'))))])),
+      field(
+        9,
+        Buffer.concat([
+          field(1, 'map'),
+          field(2, field(6, field(1, Buffer.concat([field(1, 'k'), field(2, field(7, hex('00ff')))])))),
+        ]),
+      ),
+      hex('50 01 60 02 70 03'),
+      field(11, Buffer.concat([hex('09 01 00 00 00 00 00 00 00'), field(2, 'retry')])),
+      field(13, Buffer.concat([field(1, hex('5b8efff798038103d269b633813fc60c')), field(2, hex('eee19b7ec3c1b174'))])),
+      field(15, Buffer.concat([field(2, 'no'), hex('18 02')])),
+      hex('85 01 01 03 00 00'),
+    );
+    expect(span).toEqual({
+      traceId: '5b8efff798038103d269b633813fc60c',
+      spanId: 'eee19b7ec3c1b174',
+      parentSpanId: 'eee19b7ec3c1b173',
+      name: 'answer',
+      kind: 3,
+      startTimeUnixNano: 123_456_789n,
+      endTimeUnixNano: 9_223_372_036_854_775_807n,
+      attributes: [
+        { key: 'a', value: { stringValue: 'b' } },
+        { key: 'n', value: { intValue: -1 } },
+        { key: 'd', value: { doubleValue: 0.5 } },
+        { key: 'list', value: { arrayValue: { values: [{ boolValue: true }] } } },
+        {
+          key: 'map',
+          value: { kvlistValue: { values: [{ key: 'k', value: { bytesValue: Uint8Array.of(0, 255) } }] } },
+        },
+      ],
+      droppedAttributesCount: 1,
+      droppedEventsCount: 2,
+      droppedLinksCount: 3,
+      events: [{ timeUnixNano: 1n, name: 'retry' }],
+      links: [{ traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' }],
+      status: { message: 'no', code: 2 },
+      flags: 0x301,
+    });
+  });
+
+  test('may be empty, and have fields that are not known, or of another type than they should be', async () => {
+    expect(await readProtobufRequest(Buffer.alloc(0))).toEqual({});
+    expect(await spanOf(field(99, 'x'), hex('28 05'), field(6, 'x'), field(5, 'answer'))).toEqual({ name: 'answer' });
+  });
+
+  test('may stand anywhere in the memory that its bytes are a view of', async () => {
+    const request = inSpan(hex('39 15 cd 5b 07 00 00 00 00'));
+    for (const before of [1, 7, 8]) {
+      const view = Buffer.concat([Buffer.alloc(before), request]).subarray(before);
+      expect(
+        JSON.stringify(await readProtobufRequest(view), (_, item) => (typeof item === 'bigint' ? `${item}` : item)),
+      ).toContain('"123456789"');
+    }
+  });
+
+  test('that is cut is refused, wherever it is cut but between its parts', async () => {
+    const request = Buffer.concat([
+      inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00')),
+      inSpan(field(5, 'b')),
+    ]);
+    const parts = [0, inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00')).length];
+    for (let length = 0; length < request.length; length += 1) {
+      const reading = readProtobufRequest(request.subarray(0, length));
+      if (parts.includes(length)) await reading;
+      else await expect(reading, `cut at ${length}`).rejects.toThrow(refused(400));
+    }
+  });
+
+  test.each([
+    ['a length beyond its end', hex('0a ff ff ff ff 07')],
+    ['a length of eight bytes', hex('0a ff ff ff ff ff ff ff 7f 00')],
+    ['a length without end', Buffer.alloc(20, 0xff)],
+    ['a length that goes beyond the message around it', hex('0a 02 12 7f 00')],
+    ['a group', hex('0b 0c')],
+    ['a field that is passed over and has no end', hex('9a 06 ff ff 03')],
+    ['JSON', Buffer.from('{"resourceSpans":[]}')],
+  ])('of %s is refused', async (_, bytes) => {
+    await expect(readProtobufRequest(bytes)).rejects.toThrow(refused(400));
+  });
+
+  test('is refused when it nests deeper than 200 levels', async () => {
+    const nested = (levels: number) => {
+      let value = field(1, 'x');
+      // A list and what it holds are two levels.
+      for (let level = 0; level < levels; level += 1) value = field(5, field(1, value));
+      return inSpan(field(9, field(2, value)));
+    };
+    await readProtobufRequest(nested(97));
+    await expect(readProtobufRequest(nested(98))).rejects.toThrow(refused(400));
+    await expect(readProtobufRequest(nested(5_000))).rejects.toThrow(refused(400));
+  });
+
+  test('is refused when it has more values than JSON may have', async () => {
+    const many = (values: number) => Buffer.alloc(values * 2, hex('0a00'));
+    await readProtobufRequest(many(VALUES_MAX));
+    await expect(readProtobufRequest(many(VALUES_MAX + 1))).rejects.toThrow(refused(413));
+  });
+
+  test('of any bytes is read or refused', async () => {
+    const whole = inSpan(field(5, 'answer'), field(9, Buffer.concat([field(1, 'a'), field(2, field(1, 'b'))])));
+    const mutated = fc
+      .tuple(fc.nat(whole.length - 1), fc.uint8Array({ maxLength: 4 }))
+      .map(([at, put]) => Buffer.concat([whole.subarray(0, at), put, whole.subarray(at + put.length)]));
+    const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array));
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(bytes, mutated), async (body) => {
+        await readProtobufRequest(body).catch((error) => expect(error).toMatchObject({ status: 400 }));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+test('answers are those of the protocol', async () => {
+  expect(Buffer.from(await protobufResponse(0, ''))).toEqual(Buffer.alloc(0));
+  expect(Buffer.from(await protobufResponse(3, 'no'))).toEqual(hex('0a 06 08 03 12 02 6e 6f'));
+  expect(Buffer.from(await protobufStatus('no'))).toEqual(hex('12 02 6e 6f'));
+});

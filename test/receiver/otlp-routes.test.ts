@@ -1,0 +1,319 @@
+import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { ExportResultCode } from '@opentelemetry/core';
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { request } from 'undici';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createExporter } from '../../src/index.ts';
+import { RunSpanExporter, RunSpanProcessor } from '../../src/otel.ts';
+import { MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { openLocalStore } from './local-store.ts';
+import { call, sendJson, start } from './wire.ts';
+
+/** Finished spans by their names. */
+function finishedSpans(
+  make: (tracer: ReturnType<BasicTracerProvider['getTracer']>) => void,
+): Record<string, ReadableSpan> {
+  const memory = new InMemorySpanExporter();
+  const resource = resourceFromAttributes({ 'service.name': 'shop', 'service.version': '1.2', 'host.name': 'box' });
+  const provider = new BasicTracerProvider({ resource, spanProcessors: [new SimpleSpanProcessor(memory)] });
+  make(provider.getTracer('shop-tracer', '3.4'));
+  return Object.fromEntries(memory.getFinishedSpans().map((span) => [span.name, span]));
+}
+
+const below = (span: ReturnType<ReturnType<BasicTracerProvider['getTracer']>['startSpan']>) =>
+  trace.setSpan(context.active(), span);
+
+const answered = () =>
+  finishedSpans((tracer) => {
+    const root = tracer.startSpan('answer', {
+      kind: SpanKind.SERVER,
+      attributes: { 'openinference.span.kind': 'AGENT', 'input.value': 'Where?' },
+    });
+    const chat = tracer.startSpan(
+      'chat small',
+      {
+        kind: SpanKind.CLIENT,
+        attributes: {
+          'gen_ai.operation.name': 'chat',
+          'gen_ai.request.model': 'small',
+          'gen_ai.input.messages': JSON.stringify([{ role: 'user', parts: [{ type: 'text', content: 'Where?' }] }]),
+          'gen_ai.output.messages': JSON.stringify([
+            { role: 'assistant', parts: [{ type: 'text', content: 'There' }] },
+          ]),
+          'gen_ai.usage.input_tokens': 5,
+          'gen_ai.usage.output_tokens': 7,
+          'gen_ai.request.temperature': 0.5,
+          'shop.tags': ['a', 'b'],
+          'shop.big': 2 ** 53,
+          'shop.on': true,
+        },
+        links: [{ context: root.spanContext(), attributes: { why: 'x' } }],
+      },
+      below(root),
+    );
+    tracer.startSpan('lookup', {}, below(chat)).end();
+    chat.addEvent('retry', { attempt: 2 });
+    chat.recordException(new TypeError('no'));
+    chat.setStatus({ code: SpanStatusCode.ERROR, message: 'no' });
+    chat.end();
+    root.end();
+  });
+
+const exporters = {
+  json: (receiver: Receiver, options = {}) => new JsonExporter({ url: `${receiver.url}/v1/traces`, ...options }),
+  protobuf: (receiver: Receiver, options = {}) =>
+    new ProtobufExporter({ url: `${receiver.url}/v1/traces`, ...options }),
+};
+
+async function exported(exporter: JsonExporter | ProtobufExporter, ...spans: (ReadableSpan | undefined)[]) {
+  const result = await new Promise<{ code: number }>((resolve) => exporter.export(spans as ReadableSpan[], resolve));
+  await exporter.shutdown();
+  return result.code;
+}
+
+describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s", (_, exporterTo) => {
+  test('delivers spans that become runs as those of RunSpanExporter do, ids and all', async () => {
+    const spans = answered();
+    const receiver = await start();
+    const sent = [spans.answer, spans['chat small'], spans.lookup];
+    expect(await exported(exporterTo(receiver), ...sent)).toBe(ExportResultCode.SUCCESS);
+
+    const reference = await start();
+    const exporter = createExporter({ endpoint: reference.url, project: 'shop' });
+    onTestFinished(() => void exporter.close());
+    await new Promise((resolve) => new RunSpanExporter({ exporter }).export(sent as ReadableSpan[], resolve));
+    const withoutRuntime = (await reference.runs()).map(({ extra: { runtime: _runtime, ...extra } = {}, ...run }) => ({
+      ...run,
+      extra,
+    }));
+    expect(await receiver.runs()).toEqual(withoutRuntime);
+    expect(await receiver.runs()).toMatchObject([
+      { name: 'answer', session_name: 'shop' },
+      {
+        name: 'chat small',
+        run_type: 'llm',
+        inputs: { messages: [{ role: 'user', content: 'Where?' }] },
+        outputs: { usage_metadata: { total_tokens: 12 } },
+        error: expect.stringMatching(/^TypeError: no/),
+        events: [{ name: 'retry', kwargs: { attempt: 2 } }, { name: 'exception' }],
+        extra: {
+          metadata: {
+            'service.name': 'shop',
+            'service.version': '1.2',
+            'shop.tags': ['a', 'b'],
+            'shop.on': true,
+            otel: {
+              kind: 'CLIENT',
+              scope: { name: 'shop-tracer', version: '3.4' },
+              links: [{ attributes: { why: 'x' } }],
+            },
+          },
+        },
+      },
+      { name: 'lookup' },
+    ]);
+  });
+
+  test.each([
+    ['memory', async () => new MemoryStore()],
+    ['a file', () => openLocalStore()],
+  ])('delivers children before their parents, in requests of their own, into %s', async (_, openStore) => {
+    const spans = answered();
+    const receiver = await start({ store: await openStore() });
+    const tree = async () => {
+      const runs = await receiver.runs();
+      const nameOf = (id: string | undefined) => runs.find((run) => run.id === id)?.name;
+      return runs.map(({ name, parent_run_id, trace_id }) => [name, nameOf(parent_run_id), nameOf(trace_id)]);
+    };
+    await exported(exporterTo(receiver), spans.lookup);
+    expect(await tree()).toEqual([['lookup', undefined, 'lookup']]);
+    await exported(exporterTo(receiver), spans.answer);
+    await exported(exporterTo(receiver), spans['chat small']);
+    expect(await tree()).toEqual([
+      ['answer', undefined, 'answer'],
+      ['chat small', 'answer', 'answer'],
+      ['lookup', 'chat small', 'answer'],
+    ]);
+    // Again, as exporters do that have not seen the answer.
+    await exported(exporterTo(receiver), spans.lookup, spans['chat small'], spans.answer);
+    expect(await receiver.runs()).toHaveLength(3);
+  });
+
+  test('delivers in gzip, with a key, and is told where it has none', async () => {
+    const { answer } = answered();
+    const receiver = await start({ apiKey: 'secret' });
+    const compression = 'gzip';
+    expect(await exported(exporterTo(receiver, { compression }), answer)).toBe(ExportResultCode.FAILED);
+    expect(await exported(exporterTo(receiver, { compression, headers: { 'x-api-key': 'secret' } }), answer)).toBe(
+      ExportResultCode.SUCCESS,
+    );
+    expect(await receiver.runs()).toHaveLength(1);
+  });
+
+  test('names a project by a header', async () => {
+    const { answer } = answered();
+    const receiver = await start();
+    await exported(exporterTo(receiver, { headers: { 'Langsmith-Project': 'mine' } }), answer);
+    expect(await receiver.runs({ project: 'mine' })).toHaveLength(1);
+  });
+});
+
+const SPAN = {
+  traceId: '5b8efff798038103d269b633813fc60c',
+  spanId: 'eee19b7ec3c1b174',
+  name: 'answer',
+  startTimeUnixNano: '1763622160123456789',
+  endTimeUnixNano: '1763622161000000000',
+};
+const requestOf = (...spans: unknown[]) => ({ resourceSpans: [{ scopeSpans: [{ spans }] }] });
+const send = (receiver: Receiver, body: unknown, path = '/v1/traces') => sendJson(receiver, 'POST', path, body);
+const protobuf = { 'content-type': 'application/x-protobuf' };
+
+async function bytesOf(receiver: Receiver, body: Buffer) {
+  const reply = await request(`${receiver.url}/v1/traces`, { method: 'POST', body, headers: protobuf });
+  const bytes = Buffer.from(await reply.body.arrayBuffer());
+  return { status: reply.statusCode, type: reply.headers['content-type'], text: bytes.toString('latin1') };
+}
+
+describe('JSON', () => {
+  test('is answered with nothing, also where clients of the field send it', async () => {
+    for (const path of ['/v1/traces', '/otel/v1/traces', '/api/v1/otel/v1/traces']) {
+      const receiver = await start();
+      expect(await send(receiver, requestOf(SPAN), path)).toMatchObject({ status: 200, body: {} });
+      expect(await receiver.runs()).toMatchObject([{ name: 'answer', session_name: 'default', run_type: 'chain' }]);
+    }
+  });
+
+  test('of spans that cannot be used is answered with their number, and the others are kept', async () => {
+    const receiver = await start();
+    expect(await send(receiver, requestOf({ ...SPAN, traceId: 'x' }, SPAN, {}))).toMatchObject({
+      status: 200,
+      body: { partialSuccess: { rejectedSpans: '2', errorMessage: expect.stringContaining('traceId') } },
+    });
+    expect(await receiver.runs()).toHaveLength(1);
+  });
+
+  test.each<[string, unknown, number]>([
+    ['no JSON', '{', 400],
+    ['no object', '[]', 400],
+    ['another shape', { resourceSpans: 5 }, 400],
+    ['too many spans', requestOf(...Array(10_001).fill(SPAN)), 413],
+    ['too many levels', `{"a":${'['.repeat(600)}${']'.repeat(600)}}`, 400],
+  ])('of %s is refused with a Status, and nothing is kept', async (_, body, status) => {
+    const receiver = await start();
+    const reply = await send(receiver, body);
+    expect(reply).toMatchObject({ status, body: { message: expect.any(String), detail: expect.any(String) } });
+    expect(await receiver.runs()).toEqual([]);
+  });
+
+  test('of a span that has not ended makes a run that is pending, and ends it later', async () => {
+    const receiver = await start();
+    await send(receiver, requestOf({ ...SPAN, endTimeUnixNano: '0' }));
+    expect((await receiver.runs())[0]).not.toHaveProperty('end_time');
+    await send(receiver, requestOf(SPAN));
+    expect(await receiver.runs()).toMatchObject([{ end_time: '2025-11-20T07:02:41.000000Z' }]);
+  });
+
+  test('hides what stands under the names of secrets, as RunSpanProcessor does', async () => {
+    const receiver = await start();
+    const attributes = [{ key: 'db.password', value: { stringValue: 'canary' } }];
+    await send(receiver, requestOf({ ...SPAN, attributes }));
+    expect(JSON.stringify(await receiver.runs())).not.toContain('canary');
+  });
+
+  test('of large data in a payload makes an attachment of that', async () => {
+    const receiver = await start();
+    const image = Buffer.alloc(3_000, 7);
+    const value = JSON.stringify({ image: `data:image/png;base64,${image.toString('base64')}` });
+    const attributes = [
+      { key: 'openinference.span.kind', value: { stringValue: 'LLM' } },
+      { key: 'input.value', value: { stringValue: value } },
+      { key: 'input.mime_type', value: { stringValue: 'application/json' } },
+    ];
+    await send(receiver, requestOf({ ...SPAN, attributes }));
+    expect((await receiver.runs())[0]?.attachments).toMatchObject([{ mime_type: 'image/png', size: 3_000 }]);
+  });
+});
+
+describe('protobuf', () => {
+  test('is answered in protobuf, empty when all is kept', async () => {
+    const receiver = await start();
+    expect(await bytesOf(receiver, Buffer.alloc(0))).toEqual({ status: 200, type: 'application/x-protobuf', text: '' });
+    // A request of one span with nothing in it.
+    const refused = await bytesOf(receiver, Buffer.from([0x0a, 4, 0x12, 2, 0x12, 0]));
+    expect(refused).toMatchObject({ status: 200, type: 'application/x-protobuf' });
+    // Field 1 is the partial success, whose field 1 is the number.
+    expect([refused.text.charCodeAt(0), refused.text.slice(2, 4)]).toEqual([0x0a, '\b\u0001']);
+    expect(refused.text).toContain('The traceId of a span');
+  });
+
+  test('that cannot be read is refused in protobuf', async () => {
+    const reply = await bytesOf(await start(), Buffer.from('{}'));
+    expect(reply).toMatchObject({ status: 400, type: 'application/x-protobuf' });
+    expect(reply.text.charCodeAt(0)).toBe(0x12);
+    expect(reply.text).toContain('The body is no protobuf');
+  });
+});
+
+test.each(['text/plain', 'application/protobuf', 'application/jsonx', ''])('the type %j is not taken', async (type) => {
+  const receiver = await start();
+  const reply = await call(`${receiver.url}/v1/traces`, 'POST', '{}', { 'content-type': type });
+  expect(reply).toMatchObject({ status: 415, body: { detail: expect.stringContaining('application/x-protobuf') } });
+});
+
+test('faults that are set meet spans too', async () => {
+  const receiver = await start();
+  receiver.setFaults({ fail: { status: 503, retryAfterSeconds: 2, times: 1 } });
+  expect(await send(receiver, requestOf(SPAN))).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
+  expect((await send(receiver, requestOf(SPAN))).status).toBe(200);
+});
+
+test('there is no OTLP in strict mode', async () => {
+  expect((await send(await start({ strict: true }), requestOf(SPAN))).status).toBe(404);
+});
+
+test('a span that comes by OTLP and by RunSpanProcessor is one run, whichever comes first', async () => {
+  for (const order of ['otlp first', 'processor first']) {
+    const receiver = await start();
+    const exporter = createExporter({ endpoint: receiver.url, project: 'shop' });
+    const memory = new InMemorySpanExporter();
+    const provider = new BasicTracerProvider({
+      spanProcessors: [new RunSpanProcessor({ exporter }), new SimpleSpanProcessor(memory)],
+    });
+    const tracer = provider.getTracer('shop');
+    const root = tracer.startSpan('root');
+    tracer.startSpan('child', {}, below(root)).end();
+    root.end();
+    const byOtlp = () => exported(exporters.json(receiver), ...memory.getFinishedSpans());
+    if (order === 'otlp first') await byOtlp();
+    await exporter.close();
+    if (order === 'processor first') await byOtlp();
+    const [first, second, ...more] = await receiver.runs();
+    expect(more).toEqual([]);
+    expect([first?.name, second?.name]).toEqual(['root', 'child']);
+    expect(second).toMatchObject({ parent_run_id: first?.id, trace_id: first?.id });
+  }
+});
+
+test('a span finds its parent also where that came by another way', async () => {
+  const receiver = await start();
+  const exporter = createExporter({ endpoint: receiver.url });
+  const memory = new InMemorySpanExporter();
+  const [here, there] = [new RunSpanProcessor({ exporter }), new SimpleSpanProcessor(memory)];
+  const root = new BasicTracerProvider({ spanProcessors: [here] }).getTracer('a').startSpan('root');
+  new BasicTracerProvider({ spanProcessors: [there] }).getTracer('b').startSpan('child', {}, below(root)).end();
+  await exported(exporters.protobuf(receiver), ...memory.getFinishedSpans());
+  expect(await receiver.runs()).toMatchObject([{ name: 'child' }]);
+  root.end();
+  await exporter.close();
+  const [first, second] = await receiver.runs();
+  expect([first?.name, second?.name, second?.parent_run_id]).toEqual(['root', 'child', first?.id]);
+});

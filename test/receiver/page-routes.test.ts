@@ -1,0 +1,98 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { createReceiver } from '../../src/receiver.ts';
+import { root } from '../support/folders.ts';
+import { call, start } from './wire.ts';
+
+/** The names of the assets that the page asks for. */
+async function assetsOf(url: string): Promise<string[]> {
+  const html = await (await fetch(url)).text();
+  return [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, path = '']) => path);
+}
+
+describe('the page', () => {
+  test('is served at the root, and asked for anew each time', async () => {
+    const { url } = await start();
+    const response = await fetch(`${url}/?view=runs`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(response.headers.get('cache-control')).toBe('no-cache');
+    expect(await response.text()).toContain('<title>runspan</title>');
+  });
+
+  test('may run its own scripts alone, and be framed by nobody [security 11]', async () => {
+    const { url } = await start();
+    const { headers } = await fetch(url);
+    const policy = new Map(
+      headers
+        .get('content-security-policy')
+        ?.split('; ')
+        .map((rule) => [rule.split(' ')[0], rule]),
+    );
+    expect(policy.get('default-src')).toBe("default-src 'none'");
+    expect(policy.get('script-src')).toBe("script-src 'self'");
+    expect(policy.get('style-src')).toBe("style-src 'self'");
+    expect(policy.get('img-src')).toBe("img-src 'self' data:");
+    expect(policy.get('connect-src')).toBe("connect-src 'self'");
+    expect(policy.get('base-uri')).toBe("base-uri 'none'");
+    expect(policy.get('frame-ancestors')).toBe("frame-ancestors 'none'");
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
+  });
+
+  test('brings assets whose names change with what is in them, kept for good', async () => {
+    const { url } = await start();
+    const assets = await assetsOf(url);
+    const types: Record<string, string> = {
+      js: 'text/javascript; charset=utf-8',
+      css: 'text/css; charset=utf-8',
+      svg: 'image/svg+xml',
+    };
+    expect(assets.map((path) => path.split('.').at(-1)).sort()).toEqual(['css', 'js', 'svg']);
+    for (const path of assets) {
+      const response = await fetch(`${url}/${path}`);
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toBe(types[path.split('.').at(-1) ?? '']);
+      expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    }
+  });
+
+  test('holds nothing of the runs, so that it is there without the key that these ask for', async () => {
+    const receiver = await createReceiver({ apiKey: 'a-key-of-some-length' });
+    try {
+      const [asset = ''] = await assetsOf(receiver.url);
+      expect((await fetch(`${receiver.url}/${asset}`)).status).toBe(200);
+      expect((await fetch(`${receiver.url}/query/projects`)).status).toBe(401);
+    } finally {
+      await receiver.close();
+    }
+  });
+});
+
+test.each([
+  '/assets/nothing.js',
+  '/assets/',
+  '/assets/..%2Findex.html',
+  '/assets/%2e%2e/index.html',
+  '/assets/..%5cindex.html',
+  '/index.html',
+  '/LICENSES.txt',
+  '/assets/a%00.js',
+])('%s is not there: files are known by their names, none is looked for [security 10]', async (path) => {
+  const { url } = await start();
+  expect(await call(url + path, 'GET')).toMatchObject({ status: 404, body: { detail: expect.any(String) } });
+});
+
+test('a package that was built without the page says so', async () => {
+  // These modules stand without it.
+  const path = join(root, 'node_modules/.cache/modules/receiver/page-routes.js');
+  expect(existsSync(path)).toBe(true);
+  const { pageRoutes } = (await import(pathToFileURL(path).href)) as typeof import('../../src/receiver/page-routes.ts');
+  const [page] = pageRoutes;
+  expect(() => page?.handle({} as Parameters<typeof page.handle>[0])).toThrow(
+    'This copy of the package was built without its page',
+  );
+});

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { checkedPrices, withCost } from '../../src/receiver/prices.ts';
+import { MemoryStore, type RunSummary, type Usage } from '../../src/receiver.ts';
+
+const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
+
+const costOf = (model: string | undefined, usage: Usage | undefined) =>
+  withCost({ ...(model && { model }), ...(usage && { usage }) } as RunSummary, prices).usage?.total_cost;
+
+describe('tokens of a model that has a price', () => {
+  const usage = { input_tokens: 400_000, output_tokens: 100_000 };
+
+  test('cost what a million of them costs, in and out by themselves', () => {
+    expect(costOf('gpt-x', usage)).toBe(2);
+    expect(costOf('gpt-x', { output_tokens: 1 })).toBe(0.00001);
+  });
+
+  test('cost what the run says, where it does', () => {
+    expect(costOf('gpt-x', { ...usage, total_cost: 0 })).toBe(0);
+  });
+
+  test.each([
+    ['gpt-x-2026-01-31', 2],
+    ['gpt-x-mini-2026', 0.6],
+    ['gpt-x@1', 2],
+    ['gpt-xl', undefined],
+    ['gpt', undefined],
+    [undefined, undefined],
+  ])('of the model %s cost %s', (model, cost) => {
+    expect(costOf(model, usage)).toBe(cost);
+  });
+
+  test('that are not told cost nothing that is known', () => {
+    expect(costOf('gpt-x', undefined)).toBeUndefined();
+  });
+});
+
+test('prices are numbers by model', () => {
+  expect(checkedPrices(prices)).toBe(prices);
+  for (const wrong of [
+    { m: 1 },
+    { m: { input: 1 } },
+    { m: { input: -1, output: 1 } },
+    { m: { input: 1, output: '2' } },
+  ]) {
+    expect(() => checkedPrices(wrong)).toThrow('Expected the price of "m" to be an object with numbers from 0');
+  }
+  expect(() => checkedPrices([])).toThrow('Expected `prices` to be an object, got an array');
+  expect(() => new MemoryStore({ prices: { m: 1 } as never })).toThrow('Expected the price of "m"');
+});
+
+test('a memory store adds up what its runs cost', async () => {
+  const store = new MemoryStore({ prices });
+  const fields = {
+    name: 'call',
+    run_type: 'llm',
+    start_time: '2026-11-20T07:22:40.000000Z',
+    extra: { metadata: { ls_model_name: 'gpt-x' } },
+    outputs: { usage_metadata: { input_tokens: 1_000_000 } },
+  };
+  await store.apply([{ kind: 'post', id: '00000000-0000-7000-8000-000000000001', fields, attachments: [] }]);
+  expect((await store.statistics({})).total.usage?.total_cost).toBe(2.5);
+  expect((await store.traces({})).items[0]?.trace.usage?.total_cost).toBe(2.5);
+});

@@ -1,0 +1,251 @@
+import { describe, expect, test } from 'vitest';
+import type { Receiver } from '../../src/receiver.ts';
+import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
+
+/** A receiver that holds a trace of two runs. */
+async function filled(): Promise<Receiver> {
+  const receiver = await start();
+  await sendParts(
+    receiver,
+    part(`post.${ROOT}`, makeRun({ tags: ['prod'], extra: { metadata: { user: 'ada' } } })),
+    part(`post.${ROOT}.inputs`, { question: 'Why?' }),
+    part(`post.${CHILD}`, makeChild({ end_time: END })),
+    part(`post.${CHILD}.outputs`, { text: 'Because.' }),
+  );
+  return receiver;
+}
+
+const importInto = (receiver: Receiver, body: unknown) => sendJson(receiver, 'POST', '/query/import', body);
+const get = (receiver: Receiver, path: string) => call(`${receiver.url}/query/${path}`, 'GET');
+
+describe('whoever reads a receiver gets', () => {
+  test('its projects', async () => {
+    const { status, body } = await get(await filled(), 'projects');
+    expect([status, body]).toEqual([200, { items: [{ name: 'default', traces: 1, last_start_time: START }] }]);
+  });
+
+  test('its traces, with what the whole comes to', async () => {
+    const { status, body } = await get(await filled(), 'traces');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ items: [{ id: ROOT, inputs_preview: 'Why?', trace: { runs: 2, pending: 1 } }] });
+  });
+
+  test('its runs, by the fields of a query in snake case', async () => {
+    const receiver = await filled();
+    const idsOf = async (search: string) =>
+      ((await get(receiver, `runs?${search}`)).body.items as { id: string }[]).map(({ id }) => id);
+    expect(await idsOf('')).toEqual([CHILD, ROOT]);
+    expect(await idsOf('run_type=llm')).toEqual([CHILD]);
+    expect(await idsOf('tag=prod&status=pending&status=error')).toEqual([ROOT]);
+    expect(await idsOf('metadata=user%3Dada&metadata=user')).toEqual([ROOT]);
+    expect(await idsOf(`started_from=${START}&latency_ms_max=1000&trace_id=${ROOT.replaceAll('-', '')}`)).toEqual([
+      CHILD,
+    ]);
+    expect(await idsOf('text=because&sort=latency&order=ascending&limit=1')).toEqual([CHILD]);
+  });
+
+  test('the rest of a list by its cursor', async () => {
+    const receiver = await filled();
+    const { body } = await get(receiver, 'runs?limit=1');
+    const next = await get(receiver, `runs?limit=1&cursor=${body.next}`);
+    expect(next.body).toMatchObject({ items: [{ id: ROOT }] });
+    expect(next.body).not.toHaveProperty('next');
+  });
+
+  test('a trace without what is in its runs, and what is said of them', async () => {
+    const { status, body } = await get(await filled(), `traces/${ROOT}`);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      items: [
+        { id: ROOT, name: 'answer', run_type: 'chain', status: 'pending', start_time: START },
+        {
+          id: CHILD,
+          parent_run_id: ROOT,
+          name: 'call',
+          run_type: 'llm',
+          status: 'success',
+          start_time: START,
+          end_time: END,
+        },
+      ],
+      feedback: [],
+    });
+  });
+
+  test('a run, and its payloads one by one', async () => {
+    const receiver = await filled();
+    expect((await get(receiver, `runs/${ROOT}`)).body).toMatchObject({ id: ROOT, payload_sizes: { inputs: 19 } });
+    expect((await get(receiver, `runs/${ROOT}/inputs`)).body).toEqual({ question: 'Why?' });
+    expect((await get(receiver, `runs/${CHILD}/outputs`)).body).toEqual({ text: 'Because.' });
+  });
+
+  test('statistics', async () => {
+    const { status, body } = await get(await filled(), 'statistics?group_by=run_type&buckets=1&groups=1');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      total: { runs: 2, pending: 1, errors: 0 },
+      groups: [{ group: 'chain', runs: 1 }],
+      buckets: [{ start_time: START, runs: 2 }],
+    });
+  });
+});
+
+describe('what is wrong with a question is told', () => {
+  test.each<[string, number, unknown]>([
+    ['traces/1', 422, [{ loc: ['path', 'id'], type: 'uuid' }]],
+    ['runs/1/inputs', 422, [{ loc: ['path', 'id'], type: 'uuid' }]],
+    [`traces/${CHILD}`, 404, `There is no trace ${CHILD} here`],
+    [`traces/${CHILD}/export`, 404, `There is no trace ${CHILD} here`],
+    [`traces/${ROOT}/export?format=csv`, 422, [{ loc: ['query', 'format'] }]],
+    [`runs/${START}`, 422, [{ loc: ['path', 'id'], type: 'uuid' }]],
+    [`runs/${CHILD}/inputs`, 404, `There are no inputs of a run ${CHILD} here`],
+    [`runs/${CHILD}/errors`, 404, `There is nothing at /query/runs/${CHILD}/errors`],
+    ['traces?limit=0', 422, [{ loc: ['query', 'limit'], msg: expect.stringContaining('1 to 1000') }]],
+    ['traces?limit=1001', 422, [{ loc: ['query', 'limit'] }]],
+    ['traces?limit=', 422, [{ loc: ['query', 'limit'] }]],
+    ['traces?limit=1&limit=2', 422, [{ loc: ['query', 'limit'], type: 'repeated' }]],
+    ['traces?sort=name', 422, [{ loc: ['query', 'sort'] }]],
+    ['traces?status=done&started_from=now', 422, [{ loc: ['query', 'status'] }, { loc: ['query', 'started_from'] }]],
+    ['traces?trace_id=1', 422, [{ loc: ['query', 'trace_id'], msg: 'Expected `trace_id` to be a UUID, got "1"' }]],
+    ['traces?runType=llm', 422, [{ loc: ['query', 'runType'], type: 'unknown_parameter' }]],
+    ['traces?__proto__=1', 422, [{ loc: ['query', '__proto__'], type: 'unknown_parameter' }]],
+    ['traces?latency_ms_min=-1', 422, [{ loc: ['query', 'latency_ms_min'] }]],
+    ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
+    ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
+    ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],
+  ])('%s', async (path, status, detail) => {
+    const answer = await get(await filled(), path);
+    expect(answer.status).toBe(status);
+    expect(answer.body.detail).toEqual(
+      typeof detail === 'string' ? detail : (detail as object[]).map((finding) => expect.objectContaining(finding)),
+    );
+  });
+
+  test('as many conditions as are taken, and one more', async () => {
+    const receiver = await filled();
+    const tags = (count: number) => Array.from({ length: count }, (_, at) => `tag=${at}`).join('&');
+    expect((await get(receiver, `runs?${tags(20)}`)).status).toBe(200);
+    expect((await get(receiver, `runs?${tags(21)}`)).status).toBe(422);
+  });
+});
+
+describe('feedback given in the page', () => {
+  const json = { 'content-type': 'application/json' };
+  const give = (receiver: Receiver, body: unknown) =>
+    call(`${receiver.url}/query/feedback`, 'POST', JSON.stringify(body), json);
+
+  test('is kept with the run that it names', async () => {
+    const receiver = await filled();
+    const { status, body } = await give(receiver, { run_id: CHILD, key: 'liked', score: 1 });
+    expect([status, body]).toEqual([200, expect.objectContaining({ run_id: CHILD, key: 'liked', score: 1 })]);
+    expect((await get(receiver, `traces/${ROOT}`)).body.feedback).toEqual([body]);
+  });
+
+  test('of a run that is not there is answered with 404, and wrong fields with 422', async () => {
+    const receiver = await start({ strict: true });
+    expect((await give(receiver, { run_id: CHILD, key: 'liked' })).status).toBe(404);
+    expect((await give(receiver, { run_id: 1, key: '' })).body.detail).toMatchObject([
+      { loc: ['body', 'run_id'] },
+      { loc: ['body', 'key'] },
+    ]);
+  });
+});
+
+describe('a trace leaves as a file', () => {
+  test('and comes back from it the same', async () => {
+    const receiver = await filled();
+    await sendParts(
+      receiver,
+      part(`patch.${ROOT}`, makeRun({ end_time: END })),
+      part(`attachment.${ROOT}.a.bin`, Buffer.of(0, 255), ['Content-Type: application/x-a']),
+    );
+    const said = { run_id: CHILD, key: 'liked', score: 1, comment: 'good' };
+    await call(`${receiver.url}/query/feedback`, 'POST', JSON.stringify(said), { 'content-type': 'application/json' });
+    const exported = await get(receiver, `traces/${ROOT}/export`);
+    expect(exported.headers['content-disposition']).toBe(`attachment; filename="trace-${ROOT}.json"`);
+    const other = await start();
+    const imported = await importInto(other, exported.body);
+    expect([imported.status, imported.body]).toEqual([200, { traces: 1, runs: 2 }]);
+    expect(await other.trace(ROOT)).toEqual(await receiver.trace(ROOT));
+    expect((await get(other, `traces/${ROOT}/export`)).body).toEqual(exported.body);
+  });
+
+  test('also where a parent has not come, and runs stand at the root by orders that were made for them', async () => {
+    const receiver = await start();
+    const simple = { run_type: 'chain', inputs: {}, start_time: START, trace_id: ROOT };
+    const [orphan, below] = ['0193b3a0-0000-7000-8000-0000000000a1', '0193b3a0-0000-7000-8000-0000000000a2'];
+    await sendJson(receiver, 'POST', '/runs', { ...simple, id: orphan, name: 'orphan', parent_run_id: CHILD });
+    await sendJson(receiver, 'POST', '/runs', { ...simple, id: below, name: 'below', parent_run_id: orphan });
+    const before = await receiver.trace(ROOT);
+    expect(before.map(({ name }) => name)).toEqual(['orphan', 'below']);
+    const other = await start();
+    const imported = await importInto(other, (await get(receiver, `traces/${ROOT}/export`)).body);
+    expect([imported.status, imported.body]).toEqual([200, { traces: 1, runs: 2 }]);
+    expect(await other.trace(ROOT)).toEqual(before);
+  });
+
+  test('and nothing of it is kept when the store refuses a run of it, however far behind that stands', async () => {
+    const runs: object[] = Array.from({ length: 2_000 }, (_, at) => {
+      const id = `0193b3a0-0000-7000-8000-${String(at).padStart(12, '0')}`;
+      return makeRun({ id, trace_id: id, dotted_order: `20261120T072240123456Z${id}` });
+    });
+    const attachments = Array.from({ length: 101 }, (_, at) => ({ name: `${at}`, mime_type: 'a/b', data: '' }));
+    const receiver = await start();
+    const answer = await importInto(receiver, {
+      format: 'runspan-trace',
+      version: 1,
+      runs: [...runs, makeRun({ attachments })],
+    });
+    expect(answer.status).toBe(413);
+    expect(await receiver.runs()).toEqual([]);
+  });
+
+  test.each<[unknown, number, unknown]>([
+    [[], 400, 'The body is no trace that runspan has exported'],
+    [{ format: 'runspan-trace', version: 2, runs: [] }, 400, expect.stringContaining('version 2')],
+    [{ format: 'runspan-trace', version: 1, runs: {} }, 400, 'Expected `runs` to be an array'],
+    [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs[0] is no JSON object'],
+    [{ format: 'runspan-trace', version: 1, runs: [], feedback: {} }, 400, 'Expected `feedback` to be an array'],
+    [{ format: 'runspan-trace', version: 1, runs: [], feedback: [1] }, 400, 'feedback.0 is no JSON object'],
+    [
+      { format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: [{ run_id: ROOT }] },
+      422,
+      [expect.objectContaining({ loc: ['body', 'feedback', 0, 'key'] })],
+    ],
+    [
+      { format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: [{ run_id: CHILD, key: 'liked' }] },
+      422,
+      [expect.objectContaining({ loc: ['body', 'feedback', 0, 'run_id'], type: 'mismatch' })],
+    ],
+    [
+      { format: 'runspan-trace', version: 1, runs: [{ id: ROOT }] },
+      422,
+      expect.arrayContaining([expect.objectContaining({ loc: ['body', 'runs', 0, 'name'] })]),
+    ],
+    [
+      { format: 'runspan-trace', version: 1, runs: [makeRun({ attachments: [{ name: 'a' }] })] },
+      422,
+      [expect.objectContaining({ loc: ['body', 'runs', 0, 'attachments', 0] })],
+    ],
+    [
+      {
+        format: 'runspan-trace',
+        version: 1,
+        runs: [makeRun({ attachments: [{ name: 'a', mime_type: 'a/b', data: 'AP-' }] })],
+      },
+      422,
+      [expect.objectContaining({ loc: ['body', 'runs', 0, 'attachments', 0] })],
+    ],
+  ])('but %j is none', async (body, status, detail) => {
+    const receiver = await start();
+    const answer = await importInto(receiver, body);
+    expect([answer.status, answer.body.detail]).toEqual([status, detail]);
+    expect(await receiver.runs()).toEqual([]);
+  });
+
+  test('for Perfetto as complete events', async () => {
+    const { headers, body } = await get(await filled(), `traces/${ROOT}/export?format=perfetto`);
+    expect(headers['content-disposition']).toContain(`trace-${ROOT}.perfetto.json`);
+    expect(body.traceEvents).toContainEqual(expect.objectContaining({ ph: 'X', name: 'call', cat: 'llm' }));
+  });
+});
