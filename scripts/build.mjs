@@ -3,13 +3,16 @@
 // imports the library a part of a millisecond. The output is written aside and takes the place of dist/ in one step, so that a
 // failed build leaves the old one and a program that is reading dist/ meanwhile never finds it half empty.
 //
+// The page of the receiver goes to dist/viewer, with the licences of what it brings along.
+//
 // What tests and benchmarks use that no entry exports stands module by module in node_modules/.cache/modules.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rollup } from 'rollup';
+import { buildPage } from './build-page.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
@@ -25,6 +28,7 @@ try {
   if (status === 0) {
     cpSync(modules, compiled, { recursive: true, filter: (path) => !path.endsWith('.js') });
     await joinModules();
+    await buildPage(join(compiled, 'viewer'));
     // npm sets this bit at installation; here it serves the command in the checkout.
     chmodSync(join(compiled, 'cli', 'main.js'), 0o755);
     replace(join(cache, 'modules'), modules);
@@ -38,8 +42,39 @@ async function joinModules() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)])),
     external: (id) => !id.startsWith('.') && !id.startsWith('/'),
+    plugins: [ownFiles(), ownFolders()],
   });
   await bundle.write({ dir: compiled, chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false });
+}
+
+/** A module that another names by `new URL('./x.js', import.meta.url)`, to run it in a thread, becomes a file of its own. */
+function ownFiles() {
+  return {
+    name: 'own-files',
+    transform(code, path) {
+      return code.replace(/new URL\('(\.[^']+\.js)', import\.meta\.url\)/g, (_, named) => {
+        const reference = this.emitFile({ type: 'chunk', id: join(dirname(path), named) });
+        return `new URL(import.meta.ROLLUP_FILE_URL_${reference})`;
+      });
+    },
+  };
+}
+
+/** A folder that a module names by `new URL('./x/', import.meta.url)` is named from where the code of the module ends up. */
+function ownFolders() {
+  const mark = 'dist-of-this-package:';
+  return {
+    name: 'own-folders',
+    transform(code, path) {
+      const within = relative(modules, dirname(path)).split(sep).join(posix.sep);
+      return code.replace(
+        /new URL\('(\.[^']*\/)', import\.meta\.url\)/g,
+        (_, named) => `new URL('${mark}${posix.join(within, named)}', import.meta.url)`,
+      );
+    },
+    renderChunk: (code, { fileName }) =>
+      code.replaceAll(mark, `${posix.relative(posix.dirname(fileName), '.') || '.'}/`),
+  };
 }
 
 /** What the package exports, and its command, as paths within dist/. */

@@ -9,7 +9,7 @@ const folders = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((
 
 /** The names between backquotes; three transports share one ending. */
 function namesIn(text: string): Set<string> {
-  const names = [...text.matchAll(/`([\w-]+\.ts|[\w-]+-)`/g)].map(([, name = '']) => name);
+  const names = [...text.matchAll(/`([\w-]+\.(?:tsx?|json|css|html|svg)|[\w-]+-)`/g)].map(([, name = '']) => name);
   return new Set(names.map((name) => (name.endsWith('-') ? `${name}transport.ts` : name)));
 }
 

@@ -42,8 +42,11 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'viewer → receiver': (_, found) => found.typeOnly,
 };
 
-/** Loaded at the first send, so that importing the library stays cheap. */
-const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder'];
+/** Built into the page, so that users need not install them. */
+const IN_PAGE = ['preact', '@preact/signals', 'marked'];
+
+/** Loaded at the first send, or at the first body of their kind, so that importing the library stays cheap. */
+const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf'];
 
 /** Every breach of the package's import rules in these files, one line each; `packages` are those that users get. */
 export function breaches(sources: Sources, packages: readonly string[]): string[] {
@@ -92,6 +95,7 @@ function breachOfTable(path: string, found: Import, facts: ReadonlyMap<string, S
 function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import, packages: readonly string[]) {
   if (specifier.startsWith('node:')) return undefined;
   const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+  if (placeOf(path) === 'viewer' && IN_PAGE.includes(name)) return undefined;
   if (!packages.includes(name)) return `${path} imports ${specifier}, which package.json does not give to users`;
   if (LOADED_LATE.includes(name) && !typeOnly && !dynamic) return `${path} loads ${name} before the first send`;
   if (name === '@opentelemetry/api' && placeOf(path) !== 'otel') return `${path} imports ${name} outside otel/`;

@@ -3,7 +3,7 @@ import { breaches, MAY_IMPORT } from './import-rules.ts';
 import { entries, filesUnder, manifest, read } from './repository.ts';
 
 const PACKAGES = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-const FILES = filesUnder('src', '.ts');
+const FILES = [...filesUnder('src', '.ts'), ...filesUnder('src', '.tsx')];
 
 describe('the source', () => {
   it('imports along the table, in no circle, and only the packages that users get', () => {
@@ -114,6 +114,16 @@ describe('a planted import', () => {
     ['the environment, taken apart', { 'run/x.ts': 'const { env } = process;' }, 'run/x.ts reads process.env'],
     ['the environment, imported', { 'run/x.ts': `import { env } from 'node:process';` }, 'run/x.ts reads process.env'],
     ['the environment, by another way', { 'run/x.ts': `globalThis.process['env'];` }, 'run/x.ts reads process.env'],
+    [
+      'a package that is only built into the page',
+      { 'run/x.ts': `import 'preact';` },
+      'run/x.ts imports preact, which package.json does not give to users',
+    ],
+    [
+      'the receiver by the page',
+      { 'viewer/x.tsx': `import '../receiver/y.ts';`, 'receiver/y.ts': '' },
+      'viewer/x.tsx imports receiver/y.ts',
+    ],
     ['the console', { 'run/x.ts': 'const { log } = console;' }, 'run/x.ts uses console'],
     ['the console, by another way', { 'run/x.ts': 'globalThis.console.log(1);' }, 'run/x.ts uses console'],
     ['an await at top level', { 'run/x.ts': 'if (a) await b;' }, 'run/x.ts awaits at top level'],
@@ -127,6 +137,13 @@ describe('a planted import', () => {
     [
       'of undici for a type or at the first send',
       { 'export/x.ts': `import type { Pool } from 'undici'; export const a = async () => await import('undici');` },
+    ],
+    [
+      'of what is built into the page, and of a type of the receiver by it',
+      {
+        'viewer/x.tsx': `import { h } from 'preact/hooks'; import type { A } from '../receiver/y.ts';`,
+        'receiver/y.ts': '',
+      },
     ],
     ['of a type for the receiver', { 'receiver/x.ts': `import type { Sink } from '../run/sink.ts';` }],
     [

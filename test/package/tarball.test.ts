@@ -19,7 +19,9 @@ const tarball = (): Tarball => {
 
 describe('the tarball', () => {
   it('has the files of the committed list; npm run api updates it [security 15]', async () => {
-    const list = `${tarball().files.join('\n')}\n`;
+    // The names of the page's assets tell what is in them.
+    const files = tarball().files.map((path) => path.replace(/^(dist\/viewer\/assets\/.+)-.{8}(\.\w+)$/, '$1-*$2'));
+    const list = `${[...new Set(files)].sort().join('\n')}\n`;
     await expect(list).toMatchFileSnapshot('tarball-files.txt', 'update it with: npm run api');
   });
 

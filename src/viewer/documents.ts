@@ -1,0 +1,56 @@
+import { type Fields, fieldsOf, isFields, textOf } from './message.ts';
+
+/** Something that a retriever found. */
+export interface FoundDocument {
+  readonly title?: string;
+  readonly text: string;
+  readonly score?: number;
+  readonly metadata?: Fields;
+}
+
+/** What a retriever found, in the shapes that retrievers of all kinds answer with; undefined where there is no list of texts. */
+export function documentsOf(outputs: unknown): FoundDocument[] | undefined {
+  const list = listIn(outputs, 2);
+  const found = list?.map(documentOf);
+  return found?.every((one) => one !== undefined) ? found : undefined;
+}
+
+function listIn(value: unknown, depth: number): readonly unknown[] | undefined {
+  if (Array.isArray(value)) return value.length === 0 || documentOf(value[0]) !== undefined ? value : undefined;
+  if (depth === 0 || !isFields(value)) return undefined;
+  const { documents, output, outputs, results, matches, docs, chunks } = value;
+  const candidates = [documents, output, outputs, results, matches, docs, chunks];
+  for (const candidate of candidates) {
+    const list = candidate === undefined ? undefined : listIn(candidate, depth - 1);
+    if (list !== undefined) return list;
+  }
+  return undefined;
+}
+
+function documentOf(value: unknown): FoundDocument | undefined {
+  if (typeof value === 'string') return { text: value };
+  // Some stores answer with pairs of a document and its score.
+  if (Array.isArray(value) && value.length === 2 && typeof value[1] === 'number') {
+    const first = documentOf(value[0]);
+    return first === undefined ? undefined : { ...first, score: value[1] };
+  }
+  const fields = fieldsOf(value);
+  const inner = isFields(fields.document) ? fields.document : fields;
+  const text = [inner.page_content, inner.pageContent, inner.text, inner.content, inner.snippet, inner.body]
+    .concat(fieldsOf(inner.metadata).text)
+    .find((one) => typeof one === 'string') as string | undefined;
+  if (text === undefined) return undefined;
+  const metadata = isFields(inner.metadata) ? inner.metadata : undefined;
+  const title = [inner.title, metadata?.title, metadata?.source, inner.source, inner.url, inner.id]
+    .map(textOf)
+    .find(Boolean);
+  const score = [fields.score, fields.similarity, metadata?.score, metadata?.relevance_score].find(
+    (one) => typeof one === 'number',
+  ) as number | undefined;
+  return {
+    text,
+    ...(title === undefined ? {} : { title }),
+    ...(score === undefined ? {} : { score }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+}

@@ -1,0 +1,82 @@
+/** Numbers and times as they are read. */
+
+/** Milliseconds of an ISO 8601 time, its microseconds as a fraction. */
+export function millisecondsAt(iso: string): number {
+  const whole = Date.parse(iso);
+  // The form that the receiver writes, read without a pattern: a trace has hundreds of thousands of times.
+  if (iso.length !== 27 || iso[19] !== '.') return whole;
+  return whole + Number(iso.slice(23, 26)) / 1_000;
+}
+
+/** `0.42 ms`, `12 ms`, `1.24 s`, `2 m 03 s`, `1 h 02 m`. */
+export function duration(ms: number): string {
+  // Clocks that were set meanwhile.
+  if (ms <= 0) return '0 ms';
+  if (ms < 1) return `${trimmed(ms, 2)} ms`;
+  if (ms < 10) return `${trimmed(ms, 1)} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_995) return `${trimmed(ms / 1_000, ms < 9_995 ? 2 : 1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ${pad(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3_600)} h ${pad(Math.floor((seconds % 3_600) / 60))} m`;
+}
+
+/** `1,234`, `123k`, `1.2M`: whole as long as it fits a column. */
+export function count(value: number): string {
+  if (value < 100_000) return Math.round(value).toLocaleString('en');
+  if (value < 999_500) return `${Math.round(value / 1_000)}k`;
+  return `${trimmed(value / 1_000_000, 1)}M`;
+}
+
+/** Dollars, with the two digits that say something. */
+export function cost(value: number): string {
+  if (value === 0) return '$0';
+  if (value >= 1) return `$${value.toFixed(2)}`;
+  return `$${Number(value.toPrecision(2)).toFixed(Math.min(8, 1 - Math.floor(Math.log10(value))))}`;
+}
+
+export function bytes(value: number): string {
+  if (value < 1_000) return `${value} B`;
+  if (value < 999_500) return `${trimmed(value / 1_000, 1)} kB`;
+  return `${trimmed(value / 1_000_000, 1)} MB`;
+}
+
+/** Clocks of two machines differ by seconds; what is further ahead is another day, or a mistake to be seen. */
+const AHEAD_MAX_SECONDS = 60;
+
+/** How long ago, in one word; older than a week, or to come, by its date. */
+export function ago(ms: number, nowMs: number): string {
+  const seconds = Math.floor((nowMs - ms) / 1_000);
+  if (seconds < -AHEAD_MAX_SECONDS) return dateOf(new Date(ms));
+  if (seconds < 5) return 'now';
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
+  if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d ago`;
+  return dateOf(new Date(ms));
+}
+
+/** The whole time, as clocks here show it. */
+export function exact(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return iso;
+  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+  return `${dateOf(at)} ${time}.${`${at.getMilliseconds()}`.padStart(3, '0')}`;
+}
+
+/** `1 run`, `2 runs`. */
+export function plural(value: number, noun: string): string {
+  return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+function trimmed(value: number, digits: number): string {
+  return `${Number(value.toFixed(digits))}`;
+}
+
+function dateOf(at: Date): string {
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
+}
+
+function pad(value: number): string {
+  return `${value}`.padStart(2, '0');
+}

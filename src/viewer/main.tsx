@@ -1,0 +1,10 @@
+import { render } from 'preact';
+import { App } from './app.tsx';
+import { listen } from './changes.ts';
+import { logInFromAddress } from './login.tsx';
+
+document.addEventListener('visibilitychange', () => void listen());
+addEventListener('hashchange', () => void logInFromAddress());
+void logInFromAddress()
+  .then(listen)
+  .then(() => render(<App />, document.body));

@@ -1,0 +1,132 @@
+import { type Fields, fieldsOf, isFields, listOf, type Part, parsed, textOf } from './message.ts';
+
+/** What is in `content`, by the shapes that models of all providers take: text, or blocks of many types. */
+export function partsOf(content: unknown): Part[] {
+  if (content === undefined || content === null || content === '') return [];
+  if (typeof content === 'string') return [{ kind: 'text', text: content }];
+  if (Array.isArray(content)) return content.flatMap(partsOfBlock);
+  return partsOfBlock(content);
+}
+
+/** Calls in the fields of a message: of OpenAI, in its older form, and of LangChain. */
+export function callsOf(message: Fields): Part[] {
+  const calls = listOf(message.tool_calls ?? message.toolCalls).map(fieldsOf);
+  const older = isFields(message.function_call) ? [message.function_call] : [];
+  const broken = listOf(message.invalid_tool_calls).map(fieldsOf);
+  return [...calls, ...older, ...broken].map(callOf);
+}
+
+/** A call of a tool, whether its name and arguments stand in a `function` or beside its id. */
+export function callOf(call: Fields): Part {
+  const inner = isFields(call.function) ? call.function : call;
+  const id = textOf(call.id) ?? textOf(call.call_id) ?? textOf(call.toolCallId);
+  const name = textOf(inner.name) ?? textOf(call.toolName) ?? textOf(call.type) ?? 'tool';
+  const given = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
+  return { kind: 'call', name, given: parsed(given), ...(id === undefined ? {} : { id }) };
+}
+
+export function resultOf(fields: Fields, value: unknown): Part {
+  const id =
+    textOf(fields.tool_call_id) ?? textOf(fields.tool_use_id) ?? textOf(fields.call_id) ?? textOf(fields.toolCallId);
+  const name = textOf(fields.name) ?? textOf(fields.toolName);
+  return {
+    kind: 'result',
+    value: parsed(plainResult(value)),
+    isError: fields.is_error === true || fields.isError === true || fields.status === 'error',
+    ...(id === undefined ? {} : { id }),
+    ...(name === undefined ? {} : { name }),
+  };
+}
+
+/** Text in one block is that text; the AI SDK tells beside a value of which type it is. */
+function plainResult(value: unknown): unknown {
+  if (Array.isArray(value) && value.length > 0 && value.every((block) => textOf(fieldsOf(block).text) !== undefined)) {
+    return value.map((block) => fieldsOf(block).text).join('\n');
+  }
+  const { type, value: inner } = fieldsOf(value);
+  return (type === 'text' || type === 'json') && inner !== undefined ? inner : value;
+}
+
+function partsOfBlock(block: unknown): Part[] {
+  if (typeof block === 'string') return block === '' ? [] : [{ kind: 'text', text: block }];
+  if (!isFields(block)) return [{ kind: 'other', value: block }];
+  return byType(block) ?? ofGemini(block) ?? [{ kind: 'other', value: block }];
+}
+
+function byType(block: Fields): Part[] | undefined {
+  switch (block.type) {
+    case 'text':
+    case 'input_text':
+    case 'output_text':
+    case 'text-delta':
+      return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
+    case 'refusal':
+      return textPart('refusal', textOf(block.refusal) ?? '');
+    case 'thinking':
+    case 'reasoning':
+    case 'redacted_thinking':
+      return reasoningOf(block);
+    case 'tool_use':
+    case 'server_tool_use':
+    case 'mcp_tool_use':
+    case 'tool-call':
+    case 'tool_call':
+    case 'function_call':
+      return [callOf(block)];
+    case 'tool_result':
+    case 'mcp_tool_result':
+    case 'web_search_tool_result':
+    case 'tool-result':
+    case 'function_call_output':
+      return [resultOf(block, block.content ?? block.output ?? block.result)];
+    default:
+      return mediaOf(block);
+  }
+}
+
+function textPart(kind: 'text' | 'reasoning' | 'refusal', text: string): Part[] {
+  return text === '' ? [] : [{ kind, text }];
+}
+
+function reasoningOf(block: Fields): Part[] {
+  const summary = [...listOf(block.summary), ...listOf(block.content)].map((item) => textOf(fieldsOf(item).text) ?? '');
+  const text = textOf(block.thinking) ?? textOf(block.text) ?? textOf(block.reasoning) ?? summary.join('\n\n');
+  return textPart('reasoning', text === '' ? '(not shown by the provider)' : text);
+}
+
+/** Images, files and sound: OpenAI's, Anthropic's, LangChain's and the AI SDK's. */
+function mediaOf(block: Fields): Part[] | undefined {
+  const { type } = block;
+  if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;
+  const source = fieldsOf(block.source);
+  const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
+  const mime = [block.mediaType, block.mime_type, block.mimeType, source.media_type].map(textOf).find(Boolean);
+  const candidates = [
+    block.image_url,
+    inner.url,
+    inner.file_data,
+    inner.data,
+    source.url,
+    source.data,
+    block.url,
+    block.data,
+    block.image,
+    block.file_data,
+  ];
+  const found = candidates.map(textOf).find((text) => text !== undefined);
+  if (found === undefined) return undefined;
+  return [{ kind: 'media', source: found, ...(mime === undefined ? {} : { type: mime }) }];
+}
+
+function ofGemini(block: Fields): Part[] | undefined {
+  if (isFields(block.functionCall)) return [callOf(block.functionCall)];
+  if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
+  const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
+  const source = textOf(data.data) ?? textOf(data.fileUri) ?? textOf(data.file_uri);
+  if (source !== undefined) {
+    const type = textOf(data.mimeType) ?? textOf(data.mime_type);
+    return [{ kind: 'media', source, ...(type === undefined ? {} : { type }) }];
+  }
+  if (block.type !== undefined || typeof block.text !== 'string') return undefined;
+  return textPart(block.thought === true ? 'reasoning' : 'text', block.text);
+}

@@ -1,0 +1,170 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { openPage } from './page.ts';
+import { idOf, run } from './runs.ts';
+
+/** What would show that it ran. */
+const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
+
+/** Where a payload would tell that it has been looked at. */
+async function beacon() {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const hostileTexts = (beaconUrl: string): string[] => [
+  `<script>${HIT}</script>`,
+  `"><img src=x onerror="${HIT}">`,
+  `<svg onload="${HIT}"></svg>`,
+  `<iframe srcdoc="<script>parent.${HIT}</script>"></iframe>`,
+  `</textarea></title></style><script>${HIT}</script>`,
+  `javascript:${HIT}`,
+  `[a link](javascript:${HIT}) <javascript:${HIT}> ![x](javascript:${HIT})`,
+  `[a link](JaVaScRiPt:${HIT} "t") [b](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==) [c](vbscript:x)`,
+  `![pixel](${beaconUrl}/markdown.png) <img src="${beaconUrl}/html.png"> <link rel=stylesheet href=${beaconUrl}/a.css>`,
+  `<a href="x" onclick="${HIT}">x</a><style>@import '${beaconUrl}/b.css'; * { background: url(${beaconUrl}/c.png) }</style>`,
+  `<math><mtext><table><mglyph><style><img src=x onerror=${HIT}>`,
+  '\u202egpj.exe\u202c \u2066hidden\u2069 \u200bzero \u001b[31mred\u001b[0m \u0000 \ud800 \u{e0041}',
+  `{{constructor.constructor('${HIT}')()}} \${${HIT}} <%= ${HIT} %>`,
+  `\`\`\`html\n<script>${HIT}</script>\n\`\`\`\n\n| <b onmouseover=${HIT}>x</b> | y |\n|---|---|\n| <img src=x onerror=${HIT}> | z |`,
+  `${'>'.repeat(3_000)} deep`,
+  `${'['.repeat(2_000)}x${']'.repeat(2_000)}`,
+  '__proto__',
+];
+
+test('hostile text in every field of a run runs nothing, and nobody else hears of it [security 11]', async () => {
+  const { asked, url } = await beacon();
+  const texts = hostileTexts(url);
+  const svg = Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" onload="${HIT}"><script>${HIT}</script></svg>`);
+  const html = Buffer.from(`<script>${HIT}</script>`);
+  const operations = texts.flatMap((text, index) => {
+    const first = 2 * index + 1;
+    const messages = [
+      { role: text, name: text, content: text },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text },
+          { type: 'image_url', image_url: { url: text } },
+          { type: text, [text]: text },
+        ],
+      },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: `${url}/message.png` } }] },
+      {
+        role: 'user',
+        content: [{ type: 'image_url', image_url: { url: `data:image/svg+xml;base64,${svg.toString('base64')}` } }],
+      },
+      { role: 'assistant', tool_calls: [{ id: text, function: { name: text, arguments: text } }] },
+      { role: 'tool', tool_call_id: text, name: text, content: text },
+    ];
+    const fields = {
+      name: text.slice(0, 500),
+      tags: [text.slice(0, 500)],
+      error: `${text}\n${text}`,
+      session_name: text.replaceAll('\u0000', '').slice(0, 100),
+      extra: { metadata: { [text]: text, ls_model_name: text, nested: { [text]: text } }, runtime: { [text]: text } },
+      events: [{ name: text, time: '2026-11-20T07:00:00.000000Z', kwargs: { [text]: text } }],
+      outputs: { [text]: text, documents: [{ page_content: text, metadata: { title: text, source: text } }] },
+    };
+    const attachments = [
+      { name: 'picture.svg', mimeType: 'image/svg+xml', bytes: svg },
+      { name: 'page.html', mimeType: 'text/html', bytes: html },
+      { name: '"><script>', mimeType: text.replace(/[^\x20-\x7e]/g, '').slice(0, 60), bytes: html },
+    ];
+    return [
+      run(first, { ...fields, ms: 5, run_type: text.slice(0, 60), inputs: { [text]: text }, attachments }),
+      run(first + 1, { ...fields, parent: first, ms: 5, run_type: 'llm', inputs: { messages, [text]: text } }),
+      run(first + 1_001, { ...fields, parent: first, ms: 2, run_type: 'retriever', inputs: { query: text } }),
+    ];
+  });
+  const { page, go, receiver } = await openPage(operations);
+  for (const [index, text] of texts.entries()) {
+    const body = {
+      run_id: idOf(2 * index + 1),
+      key: text.slice(0, 100),
+      value: text,
+      comment: text,
+      correction: { [text]: text },
+    };
+    const given = await fetch(`${receiver.url}/query/feedback`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    expect(given.status).toBe(200);
+  }
+  page.on('dialog', (dialog) => void dialog.dismiss());
+  const hits = () => page.evaluate('globalThis.hits ?? 0');
+  const navigations: string[] = [];
+  page.on('framenavigated', (frame) => navigations.push(new URL(frame.url()).origin));
+
+  for (const path of [
+    '/',
+    '/?view=runs',
+    '/?view=statistics',
+    '/?view=statistics&by=model',
+    `/?q=${encodeURIComponent(texts.slice(0, 13).join(' ').toWellFormed())}`,
+  ]) {
+    await go(path);
+    await page.locator('main > *').first().waitFor();
+    expect(await hits()).toBe(0);
+  }
+  for (const index of texts.keys()) {
+    for (const id of [idOf(2 * index + 1), idOf(2 * index + 2), idOf(2 * index + 1_002)]) {
+      await go(`/?trace=${idOf(2 * index + 1)}&run=${id}`);
+      await page.getByRole('heading', { name: 'Outputs' }).waitFor();
+      await page.getByRole('heading', { name: 'Outputs' }).scrollIntoViewIfNeeded();
+      await page.locator('.section .tab').first().waitFor();
+      for (const form of ['Documents', 'Messages', 'Text', 'JSON']) {
+        await page.evaluate(`{
+          for (const tab of document.querySelectorAll('.panel .tab')) if (tab.textContent === '${form}') tab.click();
+          for (const details of document.querySelectorAll('.panel details')) details.open = true;
+          for (const button of document.querySelectorAll('.panel .json-fold[aria-expanded=false]')) button.click();
+        }`);
+        await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))');
+      }
+      expect(await hits()).toBe(0);
+    }
+  }
+  expect(asked).toEqual([]);
+  expect(new Set(navigations)).toEqual(new Set([new URL(receiver.url).origin]));
+  const links = await page
+    .locator('a[href]')
+    .evaluateAll((all) => all.map((one) => (one as unknown as { href: string }).href));
+  expect(links.filter((link) => !/^https?:/.test(link))).toEqual([]);
+}, 120_000);
+
+test('an attachment is never a page: what is in it does not run when it is opened', async () => {
+  const html = Buffer.from(`<script>document.title = 'ran'</script>`);
+  const { page, receiver } = await openPage([
+    run(1, { ms: 5, attachments: [{ name: 'page.html', mimeType: 'text/html', bytes: html }] }),
+  ]);
+  await page.goto(`${receiver.url}/query/runs/${idOf(1)}/attachments/page.html`).catch(() => undefined);
+  expect(await page.title()).not.toBe('ran');
+});
+
+test('hidden characters are written out, in lists as in payloads', async () => {
+  const { page, go } = await openPage([run(1, { ms: 5, name: 'a\u202eb', inputs: { text: 'x\u200by\u001bz' } })]);
+  await page.getByText('a\\u202eb').first().waitFor();
+  await go(`/?trace=${idOf(1)}`);
+  await page.locator('.hidden-character', { hasText: '\\u200b' }).waitFor();
+  await page.locator('.hidden-character', { hasText: '\\x1b' }).waitFor();
+});
+
+test('a link in Markdown leads to the web alone, and tells it nothing', async () => {
+  const text = '[good](https://example.com/a) [bad](javascript:alert(1)) [file](file:///etc/passwd)';
+  const { page } = await openPage([run(1, { ms: 5, run_type: 'llm', inputs: { input: text } })], {
+    path: `/?trace=${idOf(1)}`,
+  });
+  const link = page.getByRole('link', { name: 'good' });
+  await link.waitFor();
+  expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
+  expect(await page.getByRole('link', { name: /bad|file/ }).count()).toBe(0);
+});

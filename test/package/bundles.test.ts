@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { root } from '../support/folders.ts';
+import { entries } from './repository.ts';
+
+/** Names that only the receiver's modules have. */
+const OF_THE_RECEIVER = /\b(createReceiver|MemoryStore|SqliteStore|createRoutes|WorkerLink|Dicer|DatabaseSync)\b/;
+
+/** A built file with all that it imports before it runs, by path within dist/. */
+function loaded(path: string, found: Map<string, string> = new Map()): Map<string, string> {
+  if (found.has(path)) return found;
+  const text = readFileSync(join(root, 'dist', path), 'utf8');
+  found.set(path, text);
+  for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\s(?:[^'"]*?\sfrom\s)?['"](\.[^'"]+)['"]/gm)) {
+    loaded(join(path, '..', specifier), found);
+  }
+  return found;
+}
+
+it.each(entries.filter((entry) => entry !== 'receiver'))(
+  'a program that imports the entry %s loads nothing of the receiver',
+  (entry) => {
+    const files = loaded(`${entry}.js`);
+    expect([...files].filter(([, text]) => OF_THE_RECEIVER.test(text)).map(([path]) => path)).toEqual([]);
+  },
+);
+
+it('one that imports the receiver does', () => {
+  const files = loaded('receiver.js');
+  expect([...files.values()].some((text) => OF_THE_RECEIVER.test(text))).toBe(true);
+  expect(files.size).toBeGreaterThan(2);
+});

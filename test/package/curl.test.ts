@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { ROOT, start } from '../receiver/wire.ts';
+import { filesUnder, read } from './repository.ts';
+import { snippetsOf } from './snippets.ts';
+
+const pages = filesUnder('docs', '.md').map((name) => `docs/${name}`);
+
+/** All of a page that is typed in a shell, if curl is a part of it. */
+function scriptOf(page: string): string | undefined {
+  const codes = snippetsOf(page, read(page)).flatMap(({ language, code }) => (language === 'sh' ? [code] : []));
+  const script = codes.filter((code) => /\bcurl\b/.test(code)).join('');
+  return script === '' ? undefined : script;
+}
+
+const scripts = pages.flatMap((page) => {
+  const script = scriptOf(page);
+  return script === undefined ? [] : [[page, script] as const];
+});
+
+test('there are pages with lines of curl', () => {
+  expect(scripts.map(([page]) => page)).toEqual(expect.arrayContaining(['docs/feedback.md', 'docs/otlp.md']));
+});
+
+test.each(scripts)('the lines of curl in %s deliver', async (page, script) => {
+  const receiver = await start();
+  const lines = script.replaceAll('http://127.0.0.1:4777', receiver.url);
+  const { stdout } = await promisify(execFile)('sh', ['-e', '-c', lines]);
+  const runs = await receiver.runs();
+  expect(runs).toMatchObject([{ name: 'answer' }]);
+  if (page !== 'docs/feedback.md') return;
+  expect(runs[0]?.id).toBe(ROOT);
+  expect(stdout).toContain('"key":"user_liked","score":0,"comment":"Not any more"');
+});

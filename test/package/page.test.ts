@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { root } from '../support/folders.ts';
+import { filesUnder, read } from './repository.ts';
+
+const folder = join(root, 'dist/viewer');
+const html = readFileSync(join(folder, 'index.html'), 'utf8');
+const sizes = new Map(
+  readdirSync(join(folder, 'assets')).map((name) => [
+    name,
+    gzipSync(readFileSync(join(folder, 'assets', name))).length,
+  ]),
+);
+const sum = (names: readonly string[]): number =>
+  names.reduce((total, name) => total + (sizes.get(name) ?? Number.NaN), 0);
+
+test('all of the page is at most 100 kB gzipped, and its first view 45 kB', () => {
+  const first = [...html.matchAll(/"\.\/assets\/([^"]+)"/g)].map(([, name = '']) => name);
+  expect(first.length).toBeGreaterThan(1);
+  expect(sum([...sizes.keys()])).toBeLessThanOrEqual(100_000);
+  expect(sum(first)).toBeLessThanOrEqual(45_000);
+});
+
+test('the page asks for nothing but what is beside it', () => {
+  expect(
+    [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, to = '']) => to).filter((to) => !to.startsWith('./assets/')),
+  ).toEqual([]);
+  expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|\bon\w+=|style=/);
+});
+
+test('nothing of the page makes elements or code out of text [security 11]', () => {
+  const files = [...filesUnder('src/viewer', '.ts'), ...filesUnder('src/viewer', '.tsx')];
+  expect(files.length).toBeGreaterThan(40);
+  const suspects = files.filter((path) =>
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser/i.test(
+      read(`src/viewer/${path}`),
+    ),
+  );
+  expect(suspects).toEqual([]);
+});
+
+test('what is built in from others comes with its licence', () => {
+  const licences = readFileSync(join(folder, 'LICENSES.txt'), 'utf8');
+  for (const name of ['preact', '@preact/signals', '@preact/signals-core', 'marked']) {
+    expect(licences).toMatch(new RegExp(`^${name}$`, 'm'));
+  }
+});

@@ -1,0 +1,49 @@
+import { vi } from 'vitest';
+
+type Listener = (event: { data: string }) => void;
+
+/** A stream of events that says what it is told to. */
+export class FakeStream {
+  static readonly CLOSED = 2;
+  static last: FakeStream;
+  readyState = 0;
+  readonly #listeners: [string, Listener][] = [];
+
+  constructor() {
+    FakeStream.last = this;
+  }
+
+  addEventListener(name: string, listener: Listener): void {
+    this.#listeners.push([name, listener]);
+  }
+
+  emit(name: string, data?: unknown): void {
+    for (const [one, listener] of this.#listeners) if (one === name) listener({ data: JSON.stringify(data) });
+  }
+
+  /** As a browser does with an answer other than 200: it does not try again. */
+  refuse(): void {
+    this.close();
+    this.emit('error');
+  }
+
+  close(): void {
+    this.readyState = FakeStream.CLOSED;
+  }
+}
+
+/** What the page needs of a browser to read and to follow; `answers` is how the receiver answers. */
+export function fakeBrowser(): {
+  document: { hidden: boolean };
+  answers: { status: number; body: (url: URL) => unknown };
+} {
+  const document = { hidden: false };
+  const answers = { status: 200, body: (_url: URL): unknown => ({ items: [] }) };
+  vi.stubGlobal('document', document);
+  vi.stubGlobal('EventSource', FakeStream);
+  vi.stubGlobal('fetch', async (path: string) => {
+    const body = await answers.body(new URL(path, 'http://receiver'));
+    return new Response(JSON.stringify(body), { status: answers.status });
+  });
+  return { document, answers };
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+// The page in Chromium, one for all tests, against real receivers. It is the built page: `npm run test:browser` builds it.
+export default defineConfig({
+  esbuild: { target: 'es2022' },
+  test: {
+    include: ['test/browser/**/*.test.ts'],
+    globalSetup: ['test/browser/browser-server.ts'],
+    fileParallelism: false,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
