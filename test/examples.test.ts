@@ -95,7 +95,7 @@ describe('ai-sdk', () => {
     expect(treeIn(stdout)).toEqual([
       'answer · chain · _',
       '├─ embedMany · chain · _',
-      '│  └─ text-embedding-3-small · embedding · _ · 1 token (1 in)',
+      '│  └─ text-embedding-3-small · embedding · _ · 1 token in',
       '└─ streamText · chain · _',
       '   ├─ gpt-4.1-mini · llm · _ · 2 tokens (1 in, 1 out)',
       '   ├─ look_up · tool · _',

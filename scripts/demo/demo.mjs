@@ -1,19 +1,25 @@
 // The main job, end to end: ask-docs answers a question, its runs go through the exporter over HTTP to a receiver, and
-// what the one says it has sent is compared with what the other holds. Ends with 1 when the two differ.
+// what the one says it has sent is compared with what the other holds. Ends with 1 when the two differ. With --keep the receiver
+// goes on until it is told to stop, so that its page can be looked at.
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { configure, shutdown, stats } from 'runspan';
-import { createReceiver } from 'runspan/receiver';
+import { createReceiver, MemoryStore } from 'runspan/receiver';
 import { ask } from '../../examples/ask-docs/build/ask.js';
 import { modelFrom } from '../../examples/ask-docs/build/model.js';
 import { startTelemetry } from '../../examples/ask-docs/build/telemetry.js';
 import { drawTree } from '../../node_modules/.cache/modules/cli/tree.js';
 import { faultsOf, WAYS } from './delivery.mjs';
 
-const question = process.argv.slice(2).join(' ') || 'How do I limit how many promises run at once with p-queue?';
+const KEEP = '--keep';
+const given = process.argv.slice(2);
+const question =
+  given.filter((word) => word !== KEEP).join(' ') || 'How do I limit how many promises run at once with p-queue?';
 const packages = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 // Strict: it takes the documented interface alone.
-const receiver = await createReceiver({ strict: true });
+const store = new MemoryStore();
+const receiver = await createReceiver({ strict: true, store });
 try {
   configure({ endpoint: receiver.url, project: 'demo', tracing: true });
   const telemetry = startTelemetry();
@@ -28,7 +34,8 @@ try {
   await shutdown();
   const received = await receiver.runs({ project: 'demo' });
   const ledger = stats();
-  console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(received)}\n`);
+  const outline = await store.outline(received[0]?.trace_id);
+  console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline)}\n`);
   for (const [way, names] of Object.entries(WAYS)) console.log(`${way.padEnd(14)}${names.join(', ')}`);
   console.log(`${'run types'.padEnd(14)}${[...new Set(received.map((run) => run.run_type))].join(', ')}`);
   console.log('\nThe ledger of the exporter:', ledger);
@@ -38,6 +45,10 @@ try {
   for (const fault of faults) console.error(`demo: ${fault}`);
   if (faults.length > 0) process.exitCode = 1;
   else console.log(`All ${ledger.created} runs that were created have been sent over multipart and received.`);
+  if (given.includes(KEEP)) {
+    console.log(`\nThe page where you can look at it: ${receiver.url}\nIt is there until Ctrl-C.`);
+    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  }
 } catch (error) {
   console.error(`demo: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;

@@ -1,4 +1,15 @@
 import { parseArgs } from 'node:util';
+import { clock } from '../base/clock.ts';
+import type { Command } from './child.ts';
+import { DEFAULT_PORT, type DevInvocation, devUsage, parseDev } from './dev-arguments.ts';
+import {
+  parseShow,
+  parseTraces,
+  type ShowInvocation,
+  showUsage,
+  type TracesInvocation,
+  tracesUsage,
+} from './query-arguments.ts';
 import { parseSpool, type SpoolInvocation, spoolUsage } from './spool-arguments.ts';
 import { quoted } from './terminal-text.ts';
 
@@ -6,12 +17,7 @@ import { quoted } from './terminal-text.ts';
 export type Invocation =
   | { readonly kind: 'help'; readonly topic: Topic }
   | { readonly kind: 'version' }
-  | {
-      readonly kind: 'dev';
-      readonly port: number;
-      /** None when the receiver runs by itself. */
-      readonly command: Command | undefined;
-    }
+  | DevInvocation
   | {
       readonly kind: 'audit';
       readonly isJson: boolean;
@@ -20,18 +26,13 @@ export type Invocation =
       readonly command: Command;
     }
   | { readonly kind: 'doctor'; readonly isJson: boolean }
+  | TracesInvocation
+  | ShowInvocation
   | SpoolInvocation
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: Topic };
 
 /** What there is help on: all of it, or one command. */
-export type Topic = 'runspan' | 'dev' | 'audit' | 'doctor' | 'spool';
-
-/** A program to start and its arguments. */
-export type Command = readonly [string, ...string[]];
-
-export const DEFAULT_PORT = 4777;
-
-const PORT_MAX = 65_535;
+export type Topic = 'runspan' | 'dev' | 'traces' | 'show' | 'audit' | 'doctor' | 'spool';
 
 /** What `--help` prints. */
 export const usage: Readonly<Record<Topic, string>> = {
@@ -40,6 +41,9 @@ export const usage: Readonly<Record<Topic, string>> = {
 Commands:
   dev [--port ${DEFAULT_PORT}] [-- command args]
                  start a receiver on this machine and draw the traces that arrive
+  traces [--status error] [--text words] [--since 2h]
+                 list the traces that have arrived
+  show [id]      show a trace, or one run of it
   audit [--json] [--output file] -- command args
                  run a command and show what would be sent, without sending it anywhere
   doctor [--json]
@@ -51,23 +55,7 @@ Options:
   -h, --help     print this; with a command, what there is to say of it
   -v, --version  print the version
 `,
-  dev: `Usage: runspan dev [--port ${DEFAULT_PORT}] [-- command args]
-
-Starts a receiver on 127.0.0.1 and draws each trace in the terminal when it has finished. With a
-command, runs it with an environment that sends its runs to the receiver, and ends as the command
-ends; without one, runs until Ctrl-C. Runs are kept in memory.
-
-Options:
-  --port <n>  where to listen; 0 takes any free port (default ${DEFAULT_PORT})
-  -h, --help  print this
-
-The command gets RUNSPAN_ENDPOINT and RUNSPAN_TRACING, and for programs that use the langsmith
-package LANGSMITH_ENDPOINT, LANGSMITH_TRACING and, when it is unset, LANGSMITH_API_KEY.
-
-Exit code:
-  that of the command, or its signal; 0 after Ctrl-C without a command; 1 when the receiver cannot
-  listen; 2 for a mistake in the arguments; 126 and 127 when the command cannot be started
-`,
+  dev: devUsage,
   audit: `Usage: runspan audit [--json] [--output file] -- command args
 
 Runs a command with an environment that sends its runs to a receiver within this process, which
@@ -99,6 +87,8 @@ Options:
 Exit code:
   0 when nothing fails, 1 when something does, 2 for a mistake in the arguments
 `,
+  traces: tracesUsage,
+  show: showUsage,
   spool: spoolUsage,
 };
 
@@ -116,6 +106,10 @@ export function parseArguments(argv: readonly string[]): Invocation {
       return { kind: 'version' };
     case 'dev':
       return parseDev(rest);
+    case 'traces':
+      return parseTraces(rest, clock.nowUs());
+    case 'show':
+      return parseShow(rest);
     case 'audit':
       return parseAudit(rest);
     case 'doctor':
@@ -125,16 +119,6 @@ export function parseArguments(argv: readonly string[]): Invocation {
     default:
       return mistake(`unknown ${first.startsWith('-') ? 'option' : 'command'} ${quoted(first)}`);
   }
-}
-
-function parseDev(argv: readonly string[]): Invocation {
-  const { options, command } = wordsOf(argv, { port: 'string', help: 'boolean' });
-  if (typeof options === 'string') return mistake(options, 'dev');
-  const port = options.has('port') ? portOf(options.get('port')) : DEFAULT_PORT;
-  if (port === undefined) return mistake(`expected --port to be a number from 0 to ${PORT_MAX}`, 'dev');
-  if (options.has('help')) return { kind: 'help', topic: 'dev' };
-  if (command === 'none') return mistake('expected a command after --', 'dev');
-  return { kind: 'dev', port, command };
 }
 
 function parseAudit(argv: readonly string[]): Invocation {
@@ -194,12 +178,6 @@ function optionsOf(
     options.set(token.name, token.value);
   }
   return options;
-}
-
-function portOf(text: string | undefined): number | undefined {
-  if (text === undefined || !/^\d{1,5}$/.test(text)) return undefined;
-  const port = Number(text);
-  return port <= PORT_MAX ? port : undefined;
 }
 
 function mistake(message: string, topic: Topic = 'runspan'): Invocation {

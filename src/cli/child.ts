@@ -2,6 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../base/text.ts';
 import { quoted } from './terminal-text.ts';
 
+/** A program to start and its arguments. */
+export type Command = readonly [string, ...string[]];
+
 /** How a command ended. */
 export type Ending =
   | { readonly kind: 'exit'; readonly code: number }
@@ -14,13 +17,17 @@ const SIGNALS_MAX = 3;
 
 /**
  * Runs a command, without a shell, on our own standard streams until it ends. Signals that come meanwhile are the
- * command's: how it ends is how we end.
+ * command's: how it ends is how we end. What it prints goes to our standard error where our standard output is for others.
  */
-export function runChild([program, ...args]: readonly [string, ...string[]], env: NodeJS.ProcessEnv): Promise<Ending> {
+export function runChild(
+  [program, ...args]: Command,
+  env: NodeJS.ProcessEnv,
+  output: 'stdout' | 'stderr' = 'stdout',
+): Promise<Ending> {
   return new Promise((resolve) => {
     let child: ChildProcess;
     try {
-      child = spawn(program, args, { env, stdio: 'inherit' });
+      child = spawn(program, args, { env, stdio: ['inherit', process[output].fd, 'inherit'] });
     } catch (error) {
       resolve(notStarted(program, error));
       return;

@@ -1,8 +1,9 @@
 import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
-import { MemoryStore } from '../receiver/memory-store.ts';
 import { createReceiver } from '../receiver/receiver.ts';
-import type { Invocation } from './arguments.ts';
+import { exportTrace } from '../receiver/trace-export.ts';
 import { type Ending, runChild } from './child.ts';
+import type { DevInvocation } from './dev-arguments.ts';
+import { type DevStore, openDevStore } from './dev-store.ts';
 import { quiet } from './quiet.ts';
 import { treeOptionsFor } from './terminal.ts';
 import { TraceWatch } from './trace-watch.ts';
@@ -20,43 +21,70 @@ const TRACING_OF_LANGSMITH: readonly EnvironmentName[] = [
 ];
 
 /**
- * Runs a receiver beside a command, or by itself until it is told to stop, and draws what arrives. Rejects with a
- * RunspanError when the receiver cannot listen.
+ * Runs a receiver beside a command, or by itself until it is told to stop, and draws what arrives. Rejects with what there
+ * is to say to the user when the receiver cannot listen, or its file cannot be used.
  */
-export async function dev({ port, command }: Extract<Invocation, { kind: 'dev' }>): Promise<Ending> {
-  const store = new MemoryStore();
-  const receiver = await createReceiver({ port, store });
+export async function dev(invocation: DevInvocation): Promise<Ending> {
+  const kept = await openDevStore(invocation, (line) => process.stderr.write(`runspan: ${line}\n`));
+  try {
+    return await receiveInto(kept, invocation);
+  } finally {
+    await kept.close();
+  }
+}
+
+async function receiveInto(
+  { store, where, setAddress }: DevStore,
+  { port, host, allowedHosts, isStrict, isJson, command }: DevInvocation,
+): Promise<Ending> {
+  const apiKey = env('RUNSPAN_RECEIVER_KEY');
+  const options = { port, store, strict: isStrict, allowedHosts, ...(host && { host }), ...(apiKey && { apiKey }) };
+  const receiver = await createReceiver(options);
   const watch = new TraceWatch({
     store,
-    draw: (runs) => drawTree(runs, treeOptionsFor(process.stdout)),
-    show: (text) => process.stdout.write(`\n${text}\n`),
+    draw: async (runs, traceId) =>
+      isJson ? ((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(process.stdout)),
+    isPlain: isJson,
+    show: (text) => process.stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });
-  process.stdout.write(`runspan listens on ${receiver.url}\n`);
-  if (command === undefined) {
-    process.stdout.write(`To see an application here, start it with RUNSPAN_ENDPOINT=${receiver.url}\n`);
+  try {
+    await setAddress(receiver.url);
+    if (!isJson) process.stdout.write(greeting(receiver.url, where, command === undefined));
+    const ending = await (command === undefined
+      ? stopped()
+      : // Whoever reads lines of JSON can do nothing with what the command prints among them.
+        runChild(command, environmentFor(receiver.url, apiKey), isJson ? 'stderr' : 'stdout'));
+    if (ending.kind !== 'not started' && command !== undefined) await quiet(store);
+    return ending;
+  } finally {
+    await receiver.close();
+    await watch.end();
   }
+}
 
-  const ending = await (command === undefined ? stopped() : runChild(command, environmentFor(receiver.url)));
-
-  if (ending.kind !== 'not started' && command !== undefined) await quiet(store);
-  await receiver.close();
-  await watch.end();
-  return ending;
+function greeting(url: string, where: string, isAlone: boolean): string {
+  const lines = [`runspan listens on ${url}`];
+  if (isAlone) {
+    lines.push(`To see an application here, start it with RUNSPAN_ENDPOINT=${url}`);
+    lines.push(`Open ${url} in a browser to read its runs; they are kept in ${where}`);
+  }
+  return `${lines.join('\n')}\n`;
 }
 
 /**
  * What a command is started with: the same for programs that use runspan and for those that use the incumbent's package, unless
  * that has been turned off. Beside a handler of ours its tracer tells of each step once more.
  */
-export function environmentFor(url: string): NodeJS.ProcessEnv {
+export function environmentFor(url: string, apiKey?: string): NodeJS.ProcessEnv {
   const isTurnedOff = TRACING_OF_LANGSMITH.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
+    ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
-    // Its clients send nothing without a key; the receiver asks for none.
-    LANGSMITH_API_KEY: env('LANGSMITH_API_KEY') ?? 'runspan-dev',
+    // Its clients send nothing without a key, also where the receiver asks for none.
+    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
     // It would send the runs elsewhere, whatever the endpoint.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });

@@ -163,9 +163,12 @@ function isAbout({ variables, complaint }: Row, told: string): boolean {
   return variables.some((name) => told.replaceAll('`', '').startsWith(`expected ${name} to be `));
 }
 
+/** They are no settings of tracing. */
+const OF_THE_RECEIVER: readonly EnvironmentName[] = ['RUNSPAN_STORE', 'RUNSPAN_RECEIVER_KEY'];
+
 /** Variables that look like ours and that nobody reads. */
 function unknownVariables(): Finding[] {
-  const known: readonly string[] = ROWS.flatMap(({ variables }) => variables);
+  const known: readonly string[] = [...ROWS.flatMap(({ variables }) => variables), ...OF_THE_RECEIVER];
   return variablesWith('RUNSPAN_')
     .filter((name) => !known.includes(name))
     .map((name) => warn(name, 'is not read', 'correct its name; docs/configuration.md lists all that are'));

@@ -8,9 +8,12 @@ import { audit } from './audit.ts';
 import type { Ending } from './child.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
+import { openSource, type RunSource } from './run-source.ts';
+import { showRun } from './show.ts';
 import { spool } from './spool.ts';
 import { sendSpool } from './spool-send.ts';
-import { drained } from './terminal.ts';
+import { drained, treeOptionsFor } from './terminal.ts';
+import { listTraces } from './traces.ts';
 
 void main(process.argv.slice(2));
 
@@ -40,6 +43,10 @@ async function main(argv: readonly string[]): Promise<void> {
         complain(messageOf(error), 1);
       }
       return;
+    case 'traces':
+    case 'show':
+      await read(invocation);
+      return;
     case 'dev':
     case 'audit':
       try {
@@ -47,6 +54,22 @@ async function main(argv: readonly string[]): Promise<void> {
       } catch (error) {
         complain(explained(error, invocation), 1);
       }
+  }
+}
+
+async function read(invocation: Extract<Invocation, { kind: 'traces' | 'show' }>): Promise<void> {
+  const options = treeOptionsFor(process.stdout);
+  let source: RunSource | undefined;
+  try {
+    source = await openSource(invocation.place);
+    const text = await (invocation.kind === 'traces'
+      ? listTraces(source, invocation, options)
+      : showRun(source, invocation, options));
+    process.stdout.write(text);
+  } catch (error) {
+    complain(messageOf(error), 1);
+  } finally {
+    await source?.close();
   }
 }
 
@@ -69,10 +92,15 @@ function explained(error: unknown, invocation: Extract<Invocation, { kind: 'dev'
   if (error instanceof RunspanError && error.code === 'RUNSPAN_ADDRESS_IN_USE') {
     return `port ${port} is in use; end the program that holds it, or choose another with --port (0 takes any free one)`;
   }
-  if (error instanceof RunspanError && error.code === 'RUNSPAN_LISTEN_FAILED') {
-    return `cannot listen on port ${port}: ${messageOf(error.cause)}; choose another with --port`;
+  if (error instanceof RunspanError && error.code === 'RUNSPAN_INVALID_OPTION' && error.message.includes('`host`')) {
+    return `--host ${invocation.host} needs a key that others have to give: set RUNSPAN_RECEIVER_KEY`;
   }
-  return messageOf(error);
+  if (error instanceof RunspanError && error.code === 'RUNSPAN_LISTEN_FAILED') {
+    const { host } = invocation;
+    const place = host === undefined ? `port ${port}` : `${host}, port ${port}`;
+    return `cannot listen on ${place}: ${messageOf(error.cause)}; choose another with ${host === undefined ? '' : '--host or '}--port`;
+  }
+  return messageOf(error).replace('`apiKey`', 'RUNSPAN_RECEIVER_KEY').replace('`allowedHosts`', '--allow-host');
 }
 
 async function endAs(ending: Ending): Promise<void> {

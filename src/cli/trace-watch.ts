@@ -1,22 +1,30 @@
+import { createHash } from 'node:crypto';
+import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
+import type { RunOutline } from '../receiver/run-view.ts';
 import type { Store } from '../receiver/store.ts';
-import type { RunRecord } from '../run/record.ts';
 
 /**
  * Quiet after which a trace is looked at. An exporter waits 250 ms before it sends, so children may come a batch later
  * than their root.
  */
 const SETTLE_MS = 300;
-/** A look copies the payloads of its trace, so with each one the quiet before the next has to be twice as long, up to this. */
+/** A look goes through the whole trace, so with each one the quiet before the next has to be twice as long, up to this. */
 const SETTLE_MAX_MS = 4_800;
 /** Looks after which a trace is drawn that has ended but still lacks something: 2.1 s of quiet, if nothing came between. */
 const RAGGED_LOOKS = 3;
+const REMEMBERED_MAX = 10_000;
 
 export interface TraceWatchOptions {
   store: Store;
   /** The drawing of a trace, without its notes. */
-  draw: (runs: readonly RunRecord[]) => string;
+  draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
+  /** Says nothing beside the drawings. @default false */
+  isPlain?: boolean;
   /** Called with a drawing and its notes, ready to be shown. */
   show: (text: string) => void;
+  /** Traces that have been shown and are remembered; more of an older one is shown as if it were a new one. @default 10000 */
+  rememberedMax?: number;
 }
 
 interface Watched {
@@ -24,8 +32,8 @@ interface Watched {
   looks: number;
   /** Whether something came since the trace was shown. */
   isDue: boolean;
-  /** What was shown last. */
-  shown: { readonly text: string; readonly runs: number } | undefined;
+  /** What was shown last: not the text, which may be megabytes. */
+  shown: { readonly hash: string; readonly runs: number } | undefined;
 }
 
 /**
@@ -35,6 +43,8 @@ interface Watched {
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
   readonly #traces = new Map<string, Watched>();
+  /** Those of which nothing came since they were shown, the one shown longest ago first. */
+  readonly #settled = new Set<string>();
   readonly #looks = new Set<Promise<void>>();
   readonly #unsubscribe: () => void;
   #state: 'open' | 'closed' = 'open';
@@ -57,13 +67,14 @@ export class TraceWatch {
     for (const [traceId, watched] of this.#traces) {
       if (watched.isDue) await this.#look(traceId, watched, 'end');
     }
-    if (this.#forgottenTraces > 0) this.#options.show(forgottenNote(this.#forgottenTraces));
+    if (this.#forgottenTraces > 0 && !this.#options.isPlain) this.#options.show(forgottenNote(this.#forgottenTraces));
   }
 
   #touch(traceId: string): void {
     const watched = this.#traces.get(traceId) ?? { timer: undefined, looks: 0, isDue: true, shown: undefined };
     this.#traces.set(traceId, watched);
     watched.isDue = true;
+    this.#settled.delete(traceId);
     this.#lookLater(traceId, watched);
   }
 
@@ -78,29 +89,52 @@ export class TraceWatch {
     );
   }
 
+  /** Never rejects: a trace that the store cannot tell is not shown. */
   async #look(traceId: string, watched: Watched, reason: Reason): Promise<void> {
+    try {
+      await this.#lookAt(traceId, watched, reason);
+    } catch (error) {
+      diagnostics.error(`trace ${traceId} cannot be drawn: ${messageOf(error)}`);
+    }
+  }
+
+  async #lookAt(traceId: string, watched: Watched, reason: Reason): Promise<void> {
     const { timer } = watched;
     watched.looks += 1;
-    const runs = await this.#options.store.trace(traceId);
+    const runs = await this.#options.store.outline(traceId);
     // Something came meanwhile, and will be looked at.
     if (watched.timer !== timer) return;
     // Nothing left of it: the store has forgotten the trace, or it has become a part of another.
     if (runs.length === 0) this.#traces.delete(traceId);
     else {
       const step = stepAfter(progressOf(runs), reason, watched.looks);
-      if (step === 'show') this.#show(runs, watched);
+      if (step === 'show') await this.#show(traceId, runs, watched);
       else if (step === 'look again' && this.#state === 'open') this.#lookLater(traceId, watched);
     }
   }
 
-  #show(runs: readonly RunRecord[], watched: Watched): void {
-    const { shown } = watched;
-    const text = [this.#options.draw(runs), ...notesOn(runs)].join('\n');
+  async #show(traceId: string, runs: readonly RunOutline[], watched: Watched): Promise<void> {
+    const { draw, show, isPlain = false } = this.#options;
     watched.isDue = false;
+    const drawing = await draw(runs, traceId);
+    const { shown } = watched;
+    const text = isPlain ? drawing : [drawing, ...notesOn(runs)].join('\n');
+    const hash = createHash('sha256').update(text).digest('base64');
+    watched.shown = { hash, runs: runs.length };
+    if (!watched.isDue) this.#settle(traceId);
     // A message that came twice changes nothing.
-    if (text === shown?.text) return;
-    watched.shown = { text, runs: runs.length };
-    this.#options.show(shown === undefined ? text : `${againNote(runs.length - shown.runs)}\n${text}`);
+    if (hash === shown?.hash) return;
+    show(shown === undefined || isPlain ? text : `${againNote(runs.length - shown.runs)}\n${text}`);
+  }
+
+  #settle(traceId: string): void {
+    const { rememberedMax = REMEMBERED_MAX } = this.#options;
+    this.#settled.add(traceId);
+    for (const oldest of this.#settled) {
+      if (this.#settled.size <= rememberedMax) break;
+      this.#settled.delete(oldest);
+      this.#traces.delete(oldest);
+    }
   }
 }
 
@@ -126,7 +160,7 @@ export function stepAfter(progress: Progress, reason: Reason, looks: number): St
  */
 export type Progress = 'finished' | 'ragged' | 'open';
 
-export function progressOf(runs: readonly RunRecord[]): Progress {
+export function progressOf(runs: readonly RunOutline[]): Progress {
   const ids = new Set(runs.map(({ id }) => id));
   let isWhole = runs.length > 0;
   for (const { parent_run_id: parentId, end_time: endTime } of runs) {
@@ -136,7 +170,7 @@ export function progressOf(runs: readonly RunRecord[]): Progress {
   return isWhole ? 'finished' : 'ragged';
 }
 
-function notesOn(runs: readonly RunRecord[]): string[] {
+function notesOn(runs: readonly RunOutline[]): string[] {
   const open = runs.filter(({ end_time }) => end_time === undefined).length;
   if (open === 0) return [];
   return [`(incomplete: ${open} ${open === 1 ? 'run has' : 'runs have'} not ended)`];

@@ -1,5 +1,5 @@
+import type { RunOutline, RunStatus } from '../receiver/run-view.ts';
 import { forestOf, type Tree } from '../run/forest.ts';
-import type { RunRecord } from '../run/record.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
 import { columnsOf, cut, visible } from './terminal-text.ts';
 
@@ -13,6 +13,9 @@ export interface TreeOptions {
   paint?: (ink: Ink, text: string) => string;
 }
 
+const WIDTH_COLUMNS = 120;
+const asItIs = (_: Ink, text: string): string => text;
+
 /** Runs drawn of one trace; what is beyond is counted. */
 const LINES_MAX = 1_000;
 const NAME_COLUMNS_MIN = 16;
@@ -21,9 +24,15 @@ const ERROR_COLUMNS_MIN = 24;
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 
+/** What is said of runs that ended before their work did. */
+const NOTICES: ReadonlyMap<RunStatus, string> = new Map([
+  ['cancelled', 'cancelled'],
+  ['interrupted', 'interrupted'],
+]);
+
 /** A line that is still to be drawn. */
 interface Line {
-  readonly tree: Tree;
+  readonly tree: Tree<RunOutline>;
   readonly glyphs: string;
   /** What stands before the glyphs of the runs below. */
   readonly indent: string;
@@ -33,8 +42,8 @@ interface Line {
  * Runs as trees of lines, each with name, type, duration, tokens, `cancelled` or `interrupted`, and the first line of an error.
  * Runs of several traces are several trees; a run whose parent is not among them says so.
  */
-export function drawTree(runs: readonly RunRecord[], options: TreeOptions = {}): string {
-  const { widthColumns = 120, paint = (_, text) => text } = options;
+export function drawTree(runs: readonly RunOutline[], options: TreeOptions = {}): string {
+  const { widthColumns = WIDTH_COLUMNS, paint = asItIs } = options;
   const pending: Line[] = forestOf(runs)
     .map((tree) => ({ tree, glyphs: '', indent: '' }))
     .reverse();
@@ -65,29 +74,39 @@ function fitted(glyphs: string, widthColumns: number): string {
 }
 
 function drawLine({ tree, glyphs }: Line, widthColumns: number, paint: NonNullable<TreeOptions['paint']>): string {
-  const { run } = tree;
-  const hasFailed = run.error !== undefined;
-  const type = cut(visible(limited(run.run_type)), NAME_COLUMNS_MIN);
-  const details = [timeText(run), tokensText(run) ?? [], tree.isOrphan ? 'parent missing' : []].flat();
-  const notice = endReasonOf(run);
-  const facts = [type, ...details, notice ?? []].flat().join(SEPARATOR);
-  const failure = hasFailed ? `✗ ${visible(limited(firstLine(run.error ?? '')))}`.trimEnd() : '';
+  const details = tree.isOrphan ? ['parent missing'] : [];
+  return paint('glyph', glyphs) + drawRun(tree.run, details, { widthColumns: widthColumns - columnsOf(glyphs), paint });
+}
 
-  const room = widthColumns - columnsOf(glyphs) - columnsOf(facts) - SEPARATOR.length;
-  const failureMin = hasFailed ? SEPARATOR.length + Math.min(columnsOf(failure), ERROR_COLUMNS_MIN) : 0;
+/** A run on one line, with more that is to be said of it after its time and tokens. */
+export function drawRun(
+  run: RunOutline,
+  more: readonly string[],
+  { widthColumns = WIDTH_COLUMNS, paint = asItIs }: TreeOptions,
+): string {
+  const { error } = run;
+  const type = cut(visible(limited(run.run_type)), NAME_COLUMNS_MIN);
+  const details = [timeText(run), tokensText(run) ?? [], ...more].flat();
+  const notice = NOTICES.get(run.status);
+  const facts = [type, ...details, notice ?? []].flat().join(SEPARATOR);
+  const failure = error === undefined ? '' : `✗ ${visible(error)}`;
+
+  const room = widthColumns - columnsOf(facts) - SEPARATOR.length;
+  const failureMin = failure === '' ? 0 : SEPARATOR.length + Math.min(columnsOf(failure), ERROR_COLUMNS_MIN);
   const name = cut(visible(limited(run.name)), Math.max(NAME_COLUMNS_MIN, room - failureMin));
   const failureMax = Math.max(ERROR_COLUMNS_MIN, room - columnsOf(name) - SEPARATOR.length);
 
   return [
-    paint('glyph', glyphs) + paint(hasFailed ? 'failure' : 'name', name),
+    paint(failure === '' ? 'name' : 'failure', name),
     paint('type', type),
     ...details.map((detail) => paint('detail', detail)),
     ...(notice === undefined ? [] : [paint('notice', notice)]),
-    ...(hasFailed ? [paint('failure', cut(failure, failureMax))] : []),
+    ...(failure === '' ? [] : [paint('failure', cut(failure, failureMax))]),
   ].join(paint('glyph', SEPARATOR));
 }
 
-function timeText({ start_time, end_time }: RunRecord): string {
+/** How long it took, or that it has not ended. */
+export function timeText({ start_time, end_time }: Pick<RunOutline, 'start_time' | 'end_time'>): string {
   if (end_time === undefined) return 'not ended';
   const [startUs, endUs] = [parseIsoTimestamp(start_time), parseIsoTimestamp(end_time)];
   return startUs === undefined || endUs === undefined ? 'unknown time' : durationText(endUs - startUs);
@@ -105,39 +124,17 @@ function durationText(us: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** `165 tokens (120 in, 45 out)`, or what of it is known; undefined when nothing is. Runs are as they were sent. */
-function tokensText(run: RunRecord): string | undefined {
-  const usage = run.outputs?.usage_metadata ?? run.extra?.metadata?.usage_metadata;
-  const input = countIn(usage, 'input_tokens');
-  const output = countIn(usage, 'output_tokens');
-  const total = countIn(usage, 'total_tokens') ?? sum(input, output);
-  const parts = [input === undefined ? [] : `${input} in`, output === undefined ? [] : `${output} out`].flat();
-  if (total !== undefined) return `${counted(total)}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
-  if (input !== undefined) return `${counted(input)} in`;
-  return output === undefined ? undefined : `${counted(output)} out`;
+/** `165 tokens (120 in, 45 out)`, or what of it is known; undefined when nothing is. */
+export function tokensText({ usage = {} }: Pick<RunOutline, 'usage'>): string | undefined {
+  const { input_tokens: input, output_tokens: output, total_tokens: total } = usage;
+  if (total === undefined) return undefined;
+  if (input !== undefined && output !== undefined) return `${counted(total)} (${input} in, ${output} out)`;
+  if (total === input) return `${counted(total)} in`;
+  return total === output ? `${counted(total)} out` : counted(total);
 }
 
 function counted(tokens: number): string {
   return `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
-}
-
-/** Why a run ended before what it records had come to its end. */
-function endReasonOf({ extra }: RunRecord): 'cancelled' | 'interrupted' | undefined {
-  const reason: unknown = extra?.metadata?.end_reason;
-  return reason === 'cancelled' || reason === 'interrupted' ? reason : undefined;
-}
-
-function countIn(usage: unknown, key: string): number | undefined {
-  const count: unknown = (usage as Record<string, unknown> | null | undefined)?.[key];
-  return typeof count === 'number' && Number.isFinite(count) && count >= 0 ? count : undefined;
-}
-
-function sum(input: number | undefined, output: number | undefined): number | undefined {
-  return input === undefined || output === undefined ? undefined : input + output;
-}
-
-function firstLine(error: string): string {
-  return limited(error.slice(0, 2 * CHARACTERS_MAX).trimStart()).split(/\r?\n|\r/, 1)[0] ?? '';
 }
 
 function limited(text: string): string {

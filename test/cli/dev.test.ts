@@ -188,9 +188,144 @@ describe.concurrent('runspan dev by itself', () => {
     const { code, stdout, stderr } = await ended;
     expect(stderr).toBe('');
     const [listens, ...tree] = TREE;
-    const how = 'To see an application here, start it with RUNSPAN_ENDPOINT=http://HOST';
-    expect(shown(stdout)).toEqual([listens, how, ...tree, ...tree]);
+    const how = [
+      'To see an application here, start it with RUNSPAN_ENDPOINT=http://HOST',
+      'Open http://HOST in a browser to read its runs; they are kept in memory, until the receiver ends',
+    ];
+    expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
     expect(code).toBe(0);
+  });
+});
+
+describe.concurrent('the runs of runspan dev', () => {
+  const kept = (): { file: string; env: Record<string, string> } => {
+    const folder = temporaryFolder();
+    onTestFinished(() => folder.remove());
+    const file = join(folder.path, 'deep', 'runs.db');
+    return { file, env: { RUNSPAN_STORE: file } };
+  };
+  const asked = (args: string[], env: Record<string, string>) =>
+    runRunspan([...args, '--store', env.RUNSPAN_STORE ?? ''], {});
+
+  it('are still there when it has ended', async () => {
+    const { env } = kept();
+    await runRunspan(devWith(program()), env);
+    const { code, stdout, stderr } = await asked(['traces'], env);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(
+      /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}[0-9a-f]{12} {2}answer · chain · [\d.]+ ms · 3 runs · 1 failed below · 15 tokens/,
+    );
+    const shownRuns = await asked(['show'], env);
+    expect(shownRuns.stdout).toContain('├─ search · retriever');
+    const exported = await asked(['show', '--json'], env);
+    expect(JSON.parse(exported.stdout).runs).toHaveLength(3);
+  });
+
+  it('can be asked of it while it listens', async () => {
+    const { env } = kept();
+    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
+    expect((await runRunspan(['traces', '--url', url])).stdout).toContain('answer · chain');
+    expect((await asked(['traces', '--json'], env)).stdout).toContain('"name":"answer"');
+    child.kill('SIGINT');
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('are in a file that a second one finds in use', async () => {
+    const { file, env } = kept();
+    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const second = await runRunspan(['dev', '--port', '0'], env);
+    expect(second).toMatchObject({ code: 1, stdout: '' });
+    expect(second.stderr).toContain(file);
+    expect(second.stderr).toContain(`process ${child.pid}`);
+    expect(second.stderr).toContain(url);
+    child.kill('SIGINT');
+    await ended;
+  });
+
+  it('are printed as JSON when that is asked for, and nothing else is', async () => {
+    const code = program(`console.log('of the program');`);
+    const { stdout, stderr } = await runRunspan(['dev', '--json', ...devWith(code).slice(1)]);
+    expect(stderr).toBe('of the program\n');
+    const [line = '', ...others] = stdout.trimEnd().split('\n');
+    expect(others).toEqual([]);
+    expect(JSON.parse(line)).toMatchObject({ format: 'runspan-trace', runs: [{ name: 'answer' }, {}, {}] });
+  });
+
+  it('need the key that is set, which the command gets', async () => {
+    const env = { RUNSPAN_RECEIVER_KEY: 'sesame' };
+    const { stdout } = await runRunspan(devWith(program()), env);
+    expect(shown(stdout)).toEqual(TREE);
+    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const refused = await runRunspan(['traces', '--url', url]);
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: `runspan: the receiver at ${url} asks for a key: set RUNSPAN_RECEIVER_KEY\n`,
+    });
+    expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'mellon' })).toMatchObject({
+      code: 1,
+      stderr: `runspan: the receiver at ${url} asks for another key than that in RUNSPAN_RECEIVER_KEY\n`,
+    });
+    expect(await runRunspan(['traces', '--url', url], env)).toMatchObject({ code: 0, stdout: 'no traces\n' });
+    child.kill('SIGINT');
+    await ended;
+  });
+
+  it('need a key that can be sent', async () => {
+    const { code, stderr } = await runRunspan(['dev', '--port', '0'], { RUNSPAN_RECEIVER_KEY: 'open sesame' });
+    expect(code).toBe(1);
+    expect(stderr).toBe('runspan: Expected RUNSPAN_RECEIVER_KEY to be 1 to 512 visible characters of ASCII\n');
+  });
+
+  it('need an address of this machine to listen on', async () => {
+    const env = { RUNSPAN_RECEIVER_KEY: 'sesame' };
+    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--host', '192.0.2.1'], env);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^runspan: cannot listen on 192\.0\.2\.1, port 0: .*EADDRNOTAVAIL.*; choose another with --host or --port\n$/,
+    );
+  });
+
+  it('stay on this machine unless there is a key', async () => {
+    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--host', '0.0.0.0']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('RUNSPAN_RECEIVER_KEY');
+  });
+
+  it.each([
+    [['--allow-host', 'runs.example.com:80'], {}, '--allow-host'],
+    [[], { RUNSPAN_RECEIVER_KEY: 'two words' }, 'RUNSPAN_RECEIVER_KEY'],
+  ])('are kept for nobody with %j and %j, which is named as it was given', async (args, env, name) => {
+    const { code, stdout, stderr } = await runRunspan(['dev', '--memory', '--port', '0', ...args], env);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`runspan: Expected ${name} to be `);
+  });
+
+  it('have costs by the prices of a file', async () => {
+    const { file } = kept();
+    const prices = join(file, '..', '..', 'prices.json');
+    writeFileSync(prices, '{"m":1}');
+    const { code, stderr } = await runRunspan(['dev', '--prices', prices, '--port', '0']);
+    expect([code, stderr]).toEqual([
+      1,
+      `runspan: cannot use the prices of ${prices}: Expected the price of "m" to be an object with numbers from 0 as \`input\` and \`output\`\n`,
+    ]);
+  });
+});
+
+describe.concurrent('runspan traces and runspan show', () => {
+  it('say that there is nowhere to look', async () => {
+    const args = ['--store', '/no/such/file.db'];
+    expect(await runRunspan(['traces', ...args])).toMatchObject({ code: 1, stdout: '' });
+    expect((await runRunspan(['show', ...args])).stderr).toContain('there is no file /no/such/file.db');
+  });
+
+  it('tell how they are used', async () => {
+    expect(await runRunspan(['traces', '--help'])).toMatchObject({ code: 0, stderr: '', stdout: usage.traces });
+    expect(await runRunspan(['show', '-h'])).toMatchObject({ code: 0, stderr: '', stdout: usage.show });
   });
 });
 
@@ -210,7 +345,7 @@ describe.concurrent('runspan', () => {
 
   it.each<[string[], string, string]>([
     [['dve'], 'unknown command "dve"', 'Usage: runspan <command> [options]'],
-    [['dev', '--prot', '1'], 'unknown option "--prot"', 'Usage: runspan dev [--port 4777] [-- command args]'],
+    [['dev', '--prot', '1'], 'unknown option "--prot"', 'Usage: runspan dev [options] [-- command args]'],
   ])('answers the mistake %j with a line, the usage and 2', async (args, message, hint) => {
     expect(await runRunspan(args)).toMatchObject({ code: 2, stdout: '', stderr: `runspan: ${message}\n${hint}\n` });
   });

@@ -4,18 +4,18 @@ import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/memory-
 import type { RunFields } from '../../src/receiver/store.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { gate } from '../support/gate.ts';
-import { makeOpenRun, makeRun } from '../support/records.ts';
+import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 import { told } from '../support/told.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
 /** A watch of a store of its own; a drawing is the names of the runs. */
-function makeWatch(options?: MemoryStoreOptions) {
+function makeWatch(options?: MemoryStoreOptions, rememberedMax = 2) {
   const store = new MemoryStore(options);
   const shown: string[] = [];
   const draw = (runs: readonly { name: string }[]): string => runs.map(({ name }) => name).join(' ');
-  const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text) });
+  const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax });
   const take = (...runs: ({ id: string } & RunFields)[]): Promise<void> =>
     store.apply(runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })));
   return { store, watch, shown, take, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) };
@@ -30,7 +30,7 @@ it.each<[string, RunRecord[], Progress]>([
   ['with a gap', [makeRun('1', 'a'), makeRun('1.1.1', 'c')], 'ragged'],
   ['without runs', [], 'ragged'],
 ])('a trace %s counts as such', (_, runs, progress) => {
-  expect(progressOf(runs)).toBe(progress);
+  expect(progressOf(runs.map(outlined))).toBe(progress);
 });
 
 it.each<[Progress, Reason, number, Step]>([
@@ -53,10 +53,10 @@ it.each<[Progress, Reason, number, Step]>([
 
 /** From now on the store answers looks at a trace when the gate is opened. */
 function held(store: MemoryStore) {
-  const [answered, trace] = [gate(), store.trace.bind(store)];
-  store.trace = async (traceId) => {
+  const [answered, outline] = [gate(), store.outline.bind(store)];
+  store.outline = async (traceId) => {
     await answered;
-    return trace(traceId);
+    return outline(traceId);
   };
   return answered;
 }
@@ -156,6 +156,32 @@ describe('a trace', () => {
     await take(makeRun('1', 'asked'));
     await pass(60_000);
     expect(shown).toEqual(['ask', '(again, as it is now)\nasked']);
+  });
+
+  it('is shown like a new one when more of it comes and it is none of those shown last', async () => {
+    const { shown, take, pass } = makeWatch();
+    for (const place of ['1', '2', '3']) {
+      await take(makeRun(place, place));
+      await pass(300);
+    }
+    await take(makeRun('2.1', 'late'), makeRun('1.1', 'too late'));
+    await pass(600);
+    expect(shown).toEqual(['1', '2', '3', '1 too late', '(again, with 1 more run)\n2 late']);
+  });
+
+  it('that the store cannot tell is not shown, which is told, and the others are', async () => {
+    const lines = told();
+    const { store, shown, take, pass, watch } = makeWatch();
+    const outline = store.outline.bind(store);
+    store.outline = () => Promise.reject(new Error('disk gone'));
+    await take(makeRun('1', 'lost'));
+    await pass(300);
+    store.outline = outline;
+    await take(makeRun('2', 'kept'));
+    await pass(300);
+    await watch.end();
+    expect(shown).toEqual(['kept', 'lost']);
+    expect(lines.join()).toContain('cannot be drawn: disk gone');
   });
 
   it('is shown without the others', async () => {

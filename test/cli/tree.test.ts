@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { columnsOf } from '../../src/cli/terminal-text.ts';
-import { drawTree } from '../../src/cli/tree.ts';
+import { drawTree as drawOutlines, type TreeOptions } from '../../src/cli/tree.ts';
+import type { RunRecord } from '../../src/run/record.ts';
 import { isoTimestamp } from '../../src/run/timestamp.ts';
-import { makeOpenRun, makeRun } from '../support/records.ts';
+import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
+
+function drawTree(runs: readonly RunRecord[], options?: TreeOptions): string {
+  const sorted = runs.toSorted((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
+  return drawOutlines(sorted.map(outlined), options);
+}
 
 /** The lines of a drawing, for expectations that are written by hand. */
 const lines = (...drawn: Parameters<typeof drawTree>): string[] => drawTree(...drawn).split('\n');
@@ -41,7 +47,7 @@ describe('a trace is drawn', () => {
       'ask · chain · 12 ms',
       '├─ call · llm · 12 ms · 165 tokens (120 in, 45 out)',
       '├─ fail · tool · 12 ms · ✗ TypeError: no such tool',
-      '├─ fail silently · chain · 12 ms · ✗',
+      '├─ fail silently · chain · 12 ms',
       '└─ fail late · chain · 12 ms · ✗ Timeout',
     ]);
   });

@@ -230,15 +230,15 @@ export const defects = [
   {
     title: 'a fault of the receiver goes on for ever',
     file: 'src/receiver/faults.ts',
-    find: 'if (isFailing) this.#failuresLeft--;',
+    find: 'if (failure !== undefined) this.#failuresLeft--;',
     replace: '',
     tests: ['test/receiver/faults.test.ts'],
   },
   {
     title: 'runs that the receiver refuses are kept',
-    file: 'src/receiver/routes.ts',
-    find: '    await faults.meet(operations);\n    await store.apply(operations);',
-    replace: '    await store.apply(operations);\n    await faults.meet(operations);',
+    file: 'src/receiver/ingest-routes.ts',
+    find: '  await faults.meet(operations);\n',
+    replace: '  await store.apply(operations);\n  await faults.meet(operations);\n',
     tests: ['test/receiver/faults.test.ts'],
   },
   {

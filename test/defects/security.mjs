@@ -90,16 +90,16 @@ export const defects = [
   },
   {
     title: 'pages of other origins may write into the receiver',
-    file: 'src/receiver/server.ts',
-    find: '  if (origin !== undefined && !(',
-    replace: "  if (origin === 'nobody' && !(",
+    file: 'src/receiver/access.ts',
+    find: 'if (origin !== undefined && !this',
+    replace: "if (origin === 'nobody' && !this",
     tests: ['test/security/receiver.test.ts'],
   },
   {
     title: 'a small body may unfold to a thousand times its size',
-    file: 'src/receiver/request-body.ts',
-    find: 'if (sizeBytes > ratioBytesMax) {',
-    replace: 'if (sizeBytes > ratioBytesMax * 1e6) {',
+    file: 'src/receiver/inflation.ts',
+    find: 'const RATIO_MAX = 100;',
+    replace: 'const RATIO_MAX = 2_000;',
     tests: ['test/security/receiver.test.ts'],
   },
   {

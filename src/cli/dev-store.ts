@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { env } from '../base/env.ts';
+import { RunspanError } from '../base/errors.ts';
+import { messageOf } from '../base/text.ts';
+import { MemoryStore } from '../receiver/memory-store.ts';
+import { checkedPrices, type Prices } from '../receiver/prices.ts';
+import { SqliteStore } from '../receiver/sqlite-store.ts';
+import type { Store } from '../receiver/store.ts';
+import type { DevInvocation } from './dev-arguments.ts';
+import { visible } from './terminal-text.ts';
+
+/** Said in the place of a file: runs are kept in memory. */
+const MEMORY = 'memory';
+
+/** The store of a receiver that somebody starts by hand. */
+export interface DevStore {
+  readonly store: Store;
+  /** Where its runs are kept, as people are told. */
+  readonly where: string;
+  /** Tells those who find the file in use where the receiver is. */
+  setAddress(url: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The file that is meant where none is named; undefined when that is none, and runs are in memory. */
+export function storeFile(named: string | undefined): string | undefined {
+  const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
+  return file === MEMORY ? undefined : file;
+}
+
+/** Opens the file, or, without a SQLite to read it, keeps runs in memory and says so. Throws in words for the user. */
+export async function openDevStore(invocation: DevInvocation, tell: (line: string) => void): Promise<DevStore> {
+  const { isInMemory, maxAgeMs, maxBytes, store: named } = invocation;
+  const prices = invocation.prices === undefined ? undefined : readPrices(invocation.prices);
+  const file = isInMemory ? undefined : storeFile(named);
+  if (file === undefined) return inMemory(prices, 'memory, until the receiver ends');
+  const options = { ...(maxAgeMs && { maxAgeMs }), ...(maxBytes && { maxBytes }), ...(prices && { prices }) };
+  try {
+    const store = await SqliteStore.open(file, options);
+    return {
+      store,
+      where: visible(file),
+      setAddress: (url) => store.setAddress(url),
+      close: () => store.close(),
+    };
+  } catch (error) {
+    if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_SQLITE_MISSING' || named !== undefined) throw error;
+    tell(`runs are kept in memory: ${error.message}`);
+    return inMemory(prices, 'memory, until the receiver ends');
+  }
+}
+
+function inMemory(prices: Prices | undefined, where: string): DevStore {
+  const store = new MemoryStore(prices === undefined ? {} : { prices });
+  return { store, where, setAddress: async () => {}, close: async () => {} };
+}
+
+function readPrices(file: string): Prices {
+  try {
+    return checkedPrices(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (error) {
+    throw new Error(`cannot use the prices of ${visible(file)}: ${messageOf(error)}`);
+  }
+}

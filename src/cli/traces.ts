@@ -1,0 +1,43 @@
+import type { TraceSummary } from '../receiver/run-view.ts';
+import { parseIsoTimestamp } from '../run/timestamp.ts';
+import type { TracesInvocation } from './query-arguments.ts';
+import type { RunSource } from './run-source.ts';
+import { counted } from './terminal-text.ts';
+import { drawRun, type TreeOptions, tokensText } from './tree.ts';
+
+/** Characters at the end of an id that tell traces apart; those at its beginning are the time. */
+const SHORT_ID = 12;
+
+/** The list of traces as it is printed, each on a line of its own. */
+export async function listTraces(
+  source: RunSource,
+  { query, isJson }: Pick<TracesInvocation, 'query' | 'isJson'>,
+  options: Required<TreeOptions>,
+): Promise<string> {
+  const { items, next } = await source.traces(query);
+  if (isJson) return items.map((trace) => `${JSON.stringify(trace)}\n`).join('');
+  if (items.length === 0) return 'no traces\n';
+  const lines = items.map((trace) => lineOf(trace, options));
+  return `${[...lines, ...(next === undefined ? [] : ['… and more: --limit shows more of them'])].join('\n')}\n`;
+}
+
+function lineOf(trace: TraceSummary, { widthColumns, paint }: Required<TreeOptions>): string {
+  const { runs, errors, pending, usage } = trace.trace;
+  const head = `${momentText(trace.start_time)}  ${trace.trace_id.slice(-SHORT_ID)}  `;
+  const below = errors - (trace.status === 'error' ? 1 : 0);
+  const more = [
+    runs === 1 ? [] : counted(runs, 'run'),
+    below > 0 ? `${below} failed below` : [],
+    pending > 0 && trace.status !== 'pending' ? `${pending} not ended` : [],
+    trace.usage === undefined && usage !== undefined ? (tokensText({ usage }) ?? []) : [],
+  ].flat();
+  return paint('detail', head) + drawRun(trace, more, { widthColumns: widthColumns - head.length, paint });
+}
+
+/** In the time of this machine. */
+export function momentText(isoTime: string): string {
+  const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
+  const two = (number: number): string => String(number).padStart(2, '0');
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
