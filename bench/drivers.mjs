@@ -21,7 +21,7 @@ const DRIVERS = {
 export const DRIVER_NAMES = Object.keys(DRIVERS);
 
 /** Those that are made of packages of others: they stand in `bench/peers/`, where these are installed. */
-const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
+export const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
 
 /** No queue of theirs may be the reason why a figure is low: spans that are dropped cost nothing. */
 const QUEUE_ROOM = '1000000';
@@ -74,6 +74,6 @@ export function environmentOf(name, url) {
   }
 }
 
-function atLeastOne(turns) {
+export function atLeastOne(turns) {
   return Math.max(1, Math.round(turns));
 }

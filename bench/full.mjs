@@ -6,7 +6,7 @@
  */
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells/cells.mjs';
-import { isPeer } from './drivers.mjs';
+import { atLeastOne, isPeer } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
 import { readFullOptions } from './options.mjs';
 import { startSink } from './processes.mjs';
@@ -22,14 +22,12 @@ const chosen = CELLS.filter(({ name }) => only.includes(name));
 const { cpu, cores, node } = describeMachine();
 
 console.log(`${cpu}, ${cores} cores, Node ${node}${share < 1 ? `; a try with ${100 * share} % of the turns` : ''}`);
-if (chosen.some(({ drivers, section }) => section !== undefined || drivers.some(isPeer))) {
-  installLocked(new URL('peers/', import.meta.url));
-}
+if (chosen.some(({ drivers }) => drivers?.some(isPeer))) installLocked(new URL('peers/', import.meta.url));
 const sink = await startSink();
 for (const [at, cell] of chosen.entries()) {
   if (
     !isFresh &&
-    isFinished(cell.name, { definition: definitionOf(cell), machine: describeMachine(), versions, share })
+    isFinished(cell.name, { definition: definitionOf(cell), machine: { cpu, cores, node }, versions, share })
   ) {
     console.log(`${cell.name}: was finished before; --fresh runs it again`);
     continue;
@@ -75,5 +73,5 @@ function definitionOf({ drivers = [], rounds, jobOf }) {
 
 /** A try warms up like any other: what is not warm says nothing, not even by how much. */
 function shareOf({ plan, ...job }) {
-  return { ...job, plan: { ...plan, turns: Math.max(1, Math.round(plan.turns * share)) } };
+  return { ...job, plan: { ...plan, turns: atLeastOne(plan.turns * share) } };
 }

@@ -18,13 +18,17 @@ const HELD_RUNS = 9_990;
 
 /** What becomes of the cost of a run when there are many of them, on their way, in the queue, or open. */
 export const growth = [
-  ...COUNTS.map(({ runs, drivers, rounds }) => {
-    // All of them, of the slow ones too: their share is taken of the turns otherwise.
-    const { jobOf, ...rest } = cell(`runs-${runs}`, `${shown(runs)} runs`, { drivers, rounds, plan: { turns: 1 } });
-    const turns = Math.round(runs / 3);
-    const planOf = (driver) => ({ turns, warmupTurns: warmupTurnsOf(driver, WARMUP_TURNS) });
-    return { ...rest, jobOf: (driver) => ({ ...jobOf(driver), plan: planOf(driver) }) };
-  }),
+  ...COUNTS.map(({ runs, drivers, rounds }) => ({
+    name: `runs-${runs}`,
+    group: 'growth',
+    title: `${shown(runs)} runs`,
+    drivers,
+    rounds,
+    // All of the turns, of the slow ones too.
+    jobOf: (driver) => ({
+      plan: { turns: Math.round(runs / 3), warmupTurns: warmupTurnsOf(driver, WARMUP_TURNS) },
+    }),
+  })),
   ...IN_FLIGHT.map((requestsInFlight) =>
     cell(`in-flight-${requestsInFlight}`, `Requests in flight: ${requestsInFlight}, each answered after 20 ms`, {
       drivers: ['limit', 'traceable'],

@@ -2,11 +2,10 @@
  * What the figures say, a line each with a link to the row that it is read from: of our two ways to trace, beside the limit and
  * the peers. A line whose figures are missing, or do not count, is left out.
  */
+import { PEERS } from '../drivers.mjs';
 import { labelOf } from './palette.mjs';
 import { anchorOf, figureOf } from './results.mjs';
 import { shown } from './scale.mjs';
-
-const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
 
 export function claimsOf(results) {
   return [

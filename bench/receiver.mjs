@@ -1,0 +1,218 @@
+#!/usr/bin/env node
+/**
+ * `npm run bench:receiver`: how fast the receiver takes runs, over each store and beside the engine alone, and how fast it answers
+ * what the page asks. `-- --full` goes to 100 000 runs of 5 KB and 1 000 000 of 600 B.
+ */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+import { createReceiver, MemoryStore, SqliteStore } from 'runspan/receiver';
+import { loadEngine } from '../node_modules/.cache/modules/receiver/sqlite-engine.js';
+import { openToRead } from '../node_modules/.cache/modules/receiver/sqlite-file.js';
+import { describeMachine } from './machine.mjs';
+import { rawInsertSeconds } from './receiver/raw.mjs';
+import { COMMON_WORD, idOf, patchOf, RARE_WORD, RUNS_PER_TRACE, runOf, startOf } from './receiver/runs.mjs';
+import { median } from './statistics.mjs';
+import { textTable } from './text-table.mjs';
+
+const GIB = 1024 ** 3;
+/** What a run takes of the disk beside its payloads, in a file with its index; three files are there at once. */
+const ROW_BYTES = 2_500;
+const FILES = 3;
+/** A memory store takes all it has of one heap. */
+const MEMORY_RUNS_MAX = 100_000;
+/** Made before the clock runs. */
+const RUNS_AT_ONCE = 20_000;
+const RUNS_PER_CALL = 100;
+const CALLS_AT_ONCE = 4;
+const PATCHES = 10_000;
+const REPEATS = 7;
+
+const isFull = readIsFull();
+const shapes = [
+  { name: '5 KB', payloadBytes: 4_400, runs: isFull ? 100_000 : 20_000 },
+  { name: '600 B', payloadBytes: 200, runs: isFull ? 1_000_000 : 50_000 },
+];
+const folder = mkdtempSync(join(tmpdir(), 'runspan-bench-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+checkDisk();
+
+const machine = describeMachine();
+console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}, load ${machine.loadAtStart.toFixed(1)}\n`);
+for (const shape of shapes) {
+  console.log(`${shape.runs.toLocaleString('en')} runs of ${shape.name}, ${RUNS_PER_TRACE} to a trace\n`);
+  await measureShape(shape);
+}
+
+async function measureShape(shape) {
+  const file = join(folder, 'runs.db');
+  const rows = [];
+  const store = await SqliteStore.open(file, { maxBytes: 1e15 });
+  const own = await fill(store, shape);
+  const indexSeconds = await indexed(file);
+  const patchesPerSecond = await patch(store, Math.min(PATCHES, shape.runs));
+  // What waits for the index is looked through by each search.
+  await indexed(file);
+  const answers = await ask(store, shape);
+  const rssBytes = process.memoryUsage.rss();
+  await store.close();
+  const fileBytes = statSync(file).size;
+
+  const raw = await rawInsertSeconds(file, join(folder, 'raw.db'));
+  remove('raw.db');
+  remove('runs.db');
+  const row = (title, { seconds, delay }, beside = raw.rows) => {
+    const delays = delay === undefined ? ['', ''] : [`${ms(delay.p99)}`, `${ms(delay.max)}`];
+    const rate = shape.runs / seconds;
+    rows.push([title, rate.toFixed(0), `${((beside / seconds) * 100).toFixed(0)} %`, ...delays]);
+  };
+  row('the engine alone, batches of 500', { seconds: raw.rows });
+  row('SqliteStore.apply', own);
+  const whole = raw.rows + raw.words;
+  row('the engine alone, and the words', { seconds: whole }, whole);
+  row('SqliteStore, until words are indexed', { seconds: own.seconds + indexSeconds }, whole);
+  row('HTTP, SqliteStore', await overHttp(await SqliteStore.open(file, { maxBytes: 1e15 }), shape));
+  remove('runs.db');
+  if (shape.runs <= MEMORY_RUNS_MAX) {
+    const limits = { runsMax: shape.runs, bytesMax: 8 * GIB };
+    row('MemoryStore.apply', await fill(new MemoryStore(limits), shape));
+    row('HTTP, MemoryStore', await overHttp(new MemoryStore(limits), shape));
+  }
+  const titles = ['taking runs', 'runs/s', 'of the engine', 'loop delay p99', 'max'];
+  console.log(`${textTable(titles, rows)}\n`);
+  console.log(
+    `patches: ${patchesPerSecond.toFixed(0)}/s · words indexed ${indexSeconds.toFixed(1)} s after the last write · ` +
+      `file ${(fileBytes / 1e6).toFixed(0)} MB · resident ${(rssBytes / 1e6).toFixed(0)} MB\n`,
+  );
+  console.log(`${textTable(['asked of SqliteStore', 'median ms', 'max'], answers)}\n`);
+}
+
+/** The seconds that a store takes for all runs, called as the receiver calls it, and the longest that the loop waited meanwhile. */
+async function fill(store, { runs, payloadBytes }) {
+  let seconds = 0;
+  const delay = { p99: 0, max: 0 };
+  for (let first = 0; first < runs; first += RUNS_AT_ONCE) {
+    const count = Math.min(RUNS_AT_ONCE, runs - first);
+    const operations = Array.from({ length: count }, (_, at) => runOf(first + at, payloadBytes));
+    const measured = await timed(() => applyAll(store, operations));
+    seconds += measured.seconds;
+    for (const key of ['p99', 'max']) delay[key] = Math.max(delay[key], measured.delay[key]);
+  }
+  return { seconds, delay };
+}
+
+/** In calls as requests make them, some at once. */
+async function applyAll(store, operations) {
+  const waiting = new Set();
+  for (let at = 0; at < operations.length; at += RUNS_PER_CALL) {
+    // As a request would come: in a turn of its own.
+    await new Promise((next) => setImmediate(next));
+    const applied = store.apply(operations.slice(at, at + RUNS_PER_CALL)).finally(() => waiting.delete(applied));
+    waiting.add(applied);
+    if (waiting.size >= CALLS_AT_ONCE) await Promise.race(waiting);
+  }
+  await Promise.all(waiting);
+}
+
+async function patch(store, patches) {
+  const { seconds } = await timed(async () => {
+    for (let first = 0; first < patches; first += RUNS_PER_CALL) {
+      await store.apply(Array.from({ length: RUNS_PER_CALL }, (_, at) => patchOf(first + at)));
+    }
+  });
+  return patches / seconds;
+}
+
+/** Until nothing waits for the index any more. */
+async function indexed(file) {
+  const connection = openToRead(await loadEngine(), file);
+  const startedMs = performance.now();
+  while (connection.number('SELECT count(*) FROM unindexed') > 0) await new Promise((next) => setTimeout(next, 100));
+  connection.close();
+  return (performance.now() - startedMs) / 1_000;
+}
+
+async function ask(store, { runs }) {
+  const last = runs - RUNS_PER_TRACE;
+  const page = await store.traces({});
+  const questions = {
+    'list of traces, first page': () => store.traces({}),
+    'list of traces, next page': () => store.traces({ cursor: page.next }),
+    'list of traces of a project': () => store.traces({ project: 'project 1' }),
+    'list of runs of a model': () => store.list({ model: 'gpt-x' }),
+    'list of runs that failed': () => store.list({ status: 'error' }),
+    'list of runs by a key of metadata': () => store.list({ metadata: { user: 'user 7' } }),
+    'list of runs, slowest first': () => store.list({ sort: 'latency' }),
+    'a trace without payloads': () => store.outline(idOf(last)),
+    'a trace with payloads': () => store.trace(idOf(last)),
+    'a payload': () => store.payload(idOf(last), 'inputs'),
+    'search: a rare word': () => store.list({ text: RARE_WORD }),
+    'search: a word that most have': () => store.list({ text: COMMON_WORD }),
+    'search: traces, a rare word': () => store.traces({ text: RARE_WORD }),
+    'percentiles of all runs': () => store.statistics({}),
+    'percentiles of the last 5 %': () => store.statistics({ startedFrom: startOf(Math.floor(runs * 0.95)) }),
+  };
+  const rows = [];
+  for (const [title, question] of Object.entries(questions)) {
+    const times = [];
+    for (let repeat = 0; repeat < REPEATS; repeat += 1) times.push((await timed(question)).seconds * 1_000);
+    rows.push([title, median(times).toFixed(1), Math.max(...times).toFixed(1)]);
+  }
+  return rows;
+}
+
+/** The same through the receiver, fed by another process. */
+async function overHttp(store, { runs, payloadBytes }) {
+  const receiver = await createReceiver({ store });
+  const program = fileURLToPath(new URL('receiver/sender.mjs', import.meta.url));
+  let seconds = Number.NaN;
+  const { delay } = await timed(async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [program, receiver.url, runs, payloadBytes]);
+    seconds = Number(stdout);
+  });
+  await receiver.close();
+  await store.close?.();
+  return { seconds, delay };
+}
+
+async function timed(work) {
+  const histogram = monitorEventLoopDelay({ resolution: 1 });
+  histogram.enable();
+  const startedMs = performance.now();
+  await work();
+  const seconds = (performance.now() - startedMs) / 1_000;
+  histogram.disable();
+  return { seconds, delay: { p99: histogram.percentile(99) / 1e6, max: histogram.max / 1e6 } };
+}
+
+function checkDisk() {
+  const needed = Math.max(...shapes.map(({ runs, payloadBytes }) => runs * (payloadBytes * 1.5 + ROW_BYTES))) * FILES;
+  const { bavail, bsize } = statfsSync(folder);
+  console.log(
+    `needs up to ${(needed / GIB).toFixed(1)} GiB in ${folder}; ${((bavail * bsize) / GIB).toFixed(0)} are free`,
+  );
+  if (bavail * bsize > needed) return;
+  console.error('bench:receiver: there is not enough room; point TMPDIR at a larger disk');
+  process.exit(1);
+}
+
+function remove(name) {
+  for (const end of ['', '-wal', '-shm', '-lock']) rmSync(join(folder, name + end), { force: true });
+}
+
+function ms(value) {
+  return `${value.toFixed(1)} ms`;
+}
+
+function readIsFull() {
+  try {
+    return parseArgs({ options: { full: { type: 'boolean' } } }).values.full ?? false;
+  } catch (error) {
+    console.error(`bench:receiver: ${error.message.split('. ', 1)[0]}\nusage: npm run bench:receiver -- [--full]`);
+    return process.exit(2);
+  }
+}
