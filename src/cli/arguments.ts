@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { clock } from '../base/clock.ts';
 import type { Command } from './child.ts';
 import { DEFAULT_PORT, type DevInvocation, devUsage, parseDev } from './dev-arguments.ts';
@@ -12,6 +11,7 @@ import {
 } from './query-arguments.ts';
 import { parseSpool, type SpoolInvocation, spoolUsage } from './spool-arguments.ts';
 import { quoted } from './terminal-text.ts';
+import { lastOf, readWords, splitCommand } from './words.ts';
 
 /** What the command line asks for. */
 export type Invocation =
@@ -122,62 +122,26 @@ export function parseArguments(argv: readonly string[]): Invocation {
 }
 
 function parseAudit(argv: readonly string[]): Invocation {
-  const { options, command } = wordsOf(argv, { json: 'boolean', output: 'string', help: 'boolean' });
-  if (typeof options === 'string') return mistake(options, 'audit');
-  if (options.has('help')) return { kind: 'help', topic: 'audit' };
-  const output = options.get('output');
-  if (options.has('output') && !output) return mistake('expected a file after --output', 'audit');
+  const { words: given, command } = splitCommand(argv);
+  const words = readWords(given, {
+    texts: ['output'],
+    flags: ['json'],
+    missing: { output: 'expected a file after --output' },
+    stray: (word) => `expected -- before the command ${word}`,
+  });
+  if ('wrong' in words) return mistake(words.wrong, 'audit');
+  if (words.flags.has('help')) return { kind: 'help', topic: 'audit' };
   if (command === undefined || command === 'none') return mistake('expected -- and a command', 'audit');
-  return { kind: 'audit', isJson: options.has('json'), output, command };
+  return { kind: 'audit', isJson: words.flags.has('json'), output: lastOf(words, 'output'), command };
 }
 
 function parseDoctor(argv: readonly string[]): Invocation {
-  const { options, command } = wordsOf(
-    argv,
-    { json: 'boolean', help: 'boolean' },
-    (word) => `expected no argument ${word}`,
-  );
-  if (typeof options === 'string') return mistake(options, 'doctor');
-  if (options.has('help')) return { kind: 'help', topic: 'doctor' };
+  const { words: given, command } = splitCommand(argv);
+  const words = readWords(given, { flags: ['json'], stray: (word) => `expected no argument ${word}` });
+  if ('wrong' in words) return mistake(words.wrong, 'doctor');
+  if (words.flags.has('help')) return { kind: 'help', topic: 'doctor' };
   if (command !== undefined) return mistake('expected no command', 'doctor');
-  return { kind: 'doctor', isJson: options.has('json') };
-}
-
-interface Words {
-  /** Those that were given, the last value of each; or what is wrong with them. */
-  readonly options: ReadonlyMap<string, string | undefined> | string;
-  /** What follows the first `--`; 'none' when nothing does. */
-  readonly command: Command | 'none' | undefined;
-}
-
-function wordsOf(
-  argv: readonly string[],
-  known: Readonly<Record<string, 'string' | 'boolean'>>,
-  stray = (word: string): string => `expected -- before the command ${word}`,
-): Words {
-  // Whatever follows the first `--` belongs to the command, flags and further `--` included.
-  const end = argv.indexOf('--');
-  const [program, ...args] = end === -1 ? [] : argv.slice(end + 1);
-  const command = end === -1 ? undefined : program ? ([program, ...args] as const) : 'none';
-  return { options: optionsOf(end === -1 ? argv : argv.slice(0, end), known, stray), command };
-}
-
-function optionsOf(
-  args: readonly string[],
-  known: Readonly<Record<string, 'string' | 'boolean'>>,
-  stray: (word: string) => string,
-): Map<string, string | undefined> | string {
-  const types = Object.entries(known).map(([name, type]) => [name, name === 'help' ? { type, short: 'h' } : { type }]);
-  // Not strict: that would answer with errors of several lines, in words of its own.
-  const { tokens } = parseArgs({ args: [...args], options: Object.fromEntries(types), strict: false, tokens: true });
-  const options = new Map<string, string | undefined>();
-  for (const token of tokens) {
-    if (token.kind === 'positional') return stray(quoted(token.value));
-    if (token.kind !== 'option') continue;
-    if (!Object.hasOwn(known, token.name)) return `unknown option ${quoted(token.rawName)}`;
-    options.set(token.name, token.value);
-  }
-  return options;
+  return { kind: 'doctor', isJson: words.flags.has('json') };
 }
 
 function mistake(message: string, topic: Topic = 'runspan'): Invocation {

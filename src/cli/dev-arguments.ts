@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util';
 import type { Command } from './child.ts';
-import { quoted } from './terminal-text.ts';
+import { lastOf, readWords, splitCommand } from './words.ts';
 
 /** `runspan dev …` */
 export interface DevInvocation {
@@ -32,6 +31,7 @@ type Parsed =
 export const DEFAULT_PORT = 4777;
 
 const PORT_MAX = 65_535;
+const PORT_EXPECTED = `expected --port to be a number from 0 to ${PORT_MAX}`;
 
 export const devUsage: string = `Usage: runspan dev [options] [-- command args]
 
@@ -65,69 +65,39 @@ Exit code:
   cannot be started
 `;
 
-const OPTIONS = {
-  port: { type: 'string' },
-  host: { type: 'string' },
-  'allow-host': { type: 'string' },
-  store: { type: 'string' },
-  memory: { type: 'boolean' },
-  'max-age': { type: 'string' },
-  'max-size': { type: 'string' },
-  prices: { type: 'string' },
-  strict: { type: 'boolean' },
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const;
-
 /** Reads the arguments after `runspan dev`. Never throws. */
 export function parseDev(argv: readonly string[]): Parsed {
-  // Whatever follows the first `--` belongs to the command, flags and further `--` included.
-  const end = argv.indexOf('--');
-  const [program, ...args] = end === -1 ? [] : argv.slice(end + 1);
-  const { tokens } = parseArgs({
-    args: end === -1 ? [...argv] : argv.slice(0, end),
-    options: OPTIONS,
-    strict: false,
-    tokens: true,
+  const { words: given, command } = splitCommand(argv);
+  const words = readWords(given, {
+    texts: ['port', 'host', 'allow-host', 'store', 'max-age', 'max-size', 'prices'],
+    flags: ['memory', 'strict', 'json'],
+    missing: { port: PORT_EXPECTED },
+    stray: (word) => `expected -- before the command ${word}`,
   });
-  const values = new Map<string, string>();
-  const flags = new Set<string>();
-  const allowedHosts: string[] = [];
-  for (const token of tokens) {
-    if (token.kind === 'positional') return mistake(`expected -- before the command ${quoted(token.value)}`);
-    if (token.kind !== 'option') continue;
-    if (!Object.hasOwn(OPTIONS, token.name)) return mistake(`unknown option ${quoted(token.rawName)}`);
-    if (OPTIONS[token.name as keyof typeof OPTIONS].type === 'boolean') {
-      if (token.value !== undefined) return mistake(`expected no value for --${token.name}`);
-      flags.add(token.name);
-    } else if (!token.value && token.name !== 'port') return mistake(`expected a value for --${token.name}`);
-    else if (token.name === 'allow-host') allowedHosts.push(token.value ?? '');
-    else values.set(token.name, token.value ?? '');
-  }
-  const port = values.has('port') ? portOf(values.get('port') ?? '') : DEFAULT_PORT;
-  if (port === undefined) return mistake(`expected --port to be a number from 0 to ${PORT_MAX}`);
+  if ('wrong' in words) return mistake(words.wrong);
+  const { flags, values } = words;
+  const port = portOf(lastOf(words, 'port') ?? String(DEFAULT_PORT));
+  if (port === undefined) return mistake(PORT_EXPECTED);
   if (flags.has('help')) return { kind: 'help', topic: 'dev' };
-  if (end !== -1 && !program) return mistake('expected a command after --');
+  if (command === 'none') return mistake('expected a command after --');
   if (flags.has('memory') && values.has('store')) return mistake('--memory and --store contradict each other');
-  const [maxAgeMs, maxBytes] = [
-    amountOf(values.get('max-age'), AGES_MS),
-    amountOf(values.get('max-size'), SIZES_BYTES),
-  ];
+  const maxAgeMs = amountOf(lastOf(words, 'max-age'), AGES_MS);
+  const maxBytes = amountOf(lastOf(words, 'max-size'), SIZES_BYTES);
   if (maxAgeMs === 'none') return mistake('expected --max-age to be like 12h or 30d');
   if (maxBytes === 'none') return mistake('expected --max-size to be like 500mb or 4gb');
   return {
     kind: 'dev',
     port,
-    host: values.get('host'),
-    allowedHosts,
-    store: values.get('store'),
+    host: lastOf(words, 'host'),
+    allowedHosts: values.get('allow-host') ?? [],
+    store: lastOf(words, 'store'),
     isInMemory: flags.has('memory'),
     maxAgeMs,
     maxBytes,
-    prices: values.get('prices'),
+    prices: lastOf(words, 'prices'),
     isStrict: flags.has('strict'),
     isJson: flags.has('json'),
-    command: program ? [program, ...args] : undefined,
+    command,
   };
 }
 

@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util';
 import type { ListQuery } from '../receiver/query.ts';
 import type { RunStatus } from '../receiver/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../run/timestamp.ts';
 import { quoted } from './terminal-text.ts';
+import { lastOf, readWords, type Words, webAddress } from './words.ts';
 
 /** Where runs are looked for: at a receiver, in a file, or where `runspan dev` has them. */
 export interface Place {
@@ -91,7 +91,10 @@ const LIMIT_MAX = 1_000;
 
 /** Reads the arguments after `runspan traces`. Never throws. */
 export function parseTraces(argv: readonly string[], nowUs: number): Parsed<TracesInvocation> {
-  const words = wordsOf(argv, [...PLACE_OPTIONS, ...FILTERS.keys(), 'status', 'tag', 'since', 'limit'], []);
+  const words = readWords(argv, {
+    texts: [...PLACE_OPTIONS, ...FILTERS.keys(), 'status', 'tag', 'since', 'limit'],
+    flags: ['json'],
+  });
   if ('wrong' in words) return mistake('traces', words.wrong);
   const { values, flags, positionals } = words;
   if (flags.has('help')) return { kind: 'help', topic: 'traces' };
@@ -99,7 +102,7 @@ export function parseTraces(argv: readonly string[], nowUs: number): Parsed<Trac
     return mistake('traces', `unexpected ${quoted(positionals[0] ?? '')}; words to look for go after --text`);
   const query: ListQuery = { limit: LIMIT };
   for (const [option, field] of FILTERS) {
-    const value = values.get(option)?.at(-1);
+    const value = lastOf(words, option);
     if (value !== undefined) query[field] = value;
   }
   const status = values.get('status') ?? [];
@@ -109,7 +112,7 @@ export function parseTraces(argv: readonly string[], nowUs: number): Parsed<Trac
   if (status.length > 0) query.status = status as RunStatus[];
   const tag = values.get('tag') ?? [];
   if (tag.length > 0) query.tag = tag;
-  const since = values.get('since')?.at(-1);
+  const since = lastOf(words, 'since');
   if (since !== undefined) {
     const startedFrom = momentOf(since, nowUs);
     if (startedFrom === undefined)
@@ -119,28 +122,28 @@ export function parseTraces(argv: readonly string[], nowUs: number): Parsed<Trac
       );
     query.startedFrom = startedFrom;
   }
-  const limit = values.get('limit')?.at(-1);
+  const limit = lastOf(words, 'limit');
   if (limit !== undefined) {
     query.limit = /^\d{1,4}$/.test(limit) ? Number(limit) : 0;
     if (query.limit < 1 || query.limit > LIMIT_MAX)
       return mistake('traces', `expected --limit to be a number from 1 to ${LIMIT_MAX}`);
   }
-  const place = placeOf(values);
+  const place = placeOf(words);
   if (typeof place === 'string') return mistake('traces', place);
   return { kind: 'traces', place, query, isJson: flags.has('json') };
 }
 
 /** Reads the arguments after `runspan show`. Never throws. */
 export function parseShow(argv: readonly string[]): Parsed<ShowInvocation> {
-  const words = wordsOf(argv, PLACE_OPTIONS, ['full']);
+  const words = readWords(argv, { texts: PLACE_OPTIONS, flags: ['full', 'json'] });
   if ('wrong' in words) return mistake('show', words.wrong);
-  const { values, flags, positionals } = words;
+  const { flags, positionals } = words;
   if (flags.has('help')) return { kind: 'help', topic: 'show' };
   const [id, another] = positionals;
   if (another !== undefined) return mistake('show', `unexpected ${quoted(another)}`);
   if (id !== undefined && !/^[0-9a-f-]{4,36}$/i.test(id))
     return mistake('show', `expected an id, or four characters of it at least, got ${quoted(id)}`);
-  const place = placeOf(values);
+  const place = placeOf(words);
   if (typeof place === 'string') return mistake('show', place);
   return { kind: 'show', place, id: id?.toLowerCase(), isFull: flags.has('full'), isJson: flags.has('json') };
 }
@@ -156,46 +159,12 @@ const FILTERS: ReadonlyMap<string, 'project' | 'name' | 'runType' | 'model' | 't
 
 const PLACE_OPTIONS: readonly string[] = ['url', 'store'];
 
-interface Words {
-  /** Each with its values in order. */
-  readonly values: ReadonlyMap<string, readonly string[]>;
-  readonly flags: ReadonlySet<string>;
-  readonly positionals: readonly string[];
-}
-
-function wordsOf(
-  argv: readonly string[],
-  valued: readonly string[],
-  flagged: readonly string[],
-): Words | { readonly wrong: string } {
-  const allFlags = [...flagged, 'json', 'help'];
-  const options = Object.fromEntries([
-    ...valued.map((name) => [name, { type: 'string' as const }]),
-    ...allFlags.map((name) => [name, { type: 'boolean' as const, ...(name === 'help' ? { short: 'h' } : {}) }]),
-  ]);
-  const { tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true });
-  const values = new Map<string, string[]>();
-  const flags = new Set<string>();
-  const positionals: string[] = [];
-  for (const token of tokens) {
-    if (token.kind === 'positional') positionals.push(token.value);
-    if (token.kind !== 'option') continue;
-    if (allFlags.includes(token.name)) {
-      if (token.value !== undefined) return { wrong: `expected no value for --${token.name}` };
-      flags.add(token.name);
-    } else if (!valued.includes(token.name)) return { wrong: `unknown option ${quoted(token.rawName)}` };
-    else if (!token.value) return { wrong: `expected a value for --${token.name}` };
-    else values.set(token.name, [...(values.get(token.name) ?? []), token.value]);
-  }
-  return { values, flags, positionals };
-}
-
-function placeOf(values: Words['values']): Place | string {
-  const [address, store] = [values.get('url')?.at(-1), values.get('store')?.at(-1)];
+function placeOf(words: Words): Place | string {
+  const [address, store] = [lastOf(words, 'url'), lastOf(words, 'store')];
   if (address !== undefined && store !== undefined) return '--url and --store are two places to look; give one';
   if (address === undefined) return { url: undefined, store };
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return 'expected --url to be an http or https address';
+  const url = webAddress(address);
+  if (url === undefined) return 'expected --url to be an http or https address';
   return { url, store };
 }
 

@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import { quoted } from './terminal-text.ts';
+import { lastOf, readWords, webAddress } from './words.ts';
 
 /** `runspan spool …` */
 export interface SpoolInvocation {
@@ -40,51 +40,28 @@ Exit code:
   missing; 2 for a mistake in the arguments
 `;
 
+const ENDPOINT_EXPECTED = 'expected --endpoint to be an http or https address';
+
 /** Reads the arguments after `runspan spool`. Never throws. */
 export function parseSpool(argv: readonly string[]): Parsed {
-  const { tokens } = parseArgs({
-    args: [...argv],
-    options: {
-      dir: { type: 'string' },
-      endpoint: { type: 'string' },
-      yes: { type: 'boolean' },
-      all: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-    },
-    strict: false,
-    tokens: true,
+  const words = readWords(argv, {
+    texts: ['dir', 'endpoint'],
+    flags: ['yes', 'all'],
+    missing: { dir: 'expected --dir to be a folder', endpoint: ENDPOINT_EXPECTED },
   });
-  let action: string | undefined;
-  let dir: string | undefined;
-  let endpoint: URL | undefined;
-  const flags = new Set<string>();
-  for (const token of tokens) {
-    if (token.kind === 'positional' && action === undefined) action = token.value;
-    else if (token.kind === 'positional') return mistake(`unexpected ${quoted(token.value)}`);
-    else if (token.kind !== 'option') continue;
-    else if (token.name === 'yes' || token.name === 'all' || token.name === 'help') {
-      if (token.value !== undefined) return mistake(`expected no value for --${token.name}`);
-      flags.add(token.name);
-    } else if (token.name === 'dir') {
-      dir = token.value;
-      if (dir === undefined || dir === '') return mistake('expected --dir to be a folder');
-    } else if (token.name === 'endpoint') {
-      endpoint = urlOf(token.value);
-      if (endpoint === undefined) return mistake('expected --endpoint to be an http or https address');
-    } else return mistake(`unknown option ${quoted(token.rawName)}`);
-  }
+  if ('wrong' in words) return mistake(words.wrong);
+  const { flags } = words;
+  const [action, another] = words.positionals;
+  const endpoint = webAddress(lastOf(words, 'endpoint'));
+  if (another !== undefined) return mistake(`unexpected ${quoted(another)}`);
+  if (endpoint === undefined && words.values.has('endpoint')) return mistake(ENDPOINT_EXPECTED);
   if (flags.has('help')) return { kind: 'help', topic: 'spool' };
   if (action === undefined) return mistake('expected list, send or purge after spool');
   if (action !== 'list' && action !== 'send' && action !== 'purge')
     return mistake(`unknown command ${quoted(`spool ${action}`)}`);
   const [isConfirmed, isAll] = [flags.has('yes'), flags.has('all')];
   if (action !== 'purge' && (isConfirmed || isAll)) return mistake('--yes and --all belong to spool purge');
-  return { kind: 'spool', action, dir, endpoint, isConfirmed, isAll };
-}
-
-function urlOf(text: string | undefined): URL | undefined {
-  const url = text !== undefined && URL.canParse(text) ? new URL(text) : undefined;
-  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+  return { kind: 'spool', action, dir: lastOf(words, 'dir'), endpoint, isConfirmed, isAll };
 }
 
 function mistake(message: string): Parsed {

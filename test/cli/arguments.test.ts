@@ -57,6 +57,8 @@ describe('the arguments', () => {
     [['doctor', '--fix'], 'unknown option "--fix"'],
     [['doctor', '--', 'node'], 'expected no command'],
     [['doctor', 'now'], 'expected no argument "now"'],
+    [['doctor', '--json=yes'], 'expected no value for --json'],
+    [['audit', '--json=yes', '--', 'node'], 'expected no value for --json'],
     [['x'.repeat(81)], `unknown command "${'x'.repeat(80)}…"`],
   ])('%j are a mistake that is named on one line', (argv, message) => {
     expect(parseArguments(argv)).toMatchObject({ kind: 'mistake', message });
