@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import type { RunRecord } from '../src/run/record.ts';
 import { root } from './support/folders.ts';
 import { moduleText, runNode, runRunspan } from './support/program.ts';
 import { makeOpenRun, makeRun } from './support/records.ts';
+import { requestBody } from './support/request-body.ts';
 
 const ASK_DOCS = 'examples/ask-docs/build/main.js';
 const QUESTION = 'How do I fuzzy search with minisearch?';
@@ -311,7 +312,9 @@ async function startModel(status: number | undefined, body: unknown) {
   const requests: { path: string | undefined; authorization: string | undefined; body: unknown }[] = [];
   const server = createServer(async (request, response) => {
     const { url: path, headers } = request;
-    requests.push({ path, authorization: headers.authorization, body: JSON.parse(await textOf(request)) });
+    const sent = await requestBody(request);
+    if (sent === undefined) return;
+    requests.push({ path, authorization: headers.authorization, body: JSON.parse(sent.toString()) });
     if (status === undefined) return;
     response.writeHead(status, { location: '/elsewhere' }).end(body === undefined ? '<html>' : JSON.stringify(body));
   });
@@ -322,10 +325,4 @@ async function startModel(status: number | undefined, body: unknown) {
       server.closeAllConnections();
     });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, close };
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of request) text += chunk;
-  return text;
 }

@@ -86,7 +86,9 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
   });
 
   it('names the variable of a proxy that refuses to connect', async () => {
-    const refusing = createServer().on('connect', (_, socket) => socket.end('HTTP/1.1 407 No\r\n\r\n'));
+    const refusing = createServer().on('connect', (_, socket) => {
+      socket.on('error', () => {}).end('HTTP/1.1 407 No\r\n\r\n');
+    });
     await once(refusing.listen(0, '127.0.0.1'), 'listening');
     undo.push(() => refusing.close());
     const HTTPS_PROXY = `127.0.0.1:${(refusing.address() as AddressInfo).port}`;

@@ -14,6 +14,7 @@ import { exporterTo, record, recordSingles } from '../support/delivering.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { root } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
+import { requestBody } from '../support/request-body.ts';
 import { accepting, type Connection, scriptServer } from '../support/script-server.ts';
 import { told } from '../support/told.ts';
 import { until, virtualTime } from '../support/virtual-time.ts';
@@ -121,9 +122,9 @@ describe('a service that goes away', () => {
     const seen = new Set<string>();
     const listen = async (port: number): Promise<Server> => {
       const server = createHttpServer(async (request, response) => {
-        let body = '';
-        for await (const chunk of request.setEncoding('latin1')) body += chunk;
-        for (const id of posted([body])) seen.add(id);
+        const body = await requestBody(request);
+        if (body === undefined) return;
+        for (const id of posted([body.toString('latin1')])) seen.add(id);
         response.writeHead(202).end('{}');
       });
       await once(server.listen(port, '127.0.0.1'), 'listening');

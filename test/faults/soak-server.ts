@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { readParts } from '../support/multipart-reader.ts';
+import { requestBody } from '../support/request-body.ts';
 import { tally } from './report.ts';
 
 /** What the service does to requests, and to how many of five hundred. */
@@ -83,7 +84,8 @@ export class SoakServer {
     const way = this.#nextWay();
     tally(this.reached, way);
     if (way.startsWith('resets')) return void request.socket.resetAndDestroy();
-    const body = await bodyOf(request);
+    const body = await requestBody(request);
+    if (body === undefined) return;
     if (way.includes('takes') || way === 'accepts') this.#take(request, body);
     if (way === 'takes and resets') request.socket.resetAndDestroy();
     else if (way === 'takes, and answers by half') response.writeHead(202, { 'content-length': 20 }).write('{');
@@ -116,10 +118,4 @@ export class SoakServer {
 function answer(response: ServerResponse, way: string): void {
   const status = Number(/answers (\d+)/.exec(way)?.[1] ?? 202);
   response.writeHead(status, status === 429 ? { 'retry-after': '1' } : {}).end('{}');
-}
-
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { requestBody } from '../support/request-body.ts';
 
 export interface Seen {
   readonly method: string | undefined;
@@ -26,9 +27,9 @@ export async function serve(
   const seen: Seen[] = [];
   let connections = 0;
   const server = createServer(async (request, response) => {
-    let body = '';
-    for await (const chunk of request.setEncoding('utf8')) body += chunk;
-    seen.push({ method: request.method, url: request.url, headers: request.headers, body });
+    const body = await requestBody(request);
+    if (body === undefined) return;
+    seen.push({ method: request.method, url: request.url, headers: request.headers, body: body.toString() });
     answer(request, response);
   });
   server.on('connection', () => connections++);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requestBody } from './request-body.ts';
 
 export interface Received {
   readonly method: string;
@@ -40,6 +41,7 @@ export async function ingestServer(
   const waiting: { count: number; resolve: () => void }[] = [];
   const server: Server = createServer(async (message, response) => {
     const request = await read(message);
+    if (request === undefined) return;
     if (request.path.endsWith('/info')) return answer(info);
     received.push(request);
     const index = received.length - 1;
@@ -74,13 +76,13 @@ export async function ingestServer(
   };
 }
 
-async function read(message: IncomingMessage): Promise<Received> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk);
+async function read(message: IncomingMessage): Promise<Received | undefined> {
+  const body = await requestBody(message);
+  if (body === undefined) return undefined;
   return {
     method: message.method ?? '',
     path: message.url ?? '',
     headers: message.headers,
-    body: Buffer.concat(chunks),
+    body,
   };
 }

@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requestBody } from './request-body.ts';
 
 /** One request that the server was sent. */
 export interface ModelRequest {
@@ -40,7 +41,9 @@ export async function startOpenAiServer(): Promise<OpenAiServer> {
   });
   const server = createServer(async (request, response) => {
     response.on('close', () => response.writableEnded || leave());
-    const body: ModelRequest['body'] = JSON.parse(await textOf(request));
+    const bytes = await requestBody(request);
+    if (bytes === undefined) return;
+    const body: ModelRequest['body'] = JSON.parse(bytes.toString());
     requests.push({ path: request.url ?? '', body });
     answer(request.url ?? '', body, response);
   });
@@ -117,10 +120,4 @@ function head({ model }: ModelRequest['body']): object {
 
 function send(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of request) text += chunk;
-  return text;
 }
