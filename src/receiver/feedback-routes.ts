@@ -4,6 +4,7 @@ import { feedbackOf, readFeedback, readSaid, readSaidQuery, type Said } from './
 import { isExpired, readTokens } from './feedback-token.ts';
 import { Findings, Refusal } from './refusal.ts';
 import { type Answer, type Call, idOf, type Route, readJson } from './route.ts';
+import { onceRunIsHere } from './run-arrival.ts';
 import { parseUuid } from './run-fields.ts';
 
 /** Whoever holds a token may send so much. */
@@ -135,7 +136,9 @@ async function tokenOf(call: Call): Promise<FeedbackToken> {
 
 async function keep({ store }: Call, token: FeedbackToken, said: Said): Promise<Answer> {
   const { run_id: runId, feedback_key: key, feedback_id: id } = token;
-  if (!(await store.addFeedback(feedbackOf(said, runId, key, id)))) throw withoutRun(runId);
+  const feedback = feedbackOf(said, runId, key, id);
+  // What a quick user says of an answer may be here before the run.
+  if (!(await onceRunIsHere(store, () => store.addFeedback(feedback)))) throw withoutRun(runId);
   return { status: 200, body: { id, key } };
 }
 

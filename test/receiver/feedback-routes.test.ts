@@ -91,6 +91,16 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     expect(await feedback()).toEqual([]);
   });
 
+  test('is kept when it is here before the run', async () => {
+    const { receiver } = await setUp({ strict });
+    const { url } = await mint(receiver, { run_id: CHILD });
+    const given = post(url, { score: 1 });
+    const start_time = '2026-11-20T07:22:40.000000Z';
+    const run = { id: CHILD, name: 'late', run_type: 'chain', inputs: {}, start_time, session_name: 'shop' };
+    expect((await sendJson(receiver, 'POST', '/runs', run)).status).toBe(202);
+    expect(await given).toMatchObject({ status: 200 });
+  });
+
   test('with fields that do not hold is refused with a list of them', async () => {
     const { feedback, token } = await setUp({ strict });
     const { url } = await token();
