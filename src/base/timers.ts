@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { DELAY_MAX_MS } from './limits.ts';
 
 // Taken once, so that fake timers installed by a test of the application do not stop delivery.
 const { setTimeout: setTimeoutOfNode, clearTimeout: clearTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
@@ -22,4 +23,22 @@ export function clearTimer(timer: NodeJS.Timeout | undefined): void {
 /** `setImmediate`, outside of any async context. It holds the process until `unref` is called on it. */
 export function setSoon(callback: () => void): NodeJS.Immediate {
   return outside(() => setImmediateOfNode(callback));
+}
+
+/** Waits, without keeping the process alive unless `holdsProcess`; rejects with the signal's reason when it is aborted. */
+export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      clearTimer(timer);
+      reject(signal?.reason);
+    };
+    const over = (): void => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    };
+    const timer = setTimer(over, Math.min(ms, DELAY_MAX_MS));
+    if (!holdsProcess) timer.unref();
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
 }

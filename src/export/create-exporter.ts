@@ -1,4 +1,5 @@
 import { monotonicNowMs } from '../base/clock.ts';
+import { delay } from '../base/timers.ts';
 import { HttpClient } from '../http/client.ts';
 import { DropNotice } from './drop-notice.ts';
 import { flushAtExit, forgetAtExit } from './exit.ts';
@@ -8,7 +9,7 @@ import { IsolatingTransport } from './isolating-transport.ts';
 import type { Ledger } from './ledger.ts';
 import { MultipartTransport } from './multipart-transport.ts';
 import { Outage } from './outage.ts';
-import { delay, Pace } from './pace.ts';
+import { Pace } from './pace.ts';
 import { RequestLog } from './request-log.ts';
 import { RetryingTransport } from './retrying-transport.ts';
 import { ServiceInfo } from './service-info.ts';

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { DELAY_MAX_MS, defaultLimits } from '../base/limits.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
+import { defaultLimits } from '../base/limits.ts';
+import { clearTimer, delay, setTimer } from '../base/timers.ts';
 import { backoffMs } from '../http/retry-policy.ts';
 
 /** Between two times that back-offs are ended early. */
@@ -179,23 +179,4 @@ function newController(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
   return controller;
-}
-
-/** Waits without keeping the process alive; rejects with the signal's reason when it is aborted. */
-export function delay(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimer(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimer(
-      () => {
-        signal.removeEventListener('abort', abort);
-        resolve();
-      },
-      Math.min(ms, DELAY_MAX_MS),
-    ).unref();
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
 }

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { withoutTracing } from '../base/suppression.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import { createConnections, isOfUsedConnection } from './connections.ts';
-import { NoAnswerError } from './failure.ts';
+import { DeadlineError, NoAnswerError } from './failure.ts';
 import type { Proxies } from './proxies.ts';
 
 /** Bytes of an answer that are read; the rest is not waited for. */
@@ -20,18 +20,27 @@ export interface HttpClientOptions {
   /** Sends the requests instead of our own connection pool; the proxies are not used then. */
   readonly dispatcher?: Dispatcher | undefined;
   readonly proxies?: Proxies | undefined;
+  /** Requests under way keep the process alive, for callers that wait for the answer. */
+  readonly holdsProcess?: boolean;
 }
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
   /** Begins with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent one chunk after the other, with the length of all of them. */
   readonly body?: readonly (string | Uint8Array)[];
+  /** Sent instead of a body, with the length that is given; for `open` only, which sends it once. */
+  readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
   /** Milliseconds for this request, where it has to be answered sooner than others. */
   readonly timeoutMs?: number;
+}
+
+export interface StreamBody {
+  readonly stream: Readable;
+  readonly bytes: number;
 }
 
 export interface HttpAnswer {
@@ -42,6 +51,15 @@ export interface HttpAnswer {
   readonly text: string;
   /** Whether the request went without a key, and without an `authorization` in its place. */
   readonly isKeyless?: boolean;
+}
+
+/** An answer of which only the head has come. */
+export interface OpenAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: HttpAnswer['headers'];
+  /** To be read to its end, or destroyed. Fails when it breaks off, or with the reason of the request's signal. */
+  readonly body: Readable;
 }
 
 /**
@@ -70,32 +88,31 @@ export class HttpClient {
   }
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
-    const breaker = new Breaker();
     const timeoutMs = Math.min(request.timeoutMs ?? Number.POSITIVE_INFINITY, this.#options.requestTimeoutMs);
-    const timer = setTimer(
-      () => breaker.abort(new NoAnswerError(`no answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    ).unref();
-    const { signal } = request;
-    const destroyed = this.#destroyed;
-    const abort = (): void => breaker.abort(destroyed.aborted ? destroyed.reason : signal?.reason);
-    destroyed.on('abort', abort);
-    signal?.addEventListener('abort', abort);
-    if (destroyed.aborted || signal?.aborted) abort();
+    const attempt = this.#attempt(request.signal, timeoutMs);
     try {
-      const found = this.#dispatcher();
-      const dispatcher = found instanceof Promise ? await found : found;
-      // undici would connect first.
-      if (breaker.aborted) throw breaker.reason;
-      return await new Promise((resolve, reject) => {
-        // Not every dispatcher heeds it; the deadline has to hold for all.
-        breaker.once('abort', () => reject(breaker.reason));
-        this.#answer(dispatcher, request, breaker).then(resolve, reject);
-      });
+      return await this.#within(attempt, (dispatcher) => this.#answer(dispatcher, request, attempt));
     } finally {
-      clearTimer(timer);
-      destroyed.off('abort', abort);
-      signal?.removeEventListener('abort', abort);
+      attempt.end();
+    }
+  }
+
+  /**
+   * Sends a request once, and resolves when the head of its answer has come, which the deadline is for. Neither a limit nor a
+   * deadline holds for the body: its reader has them.
+   */
+  async open(request: HttpRequest): Promise<OpenAnswer> {
+    const attempt = this.#attempt(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
+    try {
+      const { statusCode, headers, body } = await this.#within(attempt, (dispatcher) =>
+        withoutTracing(() => this.#dispatch(dispatcher, request, attempt, { headersTimeout: 0, bodyTimeout: 0 })),
+      );
+      attempt.endDeadline();
+      body.once('close', () => attempt.end());
+      return { status: statusCode, headers, body };
+    } catch (thrown) {
+      attempt.end();
+      throw thrown;
     }
   }
 
@@ -104,6 +121,23 @@ export class HttpClient {
     this.#destroyed.abort(new NoAnswerError('the client was closed'));
     const pool = await Promise.resolve(this.#pool).catch(() => undefined);
     await pool?.destroy();
+  }
+
+  /** Ends by itself after so many milliseconds, with the signal, and when the client is destroyed. */
+  #attempt(signal: AbortSignal | undefined, timeoutMs: number): Attempt {
+    return new Attempt(this.#destroyed, signal, timeoutMs);
+  }
+
+  async #within<Answer>(attempt: Attempt, send: (dispatcher: Dispatcher) => Promise<Answer>): Promise<Answer> {
+    const found = this.#dispatcher();
+    const dispatcher = found instanceof Promise ? await found : found;
+    // undici would connect first.
+    if (attempt.aborted) throw attempt.reason;
+    return new Promise((resolve, reject) => {
+      // Not every dispatcher heeds it; the deadline has to hold for all.
+      attempt.once('abort', () => reject(attempt.reason));
+      send(dispatcher).then(resolve, reject);
+    });
   }
 
   async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Breaker): Promise<HttpAnswer> {
@@ -123,18 +157,21 @@ export class HttpClient {
     return { status, headers: answer.headers, text, isKeyless };
   }
 
-  async #dispatch(dispatcher: Dispatcher, request: HttpRequest, breaker: Breaker): Promise<Dispatcher.ResponseData> {
+  async #dispatch(
+    dispatcher: Dispatcher,
+    request: HttpRequest,
+    breaker: Breaker,
+    timeouts: { headersTimeout: number; bodyTimeout: number } | undefined = undefined,
+  ): Promise<Dispatcher.ResponseData> {
     return dispatcher.request({
       // Options of undici's that the host has put on all objects, `query` for example, are none of ours.
       __proto__: null,
       origin: this.#options.endpoint.origin,
       path: this.#basePath + request.path,
       method: request.method,
-      headers: { ...this.#headers, ...request.headers, ...lengthOf(request.body) },
-      body:
-        request.body === undefined || request.body.length <= 1
-          ? (request.body?.[0] ?? null)
-          : Readable.from(request.body),
+      headers: { ...this.#headers, ...request.headers, ...lengthOf(request) },
+      body: bodyOf(request),
+      ...timeouts,
       signal: breaker,
       // A dispatcher of the application may follow redirects, and would take the key along.
       maxRedirections: 0,
@@ -162,7 +199,13 @@ export class HttpClient {
   }
 }
 
-function lengthOf(body: HttpRequest['body']): Record<string, string> {
+function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable | null {
+  if (stream !== undefined) return stream.stream;
+  return body === undefined || body.length <= 1 ? (body?.[0] ?? null) : Readable.from(body);
+}
+
+function lengthOf({ body, stream }: HttpRequest): Record<string, string> {
+  if (stream !== undefined) return { 'content-length': String(stream.bytes) };
   if (body === undefined) return {};
   let bytes = 0;
   for (const chunk of body) bytes += Buffer.byteLength(chunk);
@@ -198,5 +241,33 @@ class Breaker extends EventEmitter {
     this.aborted = true;
     this.reason = reason;
     this.emit('abort');
+  }
+}
+
+/** One request under way. */
+class Attempt extends Breaker {
+  readonly #destroyed: Breaker;
+  readonly #signal: AbortSignal | undefined;
+  readonly #timer: NodeJS.Timeout;
+  readonly #abort = (): void => this.abort(this.#destroyed.aborted ? this.#destroyed.reason : this.#signal?.reason);
+
+  constructor(destroyed: Breaker, signal: AbortSignal | undefined, timeoutMs: number) {
+    super();
+    this.#destroyed = destroyed;
+    this.#signal = signal;
+    this.#timer = setTimer(() => this.abort(new DeadlineError(`no answer within ${timeoutMs} ms`)), timeoutMs).unref();
+    destroyed.on('abort', this.#abort);
+    signal?.addEventListener('abort', this.#abort);
+    if (destroyed.aborted || signal?.aborted) this.#abort();
+  }
+
+  endDeadline(): void {
+    clearTimer(this.#timer);
+  }
+
+  end(): void {
+    this.endDeadline();
+    this.#destroyed.off('abort', this.#abort);
+    this.#signal?.removeEventListener('abort', this.#abort);
   }
 }

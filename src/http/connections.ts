@@ -8,17 +8,20 @@ export interface ConnectionOptions {
   readonly requestTimeoutMs: number;
   /** Those of which one may lead to the endpoint. */
   readonly proxies?: Proxies | undefined;
+  /** Connections keep the process alive while a request is under way; else they never do. */
+  readonly holdsProcess?: boolean;
 }
 
-/** What sends requests to the endpoint over connections that are kept, and that never keep the process alive. */
+/** What sends requests to the endpoint over connections that are kept. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  const { endpoint, connectTimeoutMs, requestTimeoutMs, proxies } = options;
+  const { endpoint, connectTimeoutMs, requestTimeoutMs, proxies, holdsProcess = false } = options;
   const timeouts = { headersTimeout: requestTimeoutMs, bodyTimeout: requestTimeoutMs };
   const connect = buildConnector({ timeout: connectTimeoutMs });
   const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {
     const pool = given as Pool.Options;
-    return new Pool(origin, { ...pool, connect: unreferenced(pool.connect as buildConnector.connector, isToProxy) });
+    const connector = pool.connect as buildConnector.connector;
+    return new Pool(origin, { ...pool, connect: watched(connector, { isToProxy, holdsProcess }) });
   };
   const proxy = proxyFor(endpoint, proxies);
   if (typeof proxy === 'string') return poolOf(endpoint.origin, { ...timeouts, connect });
@@ -55,32 +58,35 @@ export function isOfProxy(error: unknown): boolean {
   return error instanceof Error && errorsOfProxies.has(error);
 }
 
-/**
- * Makes the sockets of a connector let the process end. undici refs a kept-alive socket again for each request, so
- * `ref` has to do nothing: a hanging service would otherwise hold an application that has finished.
- */
-function unreferenced(connect: buildConnector.connector, isToProxy: boolean): buildConnector.connector {
+/** Makes the sockets of a connector let the process end, unless they are to hold it, and takes note of their errors. */
+function watched(
+  connect: buildConnector.connector,
+  { isToProxy, holdsProcess }: { readonly isToProxy: boolean; readonly holdsProcess: boolean },
+): buildConnector.connector {
   return (options, callback) => {
     // The declaration leaves out that the connector gives back the socket at once (undici lib/core/connect.js), and that
     // of a proxy a promise, and the socket when the proxy has answered.
     const socket = connect(options, (...result) => {
       // After an error undici leaves it out.
-      if (result[1]) release(result[1]);
+      if (result[1]) watch(result[1], holdsProcess);
       else if (isToProxy && result[0]) errorsOfProxies.add(result[0]);
       callback(...result);
     }) as unknown as Socket | Promise<void>;
-    if ('unref' in socket) release(socket);
+    if ('unref' in socket) watch(socket, holdsProcess);
     return socket;
   };
 }
 
-const released = new WeakSet<Socket>();
+const seen = new WeakSet<Socket>();
 
-function release(socket: Socket): void {
-  if (released.has(socket)) return;
-  released.add(socket);
-  socket.unref();
-  socket.ref = () => socket;
+function watch(socket: Socket, holdsProcess: boolean): void {
+  if (seen.has(socket)) return;
+  seen.add(socket);
+  if (!holdsProcess) {
+    socket.unref();
+    // undici refs a kept-alive socket again for each request: a hanging service would hold an application that has finished.
+    socket.ref = () => socket;
+  }
   socket.on('error', (error) => {
     if (socket.bytesRead > 0) errorsOfUsed.add(error);
   });

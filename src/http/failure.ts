@@ -5,6 +5,11 @@ export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
 }
 
+/** The time for a request is over. */
+export class DeadlineError extends NoAnswerError {
+  override readonly name: string = 'DeadlineError';
+}
+
 /** Why a request had no answer. */
 export interface Failure {
   /** For messages: never what is sent, where to, or with which credentials, as the texts of such errors may be. */

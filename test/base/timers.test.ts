@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { clearTimer, outside, setSoon, setTimer } from '../../src/base/timers.ts';
+import { clearTimer, delay, outside, setSoon, setTimer } from '../../src/base/timers.ts';
 
 const storage = new AsyncLocalStorage<string>();
 const seenIn = (start: (callback: () => void) => unknown): Promise<string | undefined> =>
@@ -40,5 +40,27 @@ describe('outside', () => {
     const read = (a: number, b: number) => [storage.getStore(), a + b];
 
     expect(storage.run('request', () => outside(read, 1, 2))).toEqual([undefined, 3]);
+  });
+});
+
+describe('delay', () => {
+  it('rejects with the reason when its signal is aborted before or while it waits', async () => {
+    const ends = new AbortController();
+    const waiting = delay(1_000_000, ends.signal);
+    ends.abort(new Error('over'));
+
+    await expect(waiting).rejects.toThrow('over');
+    await expect(delay(1_000_000, ends.signal)).rejects.toThrow('over');
+  });
+
+  it('passes at its time, also when it is longer than a timer can be', async () => {
+    const signal = new AbortController().signal;
+    await delay(1, signal);
+    const ends = new AbortController();
+    const waiting = delay(1e12, ends.signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    ends.abort(new Error('still waiting'));
+
+    await expect(waiting).rejects.toThrow('still waiting');
   });
 });

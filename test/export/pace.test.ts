@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { delay, Pace } from '../../src/export/pace.ts';
+import { Pace } from '../../src/export/pace.ts';
 import { virtualTime } from '../support/virtual-time.ts';
 
 describe('Pace', () => {
@@ -141,27 +141,5 @@ describe('Pace.isSettledWithin', () => {
     passed();
 
     expect(await waiting).toBe(true);
-  });
-});
-
-describe('delay', () => {
-  it('rejects with the reason when its signal is aborted before or while it waits', async () => {
-    const ends = new AbortController();
-    const waiting = delay(1_000_000, ends.signal);
-    ends.abort(new Error('over'));
-
-    await expect(waiting).rejects.toThrow('over');
-    await expect(delay(1_000_000, ends.signal)).rejects.toThrow('over');
-  });
-
-  it('passes at its time, also when it is longer than a timer can be', async () => {
-    const signal = new AbortController().signal;
-    await delay(1, signal);
-    const ends = new AbortController();
-    const waiting = delay(1e12, ends.signal);
-    await new Promise((resolve) => setImmediate(resolve));
-    ends.abort(new Error('still waiting'));
-
-    await expect(waiting).rejects.toThrow('still waiting');
   });
 });

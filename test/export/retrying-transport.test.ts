@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { delay } from '../../src/base/timers.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { Outage } from '../../src/export/outage.ts';
-import { delay, Pace, type PaceOptions } from '../../src/export/pace.ts';
+import { Pace, type PaceOptions } from '../../src/export/pace.ts';
 import { MISCONFIGURED_PAUSE_MS, RetryingTransport, type RetryOptions } from '../../src/export/retrying-transport.ts';
 import type { Outcome, Transport } from '../../src/export/transport.ts';
 import { makeItem } from '../support/encoded-run.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { delay, Pace } from '../../src/export/pace.ts';
+import { delay } from '../../src/base/timers.ts';
+import { Pace } from '../../src/export/pace.ts';
 import { SimpleTransport, type SimpleTransportOptions } from '../../src/export/simple-transport.ts';
 import type { Settlement } from '../../src/export/transport.ts';
 import { ended, makeItem, makeRun } from '../support/encoded-run.ts';

@@ -1,4 +1,5 @@
 import { defaultLimits, type Limits } from '../../../src/base/limits.ts';
+import { delay } from '../../../src/base/timers.ts';
 import { DropNotice, type OnDrop } from '../../../src/export/drop-notice.ts';
 import { Exporter } from '../../../src/export/exporter.ts';
 import { FallbackTransport } from '../../../src/export/fallback-transport.ts';
@@ -6,7 +7,7 @@ import { IsolatingTransport } from '../../../src/export/isolating-transport.ts';
 import { Ledger } from '../../../src/export/ledger.ts';
 import { MultipartTransport } from '../../../src/export/multipart-transport.ts';
 import { Outage } from '../../../src/export/outage.ts';
-import { delay, Pace } from '../../../src/export/pace.ts';
+import { Pace } from '../../../src/export/pace.ts';
 import { RequestLog } from '../../../src/export/request-log.ts';
 import { RetryingTransport } from '../../../src/export/retrying-transport.ts';
 import { ServiceInfo } from '../../../src/export/service-info.ts';

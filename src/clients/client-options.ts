@@ -1,0 +1,138 @@
+import type { Dispatcher } from 'undici';
+import { type Checks, WHOLE_FROM_1, wholeFrom } from '../base/checked-options.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
+
+/** What all clients take. */
+export interface ClientOptions {
+  /** Sent as `X-Api-Key`, to the address of the client alone: redirects are not followed. */
+  apiKey?: string;
+  /** Sent with every request, over those of the client. */
+  headers?: Readonly<Record<string, string>>;
+  /**
+   * Milliseconds for a call, its retries and the body of its answer included; of a stream, until it begins. After that a
+   * call rejects with a TimeoutError.
+   *
+   * @default 60_000
+   */
+  timeoutMs?: number;
+  /**
+   * Milliseconds to connect.
+   *
+   * @default 5_000
+   */
+  connectTimeoutMs?: number;
+  /**
+   * How often a call is tried again: after no answer, 408, 429 and 5xx, with `Retry-After`, else after 0.5 s × 2 up to 8 s,
+   * with full jitter. A call that makes something is tried again only where it cannot have been taken: there was no
+   * connection, or it was answered by 429.
+   *
+   * @default 2
+   */
+  maxRetries?: number;
+  /**
+   * Whether a key may be sent over plain HTTP to another machine.
+   *
+   * @default false
+   */
+  allowInsecure?: boolean;
+  /** An undici Dispatcher that sends the requests, for a proxy or a pool of your own. */
+  dispatcher?: Dispatcher;
+  /** Told of each attempt. */
+  hooks?: ClientHooks;
+}
+
+/** What a single call takes, over the options of its client. */
+export interface CallOptions {
+  /** Ends the call, its waits and its stream; the call rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** As for the client. */
+  timeoutMs?: number;
+  /** As for the client. */
+  maxRetries?: number;
+  /** Sent with this call, over those of the client; `null` leaves one out. */
+  headers?: Readonly<Record<string, string | null>>;
+}
+
+/** Functions that are told of what a client does. What they throw is told in one line and changes nothing. */
+export interface ClientHooks {
+  /** Before an attempt is sent. */
+  onRequest?: (event: RequestEvent) => void;
+  /** When the head of an answer has come, whatever its status. */
+  onResponse?: (event: ResponseEvent) => void;
+  /** Before the wait for another attempt. */
+  onRetry?: (event: RetryEvent) => void;
+}
+
+/** An attempt. */
+export interface RequestEvent {
+  /** Of the call, as `deployments.create`. */
+  readonly call: string;
+  readonly method: string;
+  /** Without its query. */
+  readonly url: string;
+  /** Counts from 1. */
+  readonly attempt: number;
+}
+
+/** An attempt that was answered. */
+export interface ResponseEvent extends RequestEvent {
+  readonly status: number;
+  /** What the service calls the request, where it says so. */
+  readonly requestId: string | undefined;
+  /** Until the head of the answer. */
+  readonly durationMs: number;
+}
+
+/** An attempt that will be made again. */
+export interface RetryEvent extends RequestEvent {
+  /** Why the attempt failed. */
+  readonly error: Error;
+  readonly delayMs: number;
+}
+
+const TEXTS = 'an object of names and texts';
+
+/** What the options that all clients take have to be. */
+export const clientChecks: Checks<ClientOptions> = {
+  apiKey: ['a text that is not empty, of printable ASCII', isHeaderText],
+  headers: [TEXTS, (value) => isRecord(value) && Object.values(value).every((text) => typeof text === 'string')],
+  timeoutMs: wholeFrom(1, DELAY_MAX_MS),
+  connectTimeoutMs: WHOLE_FROM_1,
+  maxRetries: wholeFrom(0, 100),
+  allowInsecure: ['true or false', (value) => typeof value === 'boolean'],
+  dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
+  hooks: ['an object of functions', isHooks],
+};
+
+/** What the options of a call have to be. */
+export const callChecks: Checks<CallOptions> = {
+  signal: ['an AbortSignal', (value) => value instanceof AbortSignal],
+  timeoutMs: clientChecks.timeoutMs,
+  maxRetries: clientChecks.maxRetries,
+  headers: [
+    'an object of names and texts, or null to leave one out',
+    (value) => isRecord(value) && Object.values(value).every((text) => text === null || typeof text === 'string'),
+  ],
+};
+
+/** What is a call's of options that hold more. */
+export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOptions): CallOptions {
+  const options = { signal, timeoutMs, maxRetries, headers };
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+/** Whether a value is fit for a header that carries a key. */
+export function isHeaderText(value: unknown): boolean {
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value.trim());
+}
+
+function isHooks(value: unknown): boolean {
+  const names = ['onRequest', 'onResponse', 'onRetry'];
+  return (
+    isRecord(value) && Object.entries(value).every(([name, hook]) => names.includes(name) && typeof hook === 'function')
+  );
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

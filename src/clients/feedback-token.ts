@@ -1,0 +1,141 @@
+import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
+import { serviceApi } from './service-api.ts';
+import { tracedCall } from './traced-call.ts';
+import { InvalidRequestError, type ValidationError } from './validation-error.ts';
+
+/** What an address for feedback is to be made for. */
+export interface FeedbackTokenRequest {
+  /** The run that the feedback is about. */
+  runId: string;
+  /** What the feedback is called; 1 to 180 characters. */
+  key: string;
+  /** Id of the feedback itself, a UUID: what is given by the address again takes the place of what was. */
+  feedbackId?: string;
+  /** How long the address works; the service's default is three hours. */
+  expiresIn?: { readonly days?: number; readonly hours?: number; readonly minutes?: number };
+  /** When it ends to work, as ISO 8601; instead of `expiresIn`. */
+  expiresAt?: string;
+}
+
+/** An address for feedback. Whoever has `url` may use it. */
+export interface FeedbackToken {
+  readonly id: string;
+  readonly url: string;
+  /** ISO 8601. */
+  readonly expires_at: string;
+  readonly feedback_key?: string;
+}
+
+/** The service that keeps the run, and the key for it. */
+export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions, 'signal'> {
+  /** The address of trace ingestion, to which `/feedback/tokens` is appended. */
+  url: string | URL;
+  /** Names the workspace, where the key is for several. */
+  workspaceId?: string;
+}
+
+/** Makes a pre-signed address by which feedback can be given to a run without a key. */
+export async function createFeedbackToken(
+  request: FeedbackTokenRequest,
+  service: FeedbackServiceOptions,
+): Promise<FeedbackToken> {
+  return create('createFeedbackToken', checkedRequest('createFeedbackToken', request, ['body']), service);
+}
+
+/** Makes several in one request; they come in the order in which they are asked for. */
+export async function createFeedbackTokens(
+  requests: readonly FeedbackTokenRequest[],
+  service: FeedbackServiceOptions,
+): Promise<FeedbackToken[]> {
+  const call = 'createFeedbackTokens';
+  if (!Array.isArray(requests) || requests.length === 0) {
+    throw new InvalidRequestError(call, [
+      { loc: ['body'], msg: 'Expected a list that is not empty', type: 'list_type' },
+    ]);
+  }
+  const body = requests.map((request, index) => checkedRequest(call, request, ['body', index]));
+  return create(call, body, service);
+}
+
+async function create<Tokens>(name: string, body: object, options: FeedbackServiceOptions): Promise<Tokens> {
+  const checked = checkedOptions<FeedbackServiceOptions>(`the service of ${name}`, options, serviceChecks);
+  const { url, workspaceId, signal, ...client } = checked;
+  const credentials = { 'x-api-key': checked.apiKey, 'x-tenant-id': workspaceId };
+  const api = serviceApi({ option: 'url', url, credentials }, client);
+  try {
+    // The addresses are credentials: they are not recorded.
+    const run = { name, runType: 'tool', inputs: () => ({ body }), outputs: () => ({}) } as const;
+    return await tracedCall(run, () =>
+      api.json<Tokens>({
+        name,
+        method: 'POST',
+        path: '/feedback/tokens',
+        body,
+        // Two of them do no harm.
+        isIdempotent: true,
+        ...(signal === undefined ? {} : { options: { signal } }),
+      }),
+    );
+  } finally {
+    await api.close();
+  }
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+const isUuid: Check = ['a UUID', (value) => typeof value === 'string' && UUID.test(value)];
+
+const REQUEST_RULES: Readonly<Record<keyof FeedbackTokenRequest, Check>> = {
+  runId: isUuid,
+  key: ['text of 1 to 180 characters', (value) => typeof value === 'string' && value !== '' && value.length <= 180],
+  feedbackId: isUuid,
+  expiresIn: ['days, hours or minutes, each a number from 0', isSpan],
+  expiresAt: ['a time as ISO 8601 has it', (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value))],
+};
+
+const WIRE_NAMES: Readonly<Record<keyof FeedbackTokenRequest, string>> = {
+  runId: 'run_id',
+  key: 'feedback_key',
+  feedbackId: 'id',
+  expiresIn: 'expires_in',
+  expiresAt: 'expires_at',
+};
+
+function checkedRequest(call: string, request: unknown, place: readonly (string | number)[]): Record<string, unknown> {
+  const given = (typeof request === 'object' && request !== null ? request : {}) as Partial<FeedbackTokenRequest>;
+  const errors: ValidationError[] = [];
+  const body: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    const name = Object.hasOwn(WIRE_NAMES, field) ? (field as keyof FeedbackTokenRequest) : undefined;
+    const rule = name && REQUEST_RULES[name];
+    const expected = rule?.[0] ?? `one of ${Object.keys(WIRE_NAMES).join(', ')}`;
+    if (name === undefined || !rule?.[1](value)) {
+      errors.push({ loc: [...place, field], msg: `Expected ${expected}`, type: 'value_error' });
+    } else body[WIRE_NAMES[name]] = value;
+  }
+  for (const field of ['runId', 'key'] as const) {
+    if (given[field] === undefined) errors.push({ loc: [...place, field], msg: 'Field required', type: 'missing' });
+  }
+  if (given.expiresIn !== undefined && given.expiresAt !== undefined) {
+    errors.push({ loc: [...place, 'expiresAt'], msg: 'Expected either expiresIn or expiresAt', type: 'value_error' });
+  }
+  if (errors.length > 0) throw new InvalidRequestError(call, errors);
+  return body;
+}
+
+function isSpan(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const entries = Object.entries(value);
+  const isPart = ([unit, count]: [string, unknown]): boolean =>
+    ['days', 'hours', 'minutes'].includes(unit) && Number.isFinite(count) && (count as number) >= 0;
+  return entries.length > 0 && entries.every(isPart);
+}
+
+const serviceChecks: Checks<FeedbackServiceOptions> = {
+  ...clientChecks,
+  signal: callChecks.signal,
+  url: ['an address', (value) => typeof value === 'string' || value instanceof URL],
+  workspaceId: clientChecks.apiKey,
+};

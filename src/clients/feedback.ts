@@ -1,0 +1,181 @@
+import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { RunspanError } from '../base/errors.ts';
+import { Api } from './api.ts';
+import { ApiError } from './api-error.ts';
+import type { Call } from './call.ts';
+import { type CallOptions, type ClientOptions, callChecks, callOptionsOf, clientChecks } from './client-options.ts';
+import { FeedbackError } from './feedback-error.ts';
+import { Secrets } from './secrets.ts';
+import { serviceAddress } from './service-address.ts';
+import { tracedCall } from './traced-call.ts';
+import { InvalidRequestError, type ValidationError } from './validation-error.ts';
+
+/** What an end user says of a run. Each field may be left out. */
+export interface FeedbackSubmission {
+  /** By which runs are compared: a rating, 1 or -1, or true or false for 1 and 0. */
+  score?: number | boolean | null;
+  /** What was chosen, where it is more than a number. */
+  value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
+  /** In the user's words. */
+  comment?: string | null;
+  /** What the run should have answered. */
+  correction?: Readonly<Record<string, unknown>> | string | null;
+  /** Anything else, for POST alone: a link cannot carry it. */
+  metadata?: Readonly<Record<string, unknown>> | null;
+}
+
+/** How feedback is sent. */
+export interface SubmitFeedbackOptions
+  extends CallOptions,
+    Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
+  /**
+   * `GET` sends the same that whoever follows a `feedbackLink` does.
+   *
+   * @default 'POST'
+   */
+  method?: 'POST' | 'GET';
+  /** The origin that the address has to have, where it came from somebody who could give another. */
+  origin?: string;
+}
+
+/**
+ * Sends feedback to a pre-signed address, as a run's `feedback` event or `createFeedbackToken` gives it. No key goes with it: whoever
+ * has the address may use it. Rejects with a FeedbackError where the address is unknown or has expired or the
+ * service does not take what is said, and with an InvalidRequestError where that is clear beforehand. It is sent again only
+ * where it cannot have arrived, so that nothing is said twice.
+ */
+export async function submitFeedback(
+  url: string | URL,
+  feedback: FeedbackSubmission,
+  options: SubmitFeedbackOptions = {},
+): Promise<void> {
+  const checked = checkedOptions<SubmitFeedbackOptions>('the options of submitFeedback', options, submitChecks);
+  const { method = 'POST', origin, connectTimeoutMs, allowInsecure, dispatcher, hooks } = checked;
+  const address = feedbackAddress(url, allowInsecure, origin);
+  const said = method === 'GET' ? saidInQuery('submitFeedback', feedback) : saidInBody('submitFeedback', feedback);
+  const api = new Api({
+    url: new URL(address.origin),
+    headers: {},
+    // Whoever has the address may give feedback, so it is told to nobody.
+    secrets: new Secrets(address.pathname.split('/').slice(-1)),
+    ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
+    ...(dispatcher === undefined ? {} : { dispatcher }),
+    ...(hooks === undefined ? {} : { hooks }),
+  });
+  const call: Call = {
+    name: 'submitFeedback',
+    method,
+    path: address.pathname + (method === 'GET' ? withQuery(address, said) : address.search),
+    // What a GET does would be done again as well.
+    isIdempotent: false,
+    options: callOptionsOf(checked),
+    ...(method === 'GET' ? {} : { body: said }),
+  };
+  try {
+    await tracedCall({ name: 'submitFeedback', runType: 'tool', inputs: () => said }, async () => {
+      // Of the answer only the status counts: whoever follows a link may be thanked in HTML.
+      const { body } = await api.open(call);
+      body.resume();
+    });
+  } catch (thrown) {
+    throw (thrown instanceof ApiError && FeedbackError.of(thrown)) || thrown;
+  } finally {
+    await api.close();
+  }
+}
+
+/**
+ * The address that gives this feedback when it is followed, for a link in an e-mail or an image: what whoever opens it does, a
+ * mail scanner for example, counts as feedback. It throws an InvalidRequestError for what a link cannot carry: metadata, and a value
+ * that is an object.
+ */
+export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
+  const address = feedbackAddress(url, true, undefined);
+  return address.origin + address.pathname + withQuery(address, saidInQuery('feedbackLink', feedback));
+}
+
+function saidInBody(call: string, feedback: FeedbackSubmission): Said {
+  return saidOf(call, 'body', feedback, RULES);
+}
+
+function saidInQuery(call: string, feedback: FeedbackSubmission): Said {
+  return saidOf(call, 'query', feedback, QUERY_RULES);
+}
+
+type Said = Record<string, unknown>;
+type Rules = Readonly<Record<keyof FeedbackSubmission, Check>>;
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isNumber = (value: unknown): boolean => Number.isFinite(value);
+const isTruth = (value: unknown): boolean => typeof value === 'boolean';
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const RULES: Rules = {
+  score: ['a finite number, true or false', (value) => isNumber(value) || isTruth(value)],
+  value: [
+    'a finite number, true, false, text or an object',
+    (v) => isNumber(v) || isTruth(v) || isText(v) || isObject(v),
+  ],
+  comment: ['text', isText],
+  correction: ['an object or text', (value) => isObject(value) || isText(value)],
+  metadata: ['an object', isObject],
+};
+
+const QUERY_RULES: Rules = {
+  ...RULES,
+  value: [
+    'a finite number, true, false or text; an object goes by POST alone',
+    (v) => RULES.value[1](v) && !isObject(v),
+  ],
+  metadata: ['left out; it goes by POST alone', () => false],
+};
+
+/** The fields that are there, each of which has been checked. */
+function saidOf(call: string, place: 'body' | 'query', feedback: unknown, rules: Rules): Said {
+  if (!isObject(feedback)) {
+    throw new InvalidRequestError(call, [{ loc: [place], msg: 'Expected an object of feedback', type: 'dict_type' }]);
+  }
+  const given = Object.entries(feedback as object).filter(([, value]) => value !== undefined && value !== null);
+  const errors = given.flatMap(([field, value]): ValidationError[] => {
+    const rule = Object.hasOwn(rules, field) ? rules[field as keyof Rules] : undefined;
+    const loc = [place, field];
+    if (rule === undefined)
+      return [{ loc, msg: `Expected one of ${Object.keys(rules).join(', ')}`, type: 'extra_forbidden' }];
+    return rule[1](value) ? [] : [{ loc, msg: `Expected ${rule[0]}`, type: 'value_error' }];
+  });
+  if (errors.length > 0) throw new InvalidRequestError(call, errors);
+  return Object.fromEntries(given);
+}
+
+/** The query of the address with what is said; an object as JSON. */
+function withQuery({ searchParams }: URL, said: Said): string {
+  const query = new URLSearchParams(searchParams);
+  for (const [field, value] of Object.entries(said))
+    query.set(field, isObject(value) ? JSON.stringify(value) : String(value));
+  return query.size === 0 ? '' : `?${query}`;
+}
+
+/** The address, which may carry a query; a RunspanError where it is none, or one of another origin. */
+function feedbackAddress(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
+  const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
+  const bare = url === undefined ? given : `${url.origin}${url.pathname}`;
+  // The address is a credential itself.
+  const { origin: found } = serviceAddress('url', url?.username === '' ? bare : url, { hasKey: true, allowInsecure });
+  if (url === undefined || (origin !== undefined && new URL(origin).origin !== found)) {
+    throw new RunspanError(
+      'RUNSPAN_INVALID_OPTION',
+      `Expected \`url\` to be an address of ${origin}, got one of ${found}`,
+    );
+  }
+  return url;
+}
+
+const submitChecks: Checks<SubmitFeedbackOptions> = {
+  ...callChecks,
+  connectTimeoutMs: clientChecks.connectTimeoutMs,
+  allowInsecure: clientChecks.allowInsecure,
+  dispatcher: clientChecks.dispatcher,
+  hooks: clientChecks.hooks,
+  method: ["'POST' or 'GET'", (value) => value === 'POST' || value === 'GET'],
+  origin: ['an http or https origin', (value) => typeof value === 'string' && URL.canParse(value)],
+};
