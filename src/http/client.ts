@@ -20,7 +20,7 @@ export interface HttpClientOptions {
   /** Sends the requests instead of our own connection pool; the proxies are not used then. */
   readonly dispatcher?: Dispatcher | undefined;
   readonly proxies?: Proxies | undefined;
-  /** Requests under way keep the process alive, for callers that wait for the answer. */
+  /** Requests under way keep the process alive, until the head of an answer by their deadline too: for callers that wait. */
   readonly holdsProcess?: boolean;
 }
 
@@ -63,7 +63,7 @@ export interface OpenAnswer {
 }
 
 /**
- * Sends single requests with a deadline to one endpoint. Its sockets never keep the process alive, its requests are
+ * Sends single requests with a deadline to one endpoint. Unless `holdsProcess` they never keep the process alive. They are
  * never traced, and `undici` is loaded at the first of them. Rejects when no answer came: refused, reset, timed out or
  * aborted; any status is an answer.
  */
@@ -109,9 +109,13 @@ export class HttpClient {
       );
       attempt.endDeadline();
       body.once('close', () => attempt.end());
+      // Destroyed before its end it fails, and nobody has to listen then; whoever reads it is told all the same.
+      body.on('error', () => {});
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
+      // undici does so for what it has taken.
+      request.stream?.stream.destroy();
       throw thrown;
     }
   }
@@ -125,7 +129,7 @@ export class HttpClient {
 
   /** Ends by itself after so many milliseconds, with the signal, and when the client is destroyed. */
   #attempt(signal: AbortSignal | undefined, timeoutMs: number): Attempt {
-    return new Attempt(this.#destroyed, signal, timeoutMs);
+    return new Attempt(this.#destroyed, signal, timeoutMs, this.#options.holdsProcess ?? false);
   }
 
   async #within<Answer>(attempt: Attempt, send: (dispatcher: Dispatcher) => Promise<Answer>): Promise<Answer> {
@@ -251,11 +255,12 @@ class Attempt extends Breaker {
   readonly #timer: NodeJS.Timeout;
   readonly #abort = (): void => this.abort(this.#destroyed.aborted ? this.#destroyed.reason : this.#signal?.reason);
 
-  constructor(destroyed: Breaker, signal: AbortSignal | undefined, timeoutMs: number) {
+  constructor(destroyed: Breaker, signal: AbortSignal | undefined, timeoutMs: number, holdsProcess: boolean) {
     super();
     this.#destroyed = destroyed;
     this.#signal = signal;
-    this.#timer = setTimer(() => this.abort(new DeadlineError(`no answer within ${timeoutMs} ms`)), timeoutMs).unref();
+    this.#timer = setTimer(() => this.abort(new DeadlineError(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    if (!holdsProcess) this.#timer.unref();
     destroyed.on('abort', this.#abort);
     signal?.addEventListener('abort', this.#abort);
     if (destroyed.aborted || signal?.aborted) this.#abort();

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { getEventListeners } from 'node:events';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { clearTimer, delay, outside, setSoon, setTimer } from '../../src/base/timers.ts';
 
 const storage = new AsyncLocalStorage<string>();
@@ -62,5 +63,26 @@ describe('delay', () => {
     ends.abort(new Error('still waiting'));
 
     await expect(waiting).rejects.toThrow('still waiting');
+  });
+
+  it('lets go of its signal when it has passed or is ended', async () => {
+    const ends = new AbortController();
+    await delay(1, ends.signal);
+    expect(getEventListeners(ends.signal, 'abort')).toEqual([]);
+    const waiting = delay(1_000_000, ends.signal);
+    ends.abort(new Error('over'));
+    await expect(waiting).rejects.toThrow('over');
+    expect(getEventListeners(ends.signal, 'abort')).toEqual([]);
+  });
+
+  it.each([
+    [true, true],
+    [false, false],
+    [undefined, false],
+  ])('with holdsProcess %s keeps the process alive: %s', async (holdsProcess, isHeld) => {
+    const unref = vi.spyOn(Object.getPrototypeOf(setTimer(() => {}, 1)), 'unref');
+    onTestFinished(() => unref.mockRestore());
+    await Promise.all([delay(1, undefined, holdsProcess), new Promise<void>((resolve) => setTimer(resolve, 2))]);
+    expect(unref).toHaveBeenCalledTimes(isHeld ? 0 : 1);
   });
 });

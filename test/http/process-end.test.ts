@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Proxies } from '../../src/http/proxies.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
-import { bareEnvironment } from '../support/program.ts';
+import { bareEnvironment, moduleText, runNode } from '../support/program.ts';
 import { serve } from './server.ts';
 
 /** The client as one module of plain JavaScript, made of the sources as they are. */
@@ -115,5 +115,49 @@ describe('a process ends by itself', () => {
     const { letGo } = await runProgram('http://service.test', 'client.send(post);', proxies);
     await arrived;
     expect(await letGo()).toBe(0);
+  });
+});
+
+/** How a program ends that waits for `client`, which holds the process; with 13 when it ends before what it waits for. */
+async function endOf(url: string, program: string, requestTimeoutMs = 600_000): Promise<number | null> {
+  source ??= clientSource();
+  const timeouts = `connectTimeoutMs: 600_000, requestTimeoutMs: ${requestTimeoutMs}`;
+  const options = `{ endpoint: new URL(${JSON.stringify(url)}), headers: {}, ${timeouts}, holdsProcess: true }`;
+  const code = `${await source}
+    const client = new HttpClient(${options});
+    const get = (path) => ({ method: 'GET', path });
+    ${program}`;
+  return (await runNode(moduleText(code))).code;
+}
+
+describe('a process that waits for its request', () => {
+  test('is kept until the deadline', async () => {
+    const { url } = await serve(() => {});
+    const program =
+      "process.exitCode = await client.open(get('/')).catch(({ name }) => name === 'DeadlineError' ? 7 : 1);";
+    expect(await endOf(url, program, 50)).toBe(7);
+  });
+
+  test('is kept until the deadline by a dispatcher that has nothing open', async () => {
+    const program = `const dispatcher = { request: () => new Promise(() => {}) };
+      const other = new HttpClient({ endpoint: new URL('http://127.0.0.1:9'), headers: {}, requestTimeoutMs: 20, dispatcher, holdsProcess: true });
+      process.exitCode = await other.open(get('/')).catch(() => 7);`;
+    expect(await endOf('http://127.0.0.1:9', program)).toBe(7);
+  });
+
+  test('is kept while it reads a body, and ends though the connection is kept', async () => {
+    const begun = gate<() => void>();
+    const { url, connections } = await serve((request, response) => {
+      if (request.url === '/go') void begun.then((end) => end());
+      else response.write('a', () => begun.open(() => response.end('b')));
+      if (request.url === '/go') response.end();
+    });
+    const program = `const { body } = await client.open(get('/'));
+      void client.send(get('/go'));
+      let text = '';
+      for await (const chunk of body) text += chunk;
+      process.exitCode = text === 'ab' ? 7 : 1;`;
+    expect(await endOf(url, program)).toBe(7);
+    expect(connections()).toBe(2);
   });
 });
