@@ -2,8 +2,8 @@ import { bare } from './bare.ts';
 import { RunspanError } from './errors.ts';
 import { shown } from './text.ts';
 
-/** What an option has to be, in words and as a test. */
-export type Check = readonly [expected: string, holds: (value: unknown) => boolean];
+/** What an option has to be, in words and as a test; of a secret the error does not show what was given. */
+export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
 /** A check for each option there is. */
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
@@ -32,15 +32,19 @@ export function checkedOptions<Options extends object>(
   checks: Checks<Options>,
 ): Partial<Options> {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw invalid(`Expected ${what} to be an object, got ${shown(options)}`);
+    // A key is passed in their place by mistake.
+    throw invalid(`Expected ${what} to be an object, got ${typeof options === 'string' ? 'text' : shown(options)}`);
   const checked: Record<string, unknown> = bare<Record<string, unknown>>({});
   for (const [key, value] of Object.entries(options)) {
     if (!Object.hasOwn(checks, key)) {
       throw invalid(`Expected ${what} to have no more than ${Object.keys(checks).join(', ')}, got \`${key}\``);
     }
     if (value === undefined) continue;
-    const [expected, holds] = checks[key as keyof Options];
-    if (!holds(value)) throw invalid(`Expected \`${key}\` to be ${expected}, got ${shown(value)}`);
+    const [expected, holds, kind] = checks[key as keyof Options];
+    if (!holds(value)) {
+      const got = kind === 'secret' && typeof value === 'string' ? 'another text' : shown(value);
+      throw invalid(`Expected \`${key}\` to be ${expected}, got ${got}`);
+    }
     checked[key] = value;
   }
   return checked as Partial<Options>;

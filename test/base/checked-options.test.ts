@@ -19,10 +19,18 @@ describe('checkedOptions', () => {
     [{ constructor: 1 }, 'Expected the options to have no more than a, got `constructor`'],
     [null, 'Expected the options to be an object, got null'],
     [undefined, 'Expected the options to be an object, got undefined'],
-    ['a', 'Expected the options to be an object, got "a"'],
+    ['a', 'Expected the options to be an object, got text'],
     [[1], 'Expected the options to be an object, got an array'],
     [() => 1, 'Expected the options to be an object, got a function'],
   ])('refuses %j by name', (options, message) => {
     expect(() => check(options)).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message }));
+  });
+
+  test.each([
+    ['hunter2', 'another text'],
+    [5, 'the number 5'],
+  ])('does not show the secret %s', (key, got) => {
+    const checks = { key: ['a key', () => false, 'secret'] } as const;
+    expect(() => checkedOptions('the options', { key }, checks)).toThrow(`Expected \`key\` to be a key, got ${got}`);
   });
 });
