@@ -122,15 +122,24 @@ function codeOf(status: number): ErrorCode {
 }
 
 /** The text under the names that services use, or a body that is text alone. Markup is left to `body`. */
-function detailOf(body: unknown): string | undefined {
+function detailOf(body: unknown, depthMax = 3): string | undefined {
   if (typeof body === 'string') return body === '' || /^\s*</.test(body) ? undefined : body;
   if (typeof body !== 'object' || body === null) return undefined;
   const { detail, message, error } = body as Record<string, unknown>;
   for (const text of [detail, message, error]) {
     if (typeof text === 'string' && text !== '') return text;
-    if (typeof text === 'object' && text !== null) return detailOf(text) ?? JSON.stringify(text);
+    if (typeof text === 'object' && text !== null && depthMax > 0) return detailOf(text, depthMax - 1);
   }
-  return JSON.stringify(body);
+  return jsonOf(body);
+}
+
+/** Undefined where it is deeper than a call can go. */
+function jsonOf(body: object): string | undefined {
+  try {
+    return JSON.stringify(body);
+  } catch {
+    return undefined;
+  }
 }
 
 function advice(status: number): string {

@@ -27,15 +27,20 @@ export interface Call {
 /** A path of segments, each encoded: no id leads to another path. */
 export function pathOf(...segments: readonly string[]): string {
   // `encodeURIComponent` leaves dots, and a segment of dots would be taken out of the path with the one before it.
-  return segments.map((segment) => `/${encodeURIComponent(segment).replace(/^\.{1,2}$/, dotsEncoded)}`).join('');
+  return segments.map((segment) => `/${encoded(segment).replace(/^\.{1,2}$/, dotsEncoded)}`).join('');
 }
 
 export function queryText(query: Query | undefined): string {
   const pairs = Object.entries(query ?? {}).flatMap(([name, value]) => {
     const values = value === undefined ? [] : Array.isArray(value) ? value : [value];
-    return values.map((one) => `${encodeURIComponent(name)}=${encodeURIComponent(String(one))}`);
+    return values.map((one) => `${encoded(name)}=${encoded(String(one))}`);
   });
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
+}
+
+/** Half of a pair has no encoding, and would throw. */
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
 }
 
 function dotsEncoded(dots: string): string {

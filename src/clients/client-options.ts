@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
-import { type Checks, WHOLE_FROM_1, wholeFrom } from '../base/checked-options.ts';
+import { type Checks, wholeFrom } from '../base/checked-options.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { areHeaders } from './headers.ts';
 
 /** What all clients take. */
 export interface ClientOptions {
@@ -90,14 +91,12 @@ export interface RetryEvent extends RequestEvent {
   readonly delayMs: number;
 }
 
-const TEXTS = 'an object of names and texts';
-
 /** What the options that all clients take have to be. */
 export const clientChecks: Checks<ClientOptions> = {
-  apiKey: ['a text that is not empty, of printable ASCII', isHeaderText],
-  headers: [TEXTS, (value) => isRecord(value) && Object.values(value).every((text) => typeof text === 'string')],
+  apiKey: ['a text that is not empty, of printable ASCII', isHeaderText, 'secret'],
+  headers: ['an object of names and texts that headers can hold', (value) => areHeaders(value, false)],
   timeoutMs: wholeFrom(1, DELAY_MAX_MS),
-  connectTimeoutMs: WHOLE_FROM_1,
+  connectTimeoutMs: wholeFrom(1, DELAY_MAX_MS),
   maxRetries: wholeFrom(0, 100),
   allowInsecure: ['true or false', (value) => typeof value === 'boolean'],
   dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
@@ -110,8 +109,8 @@ export const callChecks: Checks<CallOptions> = {
   timeoutMs: clientChecks.timeoutMs,
   maxRetries: clientChecks.maxRetries,
   headers: [
-    'an object of names and texts, or null to leave one out',
-    (value) => isRecord(value) && Object.values(value).every((text) => text === null || typeof text === 'string'),
+    'an object of names and texts that headers can hold, or null to leave one out',
+    (value) => areHeaders(value, true),
   ],
 };
 
@@ -129,7 +128,10 @@ export function isHeaderText(value: unknown): boolean {
 function isHooks(value: unknown): boolean {
   const names = ['onRequest', 'onResponse', 'onRetry'];
   return (
-    isRecord(value) && Object.entries(value).every(([name, hook]) => names.includes(name) && typeof hook === 'function')
+    isRecord(value) &&
+    Object.entries(value).every(
+      ([name, hook]) => names.includes(name) && (hook === undefined || typeof hook === 'function'),
+    )
   );
 }
 

@@ -5,6 +5,7 @@ import { ApiError } from './api-error.ts';
 import type { Call } from './call.ts';
 import { type CallOptions, type ClientOptions, callChecks, callOptionsOf, clientChecks } from './client-options.ts';
 import { FeedbackError } from './feedback-error.ts';
+import { type Headers, secretsIn } from './headers.ts';
 import { Secrets } from './secrets.ts';
 import { serviceAddress } from './service-address.ts';
 import { tracedCall } from './traced-call.ts';
@@ -57,7 +58,7 @@ export async function submitFeedback(
     url: new URL(address.origin),
     headers: {},
     // Whoever has the address may give feedback, so it is told to nobody.
-    secrets: new Secrets(address.pathname.split('/').slice(-1)),
+    secrets: new Secrets(secretsOf(address)),
     ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
     ...(dispatcher === undefined ? {} : { dispatcher }),
     ...(hooks === undefined ? {} : { hooks }),
@@ -158,20 +159,32 @@ function withQuery({ searchParams }: URL, said: Said): string {
 /** The address, which may carry a query; a RunspanError where it is none, or one of another origin. */
 function feedbackAddress(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
-  const bare = url === undefined ? given : `${url.origin}${url.pathname}`;
+  const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
+  const bare = url === undefined || hasUser ? url : `${url.origin}${url.pathname}`;
   // The address is a credential itself.
-  const { origin: found } = serviceAddress('url', url?.username === '' ? bare : url, { hasKey: true, allowInsecure });
-  if (url === undefined || (origin !== undefined && new URL(origin).origin !== found)) {
+  const { origin: found } = serviceAddress('url', bare, { hasKey: true, allowInsecure });
+  const expected = origin === undefined ? found : new URL(origin).origin;
+  if (url === undefined || expected !== found) {
     throw new RunspanError(
       'RUNSPAN_INVALID_OPTION',
-      `Expected \`url\` to be an address of ${origin}, got one of ${found}`,
+      `Expected \`url\` to be an address of ${expected}, got one of ${found}`,
     );
   }
   return url;
 }
 
+/** What of an address gives the right to use it: the end of its path, and its query. */
+function secretsOf({ pathname, searchParams }: URL): string[] {
+  const token = pathname.split('/').findLast((segment) => segment !== '') ?? '';
+  return [token, ...searchParams.values()];
+}
+
 const submitChecks: Checks<SubmitFeedbackOptions> = {
   ...callChecks,
+  headers: [
+    'headers without a key: none goes to a pre-signed address',
+    (value) => callChecks.headers[1](value) && secretsIn(value as Headers).length === 0,
+  ],
   connectTimeoutMs: clientChecks.connectTimeoutMs,
   allowInsecure: clientChecks.allowInsecure,
   dispatcher: clientChecks.dispatcher,

@@ -1,3 +1,6 @@
+import { RunspanError } from '../base/errors.ts';
+import { shown } from '../base/text.ts';
+
 /** Some of the items of a list, and the way to the next. */
 export class Page<Item> implements AsyncIterable<Item> {
   readonly items: readonly Item[];
@@ -60,8 +63,11 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
       yield page;
   }
 
-  /** The first items, so many at the most. */
+  /** The first items, so many at the most; `Infinity` for all of them. */
   async toArray(limit: number): Promise<Item[]> {
+    if (typeof limit !== 'number' || Number.isNaN(limit)) {
+      throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`limit\` to be a number, got ${shown(limit)}`);
+    }
     const items: Item[] = [];
     if (limit <= 0) return items;
     for await (const item of this) {

@@ -1,10 +1,8 @@
-import { SecretNames } from '../run/secret-names.ts';
 import { Api } from './api.ts';
 import type { ClientOptions } from './client-options.ts';
+import { secretsIn } from './headers.ts';
 import { Secrets } from './secrets.ts';
 import { serviceAddress } from './service-address.ts';
-
-const secretNames = new SecretNames([], true);
 
 /** Where a service is, and by what it knows its callers. */
 export interface Service {
@@ -18,11 +16,13 @@ export interface Service {
 /** What sends calls to a service, with checked options. A RunspanError names what of them cannot be used. */
 export function serviceApi({ option, url, credentials }: Service, options: ClientOptions): Api {
   const { apiKey: _key, allowInsecure, headers: custom = {}, ...rest } = options;
-  const own = Object.entries(credentials).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  const customSecrets = Object.entries(custom).filter(([name]) => secretNames.kindOf(name) !== undefined);
-  const secrets = [...own, ...customSecrets].map(([, value]) => value.replace(/^Bearer /i, ''));
+  const own = Object.entries(credentials).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value.trim()]],
+  );
+  const secrets = [...own.map(([, value = '']) => value.replace(/^Bearer +/i, '')), ...secretsIn(custom)];
   return new Api({
     ...rest,
+    ...(allowInsecure === undefined ? {} : { allowInsecure }),
     url: serviceAddress(option, url, { hasKey: secrets.length > 0, allowInsecure }),
     headers: { ...Object.fromEntries(own), ...custom },
     secrets: new Secrets(secrets),

@@ -35,15 +35,36 @@ export function validationText({ loc, msg }: ValidationError): string {
   return `${place.replace(/^\./, '')}: ${msg}`;
 }
 
-/** The list of a body as FastAPI gives it; empty for any other. */
+/** The list of a body as FastAPI or Zod gives it; empty for any other. */
 export function validationErrorsOf(body: unknown): ValidationError[] {
-  const detail = typeof body === 'object' && body !== null ? (body as { detail?: unknown }).detail : undefined;
-  return Array.isArray(detail) ? detail.filter(isValidationError) : [];
+  const { detail, error } = fieldsOf(body);
+  if (Array.isArray(detail)) return detail.filter(isValidationError);
+  return issuesOf(error).flatMap((issue) => {
+    const { path, message, code } = fieldsOf(issue);
+    const read = { loc: path, msg: message, type: typeof code === 'string' ? code : 'value_error' };
+    return isValidationError(read) ? [read] : [];
+  });
+}
+
+/** Zod writes its issues into `issues`, from version 4 on into `message` as JSON. */
+function issuesOf(error: unknown): unknown[] {
+  const { name, issues, message } = fieldsOf(error);
+  if (Array.isArray(issues)) return issues;
+  if (name !== 'ZodError' || typeof message !== 'string') return [];
+  try {
+    const read: unknown = JSON.parse(message);
+    return Array.isArray(read) ? read : [];
+  } catch {
+    return [];
+  }
 }
 
 function isValidationError(value: unknown): value is ValidationError {
-  if (typeof value !== 'object' || value === null) return false;
-  const { loc, msg } = value as Partial<ValidationError>;
+  const { loc, msg } = fieldsOf(value);
   const isPlace = (step: unknown): boolean => typeof step === 'string' || typeof step === 'number';
   return Array.isArray(loc) && loc.every(isPlace) && typeof msg === 'string';
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -1,0 +1,185 @@
+import { inspect } from 'node:util';
+import { expect, test, vi } from 'vitest';
+import { Secrets } from '../../src/clients/secrets.ts';
+import { serve } from '../http/server.ts';
+import { told } from '../support/told.ts';
+import { GET, makeApi, POST, thrownBy } from './make-api.ts';
+
+test('a call has its method, path, query and body, and the headers of client, call and options', async () => {
+  const { url, seen } = await serve((_, response) => response.end('{}'));
+  const api = makeApi(`${url}/api/v1/`, { headers: { 'X-Api-Key': 'key-1', 'x-a': 'client', 'x-b': 'client' } });
+  await api.json({
+    ...POST,
+    query: { limit: 5, id: ['a', 'b'] },
+    headers: { 'X-B': 'call', 'x-c': 'call' },
+    options: { headers: { 'X-C': 'options', 'x-a': null } },
+  });
+  expect(seen).toMatchObject([{ method: 'POST', url: '/api/v1/things?limit=5&id=a&id=b', body: '{"a":1}' }]);
+  const { headers } = seen[0] ?? { headers: {} };
+  expect(headers).toMatchObject({ 'x-api-key': 'key-1', 'x-b': 'call', 'x-c': 'options', accept: 'application/json' });
+  expect(headers).toMatchObject({ 'content-type': 'application/json', 'content-length': '7' });
+  expect(headers).not.toHaveProperty('x-a');
+});
+
+test('a call without a body says nothing of one', async () => {
+  const { url, seen } = await serve((_, response) => response.end('[]'));
+  await makeApi(url).json(GET);
+  expect(seen[0]?.headers).not.toHaveProperty('content-type');
+});
+
+test.each<[string, number, string, unknown]>([
+  ['JSON', 200, '{"a":[1]}', { a: [1] }],
+  ['JSON with a mark before it', 201, '\ufeff{"a":1}', { a: 1 }],
+  ['nothing', 200, '', undefined],
+  ['white space', 207, ' \r\n', undefined],
+  ['no content', 204, '', undefined],
+])('an answer of %s is its data', async (_, status, body, data) => {
+  const { url } = await serve((_, response) => response.writeHead(status, { 'X-Total': '3' }).end(body));
+  const answer = await makeApi(url).answer(GET);
+  expect(answer).toMatchObject({ status, headers: { 'x-total': '3' } });
+  expect(answer.data).toEqual(data);
+});
+
+test('hooks are told of each attempt, without the query', async () => {
+  const { url, seen } = await serve((_, response) =>
+    seen.length === 1
+      ? response.writeHead(503, { 'x-request-id': 'req-1' }).end('{"detail":"busy"}')
+      : response.end('{}'),
+  );
+  vi.spyOn(Math, 'random').mockReturnValue(0);
+  const events: unknown[] = [];
+  const hooks = {
+    onRequest: (event: unknown) => events.push(['request', event]),
+    onResponse: (event: unknown) => events.push(['response', event]),
+    onRetry: (event: unknown) => events.push(['retry', event]),
+  };
+  await makeApi(`${url}/api`, { hooks }).json({ ...GET, query: { q: 'text' } });
+  vi.restoreAllMocks();
+  const attempt = (number: number) => ({
+    call: 'things.get',
+    method: 'GET',
+    url: `${url}/api/things`,
+    attempt: number,
+  });
+  const durationMs = expect.any(Number);
+  expect(events).toEqual([
+    ['request', attempt(1)],
+    ['response', { ...attempt(1), status: 503, requestId: 'req-1', durationMs }],
+    ['retry', { ...attempt(1), error: expect.objectContaining({ status: 503, detail: 'busy' }), delayMs: 0 }],
+    ['request', attempt(2)],
+    ['response', { ...attempt(2), status: 200, requestId: undefined, durationMs }],
+  ]);
+});
+
+test('a hook that throws or rejects changes nothing, and is told of once', async () => {
+  const lines = told();
+  const { url } = await serve((_, response) => response.end('{"a":1}'));
+  const hooks = {
+    onRequest: () => {
+      throw new Error('no log');
+    },
+    onResponse: () => Promise.reject(new Error('nobody waits for it')) as unknown as undefined,
+  };
+  const api = makeApi(url, { hooks });
+  expect([await api.json(GET), await api.json(GET)]).toEqual([{ a: 1 }, { a: 1 }]);
+  expect(lines).toEqual(['warn: clients: the hook onRequest threw (no log); the call goes on.']);
+});
+
+test.each<[string, unknown, string]>([
+  ['a circle', Object.assign([], { 0: [] }), 'circular'],
+  ['a BigInt', { a: 1n }, 'BigInt'],
+])('a body with %s in it is refused, and nothing is sent', async (_, body, message) => {
+  const { url, connections } = await serve();
+  if (Array.isArray(body)) body[0].push(body);
+  const error = await thrownBy(makeApi(url).json({ ...POST, body }));
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST', errors: [{ loc: ['body'], type: 'json_invalid' }] });
+  expect([String(error).includes(message), connections()]).toEqual([true, 0]);
+});
+
+test('wrong options of a call are refused, and nothing is sent', async () => {
+  const { url, connections } = await serve();
+  const call = makeApi(url).json({ ...GET, options: { timeoutMs: 0 } });
+  await expect(call).rejects.toThrow('Expected `timeoutMs` to be a whole number from 1 to 2147483647');
+  expect(connections()).toBe(0);
+});
+
+test('a key of one call alone goes over plain HTTP to another machine only where that is allowed', async () => {
+  const options = { headers: { authorization: 'Bearer key-1' } };
+  const error = await thrownBy(makeApi('http://host.test').json({ ...GET, options }));
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+  const dispatcher = { request: () => Promise.reject(new Error()), dispatch: () => true } as never;
+  const allowed = makeApi('http://host.test', { allowInsecure: true, dispatcher, maxRetries: 0 });
+  expect(await thrownBy(allowed.json({ ...GET, options }))).toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
+});
+
+/** A service that says all that it was told, in every place that an answer has. */
+const echoing = (status: number) => async () => {
+  const { url } = await serve((request, response) => {
+    const all = JSON.stringify({ headers: request.headers, url: request.url });
+    const key = String(request.headers['x-api-key']);
+    const basic = Buffer.from(key).toString('base64');
+    response.writeHead(status, { 'x-request-id': `for ${key}`, 'x-basic': basic, location: `/?key=${key}` });
+    const spelled = [...key].map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+    response.end(`{"detail":${JSON.stringify(all)},"spelled":"${spelled}","error":{"message":"${key} ${basic}"}}`);
+  });
+  return url;
+};
+
+test.each([302, 401, 422, 500])(
+  'an answer of %i that repeats what it was sent tells no key to anybody',
+  async (status) => {
+    const url = await echoing(status)();
+    const secrets = ['client-key-1', 'body-secret-2', 'option-key-3', 'call-key-4'];
+    const events: unknown[] = [];
+    const note = (event: unknown) => void events.push(event);
+    const api = makeApi(url, {
+      headers: { 'x-api-key': 'client-key-1' },
+      secrets: new Secrets(['client-key-1']),
+      hooks: { onRequest: note, onResponse: note, onRetry: note },
+      maxRetries: 1,
+    });
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    const call = {
+      ...POST,
+      path: '/things/body-secret-2',
+      query: { q: 'body-secret-2' },
+      body: { value: 'body-secret-2' },
+      isIdempotent: true,
+      secrets: ['body-secret-2'],
+      headers: { cookie: 'call-key-4' },
+      options: { headers: { Authorization: 'Bearer option-key-3' } },
+    };
+    const error = (await thrownBy(api.json(call))) as Error;
+    vi.restoreAllMocks();
+    const all = [error, api, ...events].flatMap((value) => [
+      inspect(value, { depth: 20, showHidden: true }),
+      JSON.stringify(value),
+      String((value as Error).stack),
+    ]);
+    all.push(JSON.stringify({ ...error, ...Object.getOwnPropertyDescriptors(error) }), String(error));
+    for (const secret of secrets) {
+      for (const form of [secret, Buffer.from(secret).toString('base64').replace(/.?=*$/, '')]) {
+        expect(all.filter((text) => text.includes(form))).toEqual([]);
+      }
+    }
+    expect(error.message).toContain('/things/[secret]');
+  },
+);
+
+test('an answer that is no JSON names no part of it', async () => {
+  const { url } = await serve((_, response) => response.writeHead(200, { 'x-request-id': 'key-1' }).end('key-1 {'));
+  const error = await thrownBy(makeApi(url, { secrets: new Secrets(['key-1']) }).json(GET));
+  expect(error).toMatchObject({ name: 'InvalidAnswerError', status: 200, requestId: '[secret]' });
+  expect(inspect(error, { showHidden: true })).not.toContain('key-1');
+});
+
+test.each([
+  ['', '/things'],
+  ['/', '/things'],
+  ['/api/v1///', '/api/v1/things'],
+])('below the address with the path "%s" a call goes to %s', async (path, expected) => {
+  const { url, seen } = await serve((_, response) => response.end('{}'));
+  const api = makeApi(url + path);
+  await api.json(GET);
+  expect([seen[0]?.url, api.urlOf('/things?a=b')]).toEqual([expected, url + expected]);
+});

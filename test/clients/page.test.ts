@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { Page, PageList } from '../../src/clients/page.ts';
+
+/** A list of the given pages; `asked` tells which were asked for. */
+function listOf(...pages: number[][]): { list: PageList<number>; asked: number[] } {
+  const asked: number[] = [];
+  const page = async (index: number): Promise<Page<number>> => {
+    asked.push(index);
+    return new Page(pages[index] ?? [], index + 1 < pages.length ? () => page(index + 1) : undefined);
+  };
+  return { list: new PageList(() => page(0)), asked };
+}
+
+async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+test('a list is not asked for until it is awaited or iterated', async () => {
+  const { list, asked } = listOf([1]);
+  await Promise.resolve();
+  expect(asked).toEqual([]);
+  expect((await list).items).toEqual([1]);
+});
+
+test('awaited it gives its first page, and the same each time, asked for once', async () => {
+  const { list, asked } = listOf([1, 2], [3]);
+  const [one, other] = await Promise.all([list, list]);
+  expect(one).toBe(other);
+  expect([one.items, one.hasNext, asked]).toEqual([[1, 2], true, [0]]);
+});
+
+test('iterated it gives every item, and asks for a page when it is needed', async () => {
+  const { list, asked } = listOf([1, 2], [], [3]);
+  const items = list[Symbol.asyncIterator]();
+  expect([(await items.next()).value, (await items.next()).value, asked]).toEqual([1, 2, [0]]);
+  expect([(await items.next()).value, asked]).toEqual([3, [0, 1, 2]]);
+  expect((await items.next()).done).toBe(true);
+});
+
+test('a loop that is left asks for nothing more', async () => {
+  const { list, asked } = listOf([1, 2], [3]);
+  for await (const item of list) if (item === 2) break;
+  expect(asked).toEqual([0]);
+});
+
+test('a page leads to the next, and the last to none', async () => {
+  const { list } = listOf([1], [2]);
+  const next = await (await list).next();
+  expect([next?.items, next?.hasNext, await next?.next()]).toEqual([[2], false, undefined]);
+  expect(await all(await list)).toEqual([1, 2]);
+});
+
+test('its pages can be gone through', async () => {
+  const { list } = listOf([1], [], [2]);
+  expect((await all(list.pages())).map(({ items }) => items)).toEqual([[1], [], [2]]);
+});
+
+test.each<[number, number[], number[]]>([
+  [-1, [], []],
+  [0, [], []],
+  [1, [1], [0]],
+  [2, [1, 2], [0]],
+  [3, [1, 2, 3], [0, 1]],
+  [4, [1, 2, 3], [0, 1]],
+  [Number.POSITIVE_INFINITY, [1, 2, 3], [0, 1]],
+])('toArray(%d) gives %j and asks for the pages %j', async (limit, items, expected) => {
+  const { list, asked } = listOf([1, 2], [3]);
+  expect([await list.toArray(limit), asked]).toEqual([items, expected]);
+});
+
+test.each([[Number.NaN], [undefined], ['2']])('toArray(%s) is refused: a list may have no end', async (limit) => {
+  const { list, asked } = listOf([1]);
+  await expect(list.toArray(limit as number)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+  expect(asked).toEqual([]);
+});
+
+test('what its call rejects with comes by every way, once for each', async () => {
+  const gone = new Error('gone');
+  const list = new PageList<number>(() => Promise.reject(gone));
+  await expect(list).rejects.toBe(gone);
+  await expect(all(list)).rejects.toBe(gone);
+  await expect(all(list.pages())).rejects.toBe(gone);
+  await expect(list.then(undefined, (error) => error)).resolves.toBe(gone);
+});
+
+test('a later page that fails ends the loop with its error, after the items that came', async () => {
+  const gone = new Error('gone');
+  const list = new PageList(async () => new Page([1], () => Promise.reject(gone)));
+  const found: number[] = [];
+  const loop = async (): Promise<void> => {
+    for await (const item of list) found.push(item);
+  };
+  await expect(loop()).rejects.toBe(gone);
+  expect(found).toEqual([1]);
+});

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { Secrets } from '../../src/clients/secrets.ts';
+
+const KEY = 'k"y/ü+\n1 ';
+
+test.each<[string, string]>([
+  ['as it is', KEY],
+  ['in JSON', String.raw`k\"y/ü+\n1 `],
+  ['in JSON of ASCII', String.raw`k\"y/\u00fc+\n1 `],
+  ['in JSON within JSON', String.raw`k\\\"y/ü+\\n1 `],
+  ['in JSON of ASCII within JSON', String.raw`k\\\"y/\\u00fc+\\n1 `],
+  ['in an address', 'k%22y%2F%C3%BC%2B%0A1%20'],
+  ['in a form', 'k%22y%2F%C3%BC%2B%0A1+'],
+])('a secret is taken out %s', (_, text) => {
+  expect(new Secrets([KEY]).masked(`a ${text} b ${text}`)).toBe('a [secret] b [secret]');
+});
+
+test.each(['a', 'ab', 'abc'])('a secret is taken out as base64, whatever its length: key-%s', (end) => {
+  const secrets = new Secrets([`key-${end}`]);
+  for (const encoding of ['base64', 'base64url'] as const) {
+    const masked = secrets.masked(`<${Buffer.from(`key-${end}`).toString(encoding)}>`);
+    expect(masked).toMatch(/^<\[secret\].?={0,2}>$/);
+  }
+});
+
+test.each<[string, string]>([
+  ['abc', 'abc'],
+  ['abcd', '[secret]'],
+])('a secret that is %s leaves %s: shorter ones are no secrets', (secret, text) => {
+  expect(new Secrets([secret]).masked(secret)).toBe(text);
+});
+
+test('the longer of two secrets is taken out whole, in any order, and what replaces it is not taken for another', () => {
+  for (const given of [
+    ['abcd', 'abcdefgh'],
+    ['abcdefgh', 'abcd'],
+  ]) {
+    expect(new Secrets(given).masked('abcdefgh abcd')).toBe('[secret] [secret]');
+  }
+  expect(new Secrets(['$&$1', '.*.*']).masked('a $&$1 .*.* b')).toBe('a [secret] [secret] b');
+});
+
+test('what has half a pair in it can be taken out, and nothing is no secret', () => {
+  expect(new Secrets(['key\ud800']).masked('a key\ud800')).toBe('a [secret]');
+  expect(new Secrets([undefined, '']).masked('abc')).toBe('abc');
+});
+
+test('those of a call come to those of the client', () => {
+  const own = new Secrets(['key-1']);
+  expect(own.with(undefined)).toBe(own);
+  expect(own.with([])).toBe(own);
+  expect(own.with(['key-2']).masked('key-1 key-2')).toBe('[secret] [secret]');
+  expect(own.masked('key-2')).toBe('key-2');
+});
+
+test('a body that is JSON is read first: any letter may be written in several ways there', () => {
+  const secrets = new Secrets(['key-1', '123456']);
+  const body = String.raw`{"a":["\u006b\u0065y-1"],"\u006bey-1":{"b":123456,"c":1,"d":null,"e":true},"__proto__":"key-1"}`;
+  expect(secrets.maskedBody(body)).toBe(
+    '{"a":["[secret]"],"[secret]":{"b":"[secret]","c":1,"d":null,"e":true},"__proto__":"[secret]"}',
+  );
+});
+
+test('a body that is none, or too deep, is taken as text', () => {
+  const secrets = new Secrets(['key-1']);
+  expect(secrets.maskedBody('<p>key-1</p>')).toBe('<p>[secret]</p>');
+  const deep = `${'['.repeat(100_000)}"key-1"${']'.repeat(100_000)}`;
+  expect(secrets.maskedBody(deep)).not.toContain('key-1');
+  expect(new Secrets([]).maskedBody('{ "a" : 1 }')).toBe('{ "a" : 1 }');
+});
+
+test('values of headers are masked, whether there is one of a name or several', () => {
+  const headers = { a: 'key-1', b: ['x', 'key-1'], c: undefined };
+  expect(new Secrets(['key-1']).maskedHeaders(headers)).toEqual({ a: '[secret]', b: ['x', '[secret]'], c: undefined });
+});
