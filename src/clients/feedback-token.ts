@@ -40,7 +40,9 @@ export async function createFeedbackToken(
   request: FeedbackTokenRequest,
   service: FeedbackServiceOptions,
 ): Promise<FeedbackToken> {
-  return create('createFeedbackToken', checkedRequest('createFeedbackToken', request, ['body']), service);
+  const call = 'createFeedbackToken';
+  const [body = {}] = checkedBody(call, [readRequest(request, ['body'])]);
+  return create(call, body, service);
 }
 
 /** Makes several in one request; they come in the order in which they are asked for. */
@@ -54,8 +56,8 @@ export async function createFeedbackTokens(
       { loc: ['body'], msg: 'Expected a list that is not empty', type: 'list_type' },
     ]);
   }
-  const body = requests.map((request, index) => checkedRequest(call, request, ['body', index]));
-  return create(call, body, service);
+  const read = requests.map((request, index) => readRequest(request, ['body', index]));
+  return create(call, checkedBody(call, read), service);
 }
 
 async function create<Tokens>(name: string, body: object, options: FeedbackServiceOptions): Promise<Tokens> {
@@ -91,7 +93,7 @@ const REQUEST_RULES: Readonly<Record<keyof FeedbackTokenRequest, Check>> = {
   key: ['text of 1 to 180 characters', (value) => typeof value === 'string' && value !== '' && value.length <= 180],
   feedbackId: isUuid,
   expiresIn: ['days, hours or minutes, each a number from 0', isSpan],
-  expiresAt: ['a time as ISO 8601 has it', (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value))],
+  expiresAt: ['a time as ISO 8601 has it', isMoment],
 };
 
 const WIRE_NAMES: Readonly<Record<keyof FeedbackTokenRequest, string>> = {
@@ -102,7 +104,19 @@ const WIRE_NAMES: Readonly<Record<keyof FeedbackTokenRequest, string>> = {
   expiresAt: 'expires_at',
 };
 
-function checkedRequest(call: string, request: unknown, place: readonly (string | number)[]): Record<string, unknown> {
+/** A request in the words of the wire, and what is wrong with it. */
+interface ReadRequest {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly errors: readonly ValidationError[];
+}
+
+function checkedBody(call: string, read: readonly ReadRequest[]): ReadRequest['body'][] {
+  const errors = read.flatMap((request) => request.errors);
+  if (errors.length > 0) throw new InvalidRequestError(call, errors);
+  return read.map(({ body }) => body);
+}
+
+function readRequest(request: unknown, place: readonly (string | number)[]): ReadRequest {
   const given = (typeof request === 'object' && request !== null ? request : {}) as Partial<FeedbackTokenRequest>;
   const errors: ValidationError[] = [];
   const body: Record<string, unknown> = {};
@@ -121,8 +135,11 @@ function checkedRequest(call: string, request: unknown, place: readonly (string 
   if (given.expiresIn !== undefined && given.expiresAt !== undefined) {
     errors.push({ loc: [...place, 'expiresAt'], msg: 'Expected either expiresIn or expiresAt', type: 'value_error' });
   }
-  if (errors.length > 0) throw new InvalidRequestError(call, errors);
-  return body;
+  return { body, errors };
+}
+
+function isMoment(value: unknown): boolean {
+  return typeof value === 'string' && /^\d{4}-\d{2}-\d{2}T/.test(value) && !Number.isNaN(Date.parse(value));
 }
 
 function isSpan(value: unknown): boolean {

@@ -1,0 +1,175 @@
+import { inspect } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  createFeedbackToken,
+  createFeedbackTokens,
+  type FeedbackServiceOptions,
+  type FeedbackTokenRequest,
+  submitFeedback,
+} from '../../src/clients.ts';
+import { startRun, withRun } from '../../src/index.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { serve } from '../http/server.ts';
+import { thrownBy } from './make-api.ts';
+
+const RUN = '0193b3a0-1111-7000-8000-000000000001';
+const ID = '0193b3a0-3333-7000-8000-000000000001';
+const TOKEN = { id: 'a', url: 'https://host/tokens/a', expires_at: '2026-11-21T00:00:00Z', more: true };
+
+test('a token is asked for in the words of the wire, with the key, below the path of the service', async () => {
+  const { url, seen } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
+  const service = { url: `${url}/api/v1`, apiKey: 'key-1', workspaceId: 'workspace-1' };
+  const token = await createFeedbackToken(
+    { runId: RUN, key: 'liked', feedbackId: ID, expiresIn: { hours: 3 } },
+    service,
+  );
+  expect(token).toEqual(TOKEN);
+  expect(seen).toMatchObject([{ method: 'POST', url: '/api/v1/feedback/tokens' }]);
+  expect(seen[0]?.headers).toMatchObject({ 'x-api-key': 'key-1', 'x-tenant-id': 'workspace-1' });
+  expect(JSON.parse(seen[0]?.body ?? '')).toEqual({
+    run_id: RUN,
+    feedback_key: 'liked',
+    id: ID,
+    expires_in: { hours: 3 },
+  });
+});
+
+test('several are asked for in one request', async () => {
+  const { url, seen } = await serve((_, response) => response.end(JSON.stringify([TOKEN, TOKEN])));
+  const expiresAt = '2026-12-01T00:00:00Z';
+  const tokens = await createFeedbackTokens(
+    [
+      { runId: RUN, key: 'a' },
+      { runId: RUN, key: 'b', expiresAt },
+    ],
+    { url },
+  );
+  expect(tokens).toHaveLength(2);
+  expect(seen.map(({ body }) => JSON.parse(body))).toEqual([
+    [
+      { run_id: RUN, feedback_key: 'a' },
+      { run_id: RUN, feedback_key: 'b', expires_at: expiresAt },
+    ],
+  ]);
+  expect(seen[0]?.headers).not.toHaveProperty('x-api-key');
+});
+
+describe('a request for a token', () => {
+  const whole = { runId: RUN, key: 'liked' };
+
+  test.each<[unknown, string]>([
+    [{}, 'body.runId: Field required; body.key: Field required'],
+    [null, 'body.runId: Field required; body.key: Field required'],
+    [{ runId: 'x', key: '' }, 'body.runId: Expected a UUID; body.key: Expected text of 1 to 180 characters'],
+    [{ ...whole, key: 'x'.repeat(181) }, 'body.key: Expected text of 1 to 180 characters'],
+    [{ ...whole, feedbackId: 'x' }, 'body.feedbackId: Expected a UUID'],
+    [{ ...whole, expiresIn: {} }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
+    [{ ...whole, expiresIn: { hours: -1 } }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
+    [{ ...whole, expiresIn: { weeks: 1 } }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
+    [
+      { ...whole, expiresIn: { hours: Number.NaN } },
+      'body.expiresIn: Expected days, hours or minutes, each a number from 0',
+    ],
+    [{ ...whole, expiresIn: 3 }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
+    [{ ...whole, expiresAt: 'soon' }, 'body.expiresAt: Expected a time as ISO 8601 has it'],
+    [{ ...whole, expiresAt: '2026-13-01T00:00:00Z' }, 'body.expiresAt: Expected a time as ISO 8601 has it'],
+    [{ ...whole, expiresAt: 'March 7' }, 'body.expiresAt: Expected a time as ISO 8601 has it'],
+    [
+      { ...whole, expiresAt: '2026-12-01T00:00:00Z', expiresIn: { hours: 1 } },
+      'body.expiresAt: Expected either expiresIn or expiresAt',
+    ],
+    [{ ...whole, run_id: RUN }, 'body.run_id: Expected one of runId, key, feedbackId, expiresIn, expiresAt'],
+  ])('%j is refused before it is sent', async (request, message) => {
+    const { url, connections } = await serve();
+    const error = await thrownBy(createFeedbackToken(request as FeedbackTokenRequest, { url }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST', message: `createFeedbackToken: ${message}` });
+    expect(connections()).toBe(0);
+  });
+
+  test.each([1, 180])('may have a key of %i characters', async (length) => {
+    const { url } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
+    await createFeedbackToken({ ...whole, key: 'x'.repeat(length) }, { url });
+  });
+
+  test.each<[unknown, string]>([
+    [[], 'body: Expected a list that is not empty'],
+    [whole, 'body: Expected a list that is not empty'],
+    [[whole, { ...whole, key: '' }], 'body[1].key: Expected text of 1 to 180 characters'],
+    [
+      [{ key: 'a' }, { ...whole, key: '' }],
+      'body[0].runId: Field required; body[1].key: Expected text of 1 to 180 characters',
+    ],
+  ])('is refused as a list of %j', async (requests, message) => {
+    const error = await thrownBy(createFeedbackTokens(requests as [], { url: 'http://127.0.0.1:9' }));
+    expect(error).toMatchObject({ message: `createFeedbackTokens: ${message}` });
+  });
+
+  test.each<[string, Partial<FeedbackServiceOptions>]>([
+    ['url', { url: 'host' }],
+    ['url', { url: 5 as never }],
+    ['url', { url: 'http://host.test', apiKey: 'key-1' }],
+    ['apiKey', { apiKey: '' }],
+    ['workspaceId', { workspaceId: 'a\nb' }],
+    ['workspaceID', { workspaceID: 'a' } as object],
+  ])('is refused with the wrong %s: %j', async (name, options) => {
+    const error = await thrownBy(createFeedbackToken(whole, { url: 'http://127.0.0.1:9', ...options }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(`\`${name}\``) });
+    expect(String(error)).not.toContain('key-1');
+  });
+});
+
+test('a refusal is the error that it is, without the key', async () => {
+  const { url } = await serve((request, response) => {
+    response.writeHead(403).end(JSON.stringify({ detail: `no ${request.headers['x-api-key']}` }));
+  });
+  const error = await thrownBy(createFeedbackToken({ runId: RUN, key: 'a' }, { url, apiKey: 'key-1' }));
+  expect(error).toMatchObject({ code: 'RUNSPAN_FORBIDDEN', detail: 'no [secret]' });
+  expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('key-1');
+});
+
+test('within a run a run of it tells what was asked for, and never the addresses', async () => {
+  const recorded = recordRuns();
+  onTestFinished(() => recorded.stop());
+  const { url } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
+  await withRun(startRun({ name: 'outer' }), () => createFeedbackToken({ runId: RUN, key: 'a' }, { url }));
+  const run = recorded.run('createFeedbackToken');
+  expect([run.inputs, run.outputs]).toEqual([{ body: { run_id: RUN, feedback_key: 'a' } }, {}]);
+});
+
+test('what is said by the address of a receiver is on the run, and its refusals are told apart', async () => {
+  const receiver = await createReceiver({ port: 0 });
+  onTestFinished(() => receiver.close());
+  const body = {
+    id: RUN,
+    name: 'answer',
+    run_type: 'chain',
+    inputs: {},
+    start_time: '2026-11-20T07:22:40Z',
+    session_name: 'default',
+  };
+  await fetch(`${receiver.url}/runs`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const [liked, noted] = await createFeedbackTokens(
+    [
+      { runId: RUN, key: 'liked' },
+      { runId: RUN, key: 'noted' },
+    ],
+    { url: receiver.url },
+  );
+  if (liked === undefined || noted === undefined) throw new Error('expected two tokens');
+  await submitFeedback(liked.url, { score: 1, comment: 'good' }, { origin: receiver.url });
+  await submitFeedback(noted.url, { value: 'x' }, { method: 'GET' });
+  const kept = (await (await fetch(`${receiver.url}/feedback?run=${RUN}`)).json()) as { key: string }[];
+  expect(kept.sort((a, b) => a.key.localeCompare(b.key))).toMatchObject([
+    { key: 'liked', score: 1, comment: 'good' },
+    { key: 'noted', value: 'x' },
+  ]);
+  const unknown = liked.url.replace(/[^/]+$/, ID);
+  expect(await thrownBy(submitFeedback(unknown, { score: 1 }))).toMatchObject({ reason: 'unknown' });
+  const over = await createFeedbackToken({ runId: RUN, key: 'over', expiresIn: { minutes: 0 } }, { url: receiver.url });
+  expect(await thrownBy(submitFeedback(over.url, { score: 1 }))).toMatchObject({ reason: 'expired' });
+});

@@ -1,0 +1,209 @@
+import { inspect } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { FeedbackError, type FeedbackSubmission, feedbackLink, submitFeedback } from '../../src/clients.ts';
+import { startRun, withRun } from '../../src/index.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { serve } from '../http/server.ts';
+import { thrownBy } from './make-api.ts';
+
+const TOKEN = '0193b3a0-2222-7000-8000-00000000000f';
+const PATH = `/api/v1/feedback/tokens/${TOKEN}`;
+
+describe('submitFeedback', () => {
+  test('posts what is said, without a key, and leaves out what is not', async () => {
+    const { url, seen } = await serve((_, response) => response.end('{"id":1}'));
+    const said = {
+      score: 1,
+      value: { a: 'b' },
+      comment: 'grün',
+      correction: { answer: 'x' },
+      metadata: { from: 'page' },
+    };
+    expect(await submitFeedback(url + PATH, { ...said, comment: 'grün' })).toBeUndefined();
+    await submitFeedback(new URL(url + PATH), { score: false, comment: null, value: undefined } as object);
+    await submitFeedback(url + PATH, {});
+    expect(seen.map(({ method, url: path, body }) => [method, path, JSON.parse(body)])).toEqual([
+      ['POST', PATH, said],
+      ['POST', PATH, { score: false }],
+      ['POST', PATH, {}],
+    ]);
+    expect(seen[0]?.headers).toMatchObject({ 'content-type': 'application/json' });
+    for (const name of [
+      'x-api-key',
+      'authorization',
+      'x-tenant-id',
+      'cookie',
+      'traceparent',
+      'baggage',
+      'langsmith-trace',
+    ]) {
+      expect(seen[0]?.headers).not.toHaveProperty(name);
+    }
+  });
+
+  test('sends a GET where that is asked for, an object as JSON', async () => {
+    const { url, seen } = await serve((_, response) =>
+      response.setHeader('content-type', 'text/html').end('<p>Thanks'),
+    );
+    const said = { score: 0.5, value: 'a&b', comment: 'so so?', correction: { answer: 'x' } };
+    await submitFeedback(`${url}${PATH}?v=1`, said, { method: 'GET' });
+    const sent = new URL(seen[0]?.url ?? '', url);
+    expect([seen[0]?.method, sent.pathname, seen[0]?.body]).toEqual(['GET', PATH, '']);
+    expect(Object.fromEntries(sent.searchParams)).toEqual({
+      v: '1',
+      ...said,
+      score: '0.5',
+      correction: '{"answer":"x"}',
+    });
+  });
+
+  test('keeps the query of the address in a POST', async () => {
+    const { url, seen } = await serve((_, response) => response.end());
+    await submitFeedback(`${url}${PATH}?sig=a%2Bb&x#part`, { score: 1 });
+    expect(seen[0]?.url).toBe(`${PATH}?sig=a%2Bb&x`);
+  });
+
+  test('is done with the head of the answer, and leaves no connection', async () => {
+    const { url, server } = await serve((_, response) => response.write('x'.repeat(100_000)));
+    const closed = new Promise((resolve) => server.on('connection', (socket) => socket.on('close', resolve)));
+    await submitFeedback(url + PATH, { score: 1 });
+    await closed;
+  });
+
+  test.each<[number, string | undefined, string]>([
+    [400, 'invalid', 'The service does not take this feedback (400: why)'],
+    [403, 'expired', 'The address for feedback has expired (403: why)'],
+    [404, 'unknown', 'There is no such address for feedback (404: why)'],
+    [410, 'expired', 'The address for feedback has expired (410: why)'],
+    [422, 'invalid', 'The service does not take this feedback (422: why)'],
+  ])('tells a refusal with %i as %s', async (status, reason, message) => {
+    const { url, seen } = await serve((_, response) => response.writeHead(status).end('{"detail":"why"}'));
+    const error = await thrownBy(submitFeedback(url + PATH, { score: 1 }));
+    expect(error).toBeInstanceOf(FeedbackError);
+    expect(error).toMatchObject({
+      code: 'RUNSPAN_FEEDBACK_REFUSED',
+      reason,
+      message,
+      cause: { status, detail: 'why' },
+    });
+    expect(seen).toHaveLength(1);
+  });
+
+  test.each([401, 409, 302, 500])('leaves %i the error that it is, and sends nothing again', async (status) => {
+    const { url, seen } = await serve((_, response) => response.writeHead(status).end());
+    expect(await thrownBy(submitFeedback(url + PATH, { score: 1 }))).toMatchObject({ name: 'ApiError', status });
+    expect(seen).toHaveLength(1);
+  });
+
+  test.each<[unknown, string]>([
+    [null, 'body: Expected an object of feedback'],
+    [[], 'body: Expected an object of feedback'],
+    ['good', 'body: Expected an object of feedback'],
+    [{ score: Number.NaN }, 'body.score: Expected a finite number, true or false'],
+    [{ score: Number.POSITIVE_INFINITY }, 'body.score: Expected a finite number, true or false'],
+    [{ score: '1' }, 'body.score: Expected a finite number, true or false'],
+    [{ value: [] }, 'body.value: Expected a finite number, true, false, text or an object'],
+    [{ comment: 5 }, 'body.comment: Expected text'],
+    [{ correction: 5 }, 'body.correction: Expected an object or text'],
+    [{ metadata: 'x' }, 'body.metadata: Expected an object'],
+    [{ rating: 5 }, 'body.rating: Expected one of score, value, comment, correction, metadata'],
+    [{ __proto__: null, toString: 'x' }, 'body.toString: Expected one of score, value, comment, correction, metadata'],
+    [{ score: 'a', comment: 5 }, 'body.score: Expected a finite number, true or false; body.comment: Expected text'],
+    [{ metadata: { big: 1n } }, 'body: Expected what JSON can hold (Do not know how to serialize a BigInt)'],
+  ])('refuses %o before it is sent', async (said, message) => {
+    const { url, connections } = await serve();
+    const error = await thrownBy(submitFeedback(url + PATH, said as FeedbackSubmission));
+    expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST', message: `submitFeedback: ${message}` });
+    expect(connections()).toBe(0);
+  });
+
+  test.each<[FeedbackSubmission, string]>([
+    [{ metadata: { a: 1 } }, 'query.metadata: Expected left out; it goes by POST alone'],
+    [{ value: { a: 1 } }, 'query.value: Expected a finite number, true, false or text; an object goes by POST alone'],
+  ])('refuses %j by GET', async (said, message) => {
+    const error = await thrownBy(submitFeedback('http://127.0.0.1:9/x', said, { method: 'GET' }));
+    expect(error).toMatchObject({ message: `submitFeedback: ${message}` });
+    expect(() => feedbackLink('http://127.0.0.1:9/x', said)).toThrow(`feedbackLink: ${message}`);
+  });
+
+  test.each<[string, object]>([
+    ['method', { method: 'PUT' }],
+    ['origin', { origin: 'example' }],
+    ['headers', { headers: { 'X-Api-Key': 'key-1' } }],
+    ['headers', { headers: { authorization: 'Bearer key-1' } }],
+    ['apiKey', { apiKey: 'key-1' }],
+    ['timeoutMs', { timeoutMs: 0 }],
+  ])('refuses the option %s: %j', async (name, options) => {
+    const error = await thrownBy(submitFeedback('http://127.0.0.1:9/x', { score: 1 }, options));
+    expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(`\`${name}\``) });
+    expect(String(error)).not.toContain('key-1');
+  });
+
+  test.each<[unknown, string]>([
+    ['', 'cannot be read'],
+    [undefined, 'cannot be read'],
+    [PATH, 'cannot be read'],
+    [`ftp://host${PATH}`, 'begins with neither'],
+    [`https://user@host${PATH}`, 'holds a user or password'],
+    [`https://:pass@host${PATH}`, 'holds a user or password'],
+    [`http://host.test${PATH}`, 'a key is not sent over plain HTTP to another machine'],
+  ])('refuses the address %s: it %s', async (address, problem) => {
+    const error = await thrownBy(submitFeedback(address as string, { score: 1 }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(problem) });
+    expect(String(error)).not.toContain(TOKEN);
+  });
+
+  test('refuses an address of another origin than is expected', async () => {
+    const { url, seen } = await serve((_, response) => response.end());
+    await submitFeedback(url + PATH, { score: 1 }, { origin: `${url}/any/path` });
+    const other = submitFeedback(url + PATH, { score: 1 }, { origin: 'https://user:pass@host.test' });
+    await expect(other).rejects.toThrow(`Expected \`url\` to be an address of https://host.test, got one of ${url}`);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('tells the address to nobody: not in errors, and not to hooks', async () => {
+    const { url } = await serve((request, response) => response.writeHead(404).end(`{"detail":"${request.url}"}`));
+    const events: unknown[] = [];
+    const hooks = { onRequest: (event: unknown) => void events.push(event) };
+    for (const address of [PATH, `${PATH}/`, `/give?token=${TOKEN}`]) {
+      const error = await thrownBy(submitFeedback(url + address, { comment: 'mine' }, { hooks }));
+      expect(inspect([error, events], { depth: 20, showHidden: true })).not.toContain(TOKEN);
+    }
+    expect(events).toMatchObject([{ url: `${url}/api/v1/feedback/tokens/[secret]` }, {}, { url: `${url}/[secret]` }]);
+  });
+
+  test('within a run is a run of it, which has what is said and not where', async () => {
+    const recorded = recordRuns();
+    onTestFinished(() => recorded.stop());
+    const { url } = await serve((_, response) => response.end('{}'));
+    await withRun(startRun({ name: 'outer' }), () => submitFeedback(url + PATH, { score: 1 }));
+    expect(recorded.run('submitFeedback')).toMatchObject({ run_type: 'tool', inputs: { score: 1 }, outputs: {} });
+    expect(JSON.stringify(recorded.runs)).not.toContain(TOKEN);
+  });
+});
+
+describe('feedbackLink', () => {
+  test('is the address with what is said in its query', () => {
+    const link = feedbackLink(`https://host${PATH}?v=1#x`, {
+      score: true,
+      comment: 'ja & nein',
+      correction: { a: 'b' },
+    });
+    expect(link).toBe(
+      `https://host${PATH}?v=1&score=true&comment=ja+%26+nein&correction=${encodeURIComponent('{"a":"b"}')}`,
+    );
+    expect(feedbackLink(`https://host${PATH}`, {})).toBe(`https://host${PATH}`);
+  });
+
+  test('says what it says, once, whatever the address said of it before', () => {
+    expect(feedbackLink(`https://host${PATH}?score=0&score=2`, { score: 1 })).toBe(`https://host${PATH}?score=1`);
+  });
+
+  test('does when it is followed what a GET does', async () => {
+    const { url, seen } = await serve((_, response) => response.end());
+    const said = { score: 0, value: 'x y', comment: '100 %', correction: 'ü' };
+    await submitFeedback(url + PATH, said, { method: 'GET' });
+    await fetch(feedbackLink(url + PATH, said));
+    expect(seen[1]?.url).toBe(seen[0]?.url);
+  });
+});
