@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import { checkedOptions } from '../base/checked-options.ts';
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
@@ -113,6 +114,8 @@ export class Api {
 
   async #sendAgain<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
+    // One signal for many calls is no leak, of which Node would warn at the eleventh.
+    if (options.signal !== undefined) setMaxListeners(0, options.signal);
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();

@@ -1,0 +1,351 @@
+// What goes wrong on the way, for calls that read, calls that make, and feedback. Time passes when a test says so.
+
+import '../support/virtual-timers.ts';
+
+import { getEventListeners, once } from 'node:events';
+import type { RequestListener, ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { Agent } from 'undici';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { CallOptions, RetryEvent } from '../../src/clients/client-options.ts';
+import { submitFeedback } from '../../src/clients.ts';
+import { serve } from '../http/server.ts';
+import { gate } from '../support/gate.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+import { GET, makeApi, POST, thrownBy } from './make-api.ts';
+
+type Options = CallOptions & { dispatcher?: Agent };
+
+interface Kind {
+  readonly name: string;
+  /** Whether it may be sent twice. */
+  readonly isIdempotent: boolean;
+  readonly readsBody: boolean;
+  /** Makes the call; its waits pass at once, and are told of. */
+  readonly call: (url: string, options?: Options) => Promise<unknown>;
+  readonly waits: number[];
+}
+
+/** How often anything was sent, or was to be. */
+let attempts = 0;
+
+function kind(
+  name: string,
+  isIdempotent: boolean,
+  send: (url: string, options: Options, hooks: object) => Promise<unknown>,
+): Kind {
+  const waits: number[] = [];
+  const hooks = {
+    onRequest: () => void attempts++,
+    onRetry: ({ delayMs }: RetryEvent) => {
+      waits.push(delayMs);
+      setImmediate(() => void virtualClock.advance(Math.max(1, delayMs)));
+    },
+  };
+  const call = (url: string, options: Options = {}): Promise<unknown> => {
+    attempts = 0;
+    waits.length = 0;
+    return send(url, options, hooks);
+  };
+  return { name, isIdempotent, readsBody: name !== 'feedback', call, waits };
+}
+
+const kinds: Kind[] = [
+  kind('a call that reads', true, (url, { dispatcher, ...options }, hooks) =>
+    makeApi(url, { hooks, ...(dispatcher && { dispatcher }) }).json({ ...GET, options }),
+  ),
+  kind('a call that makes', false, (url, { dispatcher, ...options }, hooks) =>
+    makeApi(url, { hooks, ...(dispatcher && { dispatcher }) }).json({ ...POST, options }),
+  ),
+  kind('feedback', false, (url, options, hooks) =>
+    submitFeedback(`${url}/t/token`, { score: 1 }, { hooks, ...options }),
+  ),
+];
+const reading = kinds.filter(({ readsBody }) => readsBody);
+
+/** A server whose answer begins, and does not end; `begun` resolves when it has. */
+async function halting(begin: (response: ServerResponse) => void) {
+  const begun = gate();
+  const closed = gate();
+  const served = await serve((request, response) => {
+    request.socket.on('close', () => closed.open());
+    begin(response);
+    setImmediate(() => begun.open());
+  });
+  return { ...served, begun, closed };
+}
+
+const silent = (): void => {};
+const partly = (status: number) => (response: ServerResponse) => void response.writeHead(status).write('{"detail":');
+
+describe('time that is over', () => {
+  test.each(kinds)('before the head ends $name, which is not sent again, and its connection', async ({ call }) => {
+    const { url, seen, begun, closed } = await halting(silent);
+    const error = thrownBy(call(url, { timeoutMs: 5_000 }));
+    await begun;
+    await virtualClock.advance(5_000);
+    expect(await error).toMatchObject({ name: 'TimeoutError', code: 'RUNSPAN_TIMEOUT' });
+    expect(String(await error)).toMatch(/no answer within 5000 ms$/);
+    await closed;
+    expect([seen.length, attempts]).toEqual([1, 1]);
+  });
+
+  test.each([...reading.map((each) => [200, each] as const), ...kinds.map((each) => [503, each] as const)])(
+    'within the body of an answer of %i ends $name',
+    async (status, { call }) => {
+      const { url, seen, begun, closed } = await halting(partly(status));
+      const error = thrownBy(call(url, { timeoutMs: 5_000 }));
+      await begun;
+      // The head has to be there, from which on another timer runs.
+      for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+      await virtualClock.advance(5_000);
+      expect(await error).toMatchObject({ name: 'TimeoutError' });
+      await closed;
+      expect(seen).toHaveLength(1);
+    },
+  );
+});
+
+describe('a connection', () => {
+  test.each(kinds)(
+    'that is reset before the head fails $name, which is sent again only where it may be',
+    async (kind) => {
+      const { url, seen } = await serve((request) => request.socket.resetAndDestroy());
+      const error = await thrownBy(kind.call(url));
+      expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
+      expect(seen).toHaveLength(kind.isIdempotent ? 3 : 1);
+    },
+  );
+
+  test.each(reading)('that is reset within the body fails $name likewise', async (kind) => {
+    const { url, seen } = await serve((request, response) => {
+      response.write('{"a":', () => setImmediate(() => request.socket.resetAndDestroy()));
+    });
+    const error = await thrownBy(kind.call(url));
+    expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
+    expect(seen).toHaveLength(kind.isIdempotent ? 3 : 1);
+  });
+
+  test.each(kinds)(
+    'that cannot be made fails $name, which has not arrived and is tried again',
+    async ({ call, waits }) => {
+      const server = createServer();
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port } = server.address() as AddressInfo;
+      await new Promise((resolve) => server.close(resolve));
+      const error = await thrownBy(call(`http://127.0.0.1:${port}`));
+      expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: false });
+      expect(String(error)).toContain('nothing listens there');
+      expect([attempts, waits.length]).toEqual([3, 2]);
+    },
+  );
+
+  test.each(kinds)('that breaks once costs $name nothing where it may be sent again', async (kind) => {
+    const { url, seen } = await serve((request, response) => {
+      if (seen.length === 1) request.socket.resetAndDestroy();
+      else response.end('{}');
+    });
+    const ended = await kind.call(url).then(
+      () => 'done',
+      () => 'failed',
+    );
+    expect([ended, seen.length]).toEqual(kind.isIdempotent ? ['done', 2] : ['failed', 1]);
+  });
+});
+
+describe('a service that is busy', () => {
+  const once429: RequestListener = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
+
+  test.each(kinds)(
+    'with 429 has $name wait as long as it asks for, and takes it then, once',
+    async ({ call, waits }) => {
+      const { url, seen } = await serve((request, response) =>
+        seen.length === 1 ? once429(request, response) : response.end('{}'),
+      );
+      await call(url);
+      expect([seen.length, waits]).toEqual([2, [7_000]]);
+      expect(seen[1]?.body).toBe(seen[0]?.body);
+    },
+  );
+
+  test.each(kinds)('with 429 for ever is asked by $name as often as maxRetries says', async ({ call, waits }) => {
+    const { url, seen } = await serve(once429);
+    for (const [maxRetries, times] of [
+      [0, 1],
+      [1, 2],
+      [undefined, 3],
+    ] as const) {
+      const before = seen.length;
+      const options = maxRetries === undefined ? {} : { maxRetries };
+      expect(await thrownBy(call(url, options))).toMatchObject({ code: 'RUNSPAN_RATE_LIMITED' });
+      expect([seen.length - before, waits.length]).toEqual([times, times - 1]);
+    }
+  });
+
+  test.each(kinds)('that asks for more time than there is has $name fail at once', async ({ call, waits }) => {
+    const { url, seen } = await serve(once429);
+    expect(await thrownBy(call(url, { timeoutMs: 7_000 }))).toMatchObject({ status: 429 });
+    expect([seen.length, waits]).toEqual([1, []]);
+  });
+
+  test.each(kinds.flatMap((each) => [500, 502, 503, 504, 408].map((status) => [status, each] as const)))(
+    'with %i is asked again where that may be: $name',
+    async (status, { call, isIdempotent }) => {
+      const { url, seen } = await serve((_, response) => response.writeHead(status).end());
+      expect(await thrownBy(call(url))).toMatchObject({ name: 'ApiError', status });
+      expect(seen).toHaveLength(isIdempotent ? 3 : 1);
+    },
+  );
+});
+
+describe('an answer', () => {
+  test.each(kinds.flatMap((each) => [301, 302, 303, 307, 308].map((status) => [status, each] as const)))(
+    'of %i leads nowhere: nothing goes to where it points, and no key',
+    async (status, { call }) => {
+      const elsewhere = await serve();
+      const { url, seen } = await serve((_, response) =>
+        response.writeHead(status, { location: `${elsewhere.url}/other` }).end(),
+      );
+      const error = await thrownBy(call(url));
+      expect(error).toMatchObject({ code: 'RUNSPAN_UNEXPECTED_STATUS', status });
+      expect([seen.length, elsewhere.connections()]).toEqual([1, 0]);
+    },
+  );
+
+  test.each(reading.flatMap((each) => ['{"a":', '<html>', 'null null', '{}x'].map((body) => [body, each] as const)))(
+    'of %s is no JSON, and not asked for again',
+    async (body, { call }) => {
+      const { url, seen } = await serve((_, response) => response.end(body));
+      expect(await thrownBy(call(url))).toMatchObject({ name: 'InvalidAnswerError', code: 'RUNSPAN_INVALID_ANSWER' });
+      expect(seen).toHaveLength(1);
+    },
+  );
+
+  const MIB_64 = 64 * 1024 * 1024;
+
+  test('may have 64 MiB, and one of more is broken off', async () => {
+    const [kind] = reading;
+    for (const bytes of [MIB_64, MIB_64 + 1]) {
+      const { url, seen } = await serve((_, response) => response.end(`"${'x'.repeat(bytes - 2)}"`));
+      const answered = await kind?.call(url).catch((error: Error) => error);
+      if (bytes === MIB_64) expect(String(answered).length).toBe(MIB_64 - 2);
+      else expect(answered).toMatchObject({ message: expect.stringMatching(/longer than 67108864 bytes$/) });
+      expect(seen).toHaveLength(1);
+    }
+  });
+
+  test.each([
+    [262_143, 262_143],
+    [262_144, 262_144],
+    [262_145, 262_144],
+  ])('that says what is wrong with %i bytes is read to %i', async (bytes, read) => {
+    const { url } = await serve((_, response) => response.writeHead(400).end('x'.repeat(bytes)));
+    const error = await thrownBy(makeApi(url).json(GET));
+    expect((error as { body: string }).body).toHaveLength(read);
+  });
+});
+
+describe('a signal', () => {
+  const reason = new Error('enough');
+
+  test.each(kinds)('that is aborted already has nothing sent: $name', async ({ call }) => {
+    const { url, connections } = await serve();
+    const signal = AbortSignal.abort(reason);
+    expect(await thrownBy(call(url, { signal }))).toBe(reason);
+    expect([connections(), attempts, getEventListeners(signal, 'abort').length]).toEqual([0, 0, 0]);
+  });
+
+  test.each(kinds)('ends $name while it connects', async ({ call }) => {
+    const controller = new AbortController();
+    const connect = () => setImmediate(() => controller.abort(reason));
+    const dispatcher = new Agent({ connect: connect as never });
+    onTestFinished(() => dispatcher.destroy());
+    expect(await thrownBy(call('http://127.0.0.1:9', { signal: controller.signal, dispatcher }))).toBe(reason);
+    expect([attempts, getEventListeners(controller.signal, 'abort').length]).toEqual([1, 0]);
+  });
+
+  test.each<[string, (response: ServerResponse) => void, Kind[]]>([
+    ['while it waits for the head', silent, kinds],
+    ['within the body', partly(200), reading],
+    ['within the body of a failure', partly(503), kinds],
+  ])('ends a call of any kind %s, with its connection', async (_, begin, some) => {
+    for (const { call } of some) {
+      const controller = new AbortController();
+      const { url, seen, begun, closed } = await halting(begin);
+      const error = thrownBy(call(url, { signal: controller.signal }));
+      await begun;
+      controller.abort(reason);
+      expect(await error).toBe(reason);
+      await closed;
+      expect([seen.length, getEventListeners(controller.signal, 'abort').length]).toEqual([1, 0]);
+    }
+  });
+
+  test.each(kinds)('ends $name while it waits to be sent again', async ({ call }) => {
+    const controller = new AbortController();
+    const { url, seen } = await serve((_, response) => {
+      response.writeHead(429, { 'retry-after': '10' }).end();
+    });
+    const hooks = { onRetry: () => void setImmediate(() => controller.abort(reason)) };
+    const options = { signal: controller.signal };
+    const other = call === kinds[2]?.call ? submitFeedback(`${url}/t/token`, {}, { hooks, ...options }) : undefined;
+    expect(await thrownBy(other ?? makeApi(url, { hooks }).json({ ...POST, options }))).toBe(reason);
+    expect([seen.length, getEventListeners(controller.signal, 'abort').length]).toEqual([1, 0]);
+  });
+
+  test('that a hook aborts ends the call at each of its steps', async () => {
+    const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 200 : 503).end('{}'));
+    for (const name of ['onRequest', 'onResponse', 'onRetry']) {
+      const controller = new AbortController();
+      const hooks = { [name]: () => controller.abort(reason) };
+      const call = makeApi(url, { hooks }).json({ ...GET, options: { signal: controller.signal } });
+      expect(await thrownBy(call)).toBe(reason);
+      expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    }
+  });
+
+  test('is let go of by calls that succeed or fail, and serves many at once without a warning', async () => {
+    const { signal } = new AbortController();
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on('warning', note);
+    onTestFinished(() => void process.off('warning', note));
+    const { url } = await serve((request, response) => response.writeHead(request.url === '/no' ? 404 : 200).end('{}'));
+    const api = makeApi(url);
+    const paths = Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? '/yes' : '/no'));
+    const made = paths.map((path) => api.json({ ...GET, path, options: { signal } }));
+    const results = await Promise.allSettled(made);
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(15);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([getEventListeners(signal, 'abort').length, warnings]).toEqual([0, []]);
+  });
+});
+
+describe('a client that is closed', () => {
+  const closed = { code: 'RUNSPAN_NO_ANSWER', message: expect.stringMatching(/the client was closed$/) };
+
+  test('ends what waits for an answer, and nothing is sent again', async () => {
+    const { url, seen, begun } = await halting(silent);
+    const api = makeApi(url);
+    const error = thrownBy(api.json(GET));
+    await begun;
+    await api.close();
+    expect(await error).toMatchObject(closed);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('ends the wait for another attempt', async () => {
+    const { url, seen } = await serve((_, response) => response.writeHead(429, { 'retry-after': '10' }).end());
+    const api = makeApi(url, { hooks: { onRetry: () => void setImmediate(() => api.close()) } });
+    expect(await thrownBy(api.json(GET))).toMatchObject(closed);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('sends nothing more', async () => {
+    const { url, connections } = await serve();
+    const api = makeApi(url);
+    await api.close();
+    expect(await thrownBy(api.json(GET))).toMatchObject(closed);
+    expect(connections()).toBe(0);
+  });
+});
