@@ -7,6 +7,10 @@ import { entries } from './repository.ts';
 /** Names that only the receiver's modules have. */
 const OF_THE_RECEIVER = /\b(createReceiver|MemoryStore|SqliteStore|createRoutes|WorkerLink|Dicer|DatabaseSync)\b/;
 
+/** Names that only the clients' modules have, and only those of delivery. */
+const OF_THE_CLIENTS = /\b(serviceApi|submitFeedback|InvalidRequestError)\b/;
+const OF_DELIVERY = /\b(class MultipartTransport|class Quarantine|class Ledger)\b/;
+
 /** A built file with all that it imports before it runs, by path within dist/. */
 function loaded(path: string, found: Map<string, string> = new Map()): Map<string, string> {
   if (found.has(path)) return found;
@@ -30,4 +34,22 @@ it('one that imports the receiver does', () => {
   const files = loaded('receiver.js');
   expect([...files.values()].some((text) => OF_THE_RECEIVER.test(text))).toBe(true);
   expect(files.size).toBeGreaterThan(2);
+});
+
+it.each(entries.filter((entry) => entry !== 'clients'))(
+  'a program that imports the entry %s loads nothing of the clients',
+  (entry) => {
+    const files = loaded(`${entry}.js`);
+    expect([...files].filter(([, text]) => OF_THE_CLIENTS.test(text)).map(([path]) => path)).toEqual([]);
+  },
+);
+
+it('one that imports the clients loads nothing of delivery, and what sends requests only at the first call', () => {
+  const files = loaded('clients.js');
+  const text = [...files.values()].join('\n');
+  expect([OF_THE_CLIENTS.test(text), OF_DELIVERY.test(text)]).toEqual([true, false]);
+  expect(text.match(/^import .*'[^.'][^']*';$/gm)?.filter((line) => !line.includes("'node:"))).toEqual([
+    expect.stringMatching(/uuidv7/),
+  ]);
+  expect(OF_DELIVERY.test([...loaded('index.js').values()].join('\n'))).toBe(true);
 });

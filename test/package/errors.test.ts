@@ -34,6 +34,12 @@ describe('the codes of a file', () => {
     expect(codes(`busy ? 'A' : 'B'`)).toEqual(['A', 'B']);
     expect(codes('code')).toEqual([undefined]);
   });
+
+  it('are all that it names where it has a class of its own', () => {
+    const code = `class A extends RunspanError { constructor() { super(TABLE[5] ?? 'RUNSPAN_B', ''); } } const TABLE = { 5: 'RUNSPAN_A' };`;
+    expect(sourceFacts('x.ts', code).errorCodes).toEqual(['RUNSPAN_B', 'RUNSPAN_A']);
+    expect(sourceFacts('x.ts', code.replace('RunspanError', 'Error')).errorCodes).toEqual([]);
+  });
 });
 
 describe('the tables of lines', () => {

@@ -46,8 +46,8 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 /** Built into the page, so that users need not install them. */
 const IN_PAGE = ['preact', '@preact/signals', 'marked'];
 
-/** Loaded at the first send, or at the first body of their kind, so that importing the library stays cheap. */
-const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf'];
+/** Loaded at the first send, or at the first body or upload of their kind, so that importing the library stays cheap. */
+const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'tar', 'ignore'];
 
 /** Every breach of the package's import rules in these files, one line each; `packages` are those that users get. */
 export function breaches(sources: Sources, packages: readonly string[]): string[] {

@@ -19,7 +19,10 @@ export interface SourceFacts {
   readonly awaitsAtTopLevel: boolean;
   /** Whether every statement is `export … from` or an import for its side effect. */
   readonly onlyReexports: boolean;
-  /** Codes of `new RunspanError('CODE', …)`, both of a condition; undefined where the code is no literal. */
+  /**
+   * Codes of `new RunspanError('CODE', …)`, both of a condition; undefined where the code is no literal. Of a file with a class
+   * that extends it all that it names.
+   */
   readonly errorCodes: readonly (string | undefined)[];
 }
 
@@ -33,6 +36,8 @@ export function sourceFacts(path: string, text: string): SourceFacts {
   if (errors.length > 0) throw new SyntaxError(`${path}: ${errors[0]?.message}`);
   const imports: Import[] = [];
   const errorCodes: (string | undefined)[] = [];
+  const named: string[] = [];
+  let extendsError = false;
   let readsProcessEnv = false;
   let usesConsole = false;
   let awaitsAtTopLevel = false;
@@ -45,7 +50,10 @@ export function sourceFacts(path: string, text: string): SourceFacts {
     if (node.type === 'NewExpression' && isIdentifier(node.callee, 'RunspanError')) {
       errorCodes.push(...literals((node.arguments as unknown[])[0]));
     }
+    extendsError ||= node.type === 'ClassDeclaration' && isIdentifier(node.superClass, 'RunspanError');
+    if (node.type === 'Literal' && /^RUNSPAN_[A-Z_]+$/.test(String(node.value))) named.push(String(node.value));
   });
+  if (extendsError) errorCodes.push(...named);
   return {
     imports,
     readsProcessEnv,

@@ -61,7 +61,7 @@ export const lines = [
   },
   {
     number: 15,
-    rule: 'Five packages are installed with this one, and two of theirs; none has a script that runs at installation, each has a hash in the lockfile, and the published files are those of a list.',
+    rule: 'Eight packages are installed with this one, and nine of theirs; none has a script that runs at installation, each has a hash in the lockfile, and the published files are those of a list.',
   },
   {
     number: 16,

@@ -20,11 +20,14 @@ const lockedBy = (path: string): [string, Locked][] =>
   Object.entries(JSON.parse(read(path)).packages as Record<string, Locked>).filter(([name]) => name !== '');
 
 describe('what is installed with the package', () => {
-  test('is five packages and theirs; OpenTelemetry and SQLite come only where they are in use [security 15]', () => {
+  test('is eight packages and theirs; OpenTelemetry and SQLite come only where they are in use [security 15]', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
+      'eventsource-parser',
       'form-data-encoder',
+      'ignore',
       'p-queue',
       'pbf',
+      'tar',
       'undici',
       'uuidv7',
     ]);
@@ -36,10 +39,15 @@ describe('what is installed with the package', () => {
       .map(([path]) => path.replace(/^.*node_modules\//, ''))
       .filter((name) => !(name in manifest.dependencies));
     expect(names.filter((name) => name !== '@opentelemetry/api').sort()).toEqual([
+      '@isaacs/fs-minipass',
+      'chownr',
       'eventemitter3',
+      'minipass',
+      'minizlib',
       'p-timeout',
       'protocol-buffers-schema',
       'resolve-protobuf-schema',
+      'yallist',
     ]);
   });
 
