@@ -1,5 +1,8 @@
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import type { Call } from '../../src/clients/call.ts';
 import { Secrets } from '../../src/clients/secrets.ts';
 import { serve } from '../http/server.ts';
 import { told } from '../support/told.ts';
@@ -126,7 +129,7 @@ const echoing = (status: number) => async () => {
 };
 
 test.each([302, 401, 422, 500])(
-  'an answer of %i that repeats what it was sent tells no key to anybody',
+  'an answer of %i that repeats what it was sent tells no key to anybody [security 1]',
   async (status) => {
     const url = await echoing(status)();
     const secrets = ['client-key-1', 'body-secret-2', 'option-key-3', 'call-key-4'];
@@ -159,7 +162,7 @@ test.each([302, 401, 422, 500])(
     all.push(JSON.stringify({ ...error, ...Object.getOwnPropertyDescriptors(error) }), String(error));
     for (const secret of secrets) {
       for (const form of [secret, Buffer.from(secret).toString('base64').replace(/.?=*$/, '')]) {
-        expect(all.filter((text) => text.includes(form))).toEqual([]);
+        expect(all.filter((one) => one.includes(form))).toEqual([]);
       }
     }
     expect(error.message).toContain('/things/[secret]');
@@ -182,4 +185,63 @@ test.each([
   const api = makeApi(url + path);
   await api.json(GET);
   expect([seen[0]?.url, api.urlOf('/things?a=b')]).toEqual([expected, url + expected]);
+});
+
+describe('an open answer', () => {
+  test('is there with its head, and its body is read after that, without a deadline', async () => {
+    const { url } = await serve((_, response) => response.writeHead(201, { 'x-a': 'b' }).end('data: 1\n\n'));
+    const { status, headers, body } = await makeApi(url).open(GET);
+    expect([status, headers['x-a'], await text(body)]).toEqual([201, 'b', 'data: 1\n\n']);
+  });
+
+  test('that says what is wrong is the error of any call', async () => {
+    const { url } = await serve((_, response) => response.writeHead(404).end('{"detail":"no such run"}'));
+    const error = await thrownBy(makeApi(url).open(POST));
+    expect(error).toMatchObject({ code: 'RUNSPAN_NOT_FOUND', detail: 'no such run' });
+  });
+
+  test('is tried again until it begins, where that may be', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 503 : 200).end('x'));
+    const { body } = await makeApi(url).open(GET);
+    vi.restoreAllMocks();
+    expect([await text(body), seen.length]).toEqual(['x', 2]);
+  });
+
+  test('ends with the reason of the signal, or of the client that is closed', async () => {
+    const { url } = await serve((_, response) => void response.write('x'));
+    const controller = new AbortController();
+    const api = makeApi(url);
+    const opened = await api.open({ ...GET, options: { signal: controller.signal } });
+    const reason = new Error('enough');
+    const reading = expect(text(opened.body)).rejects.toBe(reason);
+    controller.abort(reason);
+    await reading;
+    const other = await api.open(GET);
+    await Promise.all([expect(text(other.body)).rejects.toThrow('the client was closed'), api.close()]);
+  });
+});
+
+describe('a stream', () => {
+  const call = (stream: Readable): Call => ({ name: 'up', method: 'PUT', path: '/up', stream: { stream, bytes: 3 } });
+
+  test('is sent as it is, once, whatever becomes of it', async () => {
+    const { url, seen } = await serve((_, response) => response.writeHead(503).end());
+    const headers = { 'content-type': 'application/gzip' };
+    const error = await thrownBy(makeApi(url).answer({ ...call(Readable.from([Buffer.from('abc')])), headers }));
+    expect(error).toMatchObject({ status: 503 });
+    expect(seen).toMatchObject([
+      { method: 'PUT', url: '/up', body: 'abc', headers: { ...headers, 'content-length': '3' } },
+    ]);
+  });
+
+  test.each<[string, object]>([
+    ['its options are wrong', { timeoutMs: 0 }],
+    ['its signal is aborted', { signal: AbortSignal.abort(new Error('no')) }],
+  ])('is closed when %s', async (_, options) => {
+    const { url, connections } = await serve();
+    const stream = Readable.from([Buffer.from('abc')]);
+    await thrownBy(makeApi(url).answer({ ...call(stream), options }));
+    expect([stream.destroyed, connections()]).toEqual([true, 0]);
+  });
 });

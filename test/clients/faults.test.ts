@@ -200,7 +200,7 @@ describe('a service that is busy', () => {
 
 describe('an answer', () => {
   test.each(kinds.flatMap((each) => [301, 302, 303, 307, 308].map((status) => [status, each] as const)))(
-    'of %i leads nowhere: nothing goes to where it points, and no key',
+    'of %i leads nowhere: nothing goes to where it points, and no key [security 4]',
     async (status, { call }) => {
       const elsewhere = await serve();
       const { url, seen } = await serve((_, response) =>
@@ -223,7 +223,7 @@ describe('an answer', () => {
 
   const MIB_64 = 64 * 1024 * 1024;
 
-  test('may have 64 MiB, and one of more is broken off', async () => {
+  test('may have 64 MiB, and one of more is broken off [security 7]', async () => {
     const [kind] = reading;
     for (const bytes of [MIB_64, MIB_64 + 1]) {
       const { url, seen } = await serve((_, response) => response.end(`"${'x'.repeat(bytes - 2)}"`));
@@ -238,7 +238,7 @@ describe('an answer', () => {
     [262_143, 262_143],
     [262_144, 262_144],
     [262_145, 262_144],
-  ])('that says what is wrong with %i bytes is read to %i', async (bytes, read) => {
+  ])('that says what is wrong with %i bytes is read to %i [security 7]', async (bytes, read) => {
     const { url } = await serve((_, response) => response.writeHead(400).end('x'.repeat(bytes)));
     const error = await thrownBy(makeApi(url).json(GET));
     expect((error as { body: string }).body).toHaveLength(read);

@@ -161,7 +161,7 @@ describe('submitFeedback', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('tells the address to nobody: not in errors, and not to hooks', async () => {
+  test('tells the address to nobody: not in errors, and not to hooks [security 1]', async () => {
     const { url } = await serve((request, response) => response.writeHead(404).end(`{"detail":"${request.url}"}`));
     const events: unknown[] = [];
     const hooks = { onRequest: (event: unknown) => void events.push(event) };

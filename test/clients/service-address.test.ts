@@ -40,7 +40,7 @@ test.each<[unknown, string]>([
   expect(making).not.toThrow('pass-word');
 });
 
-test('a key goes over plain HTTP to another machine only where that is allowed', () => {
+test('a key goes over plain HTTP to another machine only where that is allowed [security 5]', () => {
   const address = 'http://host.test/api';
   expect(() => serviceAddress('url', address, KEY)).toThrow('a key is not sent over plain HTTP to another machine');
   expect(() => serviceAddress('url', address, { hasKey: true, allowInsecure: false })).toThrow('allowInsecure');

@@ -19,7 +19,7 @@ test('a call carries the credentials that there are, without white space around 
   expect(seen[0]?.headers).not.toHaveProperty('x-tenant-id');
 });
 
-test('no error and no inspection tells the credentials, nor headers that carry others', async () => {
+test('no error and no inspection tells the credentials, nor headers that carry others [security 1]', async () => {
   const { url } = await serve((request, response) => response.writeHead(400).end(JSON.stringify(request.headers)));
   const headers = { 'X-Auth-Token': 'token-3', 'Proxy-Authorization': 'Basic basic-4', 'x-plain': 'plain-5' };
   const api = apiOf(url, { 'x-api-key': 'key-1\n', authorization: 'bearer token-2' }, { headers });

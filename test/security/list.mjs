@@ -5,7 +5,7 @@
 export const lines = [
   {
     number: 1,
-    rule: 'Keys, header values, credentials of proxies and addresses, and values under the names of secrets are in no line at any level, no error, no `onDrop`, no `stats()`, and in nothing that inspecting, cloning or writing down an exporter, a run or a receiver shows. What a service answers is not repeated beyond its status.',
+    rule: 'Keys, header values, credentials of proxies and addresses, and values under the names of secrets are in no line at any level, no error, no `onDrop`, no `stats()`, and in nothing that inspecting, cloning or writing down an exporter, a run, a receiver or a client shows. What a service answers to tracing is not repeated beyond its status; of what it answers to a client, errors keep the text without the keys and secrets that were sent, however they are written in it.',
   },
   {
     number: 2,
@@ -17,7 +17,7 @@ export const lines = [
   },
   {
     number: 4,
-    rule: 'No redirect is followed on any request. Address and key come from options and environment alone: never from what the service says, nor from headers of requests that came in.',
+    rule: 'No redirect is followed on any request. Address and key come from options and environment alone: never from what the service says, nor from headers of requests that came in. No key goes to a pre-signed address.',
   },
   {
     number: 5,
@@ -29,7 +29,7 @@ export const lines = [
   },
   {
     number: 7,
-    rule: 'At most 64 KiB of an answer are kept, decompressed or not, and the rest is broken off. What `/info` says is taken field by field and within bounds, or not at all.',
+    rule: 'At most 64 KiB of an answer to tracing are kept, decompressed or not, 64 MiB of one to a client and 256 KiB of one that tells it of a failure, and the rest is broken off. What `/info` says is taken field by field and within bounds, or not at all.',
   },
   {
     number: 8,

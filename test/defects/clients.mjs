@@ -1,0 +1,246 @@
+// Mistakes in what all clients share and in feedback, each of which has to make a test fail.
+const api = 'src/clients/api.ts';
+const faultTests = ['test/clients/faults.test.ts'];
+const apiTests = ['test/clients/api.test.ts'];
+const secrets = 'src/clients/secrets.ts';
+const secretTests = ['test/clients/secrets.test.ts'];
+const feedback = 'src/clients/feedback.ts';
+const feedbackTests = ['test/clients/feedback.test.ts'];
+const page = 'src/clients/page.ts';
+const pageTests = ['test/clients/page.test.ts'];
+const http = 'src/http/client.ts';
+const openTests = ['test/http/open.test.ts'];
+
+export const defects = [
+  {
+    title: 'what makes something is sent again after a break',
+    file: api,
+    find: "call.isIdempotent ?? !['POST', 'PATCH'].includes(call.method)",
+    replace: 'call.isIdempotent ?? true',
+    tests: faultTests,
+  },
+  {
+    title: 'feedback is said twice when its connection breaks',
+    file: feedback,
+    find: '    isIdempotent: false,\n',
+    replace: '    isIdempotent: true,\n',
+    tests: faultTests,
+  },
+  {
+    title: 'a 429 is not tried again for what makes something',
+    file: 'src/clients/retry-delay.ts',
+    find: 'if (!isTransient(status) || !(isIdempotent || status === 429)) return undefined;',
+    replace: 'if (!isTransient(status) || !isIdempotent) return undefined;',
+    tests: [...faultTests, 'test/clients/retry-delay.test.ts'],
+  },
+  {
+    title: 'a call is tried once more than it should be',
+    file: api,
+    find: 'attempts > retriesMax',
+    replace: 'attempts > retriesMax + 1',
+    tests: faultTests,
+  },
+  {
+    title: 'a wait goes on beyond the time of the call',
+    file: api,
+    find: ' || delayMs >= leftMs()) throw thrown.error;',
+    replace: ') throw thrown.error;',
+    tests: faultTests,
+  },
+  {
+    title: 'the wait for another attempt heeds no signal',
+    file: api,
+    find: 'await this.#waits.wait(delayMs, signal);',
+    replace: 'await this.#waits.wait(delayMs, undefined);',
+    tests: faultTests,
+  },
+  {
+    title: 'a client that is closed goes on waiting',
+    file: api,
+    find: "    this.#waits.end(new NoAnswerError('the client was closed'));\n",
+    replace: '',
+    tests: faultTests,
+  },
+  {
+    title: 'a wait keeps its listener',
+    file: 'src/clients/waits.ts',
+    find: "      signal?.removeEventListener('abort', abort);\n",
+    replace: '',
+    tests: ['test/clients/waits.test.ts', ...faultTests],
+  },
+  {
+    title: 'an abort is told as a broken connection',
+    file: api,
+    find: '    } catch (thrown) {\n      options.signal?.throwIfAborted();\n      throw failedAttempt',
+    replace: '    } catch (thrown) {\n      throw failedAttempt',
+    tests: faultTests,
+  },
+  {
+    title: 'the body of an answer has no deadline',
+    file: 'src/clients/body-text.ts',
+    find: "body.destroy(new DeadlineError('the answer took too long'))",
+    replace: 'undefined',
+    tests: ['test/clients/body-text.test.ts', ...faultTests],
+  },
+  {
+    title: 'a hook that rejects ends the process',
+    file: api,
+    find: 'ignoreRejection((this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event));',
+    replace: '(this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event);',
+    tests: apiTests,
+  },
+  {
+    title: 'the address in errors and hooks has its query',
+    file: api,
+    find: "return this.#basePath + path.replace(/\\?.*$/s, '');",
+    replace: 'return this.#basePath + path;',
+    tests: feedbackTests,
+  },
+  {
+    title: 'a key that is spelled in other letters of JSON is told',
+    file: api,
+    find: 'text: secrets.maskedBody(text)',
+    replace: 'text: secrets.masked(text)',
+    tests: apiTests,
+  },
+  {
+    title: 'the id of a request may be a key',
+    file: api,
+    find: 'headers: secrets.maskedHeaders(answer.headers) };',
+    replace: 'headers: answer.headers };',
+    tests: apiTests,
+  },
+  {
+    title: 'keys that a single call brings are told',
+    file: api,
+    find: 'const own = secretsIn(options.headers);',
+    replace: 'const own: string[] = [];',
+    tests: apiTests,
+  },
+  {
+    title: 'a shorter secret is taken out of a longer one',
+    file: secrets,
+    find: '.sort((one, other) => other.length - one.length)',
+    replace: '.sort((one, other) => one.length - other.length)',
+    tests: secretTests,
+  },
+  {
+    title: 'a secret with half a pair in it breaks the client',
+    file: secrets,
+    find: 'encodeURIComponent(text.toWellFormed())',
+    replace: 'encodeURIComponent(text)',
+    tests: secretTests,
+  },
+  {
+    title: 'an id of dots leads to another path',
+    file: 'src/clients/call.ts',
+    find: '.replace(/^\\.{1,2}$/, dotsEncoded)',
+    replace: '',
+    tests: ['test/clients/call.test.ts'],
+  },
+  {
+    title: 'a key goes over plain HTTP to another machine',
+    file: 'src/clients/service-address.ts',
+    find: "if (hasKey && !allowInsecure && url.protocol === 'http:' && !isLoopback(url.hostname)) {",
+    replace: 'if (false) {',
+    tests: ['test/clients/service-address.test.ts', 'test/clients/service-api.test.ts'],
+  },
+  {
+    title: 'a key that is refused is shown',
+    file: 'src/clients/client-options.ts',
+    find: "isHeaderText, 'secret'],",
+    replace: 'isHeaderText],',
+    tests: ['test/clients/client-options.test.ts'],
+  },
+  {
+    title: 'a header may bring others along',
+    file: 'src/clients/headers.ts',
+    find: 'const VALUE = /^[\\t\\x20-\\x7e\\x80-\\xff]*$/;',
+    replace: 'const VALUE = /^/;',
+    tests: ['test/clients/headers.test.ts'],
+  },
+  {
+    title: 'a key goes to a pre-signed address',
+    file: feedback,
+    find: ' && secretsIn(value as Headers).length === 0',
+    replace: '',
+    tests: feedbackTests,
+  },
+  {
+    title: 'the address for feedback is told where it ends with a slash',
+    file: feedback,
+    find: "pathname.split('/').findLast((segment) => segment !== '') ?? ''",
+    replace: "pathname.split('/').at(-1) ?? ''",
+    tests: feedbackTests,
+  },
+  {
+    title: 'feedback goes to any origin',
+    file: feedback,
+    find: 'if (url === undefined || expected !== found) {',
+    replace: 'if (url === undefined) {',
+    tests: feedbackTests,
+  },
+  {
+    title: 'an address that has expired is told as unknown',
+    file: 'src/clients/feedback-error.ts',
+    find: '  410: EXPIRED,\n',
+    replace: "  410: ['unknown', 'There is no such address for feedback'],\n",
+    tests: feedbackTests,
+  },
+  {
+    title: 'of several requests for tokens only the first mistake is told',
+    file: 'src/clients/feedback-token.ts',
+    find: 'const errors = read.flatMap((request) => request.errors);',
+    replace: 'const errors = read.find((request) => request.errors.length > 0)?.errors ?? [];',
+    tests: ['test/clients/feedback-token.test.ts'],
+  },
+  {
+    title: 'the addresses of tokens are recorded',
+    file: 'src/clients/feedback-token.ts',
+    find: ', outputs: () => ({}) } as const;',
+    replace: ' } as const;',
+    tests: ['test/clients/feedback-token.test.ts'],
+  },
+  {
+    title: 'a list asks for its first page each time',
+    file: page,
+    find: 'this.#first ??= this.#ask();\n    return this.#first;',
+    replace: 'return this.#ask();',
+    tests: pageTests,
+  },
+  {
+    title: 'a list as an array asks for a page that it does not need',
+    file: page,
+    find: 'if (items.length >= limit) break;',
+    replace: 'if (items.length > limit) break;',
+    tests: pageTests,
+  },
+  {
+    title: 'a body that nobody reads ends the process when it is destroyed',
+    file: http,
+    find: "      body.on('error', () => {});\n",
+    replace: '',
+    tests: openTests,
+  },
+  {
+    title: 'the deadline goes on within the body',
+    file: http,
+    find: '      attempt.endDeadline();\n      body.once',
+    replace: '      body.once',
+    tests: openTests,
+  },
+  {
+    title: 'an open answer keeps its listener on the signal',
+    file: http,
+    find: "      body.once('close', () => attempt.end());\n",
+    replace: '',
+    tests: openTests,
+  },
+  {
+    title: 'a stream stays open when its request does not come about',
+    file: http,
+    find: '      request.stream?.stream.destroy();\n',
+    replace: '',
+    tests: openTests,
+  },
+];
