@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import type { Call } from '../../src/clients/call.ts';
 import { Secrets } from '../../src/clients/secrets.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
 import { told } from '../support/told.ts';
 import { GET, makeApi, POST, thrownBy } from './make-api.ts';
@@ -83,9 +84,11 @@ test('a hook that throws or rejects changes nothing, and is told of once', async
     },
     onResponse: () => Promise.reject(new Error('nobody waits for it')) as unknown as undefined,
   };
+  const rejections = unhandledRejections();
   const api = makeApi(url, { hooks });
   expect([await api.json(GET), await api.json(GET)]).toEqual([{ a: 1 }, { a: 1 }]);
   expect(lines).toEqual(['warn: clients: the hook onRequest threw (no log); the call goes on.']);
+  expect(await rejections()).toEqual([]);
 });
 
 test.each<[string, unknown, string]>([

@@ -75,6 +75,14 @@ async function halting(begin: (response: ServerResponse) => void) {
   return { ...served, begun, closed };
 }
 
+/** A hook that ends a wait, which passes soon after for what does not end by that. */
+const endedBy = (end: () => unknown) => (): void => {
+  setImmediate(() => {
+    end();
+    setImmediate(() => void virtualClock.advance(10_000));
+  });
+};
+
 const silent = (): void => {};
 const partly = (status: number) => (response: ServerResponse) => void response.writeHead(status).write('{"detail":');
 
@@ -286,7 +294,7 @@ describe('a signal', () => {
     const { url, seen } = await serve((_, response) => {
       response.writeHead(429, { 'retry-after': '10' }).end();
     });
-    const hooks = { onRetry: () => void setImmediate(() => controller.abort(reason)) };
+    const hooks = { onRetry: endedBy(() => controller.abort(reason)) };
     const options = { signal: controller.signal };
     const other = call === kinds[2]?.call ? submitFeedback(`${url}/t/token`, {}, { hooks, ...options }) : undefined;
     expect(await thrownBy(other ?? makeApi(url, { hooks }).json({ ...POST, options }))).toBe(reason);
@@ -336,9 +344,15 @@ describe('a client that is closed', () => {
 
   test('ends the wait for another attempt', async () => {
     const { url, seen } = await serve((_, response) => response.writeHead(429, { 'retry-after': '10' }).end());
-    const api = makeApi(url, { hooks: { onRetry: () => void setImmediate(() => api.close()) } });
+    let waits = 0;
+    const end = endedBy(() => api.close());
+    const onRetry = (): void => {
+      waits++;
+      end();
+    };
+    const api = makeApi(url, { hooks: { onRetry } });
     expect(await thrownBy(api.json(GET))).toMatchObject(closed);
-    expect(seen).toHaveLength(1);
+    expect([seen.length, waits]).toEqual([1, 1]);
   });
 
   test('sends nothing more', async () => {
