@@ -45,7 +45,7 @@ describe('a query', () => {
     [{ trace_id: ROOT }, 'got `trace_id`'],
     [null, 'Expected the query to be an object, got null'],
     [5, 'Expected the query to be an object, got the number 5'],
-    ['answer', 'Expected the query to be an object, got "answer"'],
+    ['answer', 'Expected the query to be an object, got text'],
   ])('%j is refused by name', async (query, message) => {
     const receiver = await start();
     await expect(receiver.runs(query as RunQuery)).rejects.toMatchObject({
