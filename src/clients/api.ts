@@ -55,12 +55,14 @@ export class Api {
   readonly #http: HttpClient;
   readonly #timeoutMs: number;
   readonly #basePath: string;
+  readonly #secrets: Secrets;
   readonly #waits = new Waits();
 
   constructor(options: ApiOptions) {
     const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher } = options;
     this.#options = options;
     this.#timeoutMs = timeoutMs;
+    this.#secrets = options.secrets.with(secretsIn(options.headers));
     this.#basePath = url.origin + url.pathname.replace(/(?<!\/)\/+$/, '');
     this.#http = new HttpClient({
       endpoint: url,
@@ -140,10 +142,10 @@ export class Api {
 
   /** Those of the client and of the call, which may bring keys of its own. */
   #secretsOf(call: Call, options: CallOptions): Secrets {
-    const { url, secrets, allowInsecure } = this.#options;
+    const { url, allowInsecure } = this.#options;
     const own = secretsIn(options.headers);
     if (own.length > 0) serviceAddress('the address of the client', url, { hasKey: true, allowInsecure });
-    return secrets.with([...(call.secrets ?? []), ...own, ...secretsIn(call.headers)]);
+    return this.#secrets.with([...(call.secrets ?? []), ...own, ...secretsIn(call.headers)]);
   }
 
   async #pause(attempt: Attempt, error: Error, delayMs: number): Promise<void> {
@@ -190,7 +192,8 @@ export class Api {
     try {
       ignoreRejection((this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event));
     } catch (thrown) {
-      diagnostics.warnOnce(`hook ${name}`, `clients: the hook ${name} threw (${messageOf(thrown)}); the call goes on.`);
+      const problem = this.#secrets.masked(messageOf(thrown));
+      diagnostics.warnOnce(`hook ${name}`, `clients: the hook ${name} threw (${problem}); the call goes on.`);
     }
   }
 }

@@ -80,14 +80,14 @@ test('a hook that throws or rejects changes nothing, and is told of once', async
   const { url } = await serve((_, response) => response.end('{"a":1}'));
   const hooks = {
     onRequest: () => {
-      throw new Error('no log');
+      throw new Error('no log for key-1');
     },
     onResponse: () => Promise.reject(new Error('nobody waits for it')) as unknown as undefined,
   };
   const rejections = unhandledRejections();
-  const api = makeApi(url, { hooks });
+  const api = makeApi(url, { hooks, headers: { 'x-api-key': 'key-1' } });
   expect([await api.json(GET), await api.json(GET)]).toEqual([{ a: 1 }, { a: 1 }]);
-  expect(lines).toEqual(['warn: clients: the hook onRequest threw (no log); the call goes on.']);
+  expect(lines).toEqual(['warn: clients: the hook onRequest threw (no log for [secret]); the call goes on.']);
   expect(await rejections()).toEqual([]);
 });
 

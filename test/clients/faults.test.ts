@@ -161,6 +161,27 @@ describe('a connection', () => {
   });
 });
 
+describe('a connection that was kept', () => {
+  test.each([
+    [GET, 3],
+    [POST, 2],
+  ])('and breaks at the next call has $0.method sent again only where it may be', async (call, times) => {
+    const { url, seen, connections } = await serve((request, response) => {
+      if (seen.length === 2) request.socket.resetAndDestroy();
+      else response.end('{}');
+    });
+    const api = makeApi(url, {
+      hooks: { onRetry: ({ delayMs }) => void setImmediate(() => void virtualClock.advance(delayMs + 1)) },
+    });
+    await api.json(call);
+    await new Promise((resolve) => setImmediate(resolve));
+    const ended = await api.json(call).catch((error: Error) => error.name);
+    expect([ended, seen.length]).toEqual([times === 3 ? {} : 'ConnectionError', times]);
+    // The pool opens another one where a call follows before the first connection has been told of the end.
+    expect(connections()).toBeLessThanOrEqual(times);
+  });
+});
+
 describe('a service that is busy', () => {
   const once429: RequestListener = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
 
