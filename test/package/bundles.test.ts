@@ -53,3 +53,12 @@ it('one that imports the clients loads nothing of delivery, and what sends reque
   ]);
   expect(OF_DELIVERY.test([...loaded('index.js').values()].join('\n'))).toBe(true);
 });
+
+it.each([
+  ['index', 11],
+  ['otel', 9],
+  ['receiver', 10],
+  ['testing', 6],
+])('a program that imports the entry %s reads %i files at the most: each costs it time', (entry, files) => {
+  expect(loaded(`${entry}.js`).size).toBeLessThanOrEqual(files);
+});
