@@ -1,0 +1,164 @@
+import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { pathOf } from './call.ts';
+import { type CallOptions, callChecks } from './client-options.ts';
+import type { ControlPlaneApi, ControlPlaneCall } from './control-plane-api.ts';
+import { createsRevision } from './creates-revision.ts';
+import type { Deployment, DeploymentPatch } from './deployment.ts';
+import { checkRequest } from './request-check.ts';
+import type { Revision } from './revision.ts';
+import { RevisionWatch } from './revision-watch.ts';
+import { withoutSecretValues } from './secret-values.ts';
+import { tracedCall } from './traced-call.ts';
+
+/** How a deployment is waited for. */
+export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
+  /** By default the latest. */
+  revisionId?: string;
+  /**
+   * Milliseconds for the whole wait.
+   *
+   * @default 900_000
+   */
+  timeoutMs?: number;
+  /** Milliseconds between two looks. By default 1 s at first, and more by and by, up to 5 s. */
+  intervalMs?: number;
+  /** Told of the revision when it is seen first, and when its status is another. What it throws ends the wait. */
+  onStatus?: (revision: Revision) => void;
+  /**
+   * Asked when a later revision has taken the place of the one that is waited for: whether to wait for that instead (`'follow'`), or
+   * for this one all the same (`'stay'`). Otherwise the wait ends with a RevisionError.
+   */
+  onSuperseded?: (event: SupersededEvent) => 'follow' | 'stay' | undefined;
+}
+
+/** A revision whose place another has taken. */
+export interface SupersededEvent {
+  readonly revisionId: string;
+  readonly latestRevisionId: string;
+}
+
+/** A deployment with the revision that is deployed. Its address is `deployment.source_config.custom_url`. */
+export interface Deployed {
+  readonly deployment: Deployment;
+  readonly revision: Revision;
+}
+
+/** A deployment after an update; `revision` is undefined where that made none. */
+export interface Updated {
+  readonly deployment: Deployment;
+  readonly revision: Revision | undefined;
+}
+
+type Waited = Omit<WaitOptions, 'revisionId'>;
+
+/** What waits for revisions. Of a wait within a run the looks are no runs of their own. */
+export class DeploymentWait {
+  readonly #api: ControlPlaneApi;
+
+  constructor(api: ControlPlaneApi) {
+    this.#api = api;
+  }
+
+  async untilDeployed(deploymentId: string, options: WaitOptions = {}): Promise<Deployed> {
+    const name = 'deployments.waitUntilDeployed';
+    const checked = checkedWait(name, options);
+    const { revisionId } = checked;
+    const ids = { deployment_id: deploymentId, ...(revisionId === undefined ? {} : { revision_id: revisionId }) };
+    checkRequest(name, { path: ids });
+    return traced(name, ids, () => new RevisionWatch(this.#api, deploymentId, revisionId, checked).deployed());
+  }
+
+  async created(call: ControlPlaneCall, options: Waited = {}): Promise<Deployed> {
+    const name = 'deployments.createAndWait';
+    const checked = checkedWait(name, options);
+    return traced(name, { name: (call.body as { name: string }).name }, async () => {
+      const deployment = await this.#api.call<Deployment>({ ...call, options: sentWith(checked) });
+      return this.#latest(deployment, checked);
+    });
+  }
+
+  async updated(
+    deploymentId: string,
+    patch: DeploymentPatch,
+    call: ControlPlaneCall,
+    options: Waited = {},
+  ): Promise<Updated> {
+    const name = 'deployments.updateAndWait';
+    const checked = checkedWait(name, options);
+    return traced(name, { deployment_id: deploymentId }, async () => {
+      const before = createsRevision(patch) ? await this.#revisionBefore(deploymentId, checked) : undefined;
+      const deployment = await this.#api.call<Deployment>({ ...call, options: sentWith(checked) });
+      if (before === undefined) return { deployment, revision: undefined };
+      if (deployment.latest_revision_id !== before) return this.#latest(deployment, checked);
+      const changed = await new RevisionWatch(this.#api, deploymentId, undefined, checked).another(before);
+      return changed === undefined ? { deployment, revision: undefined } : this.#latest(changed, checked);
+    });
+  }
+
+  async redeployed(deploymentId: string, revisionId: string, options: Waited = {}): Promise<Deployed> {
+    const name = 'deployments.redeployAndWait';
+    const checked = checkedWait(name, options);
+    const told = { deployment_id: deploymentId, revision_id: revisionId };
+    checkRequest(name, { path: told });
+    return traced(name, told, async () => {
+      const deployment = await this.#api.call<Deployment>({
+        name: 'revisions.redeploy',
+        method: 'POST',
+        path: pathOf('v2', 'deployments', deploymentId, 'revisions', revisionId, 'redeploy'),
+        told,
+        answer: 'object',
+        options: sentWith(checked),
+      });
+      return this.#latest(deployment, checked);
+    });
+  }
+
+  #latest({ id, latest_revision_id }: Deployment, options: Waited): Promise<Deployed> {
+    return new RevisionWatch(this.#api, id, latest_revision_id ?? undefined, options).deployed();
+  }
+
+  /** Against it one sees whether an update has made another. */
+  async #revisionBefore(deploymentId: string, options: Waited): Promise<string | null> {
+    const { data } = await this.#api.answer<Deployment>({
+      name: 'deployments.get',
+      method: 'GET',
+      path: pathOf('v2', 'deployments', deploymentId),
+      answer: 'object',
+      options: sentWith(options),
+    });
+    return data.latest_revision_id;
+  }
+}
+
+function traced<Result extends Updated>(
+  name: string,
+  inputs: Record<string, unknown>,
+  call: () => Promise<Result>,
+): Promise<Result> {
+  const outputs = (result: Result): Record<string, unknown> => withoutSecretValues(result) as Record<string, unknown>;
+  return tracedCall({ name, runType: 'tool', inputs: () => inputs, outputs }, call);
+}
+
+function checkedWait(name: string, options: unknown): WaitOptions {
+  const { revisionId, ...others } = waitChecks;
+  const checks = name === 'deployments.waitUntilDeployed' ? { revisionId, ...others } : others;
+  return checkedOptions<WaitOptions>(`the options of ${name}`, options, checks as Checks<WaitOptions>);
+}
+
+function sentWith({ signal, headers }: Waited): CallOptions {
+  return { ...(signal && { signal }), ...(headers && { headers }) };
+}
+
+const waitChecks: Checks<WaitOptions> = {
+  signal: callChecks.signal,
+  headers: callChecks.headers,
+  revisionId: ['the id of a revision', (value) => typeof value === 'string'],
+  timeoutMs: callChecks.timeoutMs,
+  intervalMs: WHOLE_FROM_1,
+  onStatus: ['a function', isFunction],
+  onSuperseded: ['a function', isFunction],
+};
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}

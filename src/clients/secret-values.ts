@@ -1,0 +1,59 @@
+import { inspect } from 'node:util';
+import { SecretNames } from '../run/secret-names.ts';
+import { MASK } from './secrets.ts';
+
+const secretNames = new SecretNames([], true);
+
+/** The values of the secrets of a request, which no error may repeat; of a container's environment, those whose name tells. */
+export function secretValuesOf(resource: unknown): string[] {
+  const values: string[] = [];
+  visit(resource, (variable, list) => {
+    const { name, value } = variable;
+    const isSecret = list === 'secrets' || (typeof name === 'string' && secretNames.kindOf(name) !== undefined);
+    if (isSecret && typeof value === 'string') values.push(value);
+  });
+  return values;
+}
+
+/** A copy for a run, with a mask in the place of the value of each secret and environment variable. */
+export function withoutSecretValues(resource: unknown, list?: string): unknown {
+  if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
+  if (!isRecord(resource)) return resource;
+  return Object.fromEntries(
+    Object.entries(resource).map(([key, value]) => {
+      const isValue = isList(list) && key === 'value' && value !== undefined && value !== null;
+      return [key, isValue ? MASK : withoutSecretValues(value, key)];
+    }),
+  );
+}
+
+/** Keeps `util.inspect`, and so a log, from showing the values. The fields stay as they are. */
+export function hideSecretValues<Resource>(resource: Resource): Resource {
+  visit(resource, (variable) => {
+    const shown = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
+    Object.defineProperty(variable, inspect.custom, { value: shown, configurable: true, writable: true });
+  });
+  return resource;
+}
+
+function visit(
+  value: unknown,
+  take: (variable: Record<string, unknown>, list: string) => void,
+  list: string | undefined = undefined,
+): void {
+  if (Array.isArray(value)) {
+    for (const item of value) visit(item, take, list);
+  } else if (isRecord(value)) {
+    if (isList(list)) take(value, list);
+    for (const [key, inner] of Object.entries(value)) visit(inner, take, key);
+  }
+}
+
+/** The fields that hold `{ name, value }`. */
+function isList(field: string | undefined): field is string {
+  return field === 'secrets' || field === 'env';
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,48 @@
+import { ApiError } from './api-error.ts';
+import { pathOf } from './call.ts';
+import type { CallOptions } from './client-options.ts';
+import type { ControlPlaneApi, ControlPlaneCall } from './control-plane-api.ts';
+import { checkRequest } from './request-check.ts';
+
+/** Where a source can be sent. */
+export interface UploadUrl {
+  /** Whoever has it may use it. */
+  upload_url: string;
+  /** What `source_revision_config.source_tarball_path` takes when it is there. */
+  object_path: string;
+}
+
+/** Obtains an address. The interface writes its path without a version, and says that every path has one: the other is tried where one is not known. */
+export async function uploadUrl(
+  api: ControlPlaneApi,
+  deploymentId: string,
+  options: CallOptions | undefined,
+): Promise<UploadUrl> {
+  const name = 'deployments.uploadUrl';
+  const told = { deployment_id: deploymentId };
+  checkRequest(name, { path: told });
+  const call: ControlPlaneCall = {
+    name,
+    method: 'POST',
+    path: pathOf('v2', 'deployments', deploymentId, 'upload-url'),
+    told,
+    answer: 'object',
+    // A second address does no harm.
+    isIdempotent: true,
+    // The address is a credential: it is not recorded.
+    outputs: () => ({}),
+    options,
+  };
+  try {
+    return await api.call(call);
+  } catch (thrown) {
+    if (!isUnknownPath(thrown, deploymentId)) throw thrown;
+    return await api.call({ ...call, path: pathOf('deployments', deploymentId, 'upload-url') });
+  }
+}
+
+/** A 404 that is about the deployment names it. */
+function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
+  if (!(thrown instanceof ApiError)) return false;
+  return thrown.status === 405 || (thrown.status === 404 && !thrown.detail?.includes(deploymentId));
+}
