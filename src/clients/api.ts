@@ -105,23 +105,13 @@ export class Api {
   }
 
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
-    try {
-      return await this.#sendAgain(call, take);
-    } catch (thrown) {
-      // It may never have been read; files are closed by that.
-      call.stream?.stream.destroy();
-      throw thrown;
-    }
-  }
-
-  async #sendAgain<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
     // One signal for many calls is no leak, of which Node would warn at the eleventh.
     if (options.signal !== undefined) setMaxListeners(0, options.signal);
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
-    const retriesMax = call.stream === undefined ? (options.maxRetries ?? this.#options.maxRetries ?? 2) : 0;
+    const retriesMax = options.maxRetries ?? this.#options.maxRetries ?? 2;
     const isIdempotent = call.isIdempotent ?? !['POST', 'PATCH'].includes(call.method);
     const secrets = this.#secretsOf(call, options);
     const url = secrets.masked(this.urlOf(call.path));
@@ -164,6 +154,7 @@ export class Api {
     const startedMs = monotonicNowMs();
     options.signal?.throwIfAborted();
     this.#tell('onRequest', eventOf(attempt));
+    const stream = call.stream?.();
     try {
       const answer = await this.#http.open({
         method: call.method,
@@ -171,7 +162,7 @@ export class Api {
         headers: mergedHeaders(ACCEPT_JSON, typeOf(call), this.#options.headers, call.headers, options.headers),
         timeoutMs: Math.max(1, attempt.leftMs()),
         ...(body === undefined ? {} : { body: [body] }),
-        ...(call.stream === undefined ? {} : { stream: call.stream }),
+        ...(stream === undefined ? {} : { stream }),
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
       const { status } = answer;
@@ -185,6 +176,9 @@ export class Api {
     } catch (thrown) {
       options.signal?.throwIfAborted();
       throw failedAttempt(thrown, attempt);
+    } finally {
+      // By now it has been sent, or never will be; a file is closed by that.
+      stream?.stream.destroy();
     }
   }
 

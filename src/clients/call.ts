@@ -14,8 +14,8 @@ export interface Call {
   readonly query?: Query;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** Sent as it is, instead of a body. */
-  readonly stream?: StreamBody;
+  /** Makes what is sent as it is, instead of a body; for each attempt anew. */
+  readonly stream?: () => StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether it may be sent twice; GET, PUT and DELETE may unless it says otherwise (RFC 9110, 9.2.2). */
   readonly isIdempotent?: boolean;

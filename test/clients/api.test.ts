@@ -226,25 +226,34 @@ describe('an open answer', () => {
 });
 
 describe('a stream', () => {
-  const call = (stream: Readable): Call => ({ name: 'up', method: 'PUT', path: '/up', stream: { stream, bytes: 3 } });
+  const call = (stream: () => Readable): Call => ({
+    name: 'up',
+    method: 'PUT',
+    path: '/up',
+    stream: () => ({ stream: stream(), bytes: 3 }),
+  });
 
-  test('is sent as it is, once, whatever becomes of it', async () => {
-    const { url, seen } = await serve((_, response) => response.writeHead(503).end());
+  test('is sent as it is, made anew for each attempt, and closed after one that fails', async () => {
+    const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 503 : 204).end());
     const headers = { 'content-type': 'application/gzip' };
-    const error = await thrownBy(makeApi(url).answer({ ...call(Readable.from([Buffer.from('abc')])), headers }));
-    expect(error).toMatchObject({ status: 503 });
-    expect(seen).toMatchObject([
-      { method: 'PUT', url: '/up', body: 'abc', headers: { ...headers, 'content-length': '3' } },
-    ]);
+    const streams: Readable[] = [];
+    const made = (): Readable => {
+      streams.push(Readable.from([Buffer.from('abc')]));
+      return streams.at(-1) as Readable;
+    };
+    await makeApi(url).answer({ ...call(made), headers });
+    const sent = { method: 'PUT', url: '/up', body: 'abc', headers: { ...headers, 'content-length': '3' } };
+    expect(seen).toMatchObject([sent, sent]);
+    expect(streams.map(({ destroyed }) => destroyed)).toEqual([true, true]);
   });
 
   test.each<[string, object]>([
     ['its options are wrong', { timeoutMs: 0 }],
     ['its signal is aborted', { signal: AbortSignal.abort(new Error('no')) }],
-  ])('is closed when %s', async (_, options) => {
+  ])('is not made when %s', async (_, options) => {
     const { url, connections } = await serve();
-    const stream = Readable.from([Buffer.from('abc')]);
-    await thrownBy(makeApi(url).answer({ ...call(stream), options }));
-    expect([stream.destroyed, connections()]).toEqual([true, 0]);
+    const made = (): never => expect.unreachable('it was made');
+    await thrownBy(makeApi(url).answer({ ...call(made), options }));
+    expect(connections()).toBe(0);
   });
 });
