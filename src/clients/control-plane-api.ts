@@ -61,7 +61,7 @@ export class ControlPlaneApi {
       secrets: secretValuesOf(call.body),
     });
     const problem = problemOf(answer.data, kind);
-    if (problem !== undefined) throw this.#invalid(call, answer, problem);
+    if (problem !== undefined) throw this.invalid(call, answer, problem);
     return { ...answer, data: this.#read(answer.data) as Result };
   }
 
@@ -72,7 +72,7 @@ export class ControlPlaneApi {
       const asked: ControlPlaneCall = { ...call, query: { ...call.query, limit, offset: from } };
       const answer = await this.traced<{ resources: Item[]; offset?: unknown }>(asked);
       const { resources, offset: next } = answer.data;
-      if (!Array.isArray(resources)) throw this.#invalid(asked, answer, 'holds no list of resources');
+      if (!Array.isArray(resources)) throw this.invalid(asked, answer, 'holds no list of resources');
       // An offset that does not advance would give the same page for ever.
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > from);
       return new Page(resources, isLast ? undefined : () => ask({ call, page }, next));
@@ -107,7 +107,8 @@ export class ControlPlaneApi {
     return hideSecretValues(read);
   }
 
-  #invalid(call: ControlPlaneCall, answer: Omit<Answer<unknown>, 'data'>, problem: string): InvalidAnswerError {
+  /** Tells of an answer that is not what it should be. */
+  invalid(call: ControlPlaneCall, answer: Omit<Answer<unknown>, 'data'>, problem: string): InvalidAnswerError {
     const facts = { method: call.method, url: this.#api.urlOf(call.path), attempts: 1 };
     return new InvalidAnswerError(facts, answer, problem);
   }

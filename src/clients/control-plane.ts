@@ -48,7 +48,7 @@ export class ControlPlane {
     );
     const api = new ControlPlaneApi(service, new SpellingTable(spelling ?? {}));
     this.#api = api;
-    this.deployments = new Deployments(api, { dispatcher: checked.dispatcher, hooks: checked.hooks });
+    this.deployments = new Deployments(api, client);
     this.revisions = new Revisions(api);
     this.listeners = new Listeners(api);
     this.integrations = new Integrations(api);

@@ -1,15 +1,17 @@
+import { controlPlaneFields, type ResourceName } from './control-plane-fields.ts';
 import type { DeploymentPatch } from './deployment.ts';
+import { isGiven } from './field-check.ts';
 
 /** Whether an update makes a new revision: where one of its build inputs, the secrets or the resources is given. */
 export function createsRevision(patch: DeploymentPatch): boolean {
-  const { repo_ref, graph_config_path, image_uri, source_tarball_path } = patch.source_revision_config ?? {};
-  const given = [
-    repo_ref,
-    graph_config_path,
-    image_uri,
-    source_tarball_path,
-    patch.secrets,
-    patch.source_config?.resource_spec,
+  const parts: readonly [resource: ResourceName, value: object | null | undefined][] = [
+    ['Deployment', patch],
+    ['SourceConfig', patch.source_config],
+    ['SourceRevisionConfig', patch.source_revision_config],
   ];
-  return given.some((value) => value !== undefined && value !== null);
+  return parts.some(([resource, value]) =>
+    Object.entries(value ?? {}).some(
+      ([name, one]) => isGiven(one) && controlPlaneFields[resource][name]?.makesRevision === true,
+    ),
+  );
 }

@@ -33,12 +33,13 @@ export async function uploadUrl(
     outputs: () => ({}),
     options,
   };
-  try {
-    return await api.call(call);
-  } catch (thrown) {
+  const answer = await api.traced<UploadUrl>(call).catch((thrown: unknown) => {
     if (!isUnknownPath(thrown, deploymentId)) throw thrown;
-    return await api.call({ ...call, path: pathOf('deployments', deploymentId, 'upload-url') });
-  }
+    return api.traced<UploadUrl>({ ...call, path: pathOf('deployments', deploymentId, 'upload-url') });
+  });
+  const { upload_url, object_path } = answer.data;
+  if (typeof upload_url === 'string' && typeof object_path === 'string') return answer.data;
+  throw api.invalid(call, answer, 'has no upload_url and object_path');
 }
 
 /** A 404 that is about the deployment names it. */
