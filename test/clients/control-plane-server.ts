@@ -1,0 +1,420 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { controlPlaneFields } from '../../src/clients/control-plane-fields.ts';
+import { ControlPlaneValidator } from './control-plane-validator.ts';
+import { ObjectStore } from './object-store.ts';
+
+type Json = Record<string, unknown>;
+
+export interface ControlPlaneServerOptions {
+  /** The service's words for those of the interface. */
+  readonly spelling?: Readonly<Record<string, string>>;
+  /** Before the paths of the interface, such as `/api-host`. */
+  readonly prefix?: string;
+  /** By default any key will do, and none. */
+  readonly apiKey?: string;
+  /** Without this header every call is answered by 403. */
+  readonly tenantId?: string;
+  /** Whether the path of upload-url has a version. */
+  readonly isUploadVersioned?: boolean;
+}
+
+export interface SeenCall {
+  readonly method: string;
+  /** Without the prefix. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+}
+
+export interface TestRevision {
+  readonly id: string;
+  readonly resource: Json;
+  /** The first is the current one; each look takes it away, but for the last. */
+  statuses: string[];
+}
+
+export interface TestDeployment {
+  readonly resource: Json & { id: string };
+  /** The latest first. */
+  readonly revisions: TestRevision[];
+}
+
+type Answer = (request: IncomingMessage, response: ServerResponse, call: SeenCall) => void;
+
+/** A refusal as FastAPI writes it. */
+class Refusal {
+  readonly status: number;
+  readonly detail: unknown;
+
+  constructor(status: number, detail: unknown) {
+    this.status = status;
+    this.detail = detail;
+  }
+}
+
+const NORMAL = ['CREATING', 'QUEUED', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
+
+/**
+ * A control plane in memory, which takes what the interface's tables allow and nothing else, with a store for uploads on an origin of
+ * its own. A revision goes one status further with each look at it.
+ */
+export class ControlPlaneServer {
+  readonly calls: SeenCall[] = [];
+  readonly deployments: Map<string, TestDeployment> = new Map();
+  readonly listeners: Map<string, Json> = new Map();
+  readonly integrations: Json[] = [{ id: randomUUID(), installation_id: 7, name: 'acme' }];
+  /** Where sources go. */
+  readonly store: ObjectStore = new ObjectStore();
+  /** Of revisions that are made from now on. */
+  statuses: readonly string[] = NORMAL;
+  readonly #options: ControlPlaneServerOptions;
+  readonly #validator: ControlPlaneValidator;
+  readonly #answers: { readonly pattern: RegExp; readonly answer: Answer }[] = [];
+  readonly #server: Server = createServer((request, response) => this.#serve(request, response));
+
+  constructor(options: ControlPlaneServerOptions = {}) {
+    this.#options = options;
+    this.#validator = new ControlPlaneValidator(options.spelling ?? {});
+  }
+
+  static async start(options: ControlPlaneServerOptions = {}): Promise<ControlPlaneServer> {
+    const server = new ControlPlaneServer(options);
+    await server.store.start();
+    server.#server.listen(0, '127.0.0.1');
+    await once(server.#server, 'listening');
+    return server;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${this.#options.prefix ?? ''}`;
+  }
+
+  /** Connections that are open. */
+  async connections(): Promise<number> {
+    return new Promise((resolve) => this.#server.getConnections((_, count) => resolve(count)));
+  }
+
+  /** Answers the next call whose `METHOD /path` fits in another way. */
+  next(pattern: RegExp, answer: Answer): void {
+    this.#answers.push({ pattern, answer });
+  }
+
+  /** How often a call was made. */
+  count(pattern: RegExp): number {
+    return this.calls.filter(({ method, path }) => pattern.test(`${method} ${path}`)).length;
+  }
+
+  /** A push, as it makes a revision without a call. */
+  push(deploymentId: string): TestRevision {
+    const deployment = this.deployments.get(deploymentId) as TestDeployment;
+    return this.#revise(deployment, deployment.resource.source_revision_config as Json, deployment.resource.source);
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const url = new URL(request.url ?? '/', this.url);
+    const { prefix = '' } = this.#options;
+    const text = Buffer.concat(chunks).toString('utf8');
+    const method = request.method ?? '';
+    const path = url.pathname.startsWith(prefix) ? url.pathname.slice(prefix.length) : `outside${url.pathname}`;
+    const call: SeenCall = { method, path, query: url.searchParams, headers: request.headers, body: parsed(text) };
+    this.calls.push(call);
+    if (this.#answered(`${method} ${path}`, request, response, call)) return;
+    try {
+      this.#authenticate(call);
+      const [status, body] = this.#route(call);
+      send(response, status, body);
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      send(response, thrown.status, { detail: thrown.detail });
+    }
+  }
+
+  #answered(text: string, request: IncomingMessage, response: ServerResponse, call: SeenCall): boolean {
+    const index = this.#answers.findIndex(({ pattern }) => pattern.test(text));
+    if (index < 0) return false;
+    this.#answers.splice(index, 1)[0]?.answer(request, response, call);
+    return true;
+  }
+
+  #authenticate({ headers }: SeenCall): void {
+    const { apiKey, tenantId } = this.#options;
+    if (apiKey !== undefined && headers['x-api-key'] !== apiKey) throw new Refusal(401, 'Invalid API key.');
+    if (tenantId !== undefined && headers['x-tenant-id'] !== tenantId) {
+      throw new Refusal(403, 'This API key requires workspace specification.');
+    }
+  }
+
+  #route(call: SeenCall): [status: number, body: unknown] {
+    const { method, path } = call;
+    const [version, group, id, below, revision, action, ...more] = path.split('/').slice(1);
+    const route = `${method} ${[version, group, id && '*', below, revision && '*', action, ...more].filter(Boolean).join('/')}`;
+    switch (route) {
+      case 'POST v2/deployments':
+        return [201, this.#create(call.body)];
+      case 'GET v2/deployments':
+        return [200, this.#list(call)];
+      case 'DELETE v2/deployments':
+        return this.#deleteMany(call.query.getAll('deployment_ids'));
+      case 'GET v2/deployments/*':
+        return [200, this.#shown(this.#deployment(id))];
+      case 'PATCH v2/deployments/*':
+        return [200, this.#patch(this.#deployment(id), call.body)];
+      case 'DELETE v2/deployments/*':
+        this.deployments.delete(this.#deployment(id).resource.id);
+        return [204, undefined];
+      case 'GET v2/deployments/*/revisions':
+        return [200, this.#revisions(this.#deployment(id), call.query)];
+      case 'GET v2/deployments/*/revisions/*':
+        return [200, this.#look(this.#revision(id, revision))];
+      case 'POST v2/deployments/*/revisions/*/redeploy': {
+        const deployment = this.#deployment(id);
+        const { resource } = this.#revision(id, revision);
+        this.#revise(deployment, resource.source_revision_config as Json, resource.source);
+        return [200, this.#shown(deployment)];
+      }
+      case 'POST v2/deployments/*/upload-url':
+        if (this.#options.isUploadVersioned === false) throw new Refusal(404, 'Not Found');
+        return [200, this.#uploadUrl(this.#deployment(id))];
+      default:
+        return this.#otherRoute(route, call, [version, group, id, below]);
+    }
+  }
+
+  #otherRoute(route: string, call: SeenCall, [version, group, id, below]: (string | undefined)[]): [number, unknown] {
+    const git = this.#validator.wire('git_host');
+    if (version === 'v1' && group === 'integrations' && id === git) {
+      if (route === 'GET v1/integrations/*/install') return [200, this.integrations];
+      if (this.integrations.every((integration) => integration.id !== below)) throw new Refusal(404, 'Not found.');
+      const repository = { host_integration_id: below, id: 1, name: 'agent', owner: 'acme', default_branch: 'main' };
+      return [200, [{ ...repository, url: 'https://git.example/acme/agent' }]];
+    }
+    // As the interface writes it, without a version.
+    if (this.#options.isUploadVersioned === false && version === 'deployments' && id === 'upload-url') {
+      return [200, this.#uploadUrl(this.#deployment(group))];
+    }
+    switch (route) {
+      case 'GET v2/listeners':
+        return [200, page([...this.listeners.values()], call.query)];
+      case 'POST v2/listeners':
+        return [201, this.#createListener(call.body)];
+      case 'GET v2/listeners/*':
+        return [200, this.#listener(id)];
+      case 'PATCH v2/listeners/*':
+        this.#checkShape('Listener', call.body, true);
+        return [200, Object.assign(this.#listener(id), call.body, { updated_at: now() })];
+      case 'DELETE v2/listeners/*':
+        this.listeners.delete(String(this.#listener(id).id));
+        return [204, undefined];
+      default:
+        throw new Refusal(404, 'Not Found');
+    }
+  }
+
+  #create(body: unknown): Json {
+    this.#checkShape('Deployment', body, false);
+    const given = body as Json;
+    this.#checkRule(given, false, String(given.source));
+    const deployment: TestDeployment = {
+      resource: {
+        ...filled('Deployment'),
+        secrets: [],
+        ...given,
+        source_config: { ...filled('SourceConfig'), ...(given.source_config as Json) },
+        source_revision_config: this.#revisionConfig(given.source_revision_config as Json),
+        id: randomUUID(),
+        tenant_id: this.#options.tenantId ?? randomUUID(),
+        created_at: now(),
+        updated_at: now(),
+        status: 'AWAITING_DATABASE',
+        is_managed_deep_agent: false,
+        deployment_tier: given.deployment_tier ?? 'SERVERLESS_S',
+        // What a later version of the service may add.
+        region: 'eu',
+      },
+      revisions: [],
+    };
+    delete deployment.resource.revision_source;
+    this.deployments.set(deployment.resource.id, deployment);
+    this.#revise(deployment, deployment.resource.source_revision_config as Json, given.source);
+    return this.#shown(deployment);
+  }
+
+  #patch(deployment: TestDeployment, body: unknown): Json {
+    this.#checkShape('Deployment', body, true);
+    const given = body as Json;
+    this.#checkRule(given, true, String(deployment.resource.source));
+    const { source_config, source_revision_config, revision_source, ...rest } = given;
+    const { resource } = deployment;
+    const path = (source_revision_config as Json | null)?.source_tarball_path;
+    if (typeof path === 'string' && !this.store.issued.has(path))
+      throw new Refusal(400, 'Unknown source_tarball_path.');
+    const isGiven = ([, value]: [string, unknown]): boolean => value !== null;
+    Object.assign(resource, Object.fromEntries(Object.entries(rest).filter(isGiven)), { updated_at: now() });
+    resource.source_config = { ...(resource.source_config as Json), ...(source_config as Json) };
+    const revision = Object.fromEntries(Object.entries((source_revision_config as Json) ?? {}).filter(isGiven));
+    const makesOne =
+      Object.keys(revision).length > 0 || given.secrets || (source_config as Json | undefined)?.resource_spec;
+    if (makesOne) {
+      const config = this.#revisionConfig({ ...(resource.source_revision_config as Json), ...revision });
+      resource.source_revision_config = config;
+      this.#revise(deployment, config, revision_source ?? resource.source);
+    }
+    return this.#shown(deployment);
+  }
+
+  #revise(deployment: TestDeployment, config: Json, source: unknown): TestRevision {
+    const id = randomUUID();
+    const resource = { id, created_at: now(), updated_at: now(), source, source_revision_config: config };
+    const revision = { id, resource, statuses: [...this.statuses] };
+    deployment.revisions.unshift(revision);
+    deployment.resource.latest_revision_id = id;
+    return revision;
+  }
+
+  #look(revision: TestRevision): Json {
+    const status = revision.statuses.length > 1 ? revision.statuses.shift() : revision.statuses[0];
+    return { ...revision.resource, status };
+  }
+
+  #revisions(deployment: TestDeployment, query: URLSearchParams): Json {
+    const statuses = query.get('status')?.split(',');
+    const found = deployment.revisions.map(({ resource, statuses: [status] }) => ({ ...resource, status }));
+    return page(statuses ? found.filter(({ status }) => statuses.includes(status ?? '')) : found, query);
+  }
+
+  #list({ query }: SeenCall): Json {
+    const found = [...this.deployments.values()].map((deployment) => this.#shown(deployment));
+    const ids = query.get('deployment_ids')?.split(',');
+    const fits = (deployment: Json): boolean =>
+      String(deployment.name).includes(query.get('name_contains') ?? '') &&
+      (ids === undefined || ids.includes(String(deployment.id))) &&
+      (query.get('status') ?? deployment.status) === deployment.status;
+    return page(found.filter(fits), query);
+  }
+
+  #deleteMany(ids: readonly string[]): [number, unknown] {
+    if (ids.length === 0 || ids.length > 100) throw new Refusal(400, 'Between 1 and 100 deployment ids are expected.');
+    const failed = ids.filter((id) => !this.deployments.delete(id));
+    if (failed.length === ids.length) throw new Refusal(404, `Deployment ID ${ids[0]} not found.`);
+    return failed.length === 0 ? [200, { deleted: ids }] : [207, { failed }];
+  }
+
+  #uploadUrl(deployment: TestDeployment): Json {
+    const path = `uploads/${deployment.resource.id}/${randomUUID()}.tar.gz`;
+    return { upload_url: this.store.issue(path), object_path: path };
+  }
+
+  #createListener(body: unknown): Json {
+    this.#checkShape('Listener', body, false);
+    const given = body as Json;
+    const isThere = [...this.listeners.values()].some(({ compute_id }) => compute_id === given.compute_id);
+    if (isThere) throw new Refusal(409, `Listener for ${given.compute_id} already exists.`);
+    const listener = { version: null, ...given, id: randomUUID(), created_at: now(), updated_at: now() };
+    this.listeners.set(listener.id, listener);
+    return listener;
+  }
+
+  #checkShape(resource: 'Deployment' | 'Listener', body: unknown, isPatch: boolean): void {
+    const details = this.#validator.shape(resource, body, isPatch);
+    if (details.length > 0) throw new Refusal(422, details);
+  }
+
+  #checkRule(body: Json, isPatch: boolean, source: string): void {
+    const detail = this.#validator.rule(body, isPatch, source);
+    if (detail !== undefined) throw new Refusal(400, detail);
+  }
+
+  #revisionConfig(given: Json): Json {
+    const config = filled('SourceRevisionConfig');
+    const wire = Object.fromEntries(Object.keys(config).map((name) => [this.#validator.wire(name), null]));
+    return { ...wire, ...given };
+  }
+
+  #shown({ resource, revisions }: TestDeployment): Json {
+    const active = revisions.find(({ statuses }) => statuses[0] === 'DEPLOYED')?.id ?? null;
+    const config = resource.source_config as Json;
+    const custom_url = config.custom_url ?? (active && `https://${resource.name}.agents.example`);
+    return { ...resource, active_revision_id: active, source_config: { ...config, custom_url } };
+  }
+
+  #deployment(id: string | undefined): TestDeployment {
+    checkUuid('deployment_id', id);
+    const found = this.deployments.get(String(id));
+    if (found === undefined) throw new Refusal(404, `Deployment ID ${id} not found.`);
+    return found;
+  }
+
+  #revision(deploymentId: string | undefined, id: string | undefined): TestRevision {
+    checkUuid('revision_id', id);
+    const found = this.#deployment(deploymentId).revisions.find((revision) => revision.id === id);
+    if (found === undefined) throw new Refusal(404, `Revision ID ${id} not found.`);
+    return found;
+  }
+
+  #listener(id: string | undefined): Json {
+    const found = this.listeners.get(String(id));
+    if (found === undefined) throw new Refusal(404, `Listener ID ${id} not found.`);
+    return found;
+  }
+}
+
+/** Every field that answers have, null where it may be. */
+function filled(resource: 'Deployment' | 'SourceConfig' | 'SourceRevisionConfig'): Json {
+  const fields = Object.entries(controlPlaneFields[resource]).filter(
+    ([, { nullable, patchOnly }]) => nullable && !patchOnly,
+  );
+  return Object.fromEntries(fields.map(([name]) => [name, null]));
+}
+
+function page(items: readonly unknown[], query: URLSearchParams): Json {
+  const limit = Number(query.get('limit') ?? 20);
+  const offset = Number(query.get('offset') ?? 0);
+  const loc = (name: string): Json[] => [{ loc: ['query', name], msg: 'Input is out of range', type: 'value_error' }];
+  if (!(limit >= 1 && limit <= 100)) throw new Refusal(422, loc('limit'));
+  if (!(offset >= 0)) throw new Refusal(422, loc('offset'));
+  const resources = items.slice(offset, offset + limit);
+  return { resources, offset: offset + resources.length };
+}
+
+function checkUuid(name: string, id: string | undefined): void {
+  if (/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id ?? '')) return;
+  throw new Refusal(422, [
+    { loc: ['path', name], msg: 'Input should be a valid UUID', type: 'uuid_parsing', input: id },
+  ]);
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': randomUUID() });
+  response.end(body === undefined ? undefined : JSON.stringify(body));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function now(): string {
+  return new Date().toISOString();
+}

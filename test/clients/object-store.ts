@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** As it stands in an address: encoded, and of characters that mean something in one. */
+const SIGNATURE = 'c2lnbmF0dXJlLW9mLXRoZS1hZGRyZXNz%2Bw%3D%3D';
+
+/** Where sources are uploaded to: an origin of its own, which takes what goes to an address that it has signed. */
+export class ObjectStore {
+  readonly issued: Set<string> = new Set();
+  readonly objects: Map<string, { readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }> = new Map();
+  /** The heads of requests, answered or not. */
+  readonly requests: IncomingMessage[] = [];
+  /** Answers the requests that come next, each in its way, before their bodies have come. */
+  readonly answers: ((request: IncomingMessage, response: ServerResponse) => void)[] = [];
+  readonly #server: Server = createServer((request, response) => this.#serve(request, response));
+
+  async start(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  issue(path: string): string {
+    this.issued.add(path);
+    return `${this.url}/store/${path}?X-Expires=300&X-Signature=${SIGNATURE}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests.push(request);
+    const answer = this.answers.shift();
+    if (answer !== undefined) return answer(request, response);
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+    } catch {
+      // The client has gone.
+      return;
+    }
+    const bytes = Buffer.concat(chunks);
+    const { pathname, searchParams } = new URL(request.url ?? '/', this.url);
+    const path = pathname.replace('/store/', '');
+    const { 'content-type': type, 'x-goog-content-length-range': range, 'content-length': length } = request.headers;
+    const isSigned = searchParams.get('X-Signature') === decodeURIComponent(SIGNATURE) && this.issued.has(path);
+    const isFit = type === 'application/gzip' && range === '0,209715200' && Number(length) === bytes.length;
+    if (request.method !== 'PUT' || !isSigned || !isFit) {
+      response.writeHead(403, { 'content-type': 'application/xml' });
+      response.end(`<Error><Code>SignatureDoesNotMatch</Code><StringToSign>${request.url}</StringToSign></Error>`);
+      return;
+    }
+    this.objects.set(path, { headers: request.headers, bytes });
+    response.writeHead(200).end();
+  }
+}
