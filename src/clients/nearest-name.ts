@@ -4,7 +4,7 @@ export function nearestName(unknown: string, known: readonly string[]): string |
   // A longer one is no misspelling, and takes its time.
   if (name.length > 100) return undefined;
   let nearest: string | undefined;
-  let fewest = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let fewest = Math.max(1, Math.floor(name.length * 0.4)) + 1;
   for (const candidate of known) {
     const edits = editsBetween(name, candidate.toLowerCase());
     if (edits < fewest) [nearest, fewest] = [candidate, edits];

@@ -112,7 +112,9 @@ export class RevisionWatch {
     } catch (thrown) {
       this.#options.signal?.throwIfAborted();
       if (this.#api.isClosed || !this.#isPassing(thrown)) throw thrown;
-      this.#lastError = thrown;
+      // That the last look had no time left says less than what was before.
+      if (!(thrown instanceof TimeoutError)) this.#lastError = thrown;
+      else this.#lastError ??= thrown;
       return undefined;
     }
   }

@@ -1,0 +1,391 @@
+import { inspect } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ApiError, InvalidAnswerError } from '../../src/clients/api-error.ts';
+import { ControlPlane, type ControlPlaneOptions } from '../../src/clients/control-plane.ts';
+import type { Deployment } from '../../src/clients/deployment.ts';
+import { InvalidRequestError } from '../../src/clients/validation-error.ts';
+import { startRun, withRun } from '../../src/run/start-run.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { API_KEY, makeDeployment, setUp } from './control-plane-set-up.ts';
+
+const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
+
+async function rejection(promise: PromiseLike<unknown>): Promise<Error> {
+  return promise.then(
+    () => expect.unreachable('it resolved'),
+    (thrown: Error) => thrown,
+  );
+}
+
+describe('deployments', () => {
+  it('are created, seen, changed and deleted', async () => {
+    const { server, client } = await setUp();
+    const made = await client.deployments.create(makeDeployment({ secrets: [{ name: 'KEY', value: 'a value' }] }));
+    expect(made).toMatchObject({ name: 'agent', source: 'external_container', status: 'AWAITING_DATABASE' });
+    expect(made.latest_revision_id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(server.calls[0]?.body).toEqual({
+      ...makeDeployment(),
+      secrets: [{ name: 'KEY', value: 'a value' }],
+    });
+    expect(await client.deployments.get(made.id)).toEqual(made);
+    const changed = await client.deployments.update(made.id, { source_config: { custom_url: 'https://a.example' } });
+    expect(changed.source_config.custom_url).toBe('https://a.example');
+    expect(changed.latest_revision_id).toBe(made.latest_revision_id);
+    const image = { source_revision_config: { image_uri: 'registry.example/agent:2' } };
+    expect((await client.deployments.update(made.id, image)).latest_revision_id).not.toBe(made.latest_revision_id);
+    expect(await client.deployments.delete(made.id, { deleteTracingProject: true })).toBeUndefined();
+    expect(server.calls.at(-1)?.query.get('delete_tracing_project')).toBe('true');
+    const gone = await rejection(client.deployments.get(made.id));
+    expect(gone).toMatchObject({
+      code: 'RUNSPAN_NOT_FOUND',
+      status: 404,
+      detail: `Deployment ID ${made.id} not found.`,
+    });
+    expect(gone.message).toBe(
+      `[GET] "${server.url}/v2/deployments/${made.id}": 404 Deployment ID ${made.id} not found.`,
+    );
+  });
+
+  it('send no secrets where none are given, which the service wants to be told', async () => {
+    const { server, client } = await setUp();
+    await client.deployments.create(makeDeployment());
+    expect(server.calls[0]?.body).toMatchObject({ secrets: [] });
+  });
+
+  it('keep fields and words that a later service may have', async () => {
+    const { server, client } = await setUp();
+    const { id } = await client.deployments.create(makeDeployment());
+    const resource = server.deployments.get(id)?.resource as Record<string, unknown>;
+    resource.status = 'HIBERNATING';
+    expect(await client.deployments.get(id)).toMatchObject({ status: 'HIBERNATING', region: 'eu' });
+  });
+
+  it('are listed page by page, by what is asked for', async () => {
+    const { server, client } = await setUp();
+    for (const name of ['a-1', 'a-2', 'b-1', 'a-3', 'a-4', 'a-5'])
+      await client.deployments.create(makeDeployment({ name }));
+    server.calls.length = 0;
+    const names: string[] = [];
+    for await (const { name } of client.deployments.list({ nameContains: 'a-', limit: 2 })) names.push(name);
+    expect(names).toEqual(['a-1', 'a-2', 'a-3', 'a-4', 'a-5']);
+    expect(server.calls.map(({ query }) => query.toString())).toEqual([
+      'name_contains=a-&limit=2&offset=0',
+      'name_contains=a-&limit=2&offset=2',
+      'name_contains=a-&limit=2&offset=4',
+    ]);
+    const page = await client.deployments.list({ limit: 5, offset: 1 });
+    expect([page.items.length, page.hasNext]).toEqual([5, true]);
+    expect([(await page.next())?.items, (await page.next())?.hasNext]).toEqual([[], false]);
+  });
+
+  it('are asked for by every filter that there is', async () => {
+    const { server, client } = await setUp();
+    await client.deployments.list({
+      status: 'READY',
+      remoteReconciled: false,
+      tagValueIds: ['1', '2'],
+      imageVersion: '0.3',
+      deploymentType: 'prod',
+      deploymentIds: [NOWHERE],
+    });
+    expect(Object.fromEntries(server.calls[0]?.query ?? [])).toEqual({
+      status: 'READY',
+      remote_reconciled: 'false',
+      tag_value_ids: '1,2',
+      image_version: '0.3',
+      deployment_type: 'prod',
+      deployment_ids: NOWHERE,
+      limit: '20',
+      offset: '0',
+    });
+  });
+
+  it('are listed to an end where the offset does not advance, or is not told', async () => {
+    const { server, client } = await setUp();
+    const items = [{ name: 'a' }];
+    for (const offset of [0, undefined, 'x', -1]) {
+      server.next(/GET/, (_, response) => response.end(JSON.stringify({ resources: items, offset })));
+      const page = await client.deployments.list({ limit: 1 });
+      expect([page.items, page.hasNext]).toEqual([items, false]);
+    }
+  });
+
+  it('are deleted up to a hundred at once, and told of in part', async () => {
+    const { server, client } = await setUp();
+    const ids: string[] = [];
+    for (const name of ['a', 'b', 'c']) ids.push((await client.deployments.create(makeDeployment({ name }))).id);
+    const [first = '', ...others] = ids;
+    expect(await client.deployments.deleteMany(others)).toEqual({ isPartial: false, answer: { deleted: others } });
+    expect(server.calls.at(-1)?.query.getAll('deployment_ids')).toEqual(others);
+    const partial = await client.deployments.deleteMany([first, NOWHERE]);
+    expect(partial).toEqual({ isPartial: true, answer: { failed: [NOWHERE] } });
+    const hundred = Array.from({ length: 100 }, () => NOWHERE);
+    expect(await rejection(client.deployments.deleteMany(hundred))).toBeInstanceOf(ApiError);
+    for (const refused of [[], [...hundred, NOWHERE], ['x'], 'x' as unknown as string[]]) {
+      expect(await rejection(client.deployments.deleteMany(refused))).toBeInstanceOf(InvalidRequestError);
+    }
+  });
+
+  it('are gone where a deletion that was sent twice finds nothing the second time', async () => {
+    const { server, client } = await setUp();
+    const { id } = await client.deployments.create(makeDeployment());
+    server.next(/^DELETE/, (_, response) => {
+      server.deployments.delete(id);
+      response.writeHead(503).end();
+    });
+    await client.deployments.delete(id);
+    expect(server.count(/^DELETE/)).toBe(2);
+    expect(await rejection(client.deployments.delete(id))).toMatchObject({ status: 404 });
+  });
+
+  it('are not sent where a rule is broken', async () => {
+    const { server, client } = await setUp();
+    const { deployments } = client;
+    const broken = [
+      deployments.create(makeDeployment({ source_config: { repo_url: 'https://git.example/a' } })),
+      deployments.update(NOWHERE, { source_config: { listener_id: NOWHERE } }),
+      deployments.update('x', {}),
+      deployments.get('../listeners'),
+      deployments.delete(''),
+      deployments.uploadUrl('x'),
+      client.revisions.list('x'),
+      client.revisions.get(NOWHERE, 'x'),
+      client.revisions.redeploy('x', NOWHERE),
+      client.listeners.get('x'),
+      client.integrations.repositories('x'),
+    ];
+    for (const promise of broken) expect(await rejection(promise)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
+    for (const list of [
+      deployments.list({ limit: 0 }),
+      deployments.list({ limit: 101 }),
+      client.listeners.list({ offset: -1 }),
+    ])
+      expect(await rejection(list)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    expect(server.calls).toEqual([]);
+  });
+});
+
+describe('revisions', () => {
+  it('are listed from the latest on, seen, and deployed again', async () => {
+    const { server, client } = await setUp();
+    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    const first = latest_revision_id as string;
+    const again = await client.revisions.redeploy(id, first);
+    expect(again.latest_revision_id).not.toBe(first);
+    expect((await client.revisions.list(id)).items.map((revision) => revision.id)).toEqual([
+      again.latest_revision_id,
+      first,
+    ]);
+    expect(await client.revisions.get(id, first)).toMatchObject({
+      id: first,
+      status: 'CREATING',
+      source_revision_config: { image_uri: 'registry.example/agent:1', repo_ref: null },
+    });
+    const listed = client.revisions.list(id, { status: ['DEPLOYED', 'QUEUED'], remoteReconciled: true, limit: 1 });
+    expect(await listed.toArray(5)).toMatchObject([{ id: first }]);
+    expect(server.calls.at(-2)?.query.toString()).toBe(
+      'status=DEPLOYED%2CQUEUED&remote_reconciled=true&limit=1&offset=0',
+    );
+    expect(await rejection(client.revisions.redeploy(id, NOWHERE))).toMatchObject({ status: 404 });
+    expect(server.calls.at(-1)?.body).toBeUndefined();
+  });
+});
+
+describe('listeners and integrations', () => {
+  it('are created, listed, changed and deleted', async () => {
+    const { client } = await setUp();
+    const { listeners } = client;
+    const given = { compute_type: 'k8s', compute_id: 'east', compute_config: { k8s_namespaces: ['agents'] } } as const;
+    const made = await listeners.create({ ...given, compute_config: { k8s_namespaces: ['agents'] } });
+    expect(made).toMatchObject(given);
+    expect(await listeners.get(made.id)).toEqual(made);
+    expect(await listeners.list().toArray(5)).toEqual([made]);
+    expect((await listeners.update(made.id, { version: '2' })).version).toBe('2');
+    const twice = await rejection(listeners.create({ ...given, compute_config: {} }));
+    expect(twice).toMatchObject({ code: 'RUNSPAN_CONFLICT', detail: 'Listener for east already exists.' });
+    await listeners.delete(made.id);
+    expect(await rejection(listeners.get(made.id))).toMatchObject({ status: 404 });
+    const wrong = { compute_id: 'x', compute_config: { namespaces: [] } } as object;
+    expect((await rejection(listeners.update(NOWHERE, wrong))).message).toBe(
+      'listeners.update: body.compute_id: Cannot be changed; body.compute_config.namespaces: Unknown field; did you mean k8s_namespaces?',
+    );
+  });
+
+  it('of git hosts tell their repositories', async () => {
+    const { server, client } = await setUp();
+    const [integration] = await client.integrations.list();
+    expect(server.calls[0]?.path).toBe('/v1/integrations/git_host/install');
+    expect(integration).toMatchObject({ installation_id: 7, name: 'acme' });
+    expect(await client.integrations.repositories(integration?.id ?? '')).toMatchObject([
+      { name: 'agent', owner: 'acme', default_branch: 'main' },
+    ]);
+    server.next(/GET/, (_, response) => response.end('{"resources":[]}'));
+    expect(await rejection(client.integrations.list())).toBeInstanceOf(InvalidAnswerError);
+  });
+});
+
+describe('a client', () => {
+  it('speaks the words of the service, below a path, for a workspace', async () => {
+    const spelling = { git_host: 'hub', graph_config_path: 'agent_config_path', internal_container: 'own_image' };
+    const tenantId = '0193b3a0-2222-7000-8000-000000000002';
+    const { server, client } = await setUp(
+      { spelling, tenantId, bearerToken: 'token-of-mine' },
+      {
+        spelling,
+        tenantId,
+        prefix: '/api-host',
+      },
+    );
+    const made = await client.deployments.create({
+      name: 'agent',
+      source: 'git_host',
+      source_config: { repo_url: 'https://git.example/acme/agent', build_on_push: true },
+      source_revision_config: { repo_ref: 'main', graph_config_path: 'graph.json' },
+    });
+    expect(server.calls[0]).toMatchObject({
+      path: '/v2/deployments',
+      headers: { 'x-api-key': API_KEY, 'x-tenant-id': tenantId, authorization: 'Bearer token-of-mine' },
+      body: { source: 'hub', source_revision_config: { agent_config_path: 'graph.json' } },
+    });
+    expect(made).toMatchObject({ source: 'git_host', source_revision_config: { graph_config_path: 'graph.json' } });
+    expect(made.source_revision_config).not.toHaveProperty('agent_config_path');
+    expect(await client.deployments.list().toArray(5)).toMatchObject([{ source: 'git_host' }]);
+    await client.deployments.update(made.id, {
+      revision_source: 'internal_container',
+      source_revision_config: { image_uri: 'agent:2' },
+    });
+    expect(server.calls.at(-1)?.body).toMatchObject({ revision_source: 'own_image' });
+    const revision = await client.revisions.get(made.id, made.latest_revision_id ?? '');
+    expect(revision).toMatchObject({ source: 'git_host', source_revision_config: { graph_config_path: 'graph.json' } });
+    await client.integrations.list();
+    expect(server.calls.at(-1)?.path).toBe('/v1/integrations/hub/install');
+  });
+
+  it('is told what the service says of its key', async () => {
+    const { server } = await setUp({}, { tenantId: NOWHERE });
+    const ask = async (options: Partial<ControlPlaneOptions>): Promise<Error> => {
+      const client = new ControlPlane({ baseUrl: server.url, ...options });
+      onTestFinished(() => client.close());
+      return rejection(client.deployments.get(NOWHERE));
+    };
+    expect(await ask({})).toMatchObject({ code: 'RUNSPAN_UNAUTHENTICATED', detail: 'Invalid API key.' });
+    const forbidden = { code: 'RUNSPAN_FORBIDDEN', detail: 'This API key requires workspace specification.' };
+    expect(await ask({ apiKey: API_KEY })).toMatchObject(forbidden);
+  });
+
+  it.each<[option: string, options: object]>([
+    ['baseUrl', { baseUrl: 'nowhere' }],
+    ['baseUrl', { baseUrl: 'http://example.com', apiKey: 'k' }],
+    ['apiKey', { apiKey: 'two words' }],
+    ['tenantId', { tenantId: '' }],
+    ['bearerToken', { bearerToken: 7 }],
+    ['spelling', { spelling: { git_host: 'a/b' } }],
+    ['key', { key: 'k' }],
+  ])('is not made where %s cannot be used: %j', (option, options) => {
+    const make = (): ControlPlane => new ControlPlane({ baseUrl: 'http://127.0.0.1:1', ...options });
+    expect(make).toThrow(
+      expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(`\`${option}\``) }),
+    );
+  });
+
+  it('shows no key and no value of a secret, and has the values all the same', async () => {
+    const { server, client } = await setUp({ tenantId: NOWHERE, bearerToken: 'token-of-mine' });
+    const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
+    const made = await client.deployments.create(makeDeployment({ secrets }));
+    const listed = await client.deployments.list();
+    const shown = [client, client.deployments, made, { ...made }, made.secrets, listed].map((value) =>
+      inspect(value, { depth: 9, showHidden: true }),
+    );
+    for (const text of shown) expect(text).not.toMatch(/hunter2|token-of-mine|key-of-the/);
+    expect(inspect(made.secrets)).toBe("[ { name: 'KEY', value: '[secret]' } ]");
+    expect(made.secrets).toEqual(secrets);
+    expect(JSON.stringify({ ...made }.secrets)).toBe(JSON.stringify(secrets));
+    await client.deployments.update(made.id, { secrets: made.secrets });
+    expect(server.calls.at(-1)?.body).toEqual({ secrets });
+  });
+
+  it('repeats no value of a secret in an error, though the service does', async () => {
+    const { server, client } = await setUp();
+    const secrets = [{ name: 'KEY', value: 'hunter2"\\hunter2' }];
+    server.next(/POST/, (_, response, { body }) => {
+      response.writeHead(422, { 'content-type': 'application/json', 'x-echo': API_KEY });
+      response.end(
+        JSON.stringify({
+          detail: [{ loc: ['body', 'secrets'], msg: `got ${secrets[0]?.value}`, type: 'x', input: body }],
+        }),
+      );
+    });
+    const error = await rejection(client.deployments.create(makeDeployment({ secrets })));
+    const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'API_KEY', value: 'hunter3-hunter3' }] }];
+    server.next(/POST/, (_, response, { body }) =>
+      response.writeHead(400).end(JSON.stringify({ detail: JSON.stringify(body) })),
+    );
+    const other = await rejection(
+      client.deployments.create(makeDeployment({ source_config: { resource_spec: { sidecars } } })),
+    );
+    for (const one of [error, other]) {
+      const text = inspect(one, { showHidden: true, depth: 9 }) + JSON.stringify(one) + one.message;
+      expect(text).not.toMatch(/hunter|key-of-the/);
+    }
+    expect(error).toMatchObject({
+      code: 'RUNSPAN_UNPROCESSABLE',
+      errors: [{ loc: ['body', 'secrets'], msg: 'got [secret]' }],
+    });
+  });
+
+  it('answers with an error what is no resource', async () => {
+    const { server, client } = await setUp();
+    for (const body of ['', '[]', 'null', '"text"', '7']) {
+      server.next(/GET/, (_, response) => response.end(body));
+      expect(await rejection(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidAnswerError);
+    }
+    server.next(/GET/, (_, response) => response.end('{"items":[]}'));
+    expect((await rejection(client.deployments.list())).message).toMatch(
+      /200, but the answer holds no list of resources$/,
+    );
+  });
+});
+
+describe('a call within a run', () => {
+  it('is a run below it, without the values of secrets', async () => {
+    const { client } = await setUp();
+    const recorded = recordRuns();
+    onTestFinished(() => recorded.stop());
+    const outer = startRun({ name: 'deploy' });
+    const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'LEVEL', value: 'hunter3-hunter3' }] }];
+    const made = await withRun(outer, async (): Promise<Deployment> => {
+      const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
+      const created = await client.deployments.create(
+        makeDeployment({ secrets, source_config: { resource_spec: { sidecars } } }),
+      );
+      await client.deployments.get(created.id);
+      await client.deployments.list({ limit: 1 });
+      await client.deployments.uploadUrl(created.id);
+      await client.integrations.list();
+      await client.deployments.delete(created.id);
+      return created;
+    });
+    outer.end();
+    const runs = recorded.runs.filter(({ parent_run_id }) => parent_run_id === outer.id);
+    expect(runs.map(({ name, run_type }) => `${name} ${run_type}`)).toEqual([
+      'deployments.create tool',
+      'deployments.get tool',
+      'deployments.list tool',
+      'deployments.uploadUrl tool',
+      'integrations.list tool',
+      'deployments.delete tool',
+    ]);
+    const env = [{ name: 'LEVEL', value: '[secret]' }];
+    const source_config = { resource_spec: { sidecars: [{ env }] } };
+    expect(runs[0]).toMatchObject({
+      inputs: { name: 'agent', source_config },
+      outputs: { id: made.id, source_config },
+    });
+    expect(runs[1]?.inputs).toEqual({ deployment_id: made.id });
+    expect(runs[2]?.inputs).toEqual({ limit: 1, offset: 0 });
+    expect(runs[3]?.outputs ?? {}).toEqual({});
+    expect(JSON.stringify(runs)).not.toMatch(/hunter|X-Signature|key-of-the/);
+    await client.deployments.list();
+    expect(recorded.runs.length).toBe(runs.length + 1);
+  });
+});

@@ -1,0 +1,312 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Revision } from '../../src/clients/revision.ts';
+import { RevisionError } from '../../src/clients/revision-error.ts';
+import { lookDelayMs } from '../../src/clients/revision-watch.ts';
+import { startRun, withRun } from '../../src/run/start-run.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { makeDeployment, setUp } from './control-plane-set-up.ts';
+
+const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
+const QUICK = { intervalMs: 1, timeoutMs: 20_000 };
+const REVISION = /^GET .*\/revisions\//;
+
+async function rejection(promise: PromiseLike<unknown>): Promise<RevisionError> {
+  return promise.then(
+    () => expect.unreachable('it resolved'),
+    (thrown: RevisionError) => thrown,
+  );
+}
+
+describe('the wait for a deployment', () => {
+  it('ends when its revision is deployed, and tells of each status once', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['CREATING', 'QUEUED', 'QUEUED', 'BUILDING', 'HIBERNATING', 'UNKNOWN', 'UNKNOWN', 'DEPLOYED'];
+    const seen: string[] = [];
+    const onStatus = ({ status }: Revision): unknown => seen.push(status);
+    const { deployment, revision } = await client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus });
+    expect(seen).toEqual(['CREATING', 'QUEUED', 'BUILDING', 'HIBERNATING', 'UNKNOWN', 'DEPLOYED']);
+    expect(revision).toMatchObject({ id: deployment.latest_revision_id, status: 'DEPLOYED' });
+    expect(deployment.source_config.custom_url).toBe('https://agent.agents.example');
+    expect(server.count(/^POST/)).toBe(1);
+  });
+
+  it.each(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED', 'SKIPPED', 'INTERRUPTED'])(
+    'ends with an error when it is %s',
+    async (status) => {
+      const { server, client } = await setUp();
+      server.statuses = ['QUEUED', status];
+      const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+      const [deploymentId = ''] = server.deployments.keys();
+      const revisionId = server.deployments.get(deploymentId)?.revisions[0]?.id;
+      expect(error).toBeInstanceOf(RevisionError);
+      expect(error).toMatchObject({ code: 'RUNSPAN_REVISION_FAILED', status, deploymentId, revisionId });
+      expect(error.revision).toMatchObject({ id: revisionId, status });
+      expect(error.message).toBe(
+        `Revision ${revisionId} of deployment ${deploymentId} will not be deployed: it is ${status}`,
+      );
+    },
+  );
+
+  it('ends with an error when the time is over, which tells what was seen last', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['QUEUED', 'BUILDING'];
+    const error = await rejection(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 60 }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: 'BUILDING' });
+    expect(error.message).toMatch(/was not deployed within 60 ms; it is BUILDING$/);
+  });
+
+  it('is for the latest revision, or the one that is given', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    const { id: second } = server.push(id);
+    expect((await client.deployments.waitUntilDeployed(id, QUICK)).revision.id).toBe(second);
+    const revisionId = latest_revision_id as string;
+    expect((await client.deployments.waitUntilDeployed(id, { ...QUICK, revisionId })).revision.id).toBe(revisionId);
+  });
+
+  it('goes on until there is a revision', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    const made = await client.deployments.create(makeDeployment());
+    const none = { ...made, latest_revision_id: null };
+    for (let count = 0; count < 3; count++) server.next(/^GET/, (_, response) => response.end(JSON.stringify(none)));
+    expect((await client.deployments.waitUntilDeployed(made.id, QUICK)).revision.id).toBe(made.latest_revision_id);
+  });
+
+  it('ends with an error when a later revision takes its place', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['QUEUED'];
+    const made = await client.deployments.create(makeDeployment());
+    const onStatus = (): unknown => server.push(made.id);
+    const error = await rejection(client.deployments.waitUntilDeployed(made.id, { ...QUICK, onStatus }));
+    const latest = server.deployments.get(made.id)?.revisions[0]?.id;
+    expect(error).toMatchObject({
+      code: 'RUNSPAN_REVISION_SUPERSEDED',
+      revisionId: made.latest_revision_id,
+      status: 'QUEUED',
+    });
+    expect(error.message).toMatch(new RegExp(`was superseded by ${latest}$`));
+  });
+
+  it.each(['SKIPPED', 'QUEUED'])('follows the later one when it is told to, %s or not', async (status) => {
+    const { server, client } = await setUp();
+    server.statuses = [status];
+    const made = await client.deployments.create(makeDeployment());
+    server.statuses = ['QUEUED', 'DEPLOYED'];
+    const { id: later } = server.push(made.id);
+    const asked: unknown[] = [];
+    const { revision } = await client.deployments.waitUntilDeployed(made.id, {
+      ...QUICK,
+      revisionId: made.latest_revision_id as string,
+      onSuperseded: (event) => {
+        asked.push(event);
+        return 'follow';
+      },
+    });
+    expect(revision.id).toBe(later);
+    expect(asked).toEqual([{ revisionId: made.latest_revision_id, latestRevisionId: later }]);
+  });
+
+  it('stays with its revision when it is told to, and asks once', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['QUEUED', 'BUILDING', 'DEPLOYING', 'DEPLOYED'];
+    const made = await client.deployments.create(makeDeployment());
+    server.push(made.id);
+    const revisionId = made.latest_revision_id as string;
+    let asked = 0;
+    const onSuperseded = (): 'stay' => {
+      asked++;
+      return 'stay';
+    };
+    const { revision } = await client.deployments.waitUntilDeployed(made.id, { ...QUICK, revisionId, onSuperseded });
+    expect([revision.id, asked]).toEqual([revisionId, 1]);
+    server.statuses = ['SKIPPED'];
+    const skipped = server.push(made.id).id;
+    server.push(made.id);
+    const error = await rejection(
+      client.deployments.waitUntilDeployed(made.id, { ...QUICK, revisionId: skipped, onSuperseded }),
+    );
+    expect(error).toMatchObject({ code: 'RUNSPAN_REVISION_FAILED', status: 'SKIPPED' });
+  });
+
+  it('goes on over answers that will pass', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['QUEUED', 'DEPLOYED'];
+    for (const status of [404, 429, 500, 502, 503])
+      server.next(REVISION, (_, response) => response.writeHead(status).end('{}'));
+    server.next(REVISION, (request) => request.socket.destroy());
+    server.next(REVISION, (_, response) => response.end('<html>'));
+    expect((await client.deployments.createAndWait(makeDeployment(), QUICK)).revision.status).toBe('DEPLOYED');
+    expect(server.count(REVISION)).toBe(9);
+  });
+
+  it('goes on no longer over a 404 once the revision has been seen', async () => {
+    const { server, client } = await setUp();
+    const onStatus = (): void =>
+      server.next(REVISION, (_, response) => response.writeHead(404).end('{"detail":"gone"}'));
+    const error = await rejection(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_NOT_FOUND', detail: 'gone' });
+  });
+
+  it.each([400, 401, 403, 301])('ends with an answer of %d, which will not pass', async (status) => {
+    const { server, client } = await setUp();
+    server.next(REVISION, (_, response) => response.writeHead(status).end());
+    expect(await rejection(client.deployments.createAndWait(makeDeployment(), QUICK))).toMatchObject({ status });
+  });
+
+  it('waits as long as the service asks for', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    server.next(REVISION, (_, response) => response.writeHead(429, { 'retry-after': '1' }).end());
+    const startedMs = performance.now();
+    await client.deployments.createAndWait(makeDeployment(), QUICK);
+    expect(performance.now() - startedMs).toBeGreaterThan(990);
+  });
+
+  it('names the last failure as the cause when the time is over', async () => {
+    const { server, client } = await setUp();
+    const { id } = await client.deployments.create(makeDeployment());
+    for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
+    const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 60 }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
+    expect(error.message).toMatch(/it was not seen$/);
+  });
+
+  it('keeps to its time where an answer does not come', async () => {
+    const { server, client } = await setUp();
+    server.next(REVISION, () => undefined);
+    const error = await rejection(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 80 }));
+    expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', cause: { code: 'RUNSPAN_TIMEOUT' } });
+  });
+
+  it('ends with the reason of the signal, between looks and during one, and leaves no listener', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['QUEUED'];
+    const { id } = await client.deployments.create(makeDeployment());
+    const reason = new Error('enough');
+    const between = new AbortController();
+    const waiting = client.deployments.waitUntilDeployed(id, {
+      intervalMs: 60_000,
+      signal: between.signal,
+      onStatus: () => setImmediate(() => between.abort(reason)),
+    });
+    expect(await rejection(waiting)).toBe(reason);
+    const during = new AbortController();
+    server.next(REVISION, () => during.abort(reason));
+    expect(await rejection(client.deployments.waitUntilDeployed(id, { ...QUICK, signal: during.signal }))).toBe(reason);
+    for (const { signal } of [between, during]) expect(getEventListeners(signal, 'abort')).toEqual([]);
+    const calls = server.calls.length;
+    const aborted = client.deployments.createAndWait(makeDeployment(), { ...QUICK, signal: AbortSignal.abort(reason) });
+    expect(await rejection(aborted)).toBe(reason);
+    expect(server.calls.length).toBe(calls);
+  });
+
+  it('ends when the client is closed, between looks and during one', async () => {
+    for (const hangs of [true, false]) {
+      const { server, client } = await setUp();
+      server.statuses = ['QUEUED'];
+      const { id } = await client.deployments.create(makeDeployment());
+      const close = (): unknown => setImmediate(() => void client.close());
+      if (hangs) server.next(REVISION, close);
+      const waiting = client.deployments.waitUntilDeployed(id, { intervalMs: 60_000, onStatus: close });
+      expect(await rejection(waiting)).toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
+    }
+  });
+
+  it('ends with what its listener throws', async () => {
+    const { client } = await setUp();
+    const thrown = new Error('listener');
+    const onStatus = (): never => {
+      throw thrown;
+    };
+    expect(await rejection(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }))).toBe(thrown);
+  });
+
+  it('has checked its options before anything is sent', async () => {
+    const { server, client } = await setUp();
+    const { deployments } = client;
+    const wrong = { timeoutMs: 0 };
+    const given = { revisionId: NOWHERE } as object;
+    for (const promise of [
+      deployments.createAndWait(makeDeployment(), wrong),
+      deployments.createAndWait(makeDeployment(), given),
+      deployments.updateAndWait(NOWHERE, {}, wrong),
+      deployments.redeployAndWait(NOWHERE, NOWHERE, wrong),
+      deployments.waitUntilDeployed(NOWHERE, { intervalMs: 0 }),
+    ]) {
+      expect(await rejection(promise)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    }
+    const invalid = deployments.waitUntilDeployed(NOWHERE, { revisionId: 'x' });
+    expect(await rejection(invalid)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
+    expect(server.calls).toEqual([]);
+  });
+
+  it('looks after one second, and less often by and by, up to five', () => {
+    expect([1, 2, 3, 4, 5, 6, 1_000].map(lookDelayMs)).toEqual([1_000, 1_500, 2_250, 3_375, 5_000, 5_000, 5_000]);
+  });
+});
+
+describe('an update that is waited for', () => {
+  it('is deployed when the revision is that it makes', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    server.statuses = ['QUEUED', 'DEPLOYED'];
+    const { revision } = await client.deployments.updateAndWait(id, { secrets: [] }, QUICK);
+    expect(revision).toMatchObject({ status: 'DEPLOYED' });
+    expect(revision?.id).not.toBe(latest_revision_id);
+  });
+
+  it('waits for nothing where it makes none, though the last has failed', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['BUILD_FAILED'];
+    const { id } = await client.deployments.create(makeDeployment());
+    server.calls.length = 0;
+    const patch = { source_config: { custom_url: 'https://a.example' } };
+    const { deployment, revision } = await client.deployments.updateAndWait(id, patch, QUICK);
+    expect([deployment.source_config.custom_url, revision]).toEqual(['https://a.example', undefined]);
+    expect(server.calls.map(({ method }) => method)).toEqual(['PATCH']);
+  });
+
+  it('waits for the new one where the answer still names the old', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    const made = await client.deployments.create(makeDeployment());
+    server.next(/^PATCH/, (_, response) => {
+      response.end(JSON.stringify(made));
+      server.push(made.id);
+    });
+    const { revision } = await client.deployments.updateAndWait(made.id, { secrets: [] }, QUICK);
+    expect(revision?.id).toBe(server.deployments.get(made.id)?.revisions[0]?.id);
+    expect(revision?.id).not.toBe(made.latest_revision_id);
+  });
+});
+
+describe('a revision that is deployed again', () => {
+  it('is waited for by the revision that this makes', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    server.statuses = ['QUEUED', 'DEPLOYED'];
+    const { revision } = await client.deployments.redeployAndWait(id, latest_revision_id as string, QUICK);
+    expect(revision).toMatchObject({ status: 'DEPLOYED' });
+    expect(revision.id).not.toBe(latest_revision_id);
+  });
+});
+
+it('a wait within a run is one run, with the calls that change something below it', async () => {
+  const { client } = await setUp();
+  const recorded = recordRuns();
+  onTestFinished(() => recorded.stop());
+  const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
+  await withRun(startRun({ name: 'deploy' }), () =>
+    client.deployments.createAndWait(makeDeployment({ secrets }), QUICK),
+  );
+  const [outer, wait, create] = recorded.runs;
+  expect(recorded.runs.map(({ name }) => name)).toEqual(['deploy', 'deployments.createAndWait', 'deployments.create']);
+  expect([wait?.parent_run_id, create?.parent_run_id]).toEqual([outer?.id, wait?.id]);
+  expect(wait).toMatchObject({ inputs: { name: 'agent' }, outputs: { revision: { status: 'DEPLOYED' } } });
+  expect(JSON.stringify(recorded.runs)).not.toContain('hunter2');
+});
