@@ -87,7 +87,7 @@ export class SourceUpload {
   async #put(uploadAddress: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
     const { allowInsecure, dispatcher, hooks, connectTimeoutMs, maxRetries } = this.#connection;
     const { url, path, secrets } = addressOf(uploadAddress, allowInsecure);
-    const { signal, timeoutMs = UPLOAD_TIMEOUT_MS } = options;
+    const { timeoutMs = UPLOAD_TIMEOUT_MS } = options;
     const api = new Api({
       url,
       headers: {},
@@ -97,6 +97,7 @@ export class SourceUpload {
       ...(connectTimeoutMs !== undefined && { connectTimeoutMs }),
     });
     const reading = new Reading(archive, options.onProgress);
+    const signal = options.signal === undefined ? reading.stopped : AbortSignal.any([options.signal, reading.stopped]);
     try {
       const { body } = await api.open({
         name: NAME,
@@ -104,16 +105,9 @@ export class SourceUpload {
         path,
         headers: HEADERS,
         stream: () => ({ stream: reading.again(), bytes: archive.bytes }),
-        options: callOptionsOf({
-          timeoutMs,
-          ...(signal && { signal }),
-          ...retriesOf(options.maxRetries ?? maxRetries),
-        }),
+        options: { timeoutMs, signal, ...retriesOf(options.maxRetries ?? maxRetries) },
       });
       body.resume();
-    } catch (thrown) {
-      reading.throwIfStopped();
-      throw thrown;
     } finally {
       reading.end();
       await api.close();
@@ -125,12 +119,17 @@ export class SourceUpload {
 class Reading {
   readonly #archive: SourceArchive;
   readonly #onProgress: UploadSourceOptions['onProgress'];
+  readonly #stop: AbortController = new AbortController();
   #stream: Readable | undefined;
-  #stopped: { readonly by: unknown } | undefined;
 
   constructor(archive: SourceArchive, onProgress: UploadSourceOptions['onProgress']) {
     this.#archive = archive;
     this.#onProgress = onProgress;
+  }
+
+  /** Aborted with what the caller's own function throws. */
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
   }
 
   again(): Readable {
@@ -141,11 +140,6 @@ class Reading {
 
   end(): void {
     this.#stream?.on('error', () => undefined).destroy();
-  }
-
-  /** What was thrown by the caller's own function. */
-  throwIfStopped(): void {
-    if (this.#stopped !== undefined) throw this.#stopped.by;
   }
 
   async *#chunks(): AsyncGenerator<Buffer, void, undefined> {
@@ -162,7 +156,7 @@ class Reading {
     try {
       this.#onProgress?.({ bytes: this.#archive.bytes, sentBytes });
     } catch (thrown) {
-      this.#stopped = { by: thrown };
+      this.#stop.abort(thrown);
       throw thrown;
     }
   }

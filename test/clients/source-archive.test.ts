@@ -1,0 +1,224 @@
+import { readdirSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { list } from 'tar';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type SourceArchive, sourceArchive } from '../../src/clients/source-archive.ts';
+import { sourceFiles } from '../../src/clients/source-files.ts';
+
+const CALL = 'deployments.uploadSource';
+
+/** A directory with these files until the test has finished. */
+async function directory(files: Readonly<Record<string, string>>): Promise<string> {
+  const root = await mkdtemp(join(tmpdir(), 'runspan-test-'));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+  return root;
+}
+
+async function pathsOf(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
+  const { paths } = await sourceFiles(await directory(files), undefined);
+  return paths.filter((path) => !path.endsWith('ignore'));
+}
+
+async function archived(root: string, bytesMax?: number): Promise<SourceArchive> {
+  const archive = await sourceArchive(CALL, root, undefined, bytesMax);
+  onTestFinished(() => archive.remove());
+  return archive;
+}
+
+async function message(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => expect.unreachable('it resolved'),
+    (thrown: Error & { code?: string }) => `${thrown.code} ${thrown.message}`,
+  );
+}
+
+/** A folder of its own for temporary files, which tells what is in it. */
+async function temporary(): Promise<() => string[]> {
+  const folder = await directory({});
+  const { TMPDIR } = process.env;
+  process.env.TMPDIR = folder;
+  onTestFinished(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  });
+  return () => readdirSync(folder);
+}
+
+describe('the files of a source', () => {
+  it('are all but what is made or fetched where it is built', async () => {
+    const files = {
+      'b.ts': '',
+      'a/c.ts': '',
+      '.env': '',
+      '.git/HEAD': '',
+      'node_modules/x/i.js': '',
+      'a/node_modules/y.js': '',
+    };
+    expect(await pathsOf(files)).toEqual(['.env', 'a/c.ts', 'b.ts']);
+  });
+
+  it('are not those that .gitignore leaves out', async () => {
+    const files = {
+      '.gitignore': 'dist/\n*.log\n!keep.log\n/only\n',
+      'dist/a.js': '',
+      'a.log': '',
+      'b/keep.log': '',
+      only: '',
+      'b/only': '',
+    };
+    expect(await pathsOf(files)).toEqual(['b/keep.log', 'b/only']);
+  });
+
+  it('follow the .gitignore that is nearest', async () => {
+    const files = {
+      '.gitignore': '*.bin\nbuild/\n',
+      'a.bin': '',
+      'a/.gitignore': '!*.bin\nsecret.txt\n!build/\n',
+      'a/a.bin': '',
+      'a/secret.txt': '',
+      'a/build/x.js': '',
+      'build/y.js': '',
+      'b/secret.txt': '',
+    };
+    expect(await pathsOf(files)).toEqual(['a/a.bin', 'a/build/x.js', 'b/secret.txt']);
+  });
+
+  it('know capital letters from small ones', async () => {
+    expect(await pathsOf({ '.gitignore': 'Data\n', '.dockerignore': 'Logs\n', data: '', logs: '' })).toEqual([
+      'data',
+      'logs',
+    ]);
+  });
+
+  it('are not those that .dockerignore leaves out, whose patterns begin at the root', async () => {
+    const files = {
+      '.dockerignore': '# no\ndata\n/x.md\n**/*.tmp\n./y.md\n',
+      'data/1': '',
+      'src/data/1': '',
+      'x.md': '',
+      'src/x.md': '',
+      'src/a.tmp': '',
+      'y.md': '',
+    };
+    expect(await pathsOf(files)).toEqual(['src/data/1', 'src/x.md']);
+  });
+
+  it('are taken in again from a directory that .dockerignore leaves out', async () => {
+    const files = {
+      '.dockerignore': '*\n!src\n!docs/keep.md\nsrc/x\n',
+      'a.ts': '',
+      'src/a.ts': '',
+      'src/x/b.ts': '',
+      'docs/keep.md': '',
+      'docs/b.md': '',
+    };
+    expect(await pathsOf(files)).toEqual(['docs/keep.md', 'src/a.ts']);
+  });
+
+  it('may be links within, and no links that lead out', async () => {
+    const root = await directory({ 'a/b.ts': '', 'c.ts': '' });
+    await symlink('../c.ts', join(root, 'a/inside'));
+    await symlink('a', join(root, 'folder'));
+    await symlink('nowhere', join(root, 'dangling'));
+    expect((await sourceFiles(root, undefined)).paths).toEqual(['a/b.ts', 'a/inside', 'c.ts', 'dangling', 'folder']);
+    await symlink('../../etc/passwd', join(root, 'a/out'));
+    await symlink(join(root, 'c.ts'), join(root, 'whole'));
+    await symlink('..', join(root, 'up'));
+    const refused = await message(sourceArchive(CALL, root, undefined));
+    expect(refused).toMatch(/^RUNSPAN_INVALID_REQUEST /);
+    for (const path of ['a/out', 'whole', 'up'])
+      expect(refused).toContain(`source.${path}: A link that leads out of the directory`);
+    await writeFile(join(root, '.gitignore'), 'out\nwhole\nup\n');
+    expect((await sourceFiles(root, undefined)).errors).toEqual([]);
+  });
+});
+
+describe('the archive of a directory', () => {
+  it('has the same bytes each time, whenever its files were written', async () => {
+    const files = { 'b.ts': 'b', 'a/@c.ts': 'c', '@d.ts': 'd', '.gitignore': 'x' };
+    const [one, other] = [await directory(files), await directory(Object.fromEntries(Object.entries(files).reverse()))];
+    await utimes(join(other, 'b.ts'), 1, 1);
+    const [first, second] = [await archived(one), await archived(other)];
+    expect(await readFile(first.path)).toEqual(await readFile(second.path));
+    expect((await readFile(first.path)).length).toBe(first.bytes);
+    const entries: string[] = [];
+    await list({
+      file: first.path,
+      onReadEntry: ({ path, size, mtime, uid }) => entries.push(`${path} ${size} ${mtime?.toISOString()} ${uid}`),
+    });
+    expect(entries).toEqual(
+      ['.gitignore', '@d.ts', 'a/@c.ts', 'b.ts'].map((path) => `${path} 1 1985-10-26T08:15:00.000Z undefined`),
+    );
+  });
+
+  it('keeps what may be run and is readable by nobody else', async () => {
+    const root = await directory({ 'run.sh': '' });
+    await chmod(join(root, 'run.sh'), 0o755);
+    const { path } = await archived(root);
+    const modes: (number | undefined)[] = [];
+    await list({ file: path, onReadEntry: ({ mode }) => modes.push(mode) });
+    expect(modes.map((mode) => (mode ?? 0) & 0o111)).toEqual([0o111]);
+  });
+
+  it('is refused beyond the limit, which is told before anything is sent', async () => {
+    const root = await directory({ 'a.txt': 'a' });
+    const { bytes } = await archived(root);
+    expect((await archived(root, bytes)).bytes).toBe(bytes);
+    const leftBehind = await temporary();
+    expect(await message(sourceArchive(CALL, root, undefined, bytes - 1))).toContain('The archive is larger than');
+    expect(leftBehind()).toEqual([]);
+  });
+
+  it('is refused where nothing is in it', async () => {
+    const root = await directory({ '.gitignore': '*' });
+    expect(await message(sourceArchive(CALL, root, undefined))).toContain('none or all are ignored');
+  });
+
+  it('is given up with the signal, and leaves nothing behind', async () => {
+    const root = await directory({ 'a.txt': 'a' });
+    const leftBehind = await temporary();
+    const reason = new Error('enough');
+    await expect(sourceArchive(CALL, root, AbortSignal.abort(reason))).rejects.toBe(reason);
+    const archive = await sourceArchive(CALL, root, undefined);
+    expect(leftBehind()).toHaveLength(1);
+    await archive.remove();
+    expect(leftBehind()).toEqual([]);
+  });
+});
+
+describe('a tarball', () => {
+  it('is sent as it is, up to the limit', async () => {
+    const root = await directory({});
+    const path = join(root, 'source.tar.gz');
+    const bytes = gzipSync('anything');
+    await writeFile(path, bytes);
+    for (const given of [path, pathToFileURL(path)]) {
+      const archive = await sourceArchive(CALL, given, undefined, bytes.length);
+      expect(archive).toMatchObject({ path, bytes: bytes.length });
+      await archive.remove();
+      expect(await readFile(path)).toEqual(bytes);
+    }
+    const tooLarge = sourceArchive(CALL, path, undefined, bytes.length - 1);
+    expect(await message(tooLarge)).toMatch(
+      /^RUNSPAN_INVALID_REQUEST deployments.uploadSource: source: The archive is larger/,
+    );
+  });
+
+  it('is refused where it is none', async () => {
+    const root = await directory({ 'a.tar': 'text', empty: '' });
+    for (const name of ['a.tar', 'empty']) {
+      expect(await message(sourceArchive(CALL, join(root, name), undefined))).toContain('compressed with gzip');
+    }
+    expect(await message(sourceArchive(CALL, join(root, 'gone'), undefined))).toContain(
+      'the path of a directory or a tarball',
+    );
+  });
+});

@@ -1,0 +1,204 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { inspect } from 'node:util';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ControlPlane, ControlPlaneOptions } from '../../src/clients/control-plane.ts';
+import type { ControlPlaneServer, ControlPlaneServerOptions } from './control-plane-server.ts';
+import { makeDeployment, setUp } from './control-plane-set-up.ts';
+
+const SOURCE = makeDeployment({
+  source: 'internal_source',
+  source_revision_config: { graph_config_path: 'graph.json' },
+});
+
+interface Upload {
+  readonly server: ControlPlaneServer;
+  readonly client: ControlPlane;
+  readonly id: string;
+  readonly root: string;
+}
+
+async function upload(
+  options: Partial<ControlPlaneOptions> = {},
+  serverOptions: ControlPlaneServerOptions = {},
+): Promise<Upload> {
+  const root = await mkdtemp(join(tmpdir(), 'runspan-test-'));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  await writeFile(join(root, 'graph.json'), '{"graphs":{}}');
+  const made = await setUp(options, serverOptions);
+  const { id } = await made.client.deployments.create(SOURCE);
+  made.server.calls.length = 0;
+  return { ...made, id, root };
+}
+
+async function rejection(promise: Promise<unknown>): Promise<Error & Record<string, unknown>> {
+  return promise.then(
+    () => expect.unreachable('it resolved'),
+    (thrown) => thrown,
+  );
+}
+
+describe('a source that is uploaded', () => {
+  it('goes to the address of the store, and by its path into the deployment', async () => {
+    const { server, client, id, root } = await upload({ tenantId: 'workspace-1', headers: { 'x-team': 'search' } });
+    const progress: number[] = [];
+    const uploaded = await client.deployments.uploadSource(id, root, {
+      onProgress: ({ bytes, sentBytes }) => progress.push(sentBytes / bytes),
+    });
+    const stored = server.store.objects.get(uploaded.source_tarball_path);
+    expect(gunzipSync(stored?.bytes ?? Buffer.of()).toString()).toContain('{"graphs":{}}');
+    expect([progress.at(0), progress.at(-1)]).toEqual([0, 1]);
+    const updated = await client.deployments.updateAndWait(id, { source_revision_config: uploaded }, { intervalMs: 1 });
+    expect(updated.revision?.source_revision_config).toMatchObject(uploaded);
+    expect(server.calls[0]).toMatchObject({ method: 'POST', path: `/v2/deployments/${id}/upload-url` });
+  });
+
+  it('takes nothing of the client along, and three headers', async () => {
+    const { server, client, id, root } = await upload({ bearerToken: 'token-1', headers: { 'x-team': 'search' } });
+    await client.deployments.uploadSource(id, root, { headers: { 'x-more': '1' } });
+    const [stored] = server.store.objects.values();
+    expect(stored?.headers).toMatchObject({
+      'content-type': 'application/gzip',
+      'content-length': String(stored?.bytes.length),
+      'x-goog-content-length-range': '0,209715200',
+    });
+    for (const name of ['x-api-key', 'authorization', 'x-tenant-id', 'x-team', 'x-more', 'cookie']) {
+      expect(stored?.headers).not.toHaveProperty(name);
+    }
+  });
+
+  it('gets its address without a version where the service has none there', async () => {
+    const { server, client, id, root } = await upload({}, { isUploadVersioned: false });
+    await client.deployments.uploadSource(id, root);
+    expect(server.calls.map(({ path }) => path)).toEqual([
+      `/v2/deployments/${id}/upload-url`,
+      `/deployments/${id}/upload-url`,
+    ]);
+    expect(server.store.objects.size).toBe(1);
+    const other = id.replace(/^........-/, '00000000-');
+    expect(await rejection(client.deployments.uploadSource(other, root))).toMatchObject({
+      detail: `Deployment ID ${other} not found.`,
+    });
+  });
+
+  it('is asked for once where the deployment is not known', async () => {
+    const { server, client, id, root } = await upload();
+    const other = id.replace(/^........-/, '00000000-');
+    expect(await rejection(client.deployments.uploadSource(other, root))).toMatchObject({ status: 404 });
+    expect(server.calls.length).toBe(1);
+  });
+
+  it('is sent again after an answer that will pass, from the beginning', async () => {
+    const { server, client, id, root } = await upload();
+    server.store.answers.push((request, response) => {
+      request.resume();
+      response.writeHead(503).end();
+    });
+    server.store.answers.push((request) => request.socket.destroy());
+    const { source_tarball_path } = await client.deployments.uploadSource(id, root);
+    expect(server.store.requests.length).toBe(3);
+    expect(server.store.objects.has(source_tarball_path)).toBe(true);
+  });
+
+  it.each([403, 307])('is refused with %d, without what signs the address in the error', async (status) => {
+    const { server, client, id, root } = await upload();
+    server.store.answers.push((request, response) => {
+      request.resume();
+      const said = `${request.url} ${decodeURIComponent(request.url ?? '')}`;
+      response.writeHead(status, { location: `${server.url}${request.url}`, 'x-echo': request.url }).end(said);
+    });
+    const error = await rejection(client.deployments.uploadSource(id, root));
+    expect(error).toMatchObject({ status, name: 'ApiError' });
+    expect(inspect(error, { depth: 9, showHidden: true }) + error.message).not.toMatch(/c2lnbmF0dXJl|X-Signature=c/);
+    expect(server.store.requests.length).toBe(1);
+    expect(server.calls.length).toBe(1);
+  });
+
+  it('tells hooks of its steps without what signs the address', async () => {
+    const urls: string[] = [];
+    const { client, id, root } = await upload({ hooks: { onRequest: ({ url }) => urls.push(url) } });
+    await client.deployments.uploadSource(id, root);
+    expect(urls.at(-1)).toMatch(/\/store\/uploads\/.*\.tar\.gz\[secret\]$/);
+    expect(urls.join()).not.toContain('c2lnbmF0');
+  });
+
+  it('is not asked for where there is no source', async () => {
+    const { server, client, id, root } = await upload();
+    expect(await rejection(client.deployments.uploadSource(id, join(root, 'gone')))).toMatchObject({
+      code: 'RUNSPAN_INVALID_REQUEST',
+    });
+    expect(await rejection(client.deployments.uploadSource('x', root))).toMatchObject({
+      code: 'RUNSPAN_INVALID_REQUEST',
+    });
+    const wrong = client.deployments.uploadSource(id, root, { onProgress: 7 } as object);
+    expect(await rejection(wrong)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    expect(server.calls).toEqual([]);
+  });
+
+  it.each(['{}', '{"upload_url":7,"object_path":"p"}', '{"upload_url":"https://a.example"}'])(
+    'has no address in %s',
+    async (body) => {
+      const { server, client, id, root } = await upload();
+      server.next(/upload-url/, (_, response) => response.end(body));
+      expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
+        code: 'RUNSPAN_INVALID_ANSWER',
+      });
+    },
+  );
+
+  it.each(['ftp://a.example/x', 'http://a.example/x?signature=c2lnbmF0dXJl', 'nowhere', 'https://u:p@a.example/'])(
+    'does not go to %s',
+    async (upload_url) => {
+      const { server, client, id, root } = await upload();
+      const answer = JSON.stringify({ upload_url, object_path: 'p' });
+      server.next(/upload-url/, (_, response) => response.end(answer));
+      const error = await rejection(client.deployments.uploadSource(id, root));
+      expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+      expect(error.message).toContain('`upload_url`');
+      expect(error.message).not.toContain('c2lnbmF0');
+    },
+  );
+
+  it('ends with the reason of the signal at each step', async () => {
+    const { server, client, id, root } = await upload();
+    const reason = new Error('enough');
+    const asked = new AbortController();
+    server.next(/upload-url/, () => asked.abort(reason));
+    expect(await rejection(client.deployments.uploadSource(id, root, { signal: asked.signal }))).toBe(reason);
+    const sent = new AbortController();
+    server.store.answers.push(() => sent.abort(reason));
+    expect(await rejection(client.deployments.uploadSource(id, root, { signal: sent.signal }))).toBe(reason);
+    expect(await rejection(client.deployments.uploadSource(id, root, { signal: AbortSignal.abort(reason) }))).toBe(
+      reason,
+    );
+    expect(server.store.requests.length).toBe(1);
+  });
+
+  it('ends when the time for it is over, and with what its listener throws', async () => {
+    const { server, client, id, root } = await upload();
+    server.store.answers.push(() => undefined);
+    expect(await rejection(client.deployments.uploadSource(id, root, { timeoutMs: 80 }))).toMatchObject({
+      code: 'RUNSPAN_TIMEOUT',
+    });
+    const thrown = new Error('listener');
+    const onProgress = (): never => {
+      throw thrown;
+    };
+    expect(await rejection(client.deployments.uploadSource(id, root, { onProgress }))).toBe(thrown);
+  });
+
+  it('may be a tarball that is packed already, which goes as it is', async () => {
+    const { server, client, id, root } = await upload();
+    const bytes = gzipSync('a tarball');
+    await writeFile(join(root, 'source.tar.gz'), bytes);
+    const { source_tarball_path } = await client.deployments.uploadSource(
+      id,
+      pathToFileURL(join(root, 'source.tar.gz')),
+    );
+    expect(server.store.objects.get(source_tarball_path)?.bytes).toEqual(bytes);
+    expect(await readFile(join(root, 'source.tar.gz'))).toEqual(bytes);
+  });
+});
