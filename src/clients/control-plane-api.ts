@@ -1,4 +1,3 @@
-import { delay } from '../base/timers.ts';
 import type { Answer, Api } from './api.ts';
 import { ConnectionError, InvalidAnswerError } from './api-error.ts';
 import type { Call } from './call.ts';
@@ -6,6 +5,7 @@ import { Page, PageList } from './page.ts';
 import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
 import type { SpellingTable } from './spelling.ts';
 import { tracedCall } from './traced-call.ts';
+import { Waits } from './waits.ts';
 
 /** Items of a page where the caller does not say. */
 const PAGE_ITEMS = 20;
@@ -29,7 +29,7 @@ export interface ListCall {
 /** The way of all calls of a ControlPlane: the words of the service on the wire, and a run for each call that is made in one. */
 export class ControlPlaneApi {
   readonly #api: Api;
-  readonly #closing: AbortController = new AbortController();
+  readonly #waits: Waits = new Waits();
   readonly spelling: SpellingTable;
 
   constructor(api: Api, spelling: SpellingTable) {
@@ -85,17 +85,12 @@ export class ControlPlaneApi {
 
   /** Waits between two calls, until the signal is aborted or the client closed. */
   async pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    const closing = this.#closing.signal;
-    await delay(ms, signal === undefined ? closing : AbortSignal.any([signal, closing]), true);
-  }
-
-  get isClosed(): boolean {
-    return this.#closing.signal.aborted;
+    await this.#waits.wait(ms, signal);
   }
 
   async close(): Promise<void> {
     const facts = { method: 'GET', url: this.#api.urlOf(''), attempts: 0 };
-    this.#closing.abort(new ConnectionError(facts, 'the client was closed', false));
+    this.#waits.end(new ConnectionError(facts, 'the client was closed', false));
     await this.#api.close();
   }
 

@@ -111,7 +111,7 @@ export class RevisionWatch {
       return await look();
     } catch (thrown) {
       this.#options.signal?.throwIfAborted();
-      if (this.#api.isClosed || !this.#isPassing(thrown)) throw thrown;
+      if (!this.#isPassing(thrown)) throw thrown;
       // That the last look had no time left says less than what was before.
       if (!(thrown instanceof TimeoutError)) this.#lastError = thrown;
       else this.#lastError ??= thrown;
