@@ -65,15 +65,18 @@ export class DeploymentWait {
     const { revisionId } = checked;
     const ids = { deployment_id: deploymentId, ...(revisionId === undefined ? {} : { revision_id: revisionId }) };
     checkRequest(name, { path: ids });
-    return traced(name, ids, () => new RevisionWatch(this.#api, deploymentId, revisionId, checked).deployed());
+    const target = { deploymentId, revisionId, isReached: false };
+    return traced(name, ids, () => new RevisionWatch(this.#api, target, checked).deployed());
   }
 
   async created(call: ControlPlaneCall, options: Waited = {}): Promise<Deployed> {
     const name = 'deployments.createAndWait';
     const checked = checkedWait(name, options);
     return traced(name, { name: (call.body as { name: string }).name }, async () => {
-      const deployment = await this.#api.call<Deployment>({ ...call, options: sentWith(checked) });
-      return this.#latest(deployment, checked);
+      const answer = await this.#api.traced<Deployment>({ ...call, options: sentWith(checked) });
+      const { id, latest_revision_id } = answer.data;
+      if (typeof id !== 'string') throw this.#api.invalid(call, answer, 'has no id');
+      return this.#watch(id, latest_revision_id, checked).deployed();
     });
   }
 
@@ -89,9 +92,12 @@ export class DeploymentWait {
       const before = createsRevision(patch) ? await this.#revisionBefore(deploymentId, checked) : undefined;
       const deployment = await this.#api.call<Deployment>({ ...call, options: sentWith(checked) });
       if (before === undefined) return { deployment, revision: undefined };
-      if (deployment.latest_revision_id !== before) return this.#latest(deployment, checked);
-      const changed = await new RevisionWatch(this.#api, deploymentId, undefined, checked).another(before);
-      return changed === undefined ? { deployment, revision: undefined } : this.#latest(changed, checked);
+      const latest = deployment.latest_revision_id ?? null;
+      // The answer may still name the one before.
+      const changed =
+        latest === before ? await this.#watch(deploymentId, undefined, checked).another(before) : deployment;
+      if (changed === undefined) return { deployment, revision: undefined };
+      return this.#watch(deploymentId, changed.latest_revision_id, checked).deployed();
     });
   }
 
@@ -109,12 +115,14 @@ export class DeploymentWait {
         answer: 'object',
         options: sentWith(checked),
       });
-      return this.#latest(deployment, checked);
+      return this.#watch(deploymentId, deployment.latest_revision_id, checked).deployed();
     });
   }
 
-  #latest({ id, latest_revision_id }: Deployment, options: Waited): Promise<Deployed> {
-    return new RevisionWatch(this.#api, id, latest_revision_id ?? undefined, options).deployed();
+  /** For a revision that the service has just told of. */
+  #watch(deploymentId: string, revisionId: string | null | undefined, options: Waited): RevisionWatch {
+    const target = { deploymentId, revisionId: revisionId ?? undefined, isReached: true };
+    return new RevisionWatch(this.#api, target, options);
   }
 
   /** Against it one sees whether an update has made another. */
@@ -126,7 +134,7 @@ export class DeploymentWait {
       answer: 'object',
       options: sentWith(options),
     });
-    return data.latest_revision_id;
+    return data.latest_revision_id ?? null;
   }
 }
 

@@ -16,7 +16,7 @@ const LONGEST_DELAY_MS = 5_000;
 const LOOK_TIMEOUT_MS = 30_000;
 
 /** What has just been made may not be known everywhere: for so long a 404 says nothing. */
-export const NOT_FOUND_GRACE_MS = 5_000;
+const GRACE_MS = 5_000;
 
 const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED']);
 
@@ -28,12 +28,25 @@ export function lookDelayMs(looks: number): number {
   return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 1.5 ** Math.min(looks - 1, 30));
 }
 
+/** What is waited for. */
+export interface WatchTarget {
+  readonly deploymentId: string;
+  /** Undefined for the latest. */
+  readonly revisionId: string | undefined;
+  /** Whether the service has answered before: an address that is wrong is no service that is away for a while. */
+  readonly isReached: boolean;
+  readonly graceMs?: number;
+}
+
 /** A wait for one revision of a deployment. */
 export class RevisionWatch {
   readonly #api: ControlPlaneApi;
   readonly #deploymentId: string;
   readonly #options: WaitOptions;
+  readonly #timeoutMs: number;
+  readonly #graceMs: number;
   readonly #startedMs: number = monotonicNowMs();
+  #isReached: boolean;
   #revisionId: string | undefined;
   #revision: Revision | undefined;
   /** A later revision because of which the wait does not end. */
@@ -41,10 +54,13 @@ export class RevisionWatch {
   #retryAfterMs = 0;
   #lastError: unknown;
 
-  constructor(api: ControlPlaneApi, deploymentId: string, revisionId: string | undefined, options: WaitOptions) {
+  constructor(api: ControlPlaneApi, target: WatchTarget, options: WaitOptions) {
     this.#api = api;
-    this.#deploymentId = deploymentId;
-    this.#revisionId = revisionId;
+    this.#deploymentId = target.deploymentId;
+    this.#revisionId = target.revisionId;
+    this.#isReached = target.isReached;
+    this.#graceMs = target.graceMs ?? GRACE_MS;
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#options = options;
   }
 
@@ -57,11 +73,11 @@ export class RevisionWatch {
   }
 
   /** The deployment once its latest revision is another than the one that is given, or undefined where it stays the same for a while. */
-  async another(revisionId: string | null, graceMs: number = NOT_FOUND_GRACE_MS): Promise<Deployment | undefined> {
+  async another(revisionId: string | null): Promise<Deployment | undefined> {
     for (let looks = 1; ; looks++) {
       const deployment = await this.#tolerant(() => this.#deployment());
-      if (deployment !== undefined && deployment.latest_revision_id !== revisionId) return deployment;
-      if (deployment !== undefined && this.#elapsedMs >= graceMs) return undefined;
+      if (deployment !== undefined && (deployment.latest_revision_id ?? null) !== revisionId) return deployment;
+      if (deployment !== undefined && !this.#isEarly) return undefined;
       await this.#pause(looks);
     }
   }
@@ -71,7 +87,11 @@ export class RevisionWatch {
   }
 
   get #leftMs(): number {
-    return (this.#options.timeoutMs ?? TIMEOUT_MS) - this.#elapsedMs;
+    return this.#timeoutMs - this.#elapsedMs;
+  }
+
+  get #isEarly(): boolean {
+    return this.#elapsedMs < this.#graceMs;
   }
 
   async #look(): Promise<Deployed | undefined> {
@@ -120,13 +140,14 @@ export class RevisionWatch {
   }
 
   #isPassing(thrown: unknown): boolean {
+    if (thrown instanceof TimeoutError) return true;
     // A web page of a proxy that restarts is as good as a 5xx.
-    if (thrown instanceof ConnectionError || thrown instanceof TimeoutError || thrown instanceof InvalidAnswerError)
-      return true;
+    if (thrown instanceof ConnectionError || thrown instanceof InvalidAnswerError)
+      return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
     const { 'retry-after': after, date } = thrown.headers;
     this.#retryAfterMs = parseRetryAfter(textOf(after), wallNowMs(), textOf(date)) ?? 0;
-    if (thrown.status === 404) return this.#revision === undefined && this.#elapsedMs < NOT_FOUND_GRACE_MS;
+    if (thrown.status === 404) return this.#revision === undefined && this.#isEarly;
     return isTransient(thrown.status);
   }
 
@@ -135,7 +156,7 @@ export class RevisionWatch {
     if (this.#leftMs > 0) await this.#api.pause(Math.min(delayMs, this.#leftMs), this.#options.signal);
     if (this.#leftMs > 0) return;
     const seen = this.#revision === undefined ? 'it was not seen' : `it is ${this.#revision.status}`;
-    const problem = `was not deployed within ${this.#options.timeoutMs ?? TIMEOUT_MS} ms; ${seen}`;
+    const problem = `was not deployed within ${this.#timeoutMs} ms; ${seen}`;
     throw this.#error('RUNSPAN_TIMEOUT', problem, this.#lastError === undefined ? {} : { cause: this.#lastError });
   }
 
@@ -158,6 +179,7 @@ export class RevisionWatch {
         maxRetries: 0,
       },
     });
+    this.#isReached = true;
     this.#lastError = undefined;
     return data;
   }

@@ -20,7 +20,7 @@ export interface ControlPlaneServerOptions {
   /** Before the paths of the interface, such as `/api-host`. */
   readonly prefix?: string;
   /** By default any key will do, and none. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** Without this header every call is answered by 403. */
   readonly tenantId?: string;
   /** Whether the path of upload-url has a version. */

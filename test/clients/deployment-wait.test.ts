@@ -2,7 +2,6 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Revision } from '../../src/clients/revision.ts';
 import { RevisionError } from '../../src/clients/revision-error.ts';
-import { lookDelayMs } from '../../src/clients/revision-watch.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
@@ -242,10 +241,6 @@ describe('the wait for a deployment', () => {
     expect(await rejection(invalid)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
     expect(server.calls).toEqual([]);
   });
-
-  it('looks after one second, and less often by and by, up to five', () => {
-    expect([1, 2, 3, 4, 5, 6, 1_000].map(lookDelayMs)).toEqual([1_000, 1_500, 2_250, 3_375, 5_000, 5_000, 5_000]);
-  });
 });
 
 describe('an update that is waited for', () => {
@@ -282,6 +277,14 @@ describe('an update that is waited for', () => {
     expect(revision?.id).toBe(server.deployments.get(made.id)?.revisions[0]?.id);
     expect(revision?.id).not.toBe(made.latest_revision_id);
   });
+});
+
+it('a creation whose answer has no id is told of, and not waited for', async () => {
+  const { server, client } = await setUp();
+  server.next(/^POST/, (_, response) => response.end('{}'));
+  const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringMatching(/has no id$/) });
+  expect(server.calls.length).toBe(1);
 });
 
 describe('a revision that is deployed again', () => {

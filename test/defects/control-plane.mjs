@@ -154,9 +154,16 @@ export const defects = [
   {
     title: 'a 404 is waited out for ever',
     file: watch,
-    find: 'return this.#revision === undefined && this.#elapsedMs < NOT_FOUND_GRACE_MS;',
+    find: 'return this.#revision === undefined && this.#isEarly;',
     replace: 'return true;',
     tests: waitTests,
+  },
+  {
+    title: 'an address that is wrong is waited for',
+    file: watch,
+    find: '      return this.#isReached || this.#isEarly;',
+    replace: '      return true;',
+    tests: ['test/clients/revision-watch.test.ts'],
   },
   {
     title: 'a wait does not heed Retry-After',
@@ -175,8 +182,8 @@ export const defects = [
   {
     title: 'an update waits for the revision that was there before',
     file: wait,
-    find: '      if (deployment.latest_revision_id !== before) return this.#latest(deployment, checked);',
-    replace: '      if (deployment !== undefined) return this.#latest(deployment, checked);',
+    find: 'latest === before ?',
+    replace: 'latest === undefined ?',
     tests: waitTests,
   },
   {
