@@ -93,9 +93,30 @@ export class Api {
     });
   }
 
+  /** The body of an answer, as it is. */
+  async text(call: Call): Promise<string> {
+    return this.#send(call, (attempt, { status, headers, body }) =>
+      read(body, ANSWER_BYTES_MAX, attempt, { status, headers }),
+    );
+  }
+
+  /** What errors tell of a call, for those that come when its answer is read. */
+  factsOf(call: Call): CallFacts {
+    return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };
+  }
+
+  /** A text of the service without the keys and secrets of a call. */
+  masked(text: string, call: Call): string {
+    return this.#options.secrets.with(call.secrets).masked(text);
+  }
+
   /** The answer as soon as its head has come. Its body has no deadline; it fails with the reason of the caller's signal. */
   async open(call: Call): Promise<OpenAnswer> {
     return this.#send(call, async (_, answer) => answer);
+  }
+
+  get isClosed(): boolean {
+    return this.#waits.isOver;
   }
 
   /** Ends what is under way, with a ConnectionError, and closes the connections. */

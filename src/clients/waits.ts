@@ -5,6 +5,10 @@ export class Waits {
   readonly #under = new Set<AbortController>();
   #over: Error | undefined;
 
+  get isOver(): boolean {
+    return this.#over !== undefined;
+  }
+
   /** Rejects with the reason of the signal, or with that of the end of all waits. */
   async wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
     if (this.#over !== undefined) throw this.#over;
