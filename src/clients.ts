@@ -1,4 +1,43 @@
+export type {
+  AgentEvent,
+  AgentMessage,
+  CheckpointsEvent,
+  CustomEvent,
+  DebugEvent,
+  EndEvent,
+  ErrorEvent,
+  EventsEvent,
+  FeedbackEvent,
+  MalformedEvent,
+  MessagesCompleteEvent,
+  MessagesEvent,
+  MessagesMetadataEvent,
+  MessagesPartialEvent,
+  MetadataEvent,
+  OtherEvent,
+  RunError,
+  TasksEvent,
+  ToolsEvent,
+  UpdatesEvent,
+  ValuesEvent,
+} from './clients/agent-event.ts';
+export type { AgentRun, RunStatus } from './clients/agent-run.ts';
+export type { AgentRuns, CancelOptions, JoinOptions, JoinStreamOptions, RunFilter } from './clients/agent-runs.ts';
+export { AgentServer, type AgentServerOptions } from './clients/agent-server.ts';
+export type { AgentServerInfo, AgentSystem } from './clients/agent-system.ts';
 export { ApiError, type CallFacts, ConnectionError, InvalidAnswerError, TimeoutError } from './clients/api-error.ts';
+export type {
+  AgentConfig,
+  Assistant,
+  AssistantCreate,
+  AssistantFilter,
+  AssistantGraph,
+  AssistantSearch,
+  Assistants,
+  AssistantUpdate,
+  AssistantVersionSearch,
+  GraphSchemas,
+} from './clients/assistants.ts';
 export type {
   CallOptions,
   ClientHooks,
@@ -9,6 +48,7 @@ export type {
 } from './clients/client-options.ts';
 export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane.ts';
 export { createsRevision } from './clients/creates-revision.ts';
+export type { Cron, CronCreate, CronFilter, CronSearch, Crons, CronUpdate, ThreadCronCreate } from './clients/crons.ts';
 export type {
   Deployment,
   DeploymentCreate,
@@ -52,6 +92,7 @@ export type { ListOptions } from './clients/list-options.ts';
 export type { ComputeConfig, Listener, ListenerCreate, ListenerPatch } from './clients/listener.ts';
 export type { Listeners } from './clients/listeners.ts';
 export type { Page, PageList } from './clients/page.ts';
+export type { PageRequest } from './clients/page-request.ts';
 export type {
   Container,
   EnvVar,
@@ -64,7 +105,36 @@ export type {
 export type { Revision, RevisionStatus } from './clients/revision.ts';
 export { RevisionError } from './clients/revision-error.ts';
 export type { ListRevisionsOptions, Revisions } from './clients/revisions.ts';
+export { RunFailedError, type RunPlace } from './clients/run-failed-error.ts';
+export type {
+  RunCommand,
+  RunRequest,
+  RunSettings,
+  StatelessRunRequest,
+  StreamMode,
+} from './clients/run-request.ts';
+export type { RunStream, StreamOptions } from './clients/run-stream.ts';
 export type { UploadedSource, UploadProgress, UploadSourceOptions } from './clients/source-upload.ts';
 export type { Spelling } from './clients/spelling.ts';
+export type { RunCancellation, StatelessRuns } from './clients/stateless-runs.ts';
+export type { NamespaceSearch, Store, StoreItem, StorePut, StoreSearch } from './clients/store.ts';
+export { type LastEvent, StreamError } from './clients/stream-error.ts';
+export type {
+  Checkpoint,
+  Interrupt,
+  Thread,
+  ThreadCreate,
+  ThreadFilter,
+  ThreadHistory,
+  ThreadPrune,
+  ThreadSearch,
+  ThreadState,
+  ThreadStateUpdate,
+  ThreadStatus,
+  ThreadTask,
+  ThreadTimeToLive,
+  ThreadUpdate,
+} from './clients/thread.ts';
+export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/threads.ts';
 export type { UploadUrl } from './clients/upload-url.ts';
 export { InvalidRequestError, type ValidationError } from './clients/validation-error.ts';

@@ -1,0 +1,118 @@
+import { type Checks, checkedOptions } from '../base/checked-options.ts';
+import { toHeaders } from '../run/propagation.ts';
+import type { Api } from './api.ts';
+import { checkIds } from './body-rules.ts';
+import { type Call, pathOf } from './call.ts';
+import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
+import { Page, PageList } from './page.ts';
+import { isInRun, tracedCall } from './traced-call.ts';
+
+/** How many items a page has where nothing else is asked for. */
+const PAGE_ITEMS = 10;
+
+/** What the groups of an agent server share. */
+export interface AgentServiceOptions {
+  readonly api: Api;
+  readonly idleTimeoutMs: number;
+  /** For calls that make runs. */
+  readonly propagate: boolean;
+  /** Of the client: what is said of a trace is added to a `baggage` that is among them. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A call that lists: by its query, or by its body where it is a POST. */
+export type ListCall = Call & { readonly body?: Record<string, unknown> };
+
+/** Sends the calls of an agent server for the groups that they belong to. */
+export class AgentService {
+  readonly api: Api;
+  readonly idleTimeoutMs: number;
+  readonly #propagate: boolean;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor({ api, idleTimeoutMs, propagate, headers }: AgentServiceOptions) {
+    this.api = api;
+    this.idleTimeoutMs = idleTimeoutMs;
+    this.#propagate = propagate;
+    this.#headers = headers;
+  }
+
+  json<Data>(call: Call): Promise<Data> {
+    return this.api.json<Data>(call);
+  }
+
+  async none(call: Call): Promise<void> {
+    await this.api.text(call);
+  }
+
+  /** A list by offset. The next one is told by a header; without it there may be more when a page is full. */
+  list<Item>(
+    describe: () => ListCall,
+    itemsOf: (data: unknown) => readonly Item[] = (data) => data as readonly Item[],
+  ): PageList<Item> {
+    // What is wrong with the call is told when it is awaited, as for any other.
+    return new PageList(async () => {
+      const call = describe();
+      const given = (call.method === 'GET' ? call.query : call.body) ?? {};
+      const limit = typeof given.limit === 'number' ? given.limit : PAGE_ITEMS;
+      const page = async (offset: number): Promise<Page<Item>> => {
+        const { data, headers } = await this.api.answer<unknown>(placed(call, { limit, offset }));
+        const items = itemsOf(data);
+        const told = headers['x-pagination-next'];
+        const next = typeof told === 'string' ? Number(told) : items.length >= limit ? offset + items.length : offset;
+        // A service that does not move on would be asked for ever.
+        const hasNext = Number.isSafeInteger(next) && next > offset;
+        return new Page(items, hasNext ? () => page(next) : undefined);
+      };
+      return page(typeof given.offset === 'number' ? given.offset : 0);
+    });
+  }
+
+  /** Makes a call that makes a run: within a run it is one below that, which the server is told of. */
+  traced<Result>(
+    name: string,
+    inputs: Record<string, unknown>,
+    send: (headers: Record<string, string>) => Promise<Result>,
+    outputs?: (result: Result) => Record<string, unknown>,
+  ): Promise<Result> {
+    const run = { name, runType: 'chain', inputs: () => inputs, ...(outputs && { outputs }) } as const;
+    return tracedCall(run, () => send(this.traceHeaders()));
+  }
+
+  /** What tells the server of the current run, under both names that are read; nothing outside of any. */
+  traceHeaders(): Record<string, string> {
+    if (!this.#propagate || !isInRun()) return {};
+    const all = toHeaders(undefined, this.#headers);
+    const order = all['runspan-trace'];
+    if (order === undefined) return {};
+    const [baggage] = Object.entries(all).filter(([name]) => name.toLowerCase() === 'baggage');
+    return { 'runspan-trace': order, 'langsmith-trace': order, ...(baggage && { baggage: baggage[1] }) };
+  }
+}
+
+function placed(call: ListCall, place: { readonly limit: number; readonly offset: number }): Call {
+  if (call.method === 'GET') return { ...call, query: { ...call.query, ...place } };
+  return { ...call, body: { ...call.body, ...place }, isIdempotent: true };
+}
+
+/** The path of ids that have been checked: `agentPath('threads.get', 'threads', { thread_id })`. */
+export function agentPath(call: string, ...segments: readonly (string | Readonly<Record<string, string>>)[]): string {
+  const ids = segments.filter((segment) => typeof segment === 'object');
+  checkIds(call, Object.assign({}, ...ids));
+  return pathOf(...segments.flatMap((segment) => (typeof segment === 'string' ? [segment] : Object.values(segment))));
+}
+
+/** Options of a call, checked: those that every call takes, and its own. */
+export function splitOptions<Options extends CallOptions>(
+  call: string,
+  options: Options | undefined,
+  checks: Checks<Omit<Options, keyof CallOptions>>,
+): { readonly options: CallOptions; readonly own: Partial<Omit<Options, keyof CallOptions>> } {
+  const all = { ...callChecks, ...checks } as unknown as Checks<Options>;
+  const checked = checkedOptions<Options>(`the options of ${call}`, options ?? {}, all);
+  const own = Object.entries(checked).filter(([name]) => Object.hasOwn(checks, name));
+  return {
+    options: callOptionsOf(checked as CallOptions),
+    own: Object.fromEntries(own) as Partial<Omit<Options, keyof CallOptions>>,
+  };
+}

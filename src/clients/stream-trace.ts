@@ -1,0 +1,96 @@
+import { guard } from '../base/guard.ts';
+import { defaultLimits } from '../base/limits.ts';
+import { abandonment, type Watched } from '../instrument/abandonment.ts';
+import { Chunks } from '../instrument/chunks.ts';
+import type { Run } from '../run/run.ts';
+import { startRun, withRun } from '../run/start-run.ts';
+import type { AgentEvent } from './agent-event.ts';
+import type { RunPlace } from './run-failed-error.ts';
+import { isInRun } from './traced-call.ts';
+
+/**
+ * Opens a stream as a run below the current one, which ends when the stream does: with the last state or else the events that
+ * came, within the limits of a payload; as interrupted where the stream is left lying. Outside of any run it is just opened.
+ */
+export async function tracedStream<Stream>(
+  name: string,
+  inputs: Record<string, unknown>,
+  open: (trace: StreamTrace | undefined) => Promise<Stream>,
+): Promise<Stream> {
+  if (!isInRun()) return open(undefined);
+  const run = startRun({ name, runType: 'chain', inputs });
+  try {
+    return await withRun(run, () => open(new StreamTrace(run, name)));
+  } catch (thrown) {
+    run.fail(thrown);
+    throw thrown;
+  }
+}
+
+/** Follows a stream to the end of the run of its call. No method throws. */
+export class StreamTrace implements Watched {
+  wasTouched = true;
+  readonly #run: Run;
+  readonly #chunks: Chunks;
+  /** The last state, as its text: the values are the reader's, who may change them. */
+  #state: string | undefined;
+
+  constructor(run: Run, name: string) {
+    this.#run = run;
+    this.#chunks = new Chunks({ name }, run);
+  }
+
+  get idleMaxMs(): number {
+    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
+  }
+
+  /** The run depends on this stream from now on; it must not be held here. */
+  watch(stream: object, { runId, threadId }: RunPlace): void {
+    if (!this.#run.isOpen) return;
+    this.#run.set({ metadata: { agent_run_id: runId, agent_thread_id: threadId } });
+    abandonment.watch(stream, this);
+  }
+
+  /** It is waited for. */
+  touch(): void {
+    this.wasTouched = true;
+  }
+
+  took({ event, name, namespace, data }: AgentEvent<unknown>, text: string): void {
+    if (!this.#run.isOpen) return;
+    this.touch();
+    // Whoever has the addresses of `feedback` may use them.
+    if (event === 'metadata' || event === 'feedback' || event === 'end') return;
+    if (event === 'values' && namespace.length === 0) this.#state = text;
+    else if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
+  }
+
+  end(): void {
+    this.#close(() => this.#run.end());
+  }
+
+  fail(thrown: unknown): void {
+    this.#close(() => this.#run.fail(thrown));
+  }
+
+  /** The reader wants no more. */
+  cancel(): void {
+    this.#close(() => this.#run.cancel());
+  }
+
+  abandon(reason: string): void {
+    this.#close(() => this.#run.interrupt(reason));
+  }
+
+  #close(end: () => void): void {
+    abandonment.unwatch(this);
+    if (!this.#run.isOpen) return;
+    guard('clients', () => {
+      if (this.#state === undefined) this.#chunks.record();
+      else this.#run.set({ outputs: JSON.parse(this.#state) });
+    });
+    this.#chunks.release();
+    this.#state = undefined;
+    end();
+  }
+}
