@@ -126,10 +126,15 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   return { event: isKnown ? kind : 'other', data: data ?? text, ...told } as AgentEvent<Values>;
 }
 
-/** An error as an object; some servers say it in text alone. */
+/** An error as an object; some servers say it in text alone, or as the text of such an object. */
 export function runErrorOf(data: unknown): RunError {
-  if (typeof data === 'object' && data !== null && !Array.isArray(data)) return data as RunError;
-  return { message: typeof data === 'string' ? data : JSON.stringify(data) };
+  if (!isRecord(data)) return { message: typeof data === 'string' ? data : JSON.stringify(data) };
+  const inner = typeof data.message === 'string' ? parsed(data.message) : undefined;
+  return isRecord(inner) && typeof inner.error === 'string' ? inner : data;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function parsed(text: string): unknown {
