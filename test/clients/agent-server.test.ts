@@ -1,0 +1,169 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
+import { serve } from '../http/server.ts';
+import { agentEndpoints } from './agent-endpoints.ts';
+import { FORBIDDEN_KEY, KEY, serveAgents } from './agent-server.ts';
+
+async function connect(options: Partial<AgentServerOptions> = {}) {
+  const strict = await serveAgents();
+  return { strict, server: new AgentServer({ url: strict.url, apiKey: KEY, ...options }) };
+}
+
+/** The calls of a client, group by group, and those of its own. */
+function callsOf(server: AgentServer): string[] {
+  const methodsOf = (value: object): string[] =>
+    Object.getOwnPropertyNames(Object.getPrototypeOf(value)).filter((name) => name !== 'constructor');
+  const groups = Object.entries(server).filter(([, value]) => typeof value === 'object');
+  const own = methodsOf(server).filter((name) => !['url', 'docsUrl', 'mcpUrl', 'a2aUrl', 'close'].includes(name));
+  return [...groups.flatMap(([name, group]) => methodsOf(group).map((method) => `${name}.${method}`)), ...own];
+}
+
+describe('AgentServer', () => {
+  it('has a row of the table of endpoints for each of its calls', () => {
+    const calls = callsOf(new AgentServer({ url: 'http://127.0.0.1' }));
+
+    expect(calls.length).toBeGreaterThan(45);
+    expect(agentEndpoints.map(({ call }) => call).sort()).toEqual(calls.sort());
+  });
+
+  it.each(agentEndpoints)('$call asks a strict server for $endpoints', async ({ call, endpoints, holds }) => {
+    const { strict, server } = await connect();
+
+    await holds(server);
+
+    expect(strict.endpoints).toEqual(expect.arrayContaining([...endpoints]));
+    expect(
+      strict.seen.every(({ headers }) => headers['x-api-key'] === KEY),
+      call,
+    ).toBe(true);
+    await server.close();
+  });
+
+  it.each([
+    [undefined, 'RUNSPAN_UNAUTHENTICATED', 'Missing or invalid authentication'],
+    ['another_key', 'RUNSPAN_UNAUTHENTICATED', 'Missing or invalid authentication'],
+    [FORBIDDEN_KEY, 'RUNSPAN_FORBIDDEN', 'This key is for another organization'],
+  ])('tells what a service says of the key %s', async (apiKey, code, detail) => {
+    const { server } = await connect(apiKey === undefined ? {} : { apiKey });
+    const plain = new AgentServer({ url: server.url, ...(apiKey === undefined ? {} : { apiKey }) });
+
+    const error = await plain.system.info().catch((thrown: unknown) => thrown);
+
+    expect(error).toMatchObject({ code, detail });
+    if (apiKey !== undefined) expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(apiKey);
+  });
+
+  it('gives the addresses that other SDKs take, below the path of the deployment', () => {
+    const server = new AgentServer({ url: 'https://agents.example/prod/' });
+
+    expect(server.mcpUrl).toBe('https://agents.example/prod/mcp/');
+    expect(server.a2aUrl('a b')).toBe('https://agents.example/prod/a2a/a%20b');
+    expect(server.docsUrl).toBe('https://agents.example/prod/docs');
+    expect(() => server.a2aUrl('')).toThrow('a2aUrl: path.assistant_id: Expected text that is not empty');
+  });
+
+  it('shows no key', () => {
+    const server = new AgentServer({
+      url: 'https://agents.example',
+      apiKey: KEY,
+      headers: { authorization: 'Bearer top' },
+    });
+
+    expect(inspect(server, { depth: 9, showHidden: true })).toBe("AgentServer { url: 'https://agents.example' }");
+    expect(JSON.stringify(server)).not.toMatch(/lsv2|top/);
+    expect(inspect(server.threads, { depth: 9 })).not.toMatch(/lsv2|top/);
+  });
+
+  it.each([
+    [{}, 'url'],
+    [{ url: 'ftp://host' }, 'url'],
+    [{ url: 'http://host', apiKey: 'k' }, 'https'],
+    [{ url: 'https://host', idleTimeoutMs: 0 }, 'idleTimeoutMs'],
+    [{ url: 'https://host', propagate: 'no' }, 'propagate'],
+    [{ url: 'https://host', baseUrl: 'https://host' }, 'baseUrl'],
+  ])('refuses the options %j', (options, named) => {
+    expect(() => new AgentServer(options as unknown as AgentServerOptions)).toThrow(named);
+  });
+
+  it('refuses calls after it was closed', async () => {
+    const { server } = await connect();
+    await server.close();
+
+    await expect(server.system.info()).rejects.toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
+  });
+
+  it('tells of every mistake of a body, and sends nothing', async () => {
+    const { strict, server } = await connect();
+    const run = {
+      input: 1,
+      streamMode: 'values',
+      stream_mode: ['values', 'all'],
+      interrupt_before: '',
+      feedback_keys: ['x'.repeat(181)],
+    };
+
+    const error = await server.runs.create('t', run as never).catch((thrown: unknown) => thrown);
+
+    expect(error).toMatchObject({
+      code: 'RUNSPAN_INVALID_REQUEST',
+      errors: [
+        { loc: ['body', 'streamMode'], msg: 'Expected it to be written stream_mode', type: 'extra_forbidden' },
+        { loc: ['body', 'stream_mode'], type: 'value_error' },
+        { loc: ['body', 'interrupt_before'], type: 'value_error' },
+        { loc: ['body', 'feedback_keys'], type: 'value_error' },
+        { loc: ['body', 'assistant_id'], msg: 'Field required', type: 'missing' },
+      ],
+    });
+    expect(strict.seen).toEqual([]);
+  });
+
+  it('names the run of a batch whose body is wrong, and the id of a path', async () => {
+    const { server } = await connect();
+
+    await expect(server.statelessRuns.batch([{ assistant_id: 'a' }, { assistant_id: '' }])).rejects.toMatchObject({
+      errors: [{ loc: ['body', 1, 'assistant_id'] }],
+    });
+    await expect(server.statelessRuns.batch([])).rejects.toMatchObject({ errors: [{ loc: ['body'] }] });
+    await expect(server.runs.get('', '')).rejects.toMatchObject({
+      errors: [{ loc: ['path', 'thread_id'] }, { loc: ['path', 'run_id'] }],
+    });
+    await expect(server.store.get(['a.b'], 'k')).rejects.toMatchObject({ errors: [{ loc: ['body', 'namespace'] }] });
+    await expect(server.threads.search({ limit: 1_001 })).rejects.toMatchObject({
+      errors: [{ loc: ['body', 'limit'] }],
+    });
+    await expect(server.assistants.setLatest('a', 0)).rejects.toMatchObject({ errors: [{ loc: ['body', 'version'] }] });
+  });
+
+  it('sends fields that it does not know, for later servers', async () => {
+    const { strict, server } = await connect();
+
+    await server.threads.create({ later_field: 1 } as never).catch(() => {});
+
+    expect(JSON.parse(strict.seen[0]?.body ?? '')).toEqual({ later_field: 1 });
+  });
+
+  it('takes no path out of an id', async () => {
+    const { strict, server } = await connect();
+
+    await expect(server.threads.get('../assistants/agent')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
+    await expect(server.threads.get('..')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
+
+    expect(strict.seen.map(({ url }) => url)).toEqual(['/threads/..%2Fassistants%2Fagent', '/threads/%2E%2E']);
+  });
+
+  it('asks a service that repeats its page for it once', async () => {
+    const { url, seen } = await serve((_, response) =>
+      response.setHeader('x-pagination-next', '0').end('[{"thread_id":"1"}]'),
+    );
+
+    expect(await new AgentServer({ url }).threads.search({ limit: 1 }).toArray(10)).toHaveLength(1);
+    expect(seen).toHaveLength(1);
+  });
+
+  it('keeps fields and values that it does not know', async () => {
+    const { url } = await serve((_, response) => response.end('{"thread_id":"1","status":"dreaming","later":[1]}'));
+
+    expect(await new AgentServer({ url }).threads.get('1')).toEqual({ thread_id: '1', status: 'dreaming', later: [1] });
+  });
+});

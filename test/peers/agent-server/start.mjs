@@ -1,0 +1,13 @@
+// Starts the in-memory agent server, and sends its address to whoever started it; its state goes to the working folder.
+import { startServer } from '@langchain/langgraph-api/server';
+
+const [, , graph] = process.argv;
+const { host } = await startServer({
+  port: 0,
+  nWorkers: 4,
+  host: '127.0.0.1',
+  cwd: process.cwd(),
+  graphs: { agent: `${graph}:graph` },
+});
+process.send?.({ url: `http://${host.replace(/^https?:\/\//, '')}` });
+process.on('disconnect', () => process.exit(0));
