@@ -152,6 +152,18 @@ describe('AgentServer', () => {
     expect(strict.seen.map(({ url }) => url)).toEqual(['/threads/..%2Fassistants%2Fagent', '/threads/%2E%2E']);
   });
 
+  it('pages runs by their query', async () => {
+    const { strict, server } = await connect();
+    const { thread_id } = await server.threads.create();
+    for (let count = 0; count < 3; count++) await server.runs.create(thread_id, { assistant_id: 'agent' });
+
+    expect(await server.runs.list(thread_id, { limit: 2, status: 'success' }).toArray(10)).toHaveLength(3);
+    expect(strict.seen.slice(-2).map(({ url }) => url?.split('?')[1])).toEqual([
+      'limit=2&status=success&offset=0',
+      'limit=2&status=success&offset=2',
+    ]);
+  });
+
   it('asks a service that repeats its page for it once', async () => {
     const { url, seen } = await serve((_, response) =>
       response.setHeader('x-pagination-next', '0').end('[{"thread_id":"1"}]'),

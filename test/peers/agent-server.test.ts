@@ -1,16 +1,18 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AgentEvent, AgentServer } from '../../src/clients.ts';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type AgentEvent, AgentServer, submitFeedback } from '../../src/clients.ts';
+import { configure, flush, shutdown, traceable } from '../../src/index.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { agentEndpoints } from '../clients/agent-endpoints.ts';
 import { root } from '../support/folders.ts';
 
 const folder = join(root, 'test/peers/agent-server');
-const _ask = (content: string) =>
+const ask = (content: string) =>
   ({ assistant_id: 'agent', input: { messages: [{ type: 'human', content }] } }) as const;
 
 let receiver: Awaited<ReturnType<typeof createReceiver>>;
@@ -49,6 +51,44 @@ async function _all(stream: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
   return events;
 }
 
+async function all(stream: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+/** A way to the server that ends the connection right behind a text of its answer, once. */
+async function cutBehind(text: string): Promise<{ url: string; requests: string[] }> {
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const proxy = createServer((socket) => {
+    const upstream = connect(Number(new URL(url).port), '127.0.0.1');
+    for (const end of [socket, upstream]) sockets.add(end.on('error', () => end.destroy()));
+    socket.on('data', (chunk) => {
+      requests.push(chunk.toString('latin1').split(' HTTP/')[0] ?? '');
+      upstream.write(chunk);
+    });
+    let seen = '';
+    upstream.on('data', (chunk) => {
+      const before = seen.length;
+      seen += chunk.toString('latin1');
+      const at = isCut ? -1 : seen.indexOf(text);
+      if (at < 0) return socket.write(chunk);
+      isCut = true;
+      return socket.end(chunk.subarray(0, at + text.length - before), () => upstream.destroy());
+    });
+    upstream.on('close', () => socket.destroy());
+    socket.on('close', () => upstream.destroy());
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, requests };
+}
+
 describe('the in-memory agent server', () => {
   it.each(agentEndpoints.filter(({ missing }) => missing === undefined))('answers $call', async ({ holds }) => {
     await holds(server);
@@ -58,7 +98,173 @@ describe('the in-memory agent server', () => {
   it.each(agentEndpoints.filter(({ missing }) => missing !== undefined))(
     'has no $call: it $missing',
     async ({ holds }) => {
-      await expect(holds(server)).rejects.toThrow(/: (404|500)/);
+      await expect(holds(server)).rejects.toThrow(/: (400|404|500)/);
     },
   );
+
+  it('streams every mode, with the namespace of the subgraph', async () => {
+    const { thread_id } = await server.threads.create();
+    const modes = ['values', 'updates', 'messages', 'messages-tuple', 'events', 'tasks', 'debug', 'custom'] as const;
+    const run = { ...ask('weather?'), stream_mode: modes, stream_subgraphs: true };
+
+    const events = await all(await server.runs.stream(thread_id, run));
+
+    const kinds = new Set(events.map(({ event }) => event));
+    const expected = ['metadata', 'values', 'updates', 'messages', 'messages/metadata', 'messages/partial'];
+    expect([...kinds]).toEqual(expect.arrayContaining([...expected, 'events', 'tasks', 'debug', 'custom']));
+    expect(kinds).not.toContain('other');
+    expect(kinds).not.toContain('malformed');
+    expect(events.find(({ event }) => event === 'custom')?.data).toEqual({ progress: 'planned' });
+    const below = events.find(({ event, namespace }) => event === 'updates' && namespace.length === 1);
+    expect(below?.namespace[0]).toMatch(/^weather:[0-9a-f-]{36}$/);
+    expect(Object.keys(below?.data as object)).toEqual(['look']);
+  });
+
+  it('stops for an answer and goes on with it', async () => {
+    const { thread_id } = await server.threads.create();
+
+    const asked = await server.runs.wait(thread_id, ask('approve'));
+    expect(asked).toMatchObject({ __interrupt__: [{ value: { question: 'May I?' } }] });
+    expect(await server.threads.get(thread_id)).toMatchObject({ status: 'interrupted' });
+
+    const events = await all(
+      await server.runs.stream(thread_id, { assistant_id: 'agent', command: { resume: 'yes' } }),
+    );
+    const last = events.at(-1) as { data: { messages: { content: string }[] } };
+    expect(last.data.messages.at(-1)?.content).toBe('You said yes.');
+  });
+
+  it('gives the error of a run as an event, and throws it at the end', async () => {
+    const { thread_id } = await server.threads.create();
+    const stream = await server.runs.stream(thread_id, ask('fail'));
+    const seen: AgentEvent[] = [];
+
+    const reading = (async () => {
+      for await (const event of stream) seen.push(event);
+    })();
+
+    await expect(reading).rejects.toMatchObject({
+      code: 'RUNSPAN_RUN_FAILED',
+      runId: stream.runId,
+      threadId: thread_id,
+      error: 'RangeError',
+      detail: 'no such city',
+    });
+    expect(seen.at(-1)).toMatchObject({ event: 'error', data: { error: 'RangeError', message: 'no such city' } });
+  });
+
+  it('ends a run whose reader leaves, where it was asked to', async () => {
+    const { thread_id } = await server.threads.create();
+    const stream = await server.runs.stream(thread_id, { ...ask('wait'), on_disconnect: 'cancel' });
+
+    for await (const event of stream) if (event.event === 'values') break;
+
+    // The server looks after half a second at the latest.
+    await expect
+      .poll(async () => (await server.runs.get(thread_id, String(stream.runId))).status, { timeout: 10_000 })
+      .toBe('interrupted');
+  });
+
+  it('ends a call by its signal, and leaves no listener', async () => {
+    const { thread_id } = await server.threads.create();
+    const ending = new AbortController();
+    const waiting = server.runs.wait(thread_id, ask('wait'), { signal: ending.signal });
+    await expect.poll(() => server.runs.list(thread_id).toArray(1)).toHaveLength(1);
+
+    ending.abort(new Error('enough'));
+
+    await expect(waiting).rejects.toThrow('enough');
+    expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
+    const [run] = await server.runs.list(thread_id).toArray(1);
+    await server.runs.cancel(thread_id, String(run?.run_id));
+  });
+
+  it.each([0, 1, 2, 5, 8])('goes on after a cut behind event %i, without a gap or a repetition', async (id) => {
+    const { thread_id } = await server.threads.create();
+    const proxy = await cutBehind(`id: ${id}\n\n`);
+    await using cut = new AgentServer({ url: proxy.url });
+    const run = { ...ask('weather?'), stream_resumable: true, stream_subgraphs: true } as const;
+
+    const events = await all(await cut.runs.stream(thread_id, run));
+
+    expect(events.map((event) => event.id)).toEqual(events.map((_, at) => String(at)));
+    expect(events.length).toBeGreaterThan(8);
+    const runs = `/threads/${thread_id}/runs`;
+    const runId = (events[0] as { data: { run_id: string } }).data.run_id;
+    expect(proxy.requests).toEqual([`POST ${runs}/stream`, `GET ${runs}/${runId}/stream`]);
+    expect(await server.runs.list(thread_id).toArray(10)).toHaveLength(1);
+  });
+
+  it('says what arrived last where the server keeps no events', async () => {
+    const { thread_id } = await server.threads.create();
+    const proxy = await cutBehind('id: 2\n\n');
+    await using cut = new AgentServer({ url: proxy.url });
+    const stream = await cut.runs.stream(thread_id, ask('weather?'));
+
+    await expect(all(stream)).rejects.toMatchObject({
+      code: 'RUNSPAN_STREAM_BROKEN',
+      runId: stream.runId,
+      lastEvent: { id: '2' },
+    });
+    expect(proxy.requests).toHaveLength(1);
+    // The run itself goes on.
+    await server.runs.join(thread_id, String(stream.runId));
+    expect(await server.runs.list(thread_id).toArray(10)).toHaveLength(1);
+  });
+
+  it('gives addresses for feedback, and what is said by them stands with the run', async () => {
+    const { thread_id } = await server.threads.create();
+    const run = { ...ask('weather?'), feedback_keys: ['user_liked', 'tone'] };
+    const stream = await server.runs.stream(thread_id, run);
+    const feedback = stream.feedback();
+    const events = await all(stream);
+
+    const addresses = await feedback;
+    expect(Object.keys(addresses)).toEqual(['user_liked', 'tone']);
+    expect(events.at(-1)).toMatchObject({ event: 'feedback', data: addresses });
+    await submitFeedback(String(addresses.user_liked), { score: 1, comment: 'Just right' });
+
+    const said = await (await fetch(`${receiver.url}/feedback?run=${stream.runId}`)).json();
+    expect(said).toMatchObject([{ run_id: stream.runId, key: 'user_liked', score: 1, comment: 'Just right' }]);
+    // The server sends what its runs do to the same receiver, in the background.
+    await expect.poll(() => receiver.trace(String(stream.runId)), { timeout: 20_000 }).not.toEqual([]);
+  });
+
+  it('reads on for the addresses when nobody iterates', async () => {
+    const run = { ...ask('weather?'), feedback_keys: ['user_liked'] };
+
+    const stream = await server.statelessRuns.stream(run);
+
+    expect(Object.keys(await stream.feedback())).toEqual(['user_liked']);
+  });
+
+  it('is called as a run below the current one, which the server is told of', async () => {
+    const { thread_id } = await server.threads.create();
+    configure({ endpoint: receiver.url, project: 'callers' });
+    const answer = traceable(
+      async () => {
+        const events = await all(await server.runs.stream(thread_id, ask('weather?')));
+        return { count: events.length };
+      },
+      { name: 'answer' },
+    );
+
+    await answer();
+    await flush();
+
+    const runs = await receiver.runs({ project: 'callers' });
+    expect(runs.map(({ name }) => name)).toEqual(['answer', 'runs.stream']);
+    const [, streamed] = runs;
+    const [first] = await server.runs.list(thread_id).toArray(1);
+    expect(streamed).toMatchObject({
+      run_type: 'chain',
+      parent_run_id: runs[0]?.id,
+      inputs: { thread_id, assistant_id: 'agent' },
+      outputs: { messages: [{ content: 'weather?' }, {}, { content: 'sunny' }, { content: 'It is sunny in Kiel.' }] },
+      extra: { metadata: { agent_run_id: first?.run_id, agent_thread_id: thread_id } },
+    });
+    // This server reads no header of a trace: the runs of its own are a trace of their own, which the ids above lead to.
+    await expect.poll(() => receiver.trace(String(first?.run_id)), { timeout: 20_000 }).not.toEqual([]);
+    await shutdown();
+  });
 });

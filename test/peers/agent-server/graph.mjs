@@ -1,11 +1,11 @@
 // A graph that needs no model: what it answers is fixed, so that every event of it can be expected.
 import { AIMessage, ToolMessage } from '@langchain/core/messages';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
-import { END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import { END, interrupt, MessagesZodState, START, StateGraph } from '@langchain/langgraph';
 
 const model = new FakeListChatModel({ responses: ['It is sunny in Kiel.'] });
 
-const weather = new StateGraph(MessagesAnnotation)
+const weather = new StateGraph(MessagesZodState)
   .addNode('look', ({ messages }) => {
     const call = messages.at(-1).tool_calls[0];
     return { messages: [new ToolMessage({ tool_call_id: call.id, name: call.name, content: 'sunny' })] };
@@ -22,7 +22,7 @@ function wish({ messages }) {
   return text.includes('wait') ? 'wait' : 'plan';
 }
 
-export const graph = new StateGraph(MessagesAnnotation)
+export const graph = new StateGraph(MessagesZodState)
   .addNode('plan', (_, config) => {
     config.writer?.({ progress: 'planned' });
     const call = { id: 'call-1', name: 'weather', args: { city: 'Kiel' } };
