@@ -9,8 +9,8 @@ export const FORBIDDEN_KEY = 'lsv2_agent_key_2';
 export interface AgentTestServer extends TestServer {
   /** The endpoints that were asked for, as the reference writes them: `POST /threads/{thread_id}/runs`. */
   readonly endpoints: readonly string[];
-  /** Set to cut the next stream off after so many events. */
-  cutAfter: number | undefined;
+  /** Cuts the next stream off after so many events. */
+  cutNext(events: number): void;
 }
 
 /**
@@ -23,15 +23,13 @@ export async function serveAgents(): Promise<AgentTestServer> {
     const body = server.seen.at(-1) as Seen;
     world.answer(request, response, body);
   });
-  return Object.assign(server, {
+  return {
+    ...server,
     endpoints: world.endpoints,
-    get cutAfter() {
-      return world.cutAfter;
-    },
-    set cutAfter(events: number | undefined) {
+    cutNext: (events) => {
       world.cutAfter = events;
     },
-  });
+  };
 }
 
 type Json = Record<string, unknown>;

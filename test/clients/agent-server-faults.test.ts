@@ -1,0 +1,528 @@
+import '../support/virtual-timers.ts';
+
+import { getEventListeners } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
+import type { RunStream } from '../../src/clients/run-stream.ts';
+import { serve } from '../http/server.ts';
+import { gate } from '../support/gate.ts';
+import { virtualClock } from '../support/virtual-clock.ts';
+import { KEY, serveAgents } from './agent-server.ts';
+
+const RUN = { assistant_id: 'agent' };
+const SSE = { 'content-type': 'text/event-stream' };
+const HEAD = { ...SSE, 'content-location': '/threads/t-1/runs/r-1' };
+const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\nid: 0\n\n';
+const value = (id: number): string => `event: values\ndata: {"count":${id}}\nid: ${id}\n\n`;
+
+type Step = (response: ServerResponse, request: IncomingMessage) => void;
+
+/** A server whose requests take one step each, the last for ever; ends are told by `ended`. */
+async function script(steps: readonly Step[], options: Partial<AgentServerOptions> = {}) {
+  let count = 0;
+  const open = new Set<ServerResponse>();
+  const served = await serve((request, response) => {
+    open.add(response);
+    response.on('close', () => open.delete(response));
+    const step = steps[Math.min(count++, steps.length - 1)] as Step;
+    step(response, request);
+  });
+  const client = new AgentServer({ url: served.url, apiKey: KEY, ...options });
+  const asked = () => served.seen.map(({ method, url }) => `${method} ${url}`);
+  return { ...served, client, asked, open };
+}
+
+/** A stream that begins with a text, and then breaks. */
+const breaking =
+  (text: string, headers: Record<string, string> = HEAD): Step =>
+  (response) => {
+    response.writeHead(200, headers);
+    response.write(text, () => response.destroy());
+  };
+const ending =
+  (text: string, headers: Record<string, string> = HEAD): Step =>
+  (response) =>
+    response.writeHead(200, headers).end(text);
+const status =
+  (code: number, headers: Record<string, string> = {}, text = '{"detail":"not now"}'): Step =>
+  (response) =>
+    response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(text);
+const reset: Step = (_, { socket }) => socket.resetAndDestroy();
+const hang: Step = () => {};
+
+/** What becomes of it, while time passes as far as it has to. */
+async function settled<Result>(promise: Promise<Result>, stepMs = 500): Promise<PromiseSettledResult<Result>> {
+  let result: PromiseSettledResult<Result> | undefined;
+  void Promise.allSettled([promise]).then(([one]) => {
+    result = one;
+  });
+  while (result === undefined) {
+    // What is on its way over the wire comes first.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    if (result === undefined) await virtualClock.advance(stepMs);
+  }
+  return result;
+}
+
+async function failure(promise: Promise<unknown>, stepMs?: number): Promise<unknown> {
+  const result = await settled(promise, stepMs);
+  if (result.status === 'rejected') return result.reason;
+  throw new Error(`it came to ${JSON.stringify(result.value)}`);
+}
+
+async function success<Result>(promise: Promise<Result>): Promise<Result> {
+  const result = await settled(promise);
+  if (result.status === 'fulfilled') return result.value;
+  throw result.reason;
+}
+
+async function names(stream: RunStream | Promise<RunStream>): Promise<string[]> {
+  const found: string[] = [];
+  for await (const event of await stream) found.push(`${event.event} ${event.id}`);
+  return found;
+}
+
+// The first request loads it, which takes time that is not virtual.
+beforeAll(() => import('undici'));
+
+beforeEach(() => {
+  virtualClock.reset();
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** The calls that make a run, each sent once whatever happens to it. */
+const MAKING: readonly (readonly [name: string, make: (client: AgentServer) => Promise<unknown>])[] = [
+  ['runs.create', (client) => client.runs.create('t-1', RUN)],
+  ['runs.wait', (client) => client.runs.wait('t-1', RUN)],
+  ['runs.stream', (client) => client.runs.stream('t-1', RUN).then(names)],
+  ['runs.stream of kept events', (client) => client.runs.stream('t-1', { ...RUN, stream_resumable: true }).then(names)],
+  ['statelessRuns.create', (client) => client.statelessRuns.create(RUN)],
+  ['statelessRuns.wait', (client) => client.statelessRuns.wait(RUN)],
+  ['statelessRuns.stream', (client) => client.statelessRuns.stream(RUN).then(names)],
+  ['statelessRuns.batch', (client) => client.statelessRuns.batch([RUN])],
+  ['crons.create', (client) => client.crons.create({ ...RUN, schedule: '* * * * *' })],
+  ['threads.create', (client) => client.threads.create()],
+  ['threads.copy', (client) => client.threads.copy('t-1')],
+];
+
+describe.each(MAKING)('%s', (_, make) => {
+  it.each([
+    ['a reset', reset, 'RUNSPAN_NO_ANSWER'],
+    ['silence', hang, 'RUNSPAN_TIMEOUT'],
+    ['500', status(500), 'RUNSPAN_SERVER_ERROR'],
+    ['503 with a time to come back', status(503, { 'retry-after': '1' }), 'RUNSPAN_SERVER_ERROR'],
+    ['504', status(504), 'RUNSPAN_SERVER_ERROR'],
+    ['408', status(408), 'RUNSPAN_UNEXPECTED_STATUS'],
+    ['a redirect', status(307, { location: '/elsewhere' }), 'RUNSPAN_UNEXPECTED_STATUS'],
+    ['broken JSON', status(200, {}, '{"run_id": "r'), 'RUNSPAN_INVALID_ANSWER'],
+    ['a page', status(200, { 'content-type': 'text/html' }, '<h1>Log in</h1>'), 'RUNSPAN_INVALID_ANSWER'],
+  ])('is not sent again after %s', async (_, step, code) => {
+    const { client, seen } = await script([step]);
+
+    const error = await failure(make(client), 10_000);
+
+    expect(error).toMatchObject({ code });
+    expect(String(error)).not.toContain(KEY);
+    expect(seen.filter(({ method }) => method === 'POST')).toHaveLength(1);
+    await client.close();
+  });
+
+  it('is sent again after 429, when the server says', async () => {
+    const waits: number[] = [];
+    const onRetry = ({ delayMs }: { delayMs: number }): void => void waits.push(delayMs);
+    const { client, seen } = await script([status(429, { 'retry-after': '7' }), status(400)], { hooks: { onRetry } });
+
+    expect(await failure(make(client))).toMatchObject({ code: 'RUNSPAN_BAD_REQUEST', detail: 'not now' });
+
+    expect(waits).toEqual([7_000]);
+    expect(seen).toHaveLength(2);
+    await client.close();
+  });
+});
+
+describe('what only reads', () => {
+  it.each([
+    ['a reset', reset],
+    ['500', status(500)],
+    ['503 with a time to come back', status(503, { 'retry-after': '2' })],
+  ])('is sent again after %s, by POST as well', async (_, step) => {
+    const { client, seen } = await script([step, step, status(200, {}, '[]')]);
+
+    expect(await success(client.threads.search().toArray(1))).toEqual([]);
+
+    expect(seen.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST']);
+    await client.close();
+  });
+
+  it('does not follow a redirect, and gives the key to nobody else', async () => {
+    const other = await serve();
+    const { client } = await script([status(302, { location: `${other.url}/threads/t` })]);
+
+    expect(await failure(client.threads.get('t'))).toMatchObject({ status: 302 });
+    expect(other.seen).toEqual([]);
+    await client.close();
+  });
+});
+
+describe('a stream that breaks', () => {
+  it.each([0, 1, 2, 3, 4])('goes on behind its event %i, without a gap or a repetition', async (cutAfter) => {
+    const strict = await serveAgents();
+    const client = new AgentServer({ url: strict.url, apiKey: KEY });
+    const { thread_id } = await client.threads.create();
+    const run = { ...RUN, stream_resumable: true, feedback_keys: ['liked'], stream_subgraphs: true };
+    strict.cutNext(cutAfter);
+
+    const events = await success(names(client.runs.stream(thread_id, run)));
+
+    expect(events).toEqual(['metadata 0', 'values 1', 'values 2', 'values 3', 'feedback 4']);
+    const [, made, resumed, ...more] = strict.seen;
+    expect(made?.method).toBe('POST');
+    expect(resumed).toMatchObject({ method: 'GET', headers: { 'last-event-id': String(cutAfter - 1) } });
+    expect(more).toEqual([]);
+    await client.close();
+  });
+
+  it('goes on where the server says, below its own path', async () => {
+    const { client, asked, seen } = await script([
+      breaking(METADATA, { ...HEAD, location: '/threads/t-1/runs/r-1/stream?stream_mode=values&stream_mode=debug' }),
+      ending(value(1)),
+    ]);
+
+    expect(await success(names(client.runs.stream('t-1', RUN)))).toEqual(['metadata 0', 'values 1']);
+
+    expect(asked()[1]).toBe('GET /threads/t-1/runs/r-1/stream?stream_mode=values&stream_mode=debug');
+    expect(seen[1]?.headers).toMatchObject({ 'last-event-id': '0', accept: 'text/event-stream', 'x-api-key': KEY });
+    await client.close();
+  });
+
+  it('goes nowhere else', async () => {
+    const other = await serve();
+    const { client, asked } = await script([breaking(METADATA, { ...HEAD, location: `${other.url}/stream` })]);
+
+    expect(await failure(names(client.runs.stream('t-1', RUN)))).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+
+    expect(other.seen).toEqual([]);
+    expect(asked()).toHaveLength(1);
+    await client.close();
+  });
+
+  it('does not go on where the server keeps nothing, and says what arrived last', async () => {
+    const { client, url, seen } = await script([breaking(METADATA + value(1))]);
+
+    const error = await failure(names(client.runs.stream('t-1', RUN)));
+
+    expect(error).toMatchObject({
+      name: 'StreamError',
+      code: 'RUNSPAN_STREAM_BROKEN',
+      runId: 'r-1',
+      threadId: 't-1',
+      lastEvent: { name: 'values', id: '1' },
+    });
+    expect((error as Error).message).toMatch(
+      `[POST] "${url}/threads/t-1/runs/stream": the stream broke after the event "values" (id 1) of run r-1: `,
+    );
+    expect((error as Error).message).toMatch(/; the server keeps no events of it, so it cannot go on$/);
+    expect(seen).toHaveLength(1);
+    await client.close();
+  });
+
+  it('does not go on where the last event has taken its id back', async () => {
+    const { client, seen } = await script([breaking(`${METADATA}event: values\nid:\ndata: {}\n\n`)]);
+    const run = { ...RUN, stream_resumable: true };
+
+    expect(await failure(names(client.runs.stream('t-1', run)))).toMatchObject({
+      message: expect.stringMatching(/before|after the event "values" of run r-1: .*; its last event has no id/),
+    });
+    expect(seen).toHaveLength(1);
+    await client.close();
+  });
+
+  it('passes over the event that it goes on from, where a server gives it again', async () => {
+    const { client } = await script([breaking(METADATA + value(1)), ending(value(1) + value(2))]);
+
+    const events = await success(names(client.runs.stream('t-1', { ...RUN, stream_resumable: true })));
+
+    expect(events).toEqual(['metadata 0', 'values 1', 'values 2']);
+    await client.close();
+  });
+
+  it('gives events without an id after it went on', async () => {
+    const { client } = await script([breaking(METADATA), ending('event: values\ndata: {}\n\n')]);
+
+    const events = await success(names(client.runs.stream('t-1', { ...RUN, stream_resumable: true })));
+
+    expect(events).toEqual(['metadata 0', 'values 0']);
+    await client.close();
+  });
+
+  it('is tried five times in a row, later each time, and counts anew with each event', async () => {
+    const down = status(503);
+    const { client, seen } = await script(
+      [breaking(METADATA), down, down, down, down, breaking(value(1)), down, down, down, down, down, ending(value(2))],
+      { maxRetries: 0 },
+    );
+
+    const error = await failure(names(client.runs.stream('t-1', { ...RUN, stream_resumable: true })), 100);
+
+    expect(error).toMatchObject({
+      lastEvent: { id: '1' },
+      message: expect.stringContaining('did not go on in 5 attempts'),
+    });
+    expect(seen).toHaveLength(11);
+    // 1, 2, 4, 5 and 5 seconds, each with half a second of chance, twice.
+    expect(virtualClock.nowMs).toBeGreaterThanOrEqual(2 * 19_500);
+    expect(virtualClock.nowMs).toBeLessThan(2 * 19_500 + 4_000);
+    await client.close();
+  });
+
+  it('waits as long as the server asks for', async () => {
+    const { client } = await script([breaking(`retry: 20000\n${METADATA}`), ending(value(1))]);
+
+    await success(names(client.runs.stream('t-1', { ...RUN, stream_resumable: true })));
+
+    expect(virtualClock.nowMs).toBeGreaterThanOrEqual(20_500);
+    expect(virtualClock.nowMs).toBeLessThan(23_000);
+    await client.close();
+  });
+
+  it.each([404, 410, 401])('is given up at once when it goes on to %i', async (code) => {
+    const { client, seen } = await script([breaking(METADATA), status(code)]);
+
+    const error = await failure(names(client.runs.stream('t-1', { ...RUN, stream_resumable: true })));
+
+    expect(error).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', cause: { status: code } });
+    expect(seen).toHaveLength(2);
+    await client.close();
+  });
+
+  it('goes on as often as it takes, for a stream that was joined', async () => {
+    const { client, asked, seen } = await script([breaking(value(4)), reset, breaking(value(5)), ending(value(6))]);
+
+    const stream = client.runs.joinStream('t-1', 'r-1', { lastEventId: '3', streamMode: 'values' });
+
+    expect(await success(names(stream))).toEqual(['values 4', 'values 5', 'values 6']);
+    expect(new Set(asked())).toEqual(new Set(['GET /threads/t-1/runs/r-1/stream?stream_mode=values']));
+    expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual(['3', '4', '4', '5']);
+    await client.close();
+  });
+
+  it('is told of by an error when the client is closed', async () => {
+    const { client } = await script([(response) => response.writeHead(200, HEAD).write(METADATA)]);
+    const stream = await client.runs.stream('t-1', { ...RUN, stream_resumable: true });
+    const iterator = stream[Symbol.asyncIterator]();
+    await iterator.next();
+    const waiting = failure(iterator.next());
+
+    await client.close();
+
+    expect(await waiting).toMatchObject({ message: expect.stringContaining('the client is closed') });
+  });
+
+  it('is ended by an event that is too long', async () => {
+    const piece = 'x'.repeat(1024 * 1024);
+    const { client } = await script([
+      async (response) => {
+        response.writeHead(200, HEAD);
+        response.write(`${METADATA}data: `);
+        for (let count = 0; count < 65 && !response.destroyed; count++)
+          await new Promise<void>((resolve) => response.write(piece, () => resolve()));
+      },
+    ]);
+
+    expect(await failure(names(client.runs.stream('t-1', { ...RUN, stream_resumable: true })), 1)).toMatchObject({
+      code: 'RUNSPAN_STREAM_BROKEN',
+      message: expect.stringContaining('an event has more than 67108864 characters; it was ended'),
+    });
+    await client.close();
+  });
+});
+
+describe('silence', () => {
+  const begins =
+    (text: string): Step =>
+    (response) =>
+      response.writeHead(200, HEAD).write(text);
+
+  it.each([
+    ['300 s', {}, METADATA, 300_000],
+    ['the time that the client has', { idleTimeoutMs: 10_000 }, METADATA, 10_000],
+    ['60 s where there were heartbeats', {}, `: heartbeat\n\n${METADATA}`, 60_000],
+    [
+      'less where there were heartbeats and the client has less',
+      { idleTimeoutMs: 5_000 },
+      `: heartbeat\n\n${METADATA}`,
+      5_000,
+    ],
+  ])('breaks a stream after %s', async (_, options, text, silenceMs) => {
+    const { client } = await script([begins(text)], options);
+    const stream = await client.runs.stream('t-1', RUN);
+    const iterator = stream[Symbol.asyncIterator]();
+    await iterator.next();
+    const startMs = virtualClock.nowMs;
+
+    const error = await failure(iterator.next(), silenceMs / 10);
+
+    expect(error).toMatchObject({ message: expect.stringContaining(`nothing came for ${silenceMs} ms; `) });
+    expect(virtualClock.nowMs - startMs).toBe(silenceMs);
+    await client.close();
+  });
+
+  it('does not break a stream whose reader is slow', async () => {
+    const { client } = await script([ending(METADATA + value(1))], { idleTimeoutMs: 1_000 });
+    const iterator = (await client.runs.stream('t-1', RUN))[Symbol.asyncIterator]();
+    await iterator.next();
+
+    await virtualClock.advance(10_000);
+
+    expect(await success(iterator.next())).toMatchObject({ value: { id: '1' } });
+    await client.close();
+  });
+
+  it('is no end of a run that is waited for while empty lines come', async () => {
+    const began = gate<ServerResponse>();
+    const { client } = await script([(response) => began.open(response.writeHead(200, HEAD))], { timeoutMs: 1_000 });
+    const waiting = client.runs.wait('t-1', RUN);
+    const response = await began;
+    response.flushHeaders();
+    for (let count = 0; count < 5; count++) {
+      response.write('\n');
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+      await virtualClock.advance(200_000);
+    }
+    response.end('{"done":true}');
+
+    expect(await success(waiting)).toEqual({ done: true });
+    await client.close();
+  });
+
+  it('ends the wait for a run, which is named', async () => {
+    const { client, seen } = await script([(response) => response.writeHead(200, HEAD).write('\n')], {
+      idleTimeoutMs: 2_000,
+    });
+
+    expect(await failure(client.runs.wait('t-1', RUN))).toMatchObject({
+      code: 'RUNSPAN_STREAM_BROKEN',
+      runId: 'r-1',
+      message: expect.stringContaining('nothing came for 2000 ms; the run may go on; join it to wait for it again'),
+    });
+    expect(seen).toHaveLength(1);
+    await client.close();
+  });
+
+  it('ends the wait for the head of a join after the same time, or that of the call', async () => {
+    const { client } = await script([hang], { idleTimeoutMs: 90_000 });
+
+    expect(await failure(client.runs.join('t-1', 'r-1'), 10_000)).toMatchObject({ code: 'RUNSPAN_TIMEOUT' });
+    expect(virtualClock.nowMs).toBe(90_000);
+    expect(await failure(client.runs.join('t-1', 'r-1', { timeoutMs: 20_000 }), 10_000)).toMatchObject({
+      code: 'RUNSPAN_TIMEOUT',
+    });
+    expect(virtualClock.nowMs).toBe(110_000);
+    await client.close();
+  });
+});
+
+describe('the wait for a run', () => {
+  it.each([
+    ['breaks off', breaking('\n\n{"a":', HEAD), 'RUNSPAN_STREAM_BROKEN'],
+    ['is no JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_ANSWER'],
+    ['tells of an error', ending('\n{"__error__":{"error":"E","message":"m"}}', HEAD), 'RUNSPAN_RUN_FAILED'],
+    ['tells of an error in text', ending('{"__error__":"gone"}', HEAD), 'RUNSPAN_RUN_FAILED'],
+  ])('rejects when the answer %s', async (_, step, code) => {
+    const { client, seen } = await script([step]);
+
+    expect(await failure(client.runs.wait('t-1', RUN))).toMatchObject({ code });
+    expect(seen).toHaveLength(1);
+    await client.close();
+  });
+});
+
+describe('an abort', () => {
+  const reason = new Error('enough');
+  const run = { ...RUN, stream_resumable: true };
+  const begun: Step = (response) => response.writeHead(200, HEAD).write(METADATA);
+
+  /** What is under way when it comes, each with the steps of the server. */
+  const moments: Readonly<Record<string, { steps: readonly Step[]; wait: (asked: () => string[]) => boolean }>> = {
+    'before the call': { steps: [begun], wait: () => true },
+    'before the head': { steps: [hang], wait: (asked) => asked().length === 1 },
+    'between events': { steps: [begun], wait: (asked) => asked().length === 1 },
+    'in the pause after a break': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 1 },
+    'before the head of what goes on': { steps: [breaking(METADATA), hang], wait: (asked) => asked().length === 2 },
+    'after it went on': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 2 },
+  };
+
+  it.each(Object.entries(moments))(
+    '%s ends a stream with its reason, and leaves nothing behind',
+    async (moment, { steps, wait }) => {
+      const { client, asked, open } = await script(steps);
+      const ending = new AbortController();
+      if (moment === 'before the call') ending.abort(reason);
+      const reading = names(client.runs.stream('t-1', run, { signal: ending.signal }));
+      reading.catch(() => {});
+      while (!wait(asked)) {
+        for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+        if (!wait(asked)) await virtualClock.advance(250);
+      }
+      // What the head or an event sets in motion.
+      for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+      ending.abort(reason);
+
+      expect(await failure(reading)).toBe(reason);
+      expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
+      await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
+      await client.close();
+    },
+  );
+
+  it.each(['wait', 'create'] as const)('ends %s with its reason', async (call) => {
+    const { client, asked, open } = await script([hang]);
+    const ending = new AbortController();
+    const waiting = client.runs[call]('t-1', RUN, { signal: ending.signal });
+    waiting.catch(() => {});
+    while (asked().length === 0) await new Promise(setImmediate);
+    ending.abort(reason);
+
+    expect(await failure(waiting)).toBe(reason);
+    expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
+    await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
+    await client.close();
+  });
+
+  it('ends the wait for the body of an answer', async () => {
+    const { client } = await script([(response) => response.writeHead(200, HEAD).write('\n')]);
+    const ending = new AbortController();
+    const waiting = client.runs.wait('t-1', RUN, { signal: ending.signal });
+    waiting.catch(() => {});
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+    ending.abort(reason);
+
+    expect(await failure(waiting)).toBe(reason);
+    expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
+    await client.close();
+  });
+
+  it.each(['an end', 'an error', 'a break', 'a loop that was left', 'close'])(
+    'finds no listener after %s',
+    async (way) => {
+      const text = way === 'an error' ? 'event: error\ndata: "no"\n\n' : METADATA;
+      const step = way === 'a break' ? breaking(text) : way === 'close' ? begun : ending(text);
+      const { client } = await script([step]);
+      const { signal } = new AbortController();
+      const stream = await client.runs.stream('t-1', RUN, { signal });
+      expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+
+      if (way === 'close') await stream.close();
+      else if (way === 'a loop that was left') for await (const _ of stream) break;
+      else await settled(names(stream));
+
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+      await client.close();
+    },
+  );
+});

@@ -1,0 +1,324 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import type { AgentEvent } from '../../src/clients/agent-event.ts';
+import { AgentServer } from '../../src/clients/agent-server.ts';
+import type { RunStream } from '../../src/clients/run-stream.ts';
+import { serve } from '../http/server.ts';
+import { gate } from '../support/gate.ts';
+
+const RUN = { assistant_id: 'agent' };
+const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\n\n';
+const FEEDBACK = 'event: feedback\ndata: {"liked":"https://f.example/1"}\n\n';
+const ERROR = 'event: error\ndata: {"error":"ValueError","message":"no"}\n\n';
+const value = (count: number, padding = ''): string =>
+  `event: values\ndata: {"count":${count},"padding":"${padding}"}\n\n`;
+
+type Answer = (response: ServerResponse) => void;
+
+/** A stream of a server that answers so. */
+async function streamOf(answer: string | Answer, headers: Record<string, string> = {}) {
+  const { url, seen } = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', ...headers });
+    if (typeof answer === 'string') response.end(answer);
+    else {
+      response.flushHeaders();
+      answer(response);
+    }
+  });
+  const server = new AgentServer({ url });
+  return { seen, stream: await server.runs.stream<{ count: number }>('t-1', RUN) };
+}
+
+async function all<Values>(stream: AsyncIterable<AgentEvent<Values>>): Promise<AgentEvent<Values>[]> {
+  const events: AgentEvent<Values>[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+async function failing(stream: RunStream<{ count: number }>) {
+  const events: AgentEvent<{ count: number }>[] = [];
+  try {
+    for await (const event of stream) events.push(event);
+  } catch (error) {
+    return { events, error };
+  }
+  throw new Error('the stream ended well');
+}
+
+describe('RunStream', () => {
+  it('gives events with their kind, namespace, name and id', async () => {
+    const { stream } = await streamOf(
+      `${METADATA}id: 7\nevent: updates|a:1|b:2\ndata: {"node":null}\n\nevent: messages/partial\ndata: []\n\nevent: end\ndata:\n\n`,
+    );
+
+    expect(await all(stream)).toEqual([
+      { event: 'metadata', name: 'metadata', namespace: [], id: undefined, data: { run_id: 'r-1' } },
+      { event: 'updates', name: 'updates|a:1|b:2', namespace: ['a:1', 'b:2'], id: '7', data: { node: null } },
+      { event: 'messages/partial', name: 'messages/partial', namespace: [], id: '7', data: [] },
+      { event: 'end', name: 'end', namespace: [], id: '7', data: '' },
+    ]);
+  });
+
+  it('passes on what it does not know, and what is no JSON, and goes on', async () => {
+    const { stream } = await streamOf(
+      `event: later|x\ndata: {"a":1}\n\nevent: note\ndata: plain text\n\nevent: values\ndata: {"broken\n\n${value(1)}data: 5\n\n`,
+    );
+
+    expect(await all(stream)).toMatchObject([
+      { event: 'other', name: 'later|x', namespace: ['x'], data: { a: 1 } },
+      { event: 'other', name: 'note', data: 'plain text' },
+      { event: 'malformed', name: 'values', data: '{"broken' },
+      { event: 'values', data: { count: 1 } },
+      { event: 'other', name: 'message', data: 5 },
+    ]);
+  });
+
+  it('takes the values of its type', async () => {
+    const { stream } = await streamOf(value(1) + value(2));
+    let sum = 0;
+
+    for await (const event of stream) if (event.event === 'values') sum += event.data.count;
+
+    expect(sum).toBe(3);
+  });
+
+  it('knows its run by the head of the answer, else by the first event', async () => {
+    const byHead = await streamOf(METADATA, { 'content-location': '/threads/t-1/runs/r-0' });
+    expect(byHead.stream).toMatchObject({ runId: 'r-0', threadId: 't-1' });
+    await all(byHead.stream);
+    expect(byHead.stream.runId).toBe('r-0');
+
+    const byEvent = await streamOf(METADATA);
+    expect(byEvent.stream.runId).toBeUndefined();
+    await all(byEvent.stream);
+    expect(byEvent.stream.runId).toBe('r-1');
+  });
+
+  it('is given once', async () => {
+    const { stream } = await streamOf(METADATA);
+    await all(stream);
+
+    expect(() => stream[Symbol.asyncIterator]()).toThrow('This stream is read already');
+  });
+
+  it('gives the error of a run, what follows it, and throws at the end', async () => {
+    const { stream } = await streamOf(METADATA + ERROR + FEEDBACK);
+
+    const { events, error } = await failing(stream);
+
+    expect(events.map(({ event }) => event)).toEqual(['metadata', 'error', 'feedback']);
+    expect(error).toMatchObject({
+      name: 'RunFailedError',
+      code: 'RUNSPAN_RUN_FAILED',
+      message: 'The run r-1 failed: ValueError: no',
+      runId: 'r-1',
+      threadId: 't-1',
+      error: 'ValueError',
+      detail: 'no',
+    });
+    expect(await stream.feedback()).toEqual({ liked: 'https://f.example/1' });
+  });
+
+  it('throws what a run failed with where the connection breaks after it', async () => {
+    const { stream } = await streamOf((response) => response.write(ERROR, () => response.destroy()));
+
+    expect((await failing(stream)).error).toMatchObject({ code: 'RUNSPAN_RUN_FAILED' });
+  });
+
+  it('takes an error that is text alone', async () => {
+    const { stream } = await streamOf('event: error\ndata: "Run not found"\n\n');
+
+    const { events, error } = await failing(stream);
+
+    expect(events).toMatchObject([{ event: 'error', data: { message: 'Run not found' } }]);
+    expect(error).toMatchObject({ error: undefined, detail: 'Run not found' });
+  });
+
+  it('throws once, and has ended then', async () => {
+    const { stream } = await streamOf(ERROR);
+    const iterator = stream[Symbol.asyncIterator]();
+
+    expect(await iterator.next()).toMatchObject({ value: { event: 'error' } });
+    await expect(iterator.next()).rejects.toThrow('failed');
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('leaves a key out of the error of a run', async () => {
+    const { url } = await serve((_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .end('event: error\ndata: {"message":"key lsv2_abc"}\n\n'),
+    );
+    const stream = await new AgentServer({ url, apiKey: 'lsv2_abc' }).runs.stream('t', RUN);
+
+    await expect(all(stream)).rejects.toThrow(/failed: key \[secret\]$/);
+  });
+
+  it('ends the connection when the loop is left', async () => {
+    const closed = gate();
+    const { stream } = await streamOf((response) => {
+      response.on('close', () => closed.open());
+      response.write(METADATA);
+    });
+
+    for await (const { event } of stream) if (event === 'metadata') break;
+
+    await closed;
+  });
+
+  it.each(['close', 'asyncDispose'] as const)('ends the connection, and who waits for it, by %s', async (way) => {
+    const closed = gate();
+    const { stream } = await streamOf((response) => {
+      response.on('close', () => closed.open());
+      response.write(METADATA);
+    });
+    const iterator = stream[Symbol.asyncIterator]();
+    await iterator.next();
+    const waiting = iterator.next();
+
+    await (way === 'close' ? stream.close() : stream[Symbol.asyncDispose]());
+
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+    await closed;
+  });
+
+  it('can be closed unread, more than once, and before and after its end', async () => {
+    const { stream } = await streamOf((response) => response.write(METADATA));
+    await stream.close();
+    await stream.close();
+    expect(await all(stream)).toEqual([]);
+
+    const ended = await streamOf(METADATA);
+    await all(ended.stream);
+    await ended.stream.close();
+  });
+
+  it('reads no further than it is asked for', async () => {
+    const full = gate();
+    let written = 0;
+    const { stream } = await streamOf((response) => {
+      const block = value(1, 'x'.repeat(64 * 1024));
+      const go = (): void => {
+        while (written < 2_000) {
+          written++;
+          if (response.write(block)) continue;
+          // What the sockets of both ends hold is taken first; when nothing is for a while, the reader has stopped.
+          const waiting = setTimeout(() => full.open(), 200);
+          response.once('drain', () => {
+            clearTimeout(waiting);
+            go();
+          });
+          return;
+        }
+        response.end();
+      };
+      go();
+    });
+    const iterator = stream[Symbol.asyncIterator]();
+    await iterator.next();
+
+    await full;
+
+    // 2 000 of them are 125 MiB.
+    expect(written).toBeLessThan(400);
+    let read = 1;
+    while ((await iterator.next()).done !== true) read++;
+    expect(read).toBe(2_000);
+  });
+
+  describe('feedback', () => {
+    const addresses = { liked: 'https://f.example/1' };
+
+    it('is there after the stream was read', async () => {
+      const { stream } = await streamOf(METADATA + FEEDBACK);
+      await all(stream);
+
+      expect(await stream.feedback()).toEqual(addresses);
+      expect(await stream.feedback()).toEqual(addresses);
+    });
+
+    it('reads on when nobody iterates', async () => {
+      const { stream } = await streamOf(METADATA + value(1) + FEEDBACK);
+
+      expect(await stream.feedback()).toEqual(addresses);
+    });
+
+    it('takes no event from an iteration, whichever begins first', async () => {
+      const text = METADATA + value(1) + value(2) + FEEDBACK;
+      const first = await streamOf(text);
+      const [told, events] = await Promise.all([first.stream.feedback(), all(first.stream)]);
+      expect(told).toEqual(addresses);
+      expect(events.map(({ event }) => event)).toEqual(['metadata', 'values', 'values', 'feedback']);
+
+      const second = await streamOf(text);
+      const reading = all(second.stream);
+      expect(await second.stream.feedback()).toEqual(addresses);
+      expect((await reading).map(({ event }) => event)).toEqual(['metadata', 'values', 'values', 'feedback']);
+
+      const third = await streamOf(text);
+      await third.stream.feedback();
+      expect((await all(third.stream)).map(({ event }) => event)).toEqual(['metadata', 'values', 'values', 'feedback']);
+    });
+
+    it('can be awaited within the loop', async () => {
+      const { stream } = await streamOf(METADATA + value(1) + value(2) + FEEDBACK);
+      const names: string[] = [];
+
+      for await (const { event } of stream) {
+        names.push(event);
+        expect(await stream.feedback()).toEqual(addresses);
+      }
+
+      expect(names).toEqual(['metadata', 'values', 'values', 'feedback']);
+    });
+
+    it('rejects when the stream ends without, breaks, fails, or is left', async () => {
+      const without = await streamOf(METADATA);
+      await expect(without.stream.feedback()).rejects.toMatchObject({
+        code: 'RUNSPAN_STREAM_BROKEN',
+        message: expect.stringContaining('ended without addresses for feedback; were `feedback_keys` given'),
+      });
+
+      const broken = await streamOf((response) => response.write(METADATA, () => response.destroy()));
+      await expect(broken.stream.feedback()).rejects.toMatchObject({ lastEvent: { name: 'metadata' } });
+
+      const failed = await streamOf(METADATA + ERROR);
+      await expect(failed.stream.feedback()).rejects.toMatchObject({ cause: { code: 'RUNSPAN_RUN_FAILED' } });
+
+      const left = await streamOf(METADATA + value(1) + FEEDBACK);
+      for await (const _ of left.stream) break;
+      await expect(left.stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+
+      const closed = await streamOf((response) => response.write(METADATA));
+      const waiting = closed.stream.feedback();
+      await closed.stream.close();
+      await expect(waiting).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+    });
+
+    it('passes over what is too much to keep when nobody iterates, and there is no iteration then', async () => {
+      const many = Array.from({ length: 40 }, (_, count) => value(count, 'x'.repeat(32 * 1024))).join('');
+      const { stream } = await streamOf(METADATA + many + FEEDBACK);
+
+      expect(await stream.feedback()).toEqual(addresses);
+      expect(() => stream[Symbol.asyncIterator]()).toThrow('This stream was read by feedback()');
+    });
+
+    it('waits for a reader that is slow, whatever it has to wait for', async () => {
+      const many = Array.from({ length: 40 }, (_, count) => value(count, 'x'.repeat(32 * 1024))).join('');
+      const { stream } = await streamOf(METADATA + many + FEEDBACK);
+      const iterator = stream[Symbol.asyncIterator]();
+      await iterator.next();
+      const feedback = stream.feedback();
+      let count = 0;
+
+      for (let step = await iterator.next(); step.done !== true; step = await iterator.next()) {
+        if (step.value.event === 'values') expect(step.value.data.count).toBe(count++);
+        await new Promise(setImmediate);
+      }
+
+      expect(count).toBe(40);
+      expect(await feedback).toEqual(addresses);
+    });
+  });
+});
