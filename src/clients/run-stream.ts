@@ -74,6 +74,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     this.#place = { ...place };
     this.#source = feed.events();
     request.trace?.watch(this, place);
+    leftLying.register(this, feed);
   }
 
   /** The run, from the head of the answer or the first event; undefined until then, and for the stream of a thread. */
@@ -226,6 +227,9 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     return this.#broken(new FeedBreak(thrown.message, 'it was ended', { cause: thrown }));
   }
 }
+
+/** Nobody can close a stream that nobody has: its connection would stay for as long as the server keeps it. */
+const leftLying = new FinalizationRegistry<EventFeed>((feed) => feed.close());
 
 /** Sends the call of a stream; the stream is there when the head of its answer is. */
 export async function openRunStream<Values>(service: AgentService, request: StreamRequest): Promise<RunStream<Values>> {

@@ -4,6 +4,7 @@ import type { AgentEvent } from '../../src/clients/agent-event.ts';
 import { AgentServer } from '../../src/clients/agent-server.ts';
 import type { RunStream } from '../../src/clients/run-stream.ts';
 import { serve } from '../http/server.ts';
+import { collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
 
 const RUN = { assistant_id: 'agent' };
@@ -181,6 +182,22 @@ describe('RunStream', () => {
     expect(await waiting).toEqual({ done: true, value: undefined });
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
     await closed;
+  });
+
+  it('ends the connection when it is left lying', async () => {
+    let isClosed = false;
+    await (async () => {
+      await streamOf((response) => {
+        response.on('close', () => {
+          isClosed = true;
+        });
+        response.write(METADATA);
+      });
+    })();
+
+    await collectUntil(() => isClosed);
+
+    expect(isClosed).toBe(true);
   });
 
   it('can be closed unread, more than once, and before and after its end', async () => {

@@ -1,0 +1,230 @@
+import { describe, expect, it } from 'vitest';
+import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { fromHeaders } from '../../src/run/propagation.ts';
+import { startRun, withRun } from '../../src/run/start-run.ts';
+import { serve } from '../http/server.ts';
+import { record, treeOf } from '../instrument/recorder.ts';
+import { collectUntil } from '../support/garbage.ts';
+import { KEY, serveAgents } from './agent-server.ts';
+
+const RUN = { assistant_id: 'agent', input: { messages: [{ type: 'human', content: 'weather?' }] } };
+
+async function connect(options: Partial<AgentServerOptions> = {}) {
+  const strict = await serveAgents();
+  const server = new AgentServer({ url: strict.url, apiKey: KEY, ...options });
+  const { thread_id } = await server.threads.create();
+  return { strict, server, thread_id, recorder: record() };
+}
+
+/** A server of one stream. */
+async function streaming(text: string) {
+  const { url } = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/t-1/runs/r-1' });
+    response.write(text);
+    if (!text.endsWith('…')) response.end();
+  });
+  return { server: new AgentServer({ url }), recorder: record() };
+}
+
+const within = <Result>(fn: () => Promise<Result>): Promise<Result> => traceable(fn, { name: 'answer' })();
+
+async function drain(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of stream);
+}
+
+describe('a call of an agent server within a run', () => {
+  it('is a run below it, and tells the server of itself', async () => {
+    const { strict, server, thread_id, recorder } = await connect();
+
+    await within(async () => {
+      await server.runs.create(thread_id, RUN);
+      await server.runs.wait(thread_id, RUN);
+      await drain(await server.runs.stream(thread_id, RUN));
+      await server.statelessRuns.create(RUN);
+      await server.statelessRuns.wait(RUN);
+      await drain(await server.statelessRuns.stream(RUN));
+      await server.statelessRuns.batch([RUN]);
+    });
+
+    const names = [
+      'runs.create',
+      'runs.wait',
+      'runs.stream',
+      'statelessRuns.create',
+      'statelessRuns.wait',
+      'statelessRuns.stream',
+      'statelessRuns.batch',
+    ];
+    expect(treeOf(recorder.runs)).toEqual({ answer: Object.fromEntries(names.map((name) => [name, {}])) });
+    for (const [at, name] of names.entries()) {
+      const { id, dotted_order } = recorder.run(name);
+      const headers = strict.seen[at + 1]?.headers ?? {};
+      expect(headers['langsmith-trace']).toBe(dotted_order);
+      expect(headers['runspan-trace']).toBe(dotted_order);
+      expect(fromHeaders(headers)).toMatchObject({ id, traceId: recorder.run('answer').id });
+    }
+  });
+
+  it('records what was asked and what came of it, without the key', async () => {
+    const { server, thread_id, recorder } = await connect();
+
+    await within(async () => {
+      await server.runs.wait(thread_id, RUN);
+      await drain(await server.runs.stream(thread_id, { ...RUN, stream_mode: 'values' }));
+    });
+
+    const outputs = { messages: [{ content: 'weather?' }, { content: 'It is sunny in Kiel.' }] };
+    const inputs = { thread_id, assistant_id: 'agent', input: RUN.input };
+    expect(recorder.run('runs.wait')).toMatchObject({ run_type: 'chain', inputs, outputs });
+    expect(recorder.run('runs.stream')).toMatchObject({ run_type: 'chain', inputs, outputs });
+    expect(recorder.run('runs.stream').extra?.metadata).toMatchObject({
+      agent_run_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      agent_thread_id: thread_id,
+    });
+    expect(JSON.stringify(recorder.runs)).not.toContain(KEY);
+  });
+
+  it('fails with what it rejects with', async () => {
+    const { server, thread_id, recorder } = await connect();
+    const failing = { ...RUN, input: 'fail' };
+
+    await within(async () => {
+      await server.runs.wait(thread_id, failing).catch(() => {});
+      await server.runs
+        .stream(thread_id, failing)
+        .then(drain, () => {})
+        .catch(() => {});
+      await server.runs.stream('none', RUN).catch(() => {});
+    });
+
+    const [waited, streamed, refused] = recorder.runs.slice(1);
+    expect(waited?.error).toMatch(/^RunFailedError: The run .* failed: RangeError: no such city/);
+    expect(streamed?.error).toMatch(/^RunFailedError: The run .* failed: RangeError: no such city/);
+    expect(refused?.error).toMatch(/^ApiError: .* 404 Thread with ID none not found/);
+  });
+
+  it('keeps the baggage that the client sends', async () => {
+    const { strict, server, thread_id } = await connect({ headers: { Baggage: 'tenant=7' } });
+    const run = startRun({ name: 'answer', project: 'chat' });
+
+    await withRun(run, () => server.runs.create(thread_id, RUN));
+
+    expect(strict.seen.at(-1)?.headers.baggage).toBe('tenant=7,runspan-project=chat');
+  });
+
+  it('tells the server nothing where it is not to', async () => {
+    const { strict, server, thread_id, recorder } = await connect({ propagate: false });
+
+    await within(async () => {
+      await server.runs.create(thread_id, RUN);
+      await drain(await server.runs.stream(thread_id, RUN));
+    });
+
+    expect(treeOf(recorder.runs)).toEqual({ answer: { 'runs.create': {}, 'runs.stream': {} } });
+    expect(strict.seen.map(({ headers }) => headers['langsmith-trace'])).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe('a call of an agent server outside of any run', () => {
+  it('is none, and tells the server of none', async () => {
+    const { strict, server, thread_id, recorder } = await connect();
+
+    await server.runs.create(thread_id, RUN);
+    await drain(await server.runs.stream(thread_id, RUN));
+
+    expect(recorder.runs).toEqual([]);
+    for (const { headers } of strict.seen) {
+      expect(Object.keys(headers).filter((name) => /trace|baggage/.test(name))).toEqual([]);
+    }
+  });
+});
+
+describe('the run of a stream', () => {
+  const EVENTS = 'event: updates\ndata: {"plan":{"a":1}}\n\nevent: custom\ndata: "half"\n\n';
+
+  it('has its events where no state came, and never the addresses for feedback', async () => {
+    const { server, recorder } = await streaming(
+      `event: metadata\ndata: {"run_id":"r-1"}\n\n${EVENTS}event: feedback\ndata: {"k":"https://f.example/secret"}\n\n`,
+    );
+
+    await within(async () => drain(await server.runs.stream('t-1', RUN)));
+
+    expect(recorder.run('runs.stream').outputs).toEqual({
+      outputs: [
+        { event: 'updates', data: { plan: { a: 1 } } },
+        { event: 'custom', data: 'half' },
+      ],
+    });
+    expect(JSON.stringify(recorder.runs)).not.toContain('f.example');
+  });
+
+  it('has the last state of the graph itself, as it came', async () => {
+    const { server, recorder } = await streaming(
+      'event: values\ndata: {"n":1}\n\nevent: values|sub:1\ndata: {"n":9}\n\nevent: values\ndata: {"n":2}\n\nevent: values|sub:1\ndata: {"n":8}\n\n',
+    );
+
+    await within(async () => {
+      for await (const event of await server.runs.stream<{ n: number }>('t-1', RUN)) {
+        if (event.event === 'values') event.data.n = 100;
+      }
+    });
+
+    expect(recorder.run('runs.stream').outputs).toEqual({ n: 2 });
+  });
+
+  it('is open until the stream has ended, and ends with feedback() as well', async () => {
+    const { server, recorder } = await streaming('event: feedback\ndata: {"k":"u"}\n\n');
+
+    await within(async () => {
+      const stream = await server.runs.stream('t-1', RUN);
+      expect(recorder.run('runs.stream').end_time).toBeUndefined();
+      await stream.feedback();
+      await drain(stream);
+      expect(recorder.run('runs.stream').end_time).toBeDefined();
+    });
+  });
+
+  it('is cancelled with what came when the loop is left, and when the stream is closed', async () => {
+    const { server, recorder } = await streaming(`${EVENTS}…`);
+
+    await within(async () => {
+      for await (const { event } of await server.runs.stream('t-1', RUN)) if (event === 'updates') break;
+      await (await server.runs.stream('t-1', RUN)).close();
+    });
+
+    const [left, closed] = recorder.runs.slice(1);
+    expect(left).toMatchObject({
+      extra: { metadata: { end_reason: 'cancelled' } },
+      outputs: { outputs: [{ event: 'updates' }] },
+    });
+    expect(closed).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+    expect([left?.error, closed?.error]).toEqual([undefined, undefined]);
+  });
+
+  it('is interrupted where the stream is left lying', async () => {
+    const { server, recorder } = await streaming(`${EVENTS}…`);
+
+    await within(async () => {
+      await server.runs.stream('t-1', RUN);
+    });
+    await collectUntil(() => recorder.run('runs.stream').end_time !== undefined);
+
+    expect(recorder.run('runs.stream')).toMatchObject({
+      error: expect.stringMatching(/^Interrupted: the result was collected before its end/),
+      extra: { metadata: { end_reason: 'interrupted' } },
+    });
+    await server.close();
+  });
+
+  it('keeps no more of its events than fits into a payload', async () => {
+    const many = Array.from({ length: 12_000 }, (_, n) => `event: custom\ndata: ${n}\n\n`).join('');
+    const { server, recorder } = await streaming(many);
+
+    await within(async () => drain(await server.runs.stream('t-1', RUN)));
+
+    const { outputs, extra } = recorder.run('runs.stream');
+    expect(outputs?.outputs).toHaveLength(10_000);
+    expect(extra?.metadata).toMatchObject({ dropped_chunks: 2_000 });
+  });
+});
