@@ -10,7 +10,7 @@ export function resumptionAt(location: unknown, api: Pick<Api, 'urlOf'>): Resump
   if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
   const { origin, pathname, searchParams } = new URL(location, base);
   if (origin !== base.origin) return undefined;
-  const prefix = base.pathname.replace(/\/+$/, '');
+  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
   const path = prefix !== '' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
   const names = [...new Set(searchParams.keys())];
   return { path, query: Object.fromEntries(names.map((name) => [name, searchParams.getAll(name)])) };
