@@ -1,6 +1,6 @@
 import { type Checks, checkedOptions } from '../base/checked-options.ts';
 import { toHeaders } from '../run/propagation.ts';
-import type { Api } from './api.ts';
+import type { Answer, Api } from './api.ts';
 import { checkIds } from './body-rules.ts';
 import { type Call, pathOf } from './call.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
@@ -45,7 +45,7 @@ export class AgentService {
     await this.api.text(call);
   }
 
-  /** A list by offset. The next one is told by a header; without it there may be more when a page is full. */
+  /** A list by offset. Headers tell of the next page; where a server has none of them, there may be one after a full page. */
   list<Item>(
     describe: () => ListCall,
     itemsOf: (data: unknown) => readonly Item[] = (data) => data as readonly Item[],
@@ -58,10 +58,9 @@ export class AgentService {
       const page = async (offset: number): Promise<Page<Item>> => {
         const { data, headers } = await this.api.answer<unknown>(placed(call, { limit, offset }));
         const items = itemsOf(data);
-        const told = headers['x-pagination-next'];
-        const next = typeof told === 'string' ? Number(told) : items.length >= limit ? offset + items.length : offset;
+        const next = nextOf(headers, items.length >= limit ? offset + items.length : undefined);
         // A service that does not move on would be asked for ever.
-        const hasNext = Number.isSafeInteger(next) && next > offset;
+        const hasNext = next !== undefined && next > offset;
         return new Page(items, hasNext ? () => page(next) : undefined);
       };
       return page(typeof given.offset === 'number' ? given.offset : 0);
@@ -88,6 +87,13 @@ export class AgentService {
     const [baggage] = Object.entries(all).filter(([name]) => name.toLowerCase() === 'baggage');
     return { 'runspan-trace': order, 'langsmith-trace': order, ...(baggage && { baggage: baggage[1] }) };
   }
+}
+
+/** Where the next page begins: as headers say, which tell of the last page by leaving it out, else `otherwise`. */
+function nextOf(headers: Answer<unknown>['headers'], otherwise: number | undefined): number | undefined {
+  const next = headers['x-pagination-next'];
+  if (typeof next === 'string') return /^\d{1,15}$/.test(next) ? Number(next) : undefined;
+  return headers['x-pagination-total'] === undefined ? otherwise : undefined;
 }
 
 function placed(call: ListCall, place: { readonly limit: number; readonly offset: number }): Call {

@@ -164,6 +164,25 @@ describe('AgentServer', () => {
     ]);
   });
 
+  it.each([
+    [
+      'says where the next page begins',
+      { 'x-pagination-next': '1', 'x-pagination-total': '2' } as Record<string, string>,
+      2,
+    ],
+    ['says nothing, and fills its pages', {}, 2],
+    ['says how many there are, and of no next page', { 'x-pagination-total': '1' }, 1],
+    ['says what is no number', { 'x-pagination-next': 'soon' }, 1],
+  ])('asks a service again that %s', async (_, headers, requests) => {
+    const { url, seen } = await serve((_, response) => {
+      for (const [name, value] of Object.entries(seen.length === 1 ? headers : {})) response.setHeader(name, value);
+      response.end(seen.length === 1 ? '[{"thread_id":"1"}]' : '[]');
+    });
+
+    expect(await new AgentServer({ url }).threads.search({ limit: 1 }).toArray(10)).toHaveLength(1);
+    expect(seen).toHaveLength(requests);
+  });
+
   it('asks a service that repeats its page for it once', async () => {
     const { url, seen } = await serve((_, response) =>
       response.setHeader('x-pagination-next', '0').end('[{"thread_id":"1"}]'),
