@@ -62,7 +62,7 @@ export type FeedbackEvent = OfStream<'feedback', Readonly<Record<string, string>
 export type EndEvent = OfStream<'end', unknown>;
 /** An event that this version does not know; its data is text where it is no JSON. */
 export type OtherEvent = OfStream<'other', unknown>;
-/** An event that is known, but whose data is no JSON: `data` is its text, `name` what it should have been. */
+/** An event that is known, but whose data is no JSON, or not what it has to be: `data` is its text. */
 export type MalformedEvent = OfStream<'malformed', string>;
 
 /** An event of a run's stream; `event` tells which. */
@@ -119,11 +119,11 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   const told = { name, namespace, id: id === '' ? undefined : id };
   const data = parsed(text);
   const isKnown = KNOWN.has(kind);
-  if (kind === 'error') return { event: 'error', data: runErrorOf(data ?? text), ...told };
-  // The last event of a stream may say nothing.
-  if (data === undefined && isKnown && kind !== 'end')
-    return { event: 'malformed', data: text, ...told } as AgentEvent<Values>;
-  return { event: isKnown ? kind : 'other', data: data ?? text, ...told } as AgentEvent<Values>;
+  if (kind === 'error') return { event: 'error', data: runErrorOf(data === undefined ? text : data), ...told };
+  // The last event of a stream may say nothing; these two are read by the stream itself.
+  const isBroken = kind === 'metadata' || kind === 'feedback' ? !isRecord(data) : data === undefined && kind !== 'end';
+  if (isKnown && isBroken) return { event: 'malformed', data: text, ...told } as AgentEvent<Values>;
+  return { event: isKnown ? kind : 'other', data: data === undefined ? text : data, ...told } as AgentEvent<Values>;
 }
 
 /** An error as an object; some servers say it in text alone, or as the text of such an object. */

@@ -52,7 +52,6 @@ export class FeedBreak extends Error {
 export class EventFeed {
   readonly #api: Api;
   readonly #options: FeedOptions;
-  readonly #head: OpenAnswer;
   readonly #signal: AbortSignal | undefined;
   /** Ends what is under way: with the caller's reason, or because nobody reads any more. */
   readonly #ending: AbortController;
@@ -88,17 +87,12 @@ export class EventFeed {
   private constructor(api: Api, options: FeedOptions, head: OpenAnswer, ending: AbortController, abort: () => void) {
     this.#api = api;
     this.#options = options;
-    this.#head = head;
     this.#signal = options.call.options?.signal;
     this.#ending = ending;
     this.#abort = abort;
     this.#resumption = options.resumption(head);
     this.#lastId = options.lastEventId ?? '';
     this.#body = quiet(head.body);
-  }
-
-  get headers(): OpenAnswer['headers'] {
-    return this.#head.headers;
   }
 
   get isClosed(): boolean {

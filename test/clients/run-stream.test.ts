@@ -74,6 +74,20 @@ describe('RunStream', () => {
     ]);
   });
 
+  it('takes what has another form for what it is', async () => {
+    const { stream } = await streamOf(
+      'event: metadata\ndata: null\n\nevent: feedback\ndata: []\n\nevent: custom\ndata: null\n\nevent: values\ndata: null\n\n',
+    );
+
+    expect(await all(stream)).toMatchObject([
+      { event: 'malformed', name: 'metadata', data: 'null' },
+      { event: 'malformed', name: 'feedback', data: '[]' },
+      { event: 'custom', data: null },
+      { event: 'values', data: null },
+    ]);
+    await expect(stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+  });
+
   it('takes the values of its type', async () => {
     const { stream } = await streamOf(value(1) + value(2));
     let sum = 0;
