@@ -1,4 +1,5 @@
 import { type Check, type Checks, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { cut } from '../base/text.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
 import { type AgentEvent, agentEventOf, type FeedbackEvent, type RunError } from './agent-event.ts';
 import type { AgentService } from './agent-service.ts';
@@ -11,6 +12,9 @@ import { resumptionAt } from './resumption.ts';
 import { RunFailedError, type RunPlace } from './run-failed-error.ts';
 import { type LastEvent, StreamError } from './stream-error.ts';
 import type { StreamTrace } from './stream-trace.ts';
+
+/** Characters of the name and the id of an event that an error shows. */
+const SHOWN_MAX = 200;
 
 /** What a call takes whose answer is a stream; `timeoutMs` is for its head alone. */
 export interface StreamOptions extends CallOptions {
@@ -165,7 +169,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     if (cause instanceof Error && this.#runError === undefined) return cause;
     const problem = 'it ended without addresses for feedback';
     const outlook = 'were `feedback_keys` given, and was the stream read to its end?';
-    const broken = { ...this.#place, lastEvent: this.#lastEvent, problem, outlook };
+    const broken = { ...this.#place, lastEvent: this.#shownEvent(), problem, outlook };
     return new StreamError(this.#service.api.factsOf(call), broken, cause === undefined ? {} : { cause });
   }
 
@@ -217,8 +221,16 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
 
   #broken({ message, outlook, cause }: FeedBreak): StreamError {
     const facts = this.#service.api.factsOf(this.#request.call);
-    const broken = { ...this.#place, lastEvent: this.#lastEvent, problem: message, outlook };
+    const broken = { ...this.#place, lastEvent: this.#shownEvent(), problem: message, outlook };
     return new StreamError(facts, broken, { cause });
+  }
+
+  /** What came last, as an error may show it: names and ids are the server's. */
+  #shownEvent(): LastEvent | undefined {
+    if (this.#lastEvent === undefined) return undefined;
+    const { name, id } = this.#lastEvent;
+    const masked = (text: string): string => cut(this.#service.api.masked(text, this.#request.call), SHOWN_MAX);
+    return { name: masked(name), id: id === undefined ? undefined : masked(id) };
   }
 
   /** An event that is too long breaks the stream as well. */

@@ -231,6 +231,17 @@ describe('a stream that breaks', () => {
     await client.close();
   });
 
+  it('shows nothing of a key that a server repeats, and no more of a name than a line', async () => {
+    const { client } = await script([breaking(`event: ${KEY}${'x'.repeat(1_000)}\ndata: 1\n\n`)]);
+
+    const error = await failure(names(client.runs.stream('t-1', RUN)));
+
+    expect(error).toMatchObject({ lastEvent: { name: expect.stringMatching(/^\[secret\]x+/) } });
+    expect((error as Error).message).not.toContain(KEY);
+    expect((error as Error).message.length).toBeLessThan(600);
+    await client.close();
+  });
+
   it('does not go on where the last event has taken its id back', async () => {
     const { client, seen } = await script([breaking(`${METADATA}event: values\nid:\ndata: {}\n\n`)]);
     const run = { ...RUN, stream_resumable: true };
@@ -380,6 +391,20 @@ describe('silence', () => {
     await virtualClock.advance(10_000);
 
     expect(await success(iterator.next())).toMatchObject({ value: { id: '1' } });
+    await client.close();
+  });
+
+  it('is no matter of the time for a call, which is over when the head has come', async () => {
+    const began = gate<ServerResponse>();
+    const { client } = await script([(response) => began.open(response.writeHead(200, HEAD))], { timeoutMs: 1_000 });
+    const opening = client.runs.stream('t-1', RUN);
+    const response = await began;
+    response.flushHeaders();
+    const stream = await opening;
+    await virtualClock.advance(100_000);
+    response.end(METADATA);
+
+    expect(await success(names(stream))).toEqual(['metadata 0']);
     await client.close();
   });
 
