@@ -45,7 +45,7 @@ export class AgentService {
     await this.api.text(call);
   }
 
-  /** A list by offset. Headers tell of the next page; where a server has none of them, there may be one after a full page. */
+  /** A list by offset. */
   list<Item>(
     describe: () => ListCall,
     itemsOf: (data: unknown) => readonly Item[] = (data) => data as readonly Item[],
@@ -58,7 +58,7 @@ export class AgentService {
       const page = async (offset: number): Promise<Page<Item>> => {
         const { data, headers } = await this.api.answer<unknown>(placed(call, { limit, offset }));
         const items = itemsOf(data);
-        const next = nextOf(headers, items.length >= limit ? offset + items.length : undefined);
+        const next = nextOf(headers, offset + items.length, items.length >= limit);
         // A service that does not move on would be asked for ever.
         const hasNext = next !== undefined && next > offset;
         return new Page(items, hasNext ? () => page(next) : undefined);
@@ -89,11 +89,19 @@ export class AgentService {
   }
 }
 
-/** Where the next page begins: as headers say, which tell of the last page by leaving it out, else `otherwise`. */
-function nextOf(headers: Answer<unknown>['headers'], otherwise: number | undefined): number | undefined {
-  const next = headers['x-pagination-next'];
-  if (typeof next === 'string') return /^\d{1,15}$/.test(next) ? Number(next) : undefined;
-  return headers['x-pagination-total'] === undefined ? otherwise : undefined;
+/**
+ * Where the next page begins. One header tells it; some servers leave that out before the last page, so that a page that is
+ * full has one behind it, unless the count of all items says otherwise.
+ */
+function nextOf(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
+  const next = numberOf(headers['x-pagination-next']);
+  if (next !== undefined || !isFull) return next;
+  const total = numberOf(headers['x-pagination-total']);
+  return total === undefined || total > end ? end : undefined;
+}
+
+function numberOf(header: string | string[] | undefined): number | undefined {
+  return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
 }
 
 function placed(call: ListCall, place: { readonly limit: number; readonly offset: number }): Call {

@@ -172,7 +172,8 @@ describe('AgentServer', () => {
     ],
     ['says nothing, and fills its pages', {}, 2],
     ['says how many there are, and of no next page', { 'x-pagination-total': '1' }, 1],
-    ['says what is no number', { 'x-pagination-next': 'soon' }, 1],
+    ['says that there are more, and of no next page', { 'x-pagination-total': '2' }, 2],
+    ['says what is no number', { 'x-pagination-next': 'soon', 'x-pagination-total': 'many' }, 2],
   ])('asks a service again that %s', async (_, headers, requests) => {
     const { url, seen } = await serve((_, response) => {
       for (const [name, value] of Object.entries(seen.length === 1 ? headers : {})) response.setHeader(name, value);
