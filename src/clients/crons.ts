@@ -131,8 +131,8 @@ function cronPath(call: string, cronId: string): string {
 
 const SCHEDULE_RULES: BodyRules<CronSchedule> = {
   schedule: [
-    'five fields, as cron has them',
-    (value) => typeof value === 'string' && /^\s*(\S+\s+){4}\S+\s*$/.test(value),
+    'five or six fields as cron has them, or a word such as @daily',
+    (value) => typeof value === 'string' && /^(@\w+|\S+( \S+){4,5})$/.test(value.trim().replace(/\s+/g, ' ')),
   ],
   timezone: ['the name of a time zone, as IANA has it, or null', (value) => value === null || isTimeZone(value)],
   end_time: TIME_OR_NULL,

@@ -184,7 +184,8 @@ export class EventFeed {
       await delay(this.#delayMs(), this.#ending.signal, true);
       const again: Call = { name: call.name, method: 'GET', path, ...(query && { query }) };
       try {
-        const lastId = this.#sawEvent || this.#lastId !== '' ? this.#lastId : '-1';
+        // Of a run that was just made every event is wanted.
+        const lastId = this.#lastId === '' && call.method === 'POST' ? '-1' : this.#lastId;
         this.#body = quiet((await send(this.#api, again, call.options, lastId, this.#ending.signal)).body);
         return;
       } catch (refused) {

@@ -251,7 +251,7 @@ export async function openRunStream<Values>(service: AgentService, request: Stre
     idleTimeoutMs: request.idleTimeoutMs ?? service.idleTimeoutMs,
     lastEventId: request.lastEventId,
     resumption: (head): Resumption | undefined => {
-      Object.assign(place, placeOf(head.headers['content-location'], place));
+      if (request.isOfRun) Object.assign(place, placeOf(head.headers['content-location'], place));
       const located = resumptionAt(head.headers.location, service.api);
       if (located !== undefined) return located;
       if (request.isKept !== true && request.lastEventId === undefined) return undefined;

@@ -172,10 +172,11 @@ export class Threads {
       ...STREAM_CHECKS,
       streamModes: someOf('run_modes', 'lifecycle', 'state_update'),
     });
-    const modes = own.streamModes === undefined ? undefined : [own.streamModes].flat();
+    const { streamModes, ...stream } = own;
+    const modes = streamModes === undefined ? undefined : [streamModes].flat();
     const path = threadPath(name, threadId, 'stream');
     const call = { name, method: 'GET', path, query: { stream_modes: modes }, options: common } as const;
-    return openRunStream(this.#service, { call, threadId, isOfRun: false, lastEventId: own.lastEventId });
+    return openRunStream(this.#service, { call, threadId, isOfRun: false, isKept: true, ...stream });
   }
 }
 

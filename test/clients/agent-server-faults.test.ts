@@ -322,6 +322,21 @@ describe('a stream that breaks', () => {
     await client.close();
   });
 
+  it('goes on from now, or behind what came, for the stream of a thread, whose runs may fail', async () => {
+    const failed = 'event: error\ndata: {"message":"no"}\nid: 5\n\n';
+    const { client, asked, seen } = await script([breaking(''), breaking(failed), ending(value(6))]);
+
+    const stream = client.threads.joinStream('t-1', { streamModes: ['run_modes', 'lifecycle'] });
+
+    expect(await success(names(stream))).toEqual(['error 5', 'values 6']);
+    expect(new Set(asked())).toEqual(
+      new Set(['GET /threads/t-1/stream?stream_modes=run_modes&stream_modes=lifecycle']),
+    );
+    expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, undefined, '5']);
+    expect((await stream).runId).toBeUndefined();
+    await client.close();
+  });
+
   it('is told of by an error when the client is closed', async () => {
     const { client } = await script([(response) => response.writeHead(200, HEAD).write(METADATA)]);
     const stream = await client.runs.stream('t-1', { ...RUN, stream_resumable: true });
@@ -380,6 +395,23 @@ describe('silence', () => {
 
     expect(error).toMatchObject({ message: expect.stringContaining(`nothing came for ${silenceMs} ms; `) });
     expect(virtualClock.nowMs - startMs).toBe(silenceMs);
+    await client.close();
+  });
+
+  it('is bounded by each stream that says so', async () => {
+    const { client } = await script([begins('')]);
+    const join = { idleTimeoutMs: 3_000 };
+    const streams = [
+      client.runs.stream('t-1', RUN, join),
+      client.statelessRuns.stream(RUN, join),
+      client.runs.joinStream('t-1', 'r-1', join),
+      client.statelessRuns.joinStream('r-1', join),
+    ];
+
+    for (const stream of streams)
+      expect(await failure(stream.then(names))).toMatchObject({
+        message: expect.stringContaining('nothing came for 3000 ms'),
+      });
     await client.close();
   });
 

@@ -28,7 +28,7 @@ export const defects = [
   {
     title: 'a stream goes on from its beginning',
     file: feed,
-    find: "this.#sawEvent || this.#lastId !== '' ? this.#lastId : '-1'",
+    find: "this.#lastId === '' && call.method === 'POST' ? '-1' : this.#lastId",
     replace: "'-1'",
     tests: faults,
   },
