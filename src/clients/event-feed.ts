@@ -20,6 +20,8 @@ const ASKED_DELAY_MAX_MS = 30_000;
 /** Silence of a server that has sent heartbeats, which come every few seconds, after which the connection counts as dead. */
 const HEARTBEAT_SILENCE_MS = 60_000;
 
+const CLOSED = 'the client is closed';
+
 /** Where a stream goes on after a break. */
 export interface Resumption {
   readonly path: string;
@@ -189,7 +191,8 @@ export class EventFeed {
         this.#body = quiet((await send(this.#api, again, call.options, lastId, this.#ending.signal)).body);
         return;
       } catch (refused) {
-        if (this.#ending.signal.aborted || this.#api.isClosed) throw refused;
+        if (this.#ending.signal.aborted) throw refused;
+        if (this.#api.isClosed) throw new FeedBreak(problem, CLOSED, { cause: thrown });
         const isFinal = refused instanceof ApiError && !isTransient(refused.status);
         if (isFinal || refused instanceof InvalidAnswerError)
           throw new FeedBreak(problem, `it does not go on: ${refused.message}`, { cause: refused });
@@ -198,7 +201,7 @@ export class EventFeed {
   }
 
   #whyNot(): string | undefined {
-    if (this.#api.isClosed) return 'the client is closed';
+    if (this.#api.isClosed) return CLOSED;
     if (this.#resumption === undefined) return 'the server keeps no events of it, so it cannot go on';
     return this.#sawEvent && this.#lastId === '' ? 'its last event has no id, so it cannot go on' : undefined;
   }

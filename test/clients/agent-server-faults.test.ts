@@ -349,6 +349,23 @@ describe('a stream that breaks', () => {
     expect(await waiting).toMatchObject({ message: expect.stringContaining('the client is closed') });
   });
 
+  it('is told of by the same when the client is closed in the pause after a break', async () => {
+    const { client, seen } = await script([breaking(METADATA)]);
+    const stream = await client.runs.stream('t-1', { ...RUN, stream_resumable: true });
+    const iterator = stream[Symbol.asyncIterator]();
+    await iterator.next();
+    const waiting = failure(iterator.next());
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+
+    await client.close();
+
+    expect(await waiting).toMatchObject({
+      code: 'RUNSPAN_STREAM_BROKEN',
+      message: expect.stringContaining('the client is closed'),
+    });
+    expect(seen).toHaveLength(1);
+  });
+
   it('is ended by an event that is too long', async () => {
     const piece = 'x'.repeat(1024 * 1024);
     const { client } = await script([

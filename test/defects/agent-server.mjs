@@ -105,7 +105,7 @@ export const defects = [
   {
     title: 'a client that was closed makes a stream go on',
     file: feed,
-    find: "    if (this.#api.isClosed) return 'the client is closed';\n",
+    find: '    if (this.#api.isClosed) return CLOSED;\n',
     replace: '',
     tests: faults,
   },
