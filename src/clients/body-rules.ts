@@ -2,7 +2,7 @@ import type { Check } from '../base/checked-options.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
 /** What a field of a body has to be, and whether it has to be there. */
-export type BodyRule = readonly [...Check, 'required'?];
+export type BodyRule = readonly [expected: Check[0], holds: Check[1], kind?: Check[2] | 'required'];
 
 /** A rule for each field of a body. */
 export type BodyRules<Body> = { readonly [Field in keyof Body]-?: BodyRule };
