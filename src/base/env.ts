@@ -16,6 +16,11 @@ export type EnvironmentName =
   | 'RUNSPAN_LOG'
   | 'RUNSPAN_STORE'
   | 'RUNSPAN_RECEIVER_KEY'
+  | 'RUNSPAN_CONTROL_PLANE_URL'
+  | 'RUNSPAN_CONTROL_PLANE_KEY'
+  | 'RUNSPAN_CONTROL_PLANE_SPELLING'
+  | 'RUNSPAN_AGENT_URL'
+  | 'RUNSPAN_AGENT_KEY'
   | 'LANGSMITH_ENDPOINT'
   | 'LANGSMITH_API_KEY'
   | 'LANGSMITH_WORKSPACE_ID'
@@ -38,6 +43,11 @@ export type EnvironmentName =
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
+}
+
+/** What a variable that somebody names on the command line holds, as it is. */
+export function variable(name: string): string | undefined {
+  return process.env[name];
 }
 
 /** The names of all variables that begin so, whether or not anybody reads them. */

@@ -1,5 +1,7 @@
 import { clock } from '../base/clock.ts';
+import { type AgentRunInvocation, agentRunUsage, parseAgentRun } from './agent-run-arguments.ts';
 import type { Command } from './child.ts';
+import { type DeploymentsInvocation, deploymentsUsage, parseDeployments } from './deployments-arguments.ts';
 import { DEFAULT_PORT, type DevInvocation, devUsage, parseDev } from './dev-arguments.ts';
 import {
   parseShow,
@@ -29,10 +31,12 @@ export type Invocation =
   | TracesInvocation
   | ShowInvocation
   | SpoolInvocation
+  | DeploymentsInvocation
+  | AgentRunInvocation
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: Topic };
 
 /** What there is help on: all of it, or one command. */
-export type Topic = 'runspan' | 'dev' | 'traces' | 'show' | 'audit' | 'doctor' | 'spool';
+export type Topic = 'runspan' | 'dev' | 'traces' | 'show' | 'audit' | 'doctor' | 'spool' | 'deployments' | 'run';
 
 /** What `--help` prints. */
 export const usage: Readonly<Record<Topic, string>> = {
@@ -50,6 +54,10 @@ Commands:
                  check settings, service and installation, and send a test run
   spool list | send | purge
                  show, deliver or delete the runs that wait on disk
+  deployments list | get | create | update | redeploy | wait | upload | delete
+                 deploy agents, and wait until they are up
+  run <assistant> --input json
+                 run an agent of a deployment, and print what it streams
 
 Options:
   -h, --help     print this; with a command, what there is to say of it
@@ -90,6 +98,8 @@ Exit code:
   traces: tracesUsage,
   show: showUsage,
   spool: spoolUsage,
+  deployments: deploymentsUsage,
+  run: agentRunUsage,
 };
 
 /** Reads the arguments after the name of the program. Never throws: what is wrong is an invocation of its own. */
@@ -116,6 +126,10 @@ export function parseArguments(argv: readonly string[]): Invocation {
       return parseDoctor(rest);
     case 'spool':
       return parseSpool(rest);
+    case 'deployments':
+      return parseDeployments(rest);
+    case 'run':
+      return parseAgentRun(rest);
     default:
       return mistake(`unknown ${first.startsWith('-') ? 'option' : 'command'} ${quoted(first)}`);
   }

@@ -3,9 +3,12 @@ import { constants } from 'node:os';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
 import { version } from '../base/version.ts';
+import { RevisionError } from '../clients/revision-error.ts';
+import { runAgent } from './agent-run.ts';
 import { type Invocation, parseArguments, type Topic, usage } from './arguments.ts';
 import { audit } from './audit.ts';
 import type { Ending } from './child.ts';
+import { deployments } from './deployments.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
 import { openSource, type RunSource } from './run-source.ts';
@@ -13,7 +16,9 @@ import { showRun } from './show.ts';
 import { spool } from './spool.ts';
 import { sendSpool } from './spool-send.ts';
 import { drained, treeOptionsFor } from './terminal.ts';
+import { visible } from './terminal-text.ts';
 import { listTraces } from './traces.ts';
+import { WaitProgress } from './wait-progress.ts';
 
 void main(process.argv.slice(2));
 
@@ -47,6 +52,10 @@ async function main(argv: readonly string[]): Promise<void> {
     case 'show':
       await read(invocation);
       return;
+    case 'deployments':
+    case 'run':
+      await call(invocation);
+      return;
     case 'dev':
     case 'audit':
       try {
@@ -71,6 +80,25 @@ async function read(invocation: Extract<Invocation, { kind: 'traces' | 'show' }>
   } finally {
     await source?.close();
   }
+}
+
+async function call(invocation: Extract<Invocation, { kind: 'deployments' | 'run' }>): Promise<void> {
+  const write = (text: string): boolean => process.stdout.write(text);
+  const note = (line: string): boolean => process.stderr.write(`${line}\n`);
+  try {
+    if (invocation.kind === 'run') await runAgent(invocation, { write, note });
+    else await deployments(invocation, { write, progress: new WaitProgress(process.stderr) });
+  } catch (error) {
+    complain(error instanceof RunspanError ? visible(error.message) : messageOf(error), exitCodeOf(error));
+  }
+}
+
+/** CI tells a deployment that has failed from a call that has. */
+function exitCodeOf(error: unknown): number {
+  // Of a signal of our own.
+  if (error instanceof DOMException && error.name === 'TimeoutError') return 4;
+  if (!(error instanceof RevisionError)) return 1;
+  return error.code === 'RUNSPAN_TIMEOUT' ? 4 : 3;
 }
 
 /** How to call what was meant: the line of the action, where a command has several, else the first. */

@@ -1,0 +1,132 @@
+import { env } from '../base/env.ts';
+import type { AgentEvent, AgentMessage } from '../clients/agent-event.ts';
+import { AgentServer } from '../clients/agent-server.ts';
+import type { AgentRunInvocation } from './agent-run-arguments.ts';
+import { readGiven } from './given-json.ts';
+import { cut, visible } from './terminal-text.ts';
+
+/** A log keeps longer lines than a screen. */
+const LINE_COLUMNS = 200;
+
+/** Where a run's events go. */
+export interface AgentRunOutput {
+  /** Standard output: what the run streams. */
+  readonly write: (text: string) => void;
+  /** Standard error: what is known of the run beside it. */
+  readonly note: (line: string) => void;
+}
+
+/** Runs an agent, and prints what it streams as it comes. Rejects with what went wrong, also of the run itself. */
+export async function runAgent(invocation: AgentRunInvocation, output: AgentRunOutput): Promise<void> {
+  const { assistant, modes, feedbackKeys, thread, timeoutMs, isJson } = invocation;
+  const input = await inputOf(invocation);
+  const server = openServer(invocation);
+  const request = {
+    assistant_id: assistant,
+    input,
+    stream_mode: [...modes],
+    // Whoever presses Ctrl-C wants no more of it.
+    on_disconnect: 'cancel',
+    ...(feedbackKeys.length === 0 ? {} : { feedback_keys: [...feedbackKeys] }),
+  } as const;
+  const options = timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) };
+  try {
+    const stream = await (thread === undefined
+      ? server.statelessRuns.stream(request, options)
+      : server.runs.stream(thread, { ...request, if_not_exists: 'create' }, options));
+    const printer = new EventPrinter(output);
+    for await (const event of stream) {
+      if (isJson) output.write(`${JSON.stringify(event)}\n`);
+      else printer.print(event);
+    }
+    printer.endText();
+  } finally {
+    await server.close();
+  }
+}
+
+function openServer(invocation: AgentRunInvocation): AgentServer {
+  const url = invocation.url ?? env('RUNSPAN_AGENT_URL');
+  if (url === undefined) throw new Error('no agent server: set RUNSPAN_AGENT_URL, or give --url');
+  const apiKey = env('RUNSPAN_AGENT_KEY');
+  const allowInsecure = env('RUNSPAN_ALLOW_INSECURE') === 'true';
+  return new AgentServer({ url, allowInsecure, ...(apiKey === undefined ? {} : { apiKey }) });
+}
+
+async function inputOf({ input, message }: AgentRunInvocation): Promise<Record<string, unknown>> {
+  if (input !== undefined) return readGiven(input, '--input');
+  return { messages: [{ role: 'user', content: message }] };
+}
+
+/** Text of a model as it comes, everything else on a line of its own. */
+class EventPrinter {
+  readonly #output: AgentRunOutput;
+  /** The message whose text was written last, without a line break behind it. */
+  #open: string | undefined;
+
+  constructor(output: AgentRunOutput) {
+    this.#output = output;
+  }
+
+  print(event: AgentEvent): void {
+    switch (event.event) {
+      case 'metadata':
+        this.#output.note(`run ${visible(String(event.data.run_id))}`);
+        break;
+      case 'messages':
+        this.#text(event.data[0]);
+        break;
+      case 'feedback':
+        for (const [key, address] of Object.entries(event.data)) this.#line(`feedback ${key}`, address);
+        break;
+      case 'updates':
+        for (const [node, update] of Object.entries(event.data)) this.#line(placeOf(event, node), jsonOf(update));
+        break;
+      // It is thrown when the stream ends.
+      case 'error':
+      case 'end':
+        break;
+      default:
+        this.#line(event.name, jsonOf(event.data));
+    }
+  }
+
+  endText(): void {
+    if (this.#open !== undefined) this.#output.write('\n');
+    this.#open = undefined;
+  }
+
+  #text({ type, id, content }: AgentMessage): void {
+    const text = textOf(content);
+    if (text === '') return;
+    if (type !== 'ai' && type !== 'AIMessageChunk') this.#line(String(type), text);
+    else {
+      if (this.#open !== undefined && this.#open !== id) this.endText();
+      this.#open = String(id);
+      this.#output.write(text.split('\n').map(visible).join('\n'));
+    }
+  }
+
+  #line(name: string, text: string): void {
+    this.endText();
+    // An address has to stay whole to be of use.
+    const shown = URL.canParse(text) ? visible(text) : cut(visible(text), LINE_COLUMNS);
+    this.#output.write(`${visible(name)}: ${shown}\n`);
+  }
+}
+
+/** A node, with the subgraphs that it is in. */
+function placeOf({ namespace }: AgentEvent, node: string): string {
+  return [...namespace.map((step) => step.split(':')[0]), node].join(' > ');
+}
+
+function jsonOf(data: unknown): string {
+  return typeof data === 'string' ? data : JSON.stringify(data);
+}
+
+/** Content is text, or a list of pieces of which some are. */
+function textOf(content: AgentMessage['content']): string {
+  if (typeof content === 'string') return content;
+  const texts = (content ?? []).map((piece) => (piece as { text?: unknown } | null)?.text);
+  return texts.filter((text) => typeof text === 'string').join('');
+}
