@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Completes package-lock.json. npm leaves a platform's optional package out when the registry at hand does not serve
+// Completes the lockfiles, of the package and of test/peers/. npm leaves a platform's optional package out when the registry at hand does not serve
 // it, and `npm ci` then refuses the lockfile. The name of such a package says everything that the entry needs: its
 // version is the one its parent asks for, and a package for another platform is never fetched.
 //
 //   node scripts/lockfile.mjs            adds what is missing
 //   node scripts/lockfile.mjs --check    says what is missing, and fails
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const OPERATING_SYSTEMS = [
   'aix',
@@ -21,22 +21,28 @@ const OPERATING_SYSTEMS = [
 ];
 const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'x64'];
 
-const path = new URL('../package-lock.json', import.meta.url);
-const lock = JSON.parse(readFileSync(path, 'utf8'));
-const missing = Object.values(lock.packages).flatMap((parent) =>
-  Object.entries(parent.optionalDependencies ?? {})
-    .filter(([name]) => lock.packages[`node_modules/${name}`] === undefined)
-    .map(([name, version]) => ({ name, version, dev: parent.dev })),
-);
+const root = new URL('../', import.meta.url);
+const peers = readdirSync(new URL('test/peers/', root)).map((name) => `test/peers/${name}/package-lock.json`);
+for (const file of ['package-lock.json', ...peers]) if (existsSync(new URL(file, root))) complete(file);
 
-if (process.argv.includes('--check')) {
-  for (const { name, version } of missing) console.error(`package-lock.json lacks ${name}@${version}`);
-  process.exitCode = missing.length === 0 ? 0 : 1;
-} else {
-  for (const entry of missing) lock.packages[`node_modules/${entry.name}`] = lockEntry(entry);
-  lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
-  writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`);
-  console.log(`package-lock.json: ${missing.length} entries added`);
+/** @param {string} file */
+function complete(file) {
+  const path = new URL(file, root);
+  const lock = JSON.parse(readFileSync(path, 'utf8'));
+  const missing = Object.values(lock.packages).flatMap((parent) =>
+    Object.entries(parent.optionalDependencies ?? {})
+      .filter(([name]) => lock.packages[`node_modules/${name}`] === undefined)
+      .map(([name, version]) => ({ name, version, dev: parent.dev })),
+  );
+  if (process.argv.includes('--check')) {
+    for (const { name, version } of missing) console.error(`${file} lacks ${name}@${version}`);
+    if (missing.length > 0) process.exitCode = 1;
+  } else if (missing.length > 0) {
+    for (const entry of missing) lock.packages[`node_modules/${entry.name}`] = lockEntry(entry);
+    lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
+    writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`);
+    console.log(`${file}: ${missing.length} entries added`);
+  }
 }
 
 /** @param {{ name: string, version: string, dev?: boolean }} entry */
@@ -44,6 +50,8 @@ function lockEntry({ name, version, dev }) {
   const words = name.split(/[/-]/);
   const os = OPERATING_SYSTEMS.filter((word) => words.includes(word));
   const cpu = PROCESSORS.filter((word) => words.includes(word));
+  // What is compiled to WebAssembly runs on any.
+  if (words.includes('wasm32')) return { version, cpu: ['wasm32'], ...(dev ? { dev } : {}), optional: true };
   if (os.length !== 1 || cpu.length !== 1) throw new Error(`The name ${name} does not say which platform it is for`);
   const libc = /-musl/.test(name) ? ['musl'] : /-gnu/.test(name) ? ['glibc'] : undefined;
   return { version, cpu, ...(dev ? { dev } : {}), ...(libc ? { libc } : {}), optional: true, os };
