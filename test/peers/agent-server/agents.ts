@@ -1,0 +1,36 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from '../../support/folders.ts';
+
+const folder = join(root, 'test/peers/agent-server');
+
+export interface Agents {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** The in-memory agent server in a process of its own, which reports its runs to this receiver, and has its addresses for feedback there. */
+export async function startAgents(receiver: string): Promise<Agents> {
+  const cwd = mkdtempSync(join(tmpdir(), 'runspan-agents-'));
+  const tracing = { LANGSMITH_ENDPOINT: receiver, LANGSMITH_API_KEY: 'lsv2_none', LANGSMITH_TRACING: 'true' };
+  const child = fork(join(folder, 'start.mjs'), [join(folder, 'graph.mjs')], {
+    cwd,
+    silent: true,
+    env: { PATH: process.env.PATH, HOME: cwd, ...tracing },
+  });
+  // It writes a line for each request; a pipe that nobody reads would stop it.
+  child.stdout?.resume();
+  child.stderr?.resume();
+  const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the agent server ended with ${code}`)));
+  const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ url: string }];
+  ended.catch(() => {});
+  const stop = async (): Promise<void> => {
+    child.disconnect();
+    await once(child, 'exit');
+    rmSync(cwd, { recursive: true, force: true });
+  };
+  return { url, stop };
+}
