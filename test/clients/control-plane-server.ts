@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { controlPlaneFields } from '../../src/clients/control-plane-fields.ts';
+import { requestBody } from '../support/request-body.ts';
 import { ControlPlaneValidator } from './control-plane-validator.ts';
 import { ObjectStore } from './object-store.ts';
 
@@ -128,11 +129,11 @@ export class ControlPlaneServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const bytes = await requestBody(request);
+    if (bytes === undefined) return;
     const url = new URL(request.url ?? '/', this.url);
     const { prefix = '' } = this.#options;
-    const text = Buffer.concat(chunks).toString('utf8');
+    const text = bytes.toString('utf8');
     const method = request.method ?? '';
     const path = url.pathname.startsWith(prefix) ? url.pathname.slice(prefix.length) : `outside${url.pathname}`;
     const call: SeenCall = { method, path, query: url.searchParams, headers: request.headers, body: parsed(text) };

@@ -7,6 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requestBody } from '../support/request-body.ts';
 
 /** As it stands in an address: encoded, and of characters that mean something in one. */
 const SIGNATURE = 'c2lnbmF0dXJlLW9mLXRoZS1hZGRyZXNz%2Bw%3D%3D';
@@ -45,14 +46,8 @@ export class ObjectStore {
     this.requests.push(request);
     const answer = this.answers.shift();
     if (answer !== undefined) return answer(request, response);
-    const chunks: Buffer[] = [];
-    try {
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-    } catch {
-      // The client has gone.
-      return;
-    }
-    const bytes = Buffer.concat(chunks);
+    const bytes = await requestBody(request);
+    if (bytes === undefined) return;
     const { pathname, searchParams } = new URL(request.url ?? '/', this.url);
     const path = pathname.replace('/store/', '');
     const { 'content-type': type, 'x-goog-content-length-range': range, 'content-length': length } = request.headers;
