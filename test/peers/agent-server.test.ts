@@ -31,16 +31,23 @@ beforeAll(async () => {
   });
   // It writes a line for each request; a pipe that nobody reads would stop it.
   agents.stdout?.resume();
-  agents.stderr?.resume();
-  const [started] = (await once(agents, 'message')) as [{ url: string }];
+  let trouble = '';
+  agents.stderr?.on('data', (chunk) => {
+    trouble = (trouble + chunk).slice(-4_000);
+  });
+  const died = once(agents, 'exit').then(([code]) => Promise.reject(new Error(`it ended with ${code}: ${trouble}`)));
+  const [started] = (await Promise.race([once(agents, 'message'), died])) as [{ url: string }];
+  died.catch(() => {});
   url = started.url;
   server = new AgentServer({ url });
 });
 
 afterAll(async () => {
-  await server.close();
-  agents.disconnect();
-  await once(agents, 'exit');
+  await server?.close();
+  if (agents.connected) {
+    agents.disconnect();
+    await once(agents, 'exit');
+  }
   await receiver.close();
   rmSync(cwd, { recursive: true, force: true });
 });
