@@ -1,62 +1,32 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import { getEventListeners, once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentEvent, AgentServer, submitFeedback } from '../../src/clients.ts';
 import { configure, flush, shutdown, traceable } from '../../src/index.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { agentEndpoints } from '../clients/agent-endpoints.ts';
-import { root } from '../support/folders.ts';
+import { type Agents, startAgents } from './agent-server/agents.ts';
 
-const folder = join(root, 'test/peers/agent-server');
 const ask = (content: string) =>
   ({ assistant_id: 'agent', input: { messages: [{ type: 'human', content }] } }) as const;
 
 let receiver: Awaited<ReturnType<typeof createReceiver>>;
-let agents: ChildProcess;
+let agents: Agents;
 let url: string;
 let server: AgentServer;
-const cwd = mkdtempSync(join(tmpdir(), 'runspan-agents-'));
 
 beforeAll(async () => {
   receiver = await createReceiver({ port: 0 });
-  const tracing = { LANGSMITH_ENDPOINT: receiver.url, LANGSMITH_API_KEY: 'lsv2_none', LANGSMITH_TRACING: 'true' };
-  agents = fork(join(folder, 'start.mjs'), [join(folder, 'graph.mjs')], {
-    cwd,
-    silent: true,
-    env: { PATH: process.env.PATH, HOME: cwd, ...tracing },
-  });
-  // It writes a line for each request; a pipe that nobody reads would stop it.
-  agents.stdout?.resume();
-  let trouble = '';
-  agents.stderr?.on('data', (chunk) => {
-    trouble = (trouble + chunk).slice(-4_000);
-  });
-  const died = once(agents, 'exit').then(([code]) => Promise.reject(new Error(`it ended with ${code}: ${trouble}`)));
-  const [started] = (await Promise.race([once(agents, 'message'), died])) as [{ url: string }];
-  died.catch(() => {});
-  url = started.url;
+  agents = await startAgents(receiver.url);
+  url = agents.url;
   server = new AgentServer({ url });
 });
 
 afterAll(async () => {
   await server?.close();
-  if (agents.connected) {
-    agents.disconnect();
-    await once(agents, 'exit');
-  }
+  await agents?.stop();
   await receiver.close();
-  rmSync(cwd, { recursive: true, force: true });
 });
-
-async function _all(stream: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
-  const events: AgentEvent[] = [];
-  for await (const event of stream) events.push(event);
-  return events;
-}
 
 async function all(stream: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];

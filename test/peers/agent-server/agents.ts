@@ -23,13 +23,17 @@ export async function startAgents(receiver: string): Promise<Agents> {
   });
   // It writes a line for each request; a pipe that nobody reads would stop it.
   child.stdout?.resume();
-  child.stderr?.resume();
-  const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the agent server ended with ${code}`)));
-  const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ url: string }];
-  ended.catch(() => {});
+  let trouble = '';
+  child.stderr?.on('data', (chunk) => {
+    trouble = (trouble + chunk).slice(-4_000);
+  });
+  const exit = once(child, 'exit');
+  const died = exit.then(([code]) => Promise.reject(new Error(`it ended with ${code}: ${trouble}`)));
+  const [{ url }] = (await Promise.race([once(child, 'message'), died])) as [{ url: string }];
+  died.catch(() => {});
   const stop = async (): Promise<void> => {
-    child.disconnect();
-    await once(child, 'exit');
+    if (child.connected) child.disconnect();
+    await exit;
     rmSync(cwd, { recursive: true, force: true });
   };
   return { url, stop };
