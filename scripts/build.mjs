@@ -61,7 +61,8 @@ async function joinModules() {
 function chunksWithout(entry) {
   let groups;
   return (id, { getModuleIds, getModuleInfo }) => {
-    groups ??= groupsOf([...getModuleIds()].map(getModuleInfo), entry);
+    // They come in the order in which they were read, which is another each time.
+    groups ??= groupsOf([...getModuleIds()].sort().map(getModuleInfo), entry);
     return groups.get(id);
   };
 }
@@ -94,6 +95,9 @@ function groupsOf(infos, entry) {
     if (!names.has(group) || name === 'runspan') names.set(group, name);
     groups.set(id, group);
   }
+  // Rollup would make one file of two that have one name.
+  if (new Set(names.values()).size < names.size)
+    throw new Error(`Two files are called alike: ${[...names.values()].sort()}`);
   return new Map([...groups].map(([id, group]) => [id, names.get(group)]));
 }
 
