@@ -13,6 +13,8 @@ export interface AgentRunInvocation {
   readonly input: string | undefined;
   /** A message of the user, in the place of an input. */
   readonly message: string | undefined;
+  /** What goes on with a run that waits: JSON as for `input`. */
+  readonly resume: string | undefined;
   /** The thread that the run is on; without one it is on none. */
   readonly thread: string | undefined;
   /** What is streamed. */
@@ -39,6 +41,7 @@ RUNSPAN_AGENT_KEY.
 Options:
   --input <json>     what the run gets: JSON, @file, or - for standard input
   --message <text>   the same as --input '{"messages":[{"role":"user","content":<text>}]}'
+  --resume <json>    the answer to what the last run on the thread waits for, instead of an input
   --thread <id>      run on this thread, which is made where there is none; without it the run
                      leaves no state
   --mode <mode>      what is streamed: messages-tuple, updates, values, custom and so on; more than
@@ -50,7 +53,8 @@ Options:
   -h, --help         print this
 
 Exit code:
-  0; 1 when the run fails or cannot be made; 2 for a mistake in the arguments; 4 after --timeout
+  0, also when the run waits for an answer; 1 when it fails or cannot be made; 2 for a mistake in
+  the arguments; 4 after --timeout, which cancels it
 `;
 
 const MODES: readonly string[] = [
@@ -69,7 +73,7 @@ const MODES: readonly string[] = [
 /** Reads the arguments after `runspan run`. Never throws. */
 export function parseAgentRun(argv: readonly string[]): Parsed {
   const words = readWords(argv, {
-    texts: ['input', 'message', 'thread', 'mode', 'feedback', 'timeout', 'url'],
+    texts: ['input', 'message', 'resume', 'thread', 'mode', 'feedback', 'timeout', 'url'],
     flags: ['json'],
   });
   if ('wrong' in words) return mistake(words.wrong);
@@ -77,9 +81,11 @@ export function parseAgentRun(argv: readonly string[]): Parsed {
   const [assistant, extra] = words.positionals;
   if (assistant === undefined) return mistake('expected an assistant after run');
   if (extra !== undefined) return mistake(`unexpected ${quoted(extra)}`);
-  const [input, message] = [lastOf(words, 'input'), lastOf(words, 'message')];
-  if (input === undefined && message === undefined) return mistake('expected --input or --message');
-  if (input !== undefined && message !== undefined) return mistake('--input and --message contradict each other');
+  const [input, message, resume] = [lastOf(words, 'input'), lastOf(words, 'message'), lastOf(words, 'resume')];
+  const given = [input, message, resume].filter((one) => one !== undefined);
+  if (given.length === 0) return mistake('expected --input, --message or --resume');
+  if (given.length > 1) return mistake('of --input, --message and --resume one can be given');
+  if (resume !== undefined && lastOf(words, 'thread') === undefined) return mistake('--resume goes with --thread');
   const modes = words.values.get('mode') ?? ['messages-tuple'];
   const strange = modes.find((mode) => !MODES.includes(mode));
   if (strange !== undefined) return mistake(`expected --mode to be one of ${MODES.join(', ')}, got ${quoted(strange)}`);
@@ -94,6 +100,7 @@ export function parseAgentRun(argv: readonly string[]): Parsed {
     assistant,
     input,
     message,
+    resume,
     thread: lastOf(words, 'thread'),
     modes: modes as StreamMode[],
     feedbackKeys: words.values.get('feedback') ?? [],

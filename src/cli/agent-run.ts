@@ -1,8 +1,9 @@
 import { env } from '../base/env.ts';
 import type { AgentEvent, AgentMessage } from '../clients/agent-event.ts';
 import { AgentServer } from '../clients/agent-server.ts';
+import type { Interrupt } from '../clients/thread.ts';
 import type { AgentRunInvocation } from './agent-run-arguments.ts';
-import { readGiven } from './given-json.ts';
+import { readGiven, readGivenObject } from './given-json.ts';
 import { cut, visible } from './terminal-text.ts';
 
 /** A log keeps longer lines than a screen. */
@@ -16,33 +17,68 @@ export interface AgentRunOutput {
   readonly note: (line: string) => void;
 }
 
+/** The time for a run is over. */
+export class RunTimeIsOver extends Error {}
+
 /** Runs an agent, and prints what it streams as it comes. Rejects with what went wrong, also of the run itself. */
 export async function runAgent(invocation: AgentRunInvocation, output: AgentRunOutput): Promise<void> {
-  const { assistant, modes, feedbackKeys, thread, timeoutMs, isJson } = invocation;
-  const input = await inputOf(invocation);
+  const { timeoutMs } = invocation;
+  const given = await inputOf(invocation);
   const server = openServer(invocation);
+  const options = timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) };
+  try {
+    await streamRun(server, invocation, given, options, output);
+  } catch (thrown) {
+    if (options.signal?.aborted && thrown === options.signal.reason) {
+      throw new RunTimeIsOver(
+        `the run has not ended within ${(timeoutMs ?? 0) / 1_000} s (--timeout); it is cancelled`,
+      );
+    }
+    throw thrown;
+  } finally {
+    await server.close();
+  }
+}
+
+type Given = { readonly input: Record<string, unknown> } | { readonly command: { readonly resume: unknown } };
+
+async function streamRun(
+  server: AgentServer,
+  { assistant, modes, feedbackKeys, thread, isJson }: AgentRunInvocation,
+  given: Given,
+  options: { readonly signal?: AbortSignal },
+  output: AgentRunOutput,
+): Promise<void> {
   const request = {
     assistant_id: assistant,
-    input,
-    stream_mode: [...modes],
+    ...given,
+    // Without these nothing would tell that a run waits.
+    stream_mode: modes.includes('values') || modes.includes('updates') ? [...modes] : [...modes, 'updates' as const],
     // Whoever presses Ctrl-C wants no more of it.
     on_disconnect: 'cancel',
     ...(feedbackKeys.length === 0 ? {} : { feedback_keys: [...feedbackKeys] }),
   } as const;
-  const options = timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) };
-  try {
-    const stream = await (thread === undefined
-      ? server.statelessRuns.stream(request, options)
-      : server.runs.stream(thread, { ...request, if_not_exists: 'create' }, options));
-    const printer = new EventPrinter(output);
-    for await (const event of stream) {
-      if (isJson) output.write(`${JSON.stringify(event)}\n`);
-      else printer.print(event);
-    }
-    printer.endText();
-  } finally {
-    await server.close();
+  const stream = await (thread === undefined
+    ? server.statelessRuns.stream(request, options)
+    : server.runs.stream(thread, { ...request, if_not_exists: 'create' }, options));
+  const printer = new EventPrinter(output);
+  let isWaiting = false;
+  for await (const event of stream) {
+    const interrupts = interruptsOf(event);
+    isWaiting ||= interrupts.length > 0;
+    if (event.event === 'updates' && !modes.includes('updates') && interrupts.length === 0) continue;
+    if (isJson) output.write(`${JSON.stringify(event)}\n`);
+    else if (interrupts.length > 0) printer.interrupts(interrupts);
+    else printer.print(event);
   }
+  printer.endText();
+  if (isWaiting && thread !== undefined) output.note(`the run waits for an answer: --thread ${thread} --resume <json>`);
+}
+
+function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
+  if (event !== 'updates' && event !== 'values') return [];
+  const { __interrupt__: interrupts } = (data ?? {}) as { __interrupt__?: unknown };
+  return Array.isArray(interrupts) ? interrupts : [];
 }
 
 function openServer(invocation: AgentRunInvocation): AgentServer {
@@ -53,9 +89,10 @@ function openServer(invocation: AgentRunInvocation): AgentServer {
   return new AgentServer({ url, allowInsecure, ...(apiKey === undefined ? {} : { apiKey }) });
 }
 
-async function inputOf({ input, message }: AgentRunInvocation): Promise<Record<string, unknown>> {
-  if (input !== undefined) return readGiven(input, '--input');
-  return { messages: [{ role: 'user', content: message }] };
+async function inputOf({ input, message, resume }: AgentRunInvocation): Promise<Given> {
+  if (resume !== undefined) return { command: { resume: await readGiven(resume, '--resume') } };
+  if (input !== undefined) return { input: await readGivenObject(input, '--input') };
+  return { input: { messages: [{ role: 'user', content: message }] } };
 }
 
 /** Text of a model as it comes, everything else on a line of its own. */
@@ -89,6 +126,10 @@ class EventPrinter {
       default:
         this.#line(event.name, jsonOf(event.data));
     }
+  }
+
+  interrupts(interrupts: readonly Interrupt[]): void {
+    for (const { value } of interrupts) this.#line('interrupt', jsonOf(value));
   }
 
   endText(): void {

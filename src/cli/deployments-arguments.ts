@@ -89,8 +89,8 @@ Options:
   -h, --help         print this
 
 Exit code:
-  0; 1 when a call fails; 2 for a mistake in the arguments; 3 when the revision will not be
-  deployed; 4 when the time to wait is over
+  0; 1 when a call fails; 2 for a mistake in the arguments, or JSON that is none; 3 when the
+  revision will not be deployed; 4 when the time to wait is over
 `;
 
 const ACTIONS: readonly string[] = [

@@ -10,7 +10,7 @@ import {
   type DeploymentsInvocation,
   pairOf,
 } from './deployments-arguments.ts';
-import { readGiven } from './given-json.ts';
+import { readGivenObject, WordsMistake } from './given-json.ts';
 import { visible } from './terminal-text.ts';
 import type { WaitProgress } from './wait-progress.ts';
 
@@ -58,13 +58,17 @@ const ACTIONS: Readonly<Record<DeploymentsAction, Action>> = {
 
   async create({ deployments }, invocation, output) {
     const deployment = withFields(await givenBody(invocation), invocation.fields) as unknown as DeploymentCreate;
-    if (!invocation.isWaiting) return output.write(told(await deployments.create(deployment), undefined, invocation));
-    const deployed = await deployments.createAndWait(deployment, waitOf(invocation, output));
+    const created = await deployments.create(deployment);
+    if (!invocation.isWaiting) return output.write(told(created, undefined, invocation));
+    // Whoever ends the wait has to know what there is now.
+    output.progress.note(`created ${visible(created.id)}`);
+    const deployed = await deployments.waitUntilDeployed(created.id, waitOf(invocation, output));
     output.write(told(deployed.deployment, deployed.revision, invocation));
   },
 
   async update({ deployments }, invocation, output) {
     const patch = withFields(await givenBody(invocation), invocation.fields) as DeploymentPatch;
+    if (Object.keys(patch).length === 0) throw new WordsMistake('expected something to change: --file, or a field');
     await update(deployments, patch, invocation, output);
   },
 
@@ -122,7 +126,11 @@ function openControlPlane({ service }: DeploymentsInvocation): ControlPlane {
   if (baseUrl === undefined) throw new Error('no control plane: set RUNSPAN_CONTROL_PLANE_URL, or give --url');
   const [apiKey, tenantId] = [env('RUNSPAN_CONTROL_PLANE_KEY'), env('RUNSPAN_WORKSPACE_ID')];
   const named = (env('RUNSPAN_CONTROL_PLANE_SPELLING') ?? '').split(',').filter((pair) => pair.trim() !== '');
-  const spelling = { ...Object.fromEntries(named.map((pair) => pairOf(pair.trim()))), ...service.spelling } as Spelling;
+  const pairs = named.map((pair) => pairOf(pair.trim()));
+  if (pairs.some(([ours, theirs]) => ours === '' || !theirs)) {
+    throw new Error('expected RUNSPAN_CONTROL_PLANE_SPELLING to be like git_host=…,graph_config_path=…');
+  }
+  const spelling = { ...Object.fromEntries(pairs), ...service.spelling } as Spelling;
   return new ControlPlane({
     baseUrl,
     spelling,
@@ -140,7 +148,7 @@ function waitOf({ timeoutMs }: DeploymentsInvocation, { progress }: DeploymentsO
 type Body = Record<string, unknown>;
 
 async function givenBody({ file }: DeploymentsInvocation): Promise<Body> {
-  return file === undefined ? {} : readGiven(file === '-' ? '-' : `@${file}`, '--file');
+  return file === undefined ? {} : readGivenObject(file === '-' ? '-' : `@${file}`, '--file');
 }
 
 /** What options say, over what the file does. */

@@ -4,13 +4,14 @@ import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
 import { version } from '../base/version.ts';
 import { RevisionError } from '../clients/revision-error.ts';
-import { runAgent } from './agent-run.ts';
+import { RunTimeIsOver, runAgent } from './agent-run.ts';
 import { type Invocation, parseArguments, type Topic, usage } from './arguments.ts';
 import { audit } from './audit.ts';
 import type { Ending } from './child.ts';
 import { deployments } from './deployments.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
+import { WordsMistake } from './given-json.ts';
 import { openSource, type RunSource } from './run-source.ts';
 import { showRun } from './show.ts';
 import { spool } from './spool.ts';
@@ -89,14 +90,32 @@ async function call(invocation: Extract<Invocation, { kind: 'deployments' | 'run
     if (invocation.kind === 'run') await runAgent(invocation, { write, note });
     else await deployments(invocation, { write, progress: new WaitProgress(process.stderr) });
   } catch (error) {
-    complain(error instanceof RunspanError ? visible(error.message) : messageOf(error), exitCodeOf(error));
+    const message =
+      error instanceof RunspanError ? inWordsOf(invocation.kind, visible(error.message)) : messageOf(error);
+    complain(message, exitCodeOf(error));
   }
+}
+
+/** What options of clients are called on the command line. */
+const OPTION_WORDS: Readonly<Record<'deployments' | 'run', Readonly<Record<string, string>>>> = {
+  deployments: {
+    baseUrl: '--url or RUNSPAN_CONTROL_PLANE_URL',
+    apiKey: 'RUNSPAN_CONTROL_PLANE_KEY',
+    tenantId: 'RUNSPAN_WORKSPACE_ID',
+    spelling: '--spelling or RUNSPAN_CONTROL_PLANE_SPELLING',
+    allowInsecure: 'RUNSPAN_ALLOW_INSECURE=true',
+  },
+  run: { url: '--url or RUNSPAN_AGENT_URL', apiKey: 'RUNSPAN_AGENT_KEY', allowInsecure: 'RUNSPAN_ALLOW_INSECURE=true' },
+};
+
+function inWordsOf(kind: 'deployments' | 'run', message: string): string {
+  return message.replace(/`(\w+)`/g, (all, option: string) => OPTION_WORDS[kind][option] ?? all);
 }
 
 /** CI tells a deployment that has failed from a call that has. */
 function exitCodeOf(error: unknown): number {
-  // Of a signal of our own.
-  if (error instanceof DOMException && error.name === 'TimeoutError') return 4;
+  if (error instanceof WordsMistake) return 2;
+  if (error instanceof RunTimeIsOver) return 4;
   if (!(error instanceof RevisionError)) return 1;
   return error.code === 'RUNSPAN_TIMEOUT' ? 4 : 3;
 }

@@ -17,6 +17,11 @@ export class WaitProgress {
     this.#startedMs = monotonicNowMs();
   }
 
+  /** A line of its own, before there is a status. */
+  note(line: string): void {
+    this.#stream.write(`${line}\n`);
+  }
+
   show(status: string): void {
     if (this.#stream.isTTY && this.#status !== undefined) this.#stream.write('\n');
     this.#status = status;

@@ -18,9 +18,10 @@ describe('the arguments of run', () => {
 
   it.each<[string[], string]>([
     [[], 'expected an assistant after run'],
-    [['agent'], 'expected --input or --message'],
+    [['agent'], 'expected --input, --message or --resume'],
     [['agent', 'more', '--input', '{}'], 'unexpected "more"'],
-    [['agent', '--input', '{}', '--message', 'a'], '--input and --message contradict each other'],
+    [['agent', '--input', '{}', '--message', 'a'], 'of --input, --message and --resume one can be given'],
+    [['agent', '--resume', 'true'], '--resume goes with --thread'],
     [
       ['agent', '--input', '{}', '--mode', 'all'],
       'expected --mode to be one of values, messages, messages-tuple, updates, events, tasks, checkpoints, debug, custom, tools, got "all"',

@@ -69,6 +69,37 @@ describe('runspan run', () => {
     );
   });
 
+  it('prints what a run waits for, whatever is streamed, and answers it', async () => {
+    const interrupt = [{ id: 'i-1', value: { question: 'May I?' } }];
+    const { url, seen } = await serve((_, response) => {
+      const events = ['updates', { plan: {} }, 'updates', { __interrupt__: interrupt }];
+      const text = [0, 2].map((at) => `event: ${events[at]}\ndata: ${JSON.stringify(events[at + 1])}\n\n`).join('');
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text);
+    });
+    const words = ['agent', '--thread', THREAD];
+    const asked = await run(url, [...words, '--message', 'go']);
+    expect([asked.code, asked.stdout]).toEqual([0, 'interrupt: {"question":"May I?"}\n']);
+    expect(asked.stderr).toBe(`the run waits for an answer: --thread ${THREAD} --resume <json>\n`);
+    await run(url, [...words, '--resume', '"yes"']);
+    const [first, second] = seen.map(({ body }) => JSON.parse(body));
+    expect(first).toMatchObject({ stream_mode: ['messages-tuple', 'updates'] });
+    expect(second).toMatchObject({ command: { resume: 'yes' } });
+    expect(second).not.toHaveProperty('input');
+  });
+
+  it('calls options by the words of the command', async () => {
+    const ended = await runRunspan(['run', 'agent', '--input', '{}'], {
+      RUNSPAN_AGENT_URL: 'http://192.0.2.1',
+      RUNSPAN_AGENT_KEY: KEY,
+    });
+    expect([ended.code, ended.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^runspan: Expected --url or RUNSPAN_AGENT_URL .* unless RUNSPAN_ALLOW_INSECURE=true is set$/m,
+      ),
+    ]);
+  });
+
   it('makes the thread, sends the input of a file, and prints events as JSON', async () => {
     const server = await serveAgents();
     const file = join(folder, 'input.json');
@@ -118,7 +149,8 @@ describe('runspan run', () => {
       expect.stringContaining('401 Missing or invalid authentication'),
     ]);
     expect(refused.stderr).not.toContain('a-wrong-key');
-    expect([unreadable.code, unreadable.stderr]).toEqual([1, 'runspan: expected --input to be JSON\n']);
+    const message = 'runspan: expected --input to be JSON; it is none at character 21\n';
+    expect([unreadable.code, unreadable.stderr]).toEqual([2, message]);
     expect([absent.code, absent.stderr]).toEqual([1, expect.stringMatching(/^runspan: --input: ENOENT/)]);
     expect([nowhere.code, nowhere.stderr]).toEqual([
       1,
@@ -133,6 +165,7 @@ describe('runspan run', () => {
         .write('event: metadata\ndata: {"run_id":"r"}\n\n');
     });
     const ended = await run(url, ['agent', '--input', '{}', '--timeout', '1s']);
-    expect([ended.code, ended.stderr]).toEqual([4, expect.stringMatching(/^run r\nrunspan: .*timeout/)]);
+    const message = 'run r\nrunspan: the run has not ended within 1 s (--timeout); it is cancelled\n';
+    expect([ended.code, ended.stderr]).toEqual([4, message]);
   });
 });

@@ -38,7 +38,7 @@ describe('runspan deployments', () => {
   it('creates, waits with its status on standard error, and prints the revision', async () => {
     server.statuses = ['DEPLOYING', 'DEPLOYED'];
     const ended = await deployments(`create ${IMAGE} --secret TOKEN --wait`, { TOKEN: 'value-of-the-token' });
-    expect(ended.stderr).toMatch(/^DEPLOYING {2}\d+ s\nDEPLOYED {2}\d+ s\n$/);
+    expect(ended.stderr).toMatch(/^created [0-9a-f-]{36}\nDEPLOYING {2}\d+ s\nDEPLOYED {2}\d+ s\n$/);
     expect(ended.stdout).toMatch(
       /^[0-9a-f-]{36} {2}\w+ {2}external_container {2}chat\n {2}revision {2}[0-9a-f-]{36} {2}DEPLOYED\n/,
     );
@@ -102,8 +102,10 @@ describe('runspan deployments', () => {
 
   it('names what is missing or wrong before anything is sent', async () => {
     const before = server.calls.length;
-    const [nowhere, secret, rule, file] = await Promise.all([
+    const [nowhere, spelling, nothing, secret, rule, file] = await Promise.all([
       runRunspan(['deployments', 'list']),
+      deployments('list', { RUNSPAN_CONTROL_PLANE_SPELLING: 'git_host' }),
+      deployments('update 0193b3a0-2222-7000-8000-000000000001'),
       deployments(`create ${IMAGE} --secret NOT_SET_ANYWHERE`),
       deployments('create --name chat --source git_host --repo https://host/a --ref main'),
       deployments(`create --file ${join(folder, 'none.json')}`),
@@ -112,6 +114,12 @@ describe('runspan deployments', () => {
       1,
       'runspan: no control plane: set RUNSPAN_CONTROL_PLANE_URL, or give --url\n',
     ]);
+    const likeThis = 'to be like git_host=…,graph_config_path=…\n';
+    expect([spelling.code, spelling.stderr]).toEqual([
+      1,
+      `runspan: expected RUNSPAN_CONTROL_PLANE_SPELLING ${likeThis}`,
+    ]);
+    expect([nothing.code, nothing.stderr]).toEqual([2, 'runspan: expected something to change: --file, or a field\n']);
     expect([secret.code, secret.stderr]).toEqual([
       1,
       'runspan: --secret NOT_SET_ANYWHERE: there is no such variable here\n',
