@@ -69,8 +69,18 @@ async function write(
   bytesMax: number,
 ): Promise<number | undefined> {
   const { Pack } = await import('tar');
+  let isOver = false;
   // Not `create`, which takes a path that begins with @ for another archive.
-  const pack = new Pack({ cwd: directory, gzip: true, portable: true, mtime: FILE_TIME, noDirRecurse: true });
+  const pack = new Pack({
+    cwd: directory,
+    gzip: true,
+    portable: true,
+    mtime: FILE_TIME,
+    noDirRecurse: true,
+    filter: () => !isOver,
+  });
+  // It listens by itself only while the loop waits for a chunk; a file that is gone meanwhile would end the process.
+  pack.on('error', () => undefined);
   const handle = await open(file, 'wx', 0o600);
   let bytes = 0;
   try {
@@ -84,6 +94,9 @@ async function write(
     }
     return bytes;
   } finally {
+    // It closes the files that it has open, at most four, when they are read to their end.
+    isOver = true;
+    pack.resume();
     await handle.close();
   }
 }

@@ -1,11 +1,12 @@
-import { readdirSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { list } from 'tar';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type SourceArchive, sourceArchive } from '../../src/clients/source-archive.ts';
 import { sourceFiles } from '../../src/clients/source-files.ts';
 
@@ -31,6 +32,23 @@ async function archived(root: string, bytesMax?: number): Promise<SourceArchive>
   const archive = await sourceArchive(CALL, root, undefined, bytesMax);
   onTestFinished(() => archive.remove());
   return archive;
+}
+
+/** A directory whose archive has many chunks: forty files that do not compress, the last of which is `39`. */
+async function bulky(): Promise<string> {
+  const root = await directory({});
+  for (let index = 0; index < 40; index++)
+    await writeFile(join(root, String(index).padStart(2, '0')), randomBytes(200_000));
+  return root;
+}
+
+/** Of a link; empty where there is none any more. */
+function targetOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
 }
 
 async function message(promise: Promise<unknown>): Promise<string> {
@@ -180,6 +198,24 @@ describe('the archive of a directory', () => {
   it('is refused where nothing is in it', async () => {
     const root = await directory({ '.gitignore': '*' });
     expect(await message(sourceArchive(CALL, root, undefined))).toContain('none or all are ignored');
+  });
+
+  it('rejects where a file is gone before its turn, and ends nothing else', async () => {
+    const root = await bulky();
+    const signal = new AbortController().signal;
+    // Asked once for the directory, then with each chunk.
+    const asked = vi
+      .spyOn(signal, 'throwIfAborted')
+      .mockImplementation(() => rmSync(join(root, '39'), { force: true }));
+    asked.mockImplementationOnce(() => undefined);
+    expect(await message(sourceArchive(CALL, root, signal))).toMatch(/^ENOENT .*39/);
+  });
+
+  it.runIf(process.platform === 'linux')('leaves no file of the source open when it is refused', async () => {
+    const root = await bulky();
+    const open = () => readdirSync('/proc/self/fd').map((name) => targetOf(`/proc/self/fd/${name}`));
+    expect(await message(sourceArchive(CALL, root, undefined, 1_000))).toContain('The archive is larger than');
+    await vi.waitFor(() => expect(open().filter((path) => path.startsWith(root))).toEqual([]));
   });
 
   it('is given up with the signal, and leaves nothing behind', async () => {
