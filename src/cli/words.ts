@@ -45,7 +45,9 @@ export function readWords(argv: readonly string[], rules: WordRules): Words | { 
         if (value !== undefined) return { wrong: `expected no value for --${name}` };
         flags.add(name);
       } else if (!texts.includes(name)) return { wrong: `unknown option ${quoted(token.rawName)}` };
-      else if (!value) return { wrong: missing[name] ?? `expected a value for --${name}` };
+      // The next option is no value: `--ref --wait` would deploy a branch of that name. `--ref=--wait` is one.
+      else if (!value || (!token.inlineValue && value.startsWith('--')))
+        return { wrong: missing[name] ?? `expected a value for --${name}` };
       else values.set(name, [...(values.get(name) ?? []), value]);
     }
   }

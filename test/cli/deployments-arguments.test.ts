@@ -46,6 +46,7 @@ describe('the arguments of deployments', () => {
       'upload d1 app.tar.gz --deploy --config graph.json --wait',
       { path: 'app.tar.gz', isDeploying: true, isWaiting: true },
     ],
+    ['update d1 --ref=--wait', { fields: { ref: '--wait' }, isWaiting: false }],
     ['delete d1 --yes --delete-project', { action: 'delete', isConfirmed: true, deletesProject: true }],
     [
       'get d1 --url https://host/api --spelling git_host=theirs',
@@ -78,6 +79,7 @@ describe('the arguments of deployments', () => {
     ['get d1 --spelling =a', 'expected --spelling to be like git_host=…'],
     ['create --secret =value', 'expected --secret to be a name, or <name>=<value>'],
     ['create --nme a', 'unknown option "--nme"'],
+    ['update d1 --ref --wait', 'expected a value for --ref'],
   ])('%s is a mistake that is named', (line, message) => {
     expect(parse(`deployments ${line}`)).toEqual({ kind: 'mistake', topic: 'deployments', message });
   });
