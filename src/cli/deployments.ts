@@ -196,9 +196,15 @@ function lineOf({ id, status, source, name }: Deployment): string {
   return [id, status, source, name].map((text) => visible(String(text))).join('  ');
 }
 
-/** What goes into a log has the names of secrets, and not their values. */
+/** What goes into a log has the names of secrets and environment variables, and not their values. */
 function jsonLine(value: unknown): string {
   const hide = (key: string, inner: unknown): unknown =>
-    key === 'secrets' && Array.isArray(inner) ? inner.map(({ name }) => ({ name })) : inner;
+    (key === 'secrets' || key === 'env') && Array.isArray(inner) ? inner.map(withoutValue) : inner;
   return `${JSON.stringify(value, hide)}\n`;
+}
+
+/** Left out, not masked: what was printed and is sent again is refused then, and does not set the mask. */
+function withoutValue(variable: unknown): unknown {
+  if (typeof variable !== 'object' || variable === null) return variable;
+  return Object.fromEntries(Object.entries(variable).filter(([field]) => field !== 'value'));
 }

@@ -53,6 +53,15 @@ describe('runspan deployments', () => {
     expect(JSON.parse(stdout).secrets).toEqual([{ name: 'TOKEN' }]);
   });
 
+  it('prints names of environment variables of containers, and never what they hold', async () => {
+    const file = join(folder, 'sidecar.json');
+    const env = [{ name: 'DATABASE_URL', value: 'value-of-the-variable' }];
+    const resource_spec = { sidecars: [{ name: 'proxy', image: 'proxy:1', env }] };
+    writeFileSync(file, JSON.stringify({ source_config: { resource_spec } }));
+    const { stdout } = await deployments(`create ${IMAGE} --file ${file} --json`);
+    expect(JSON.parse(stdout).source_config.resource_spec.sidecars[0].env).toEqual([{ name: 'DATABASE_URL' }]);
+  });
+
   it('takes a deployment from a file, with options over it', async () => {
     const file = join(folder, 'deployment.json');
     const source_revision_config = { image_uri: 'registry.example.com/chat:1' };
