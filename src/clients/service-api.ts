@@ -19,12 +19,14 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
   const own = Object.entries(credentials).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value.trim()]],
   );
-  const secrets = [...own.map(([, value = '']) => value.replace(/^Bearer +/i, '')), ...secretsIn(custom)];
+  const headers = { ...Object.fromEntries(own), ...custom };
+  // By their names: the workspace is none, and errors may tell it.
+  const secrets = secretsIn(headers);
   return new Api({
     ...rest,
     ...(allowInsecure === undefined ? {} : { allowInsecure }),
     url: serviceAddress(option, url, { hasKey: secrets.length > 0, allowInsecure }),
-    headers: { ...Object.fromEntries(own), ...custom },
+    headers,
     secrets: new Secrets(secrets),
   });
 }

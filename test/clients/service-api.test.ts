@@ -29,6 +29,14 @@ test('no error and no inspection tells the credentials, nor headers that carry o
   expect(text).toContain('plain-5');
 });
 
+test('an error tells the workspace, which is no secret', async () => {
+  const { url } = await serve((request, response) =>
+    response.writeHead(404).end(`Not in ${request.headers['x-tenant-id']}`),
+  );
+  const api = apiOf(url, { 'x-api-key': 'key-1', 'x-tenant-id': 'search' });
+  expect(await thrownBy(api.json(GET))).toMatchObject({ detail: 'Not in search' });
+});
+
 test.each<[Record<string, string>, ClientOptions]>([
   [{ 'x-api-key': 'key-1' }, {}],
   [{}, { headers: { authorization: 'Basic abc' } }],
