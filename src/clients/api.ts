@@ -53,7 +53,8 @@ export interface Answer<Data> {
 export class Api {
   readonly #options: ApiOptions;
   readonly #http: HttpClient;
-  readonly #timeoutMs: number;
+  /** For a call that brings none of its own. */
+  readonly timeoutMs: number;
   readonly #basePath: string;
   readonly #secrets: Secrets;
   readonly #waits = new Waits();
@@ -61,7 +62,7 @@ export class Api {
   constructor(options: ApiOptions) {
     const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher } = options;
     this.#options = options;
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
     this.#secrets = options.secrets.with(secretsIn(options.headers));
     this.#basePath = url.origin + url.pathname.replace(/(?<!\/)\/+$/, '');
     this.#http = new HttpClient({
@@ -129,7 +130,7 @@ export class Api {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
     // One signal for many calls is no leak, of which Node would warn at the eleventh.
     if (options.signal !== undefined) setMaxListeners(0, options.signal);
-    const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
+    const timeoutMs = options.timeoutMs ?? this.timeoutMs;
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
     const retriesMax = options.maxRetries ?? this.#options.maxRetries ?? 2;

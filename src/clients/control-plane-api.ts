@@ -37,6 +37,11 @@ export class ControlPlaneApi {
     this.spelling = spelling;
   }
 
+  /** Milliseconds for a call that brings none of its own. */
+  get timeoutMs(): number {
+    return this.#api.timeoutMs;
+  }
+
   /** The body of the answer. */
   async call<Result>(call: ControlPlaneCall): Promise<Result> {
     return (await this.traced<Result>(call)).data;

@@ -1,4 +1,5 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { monotonicNowMs } from '../base/clock.ts';
 import { pathOf } from './call.ts';
 import { type CallOptions, callChecks } from './client-options.ts';
 import type { ControlPlaneApi, ControlPlaneCall } from './control-plane-api.ts';
@@ -6,7 +7,7 @@ import { createsRevision } from './creates-revision.ts';
 import type { Deployment, DeploymentPatch } from './deployment.ts';
 import { checkRequest } from './request-check.ts';
 import type { Revision } from './revision.ts';
-import { RevisionWatch } from './revision-watch.ts';
+import { RevisionWatch, WAIT_TIMEOUT_MS } from './revision-watch.ts';
 import { withoutSecretValues } from './secret-values.ts';
 import { tracedCall } from './traced-call.ts';
 
@@ -15,7 +16,7 @@ export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** By default the latest. */
   revisionId?: string;
   /**
-   * Milliseconds for the whole wait.
+   * Milliseconds for the whole wait, the call that it begins with included.
    *
    * @default 900_000
    */
@@ -72,11 +73,12 @@ export class DeploymentWait {
   async created(call: ControlPlaneCall, options: Waited = {}): Promise<Deployed> {
     const name = 'deployments.createAndWait';
     const checked = checkedWait(name, options);
+    const startedMs = monotonicNowMs();
     return traced(name, { name: (call.body as { name: string }).name }, async () => {
-      const answer = await this.#api.traced<Deployment>({ ...call, options: sentWith(checked) });
+      const answer = await this.#api.traced<Deployment>({ ...call, options: this.#sentWith(checked, startedMs) });
       const { id, latest_revision_id } = answer.data;
       if (typeof id !== 'string') throw this.#api.invalid(call, answer, 'has no id');
-      return this.#watch(id, latest_revision_id, checked).deployed();
+      return this.#watch(id, latest_revision_id, checked, startedMs).deployed();
     });
   }
 
@@ -88,16 +90,18 @@ export class DeploymentWait {
   ): Promise<Updated> {
     const name = 'deployments.updateAndWait';
     const checked = checkedWait(name, options);
+    const startedMs = monotonicNowMs();
     return traced(name, { deployment_id: deploymentId }, async () => {
-      const before = createsRevision(patch) ? await this.#revisionBefore(deploymentId, checked) : undefined;
-      const deployment = await this.#api.call<Deployment>({ ...call, options: sentWith(checked) });
+      const before = createsRevision(patch) ? await this.#revisionBefore(deploymentId, checked, startedMs) : undefined;
+      const options = this.#sentWith(checked, startedMs);
+      const deployment = await this.#api.call<Deployment>({ ...call, options });
       if (before === undefined) return { deployment, revision: undefined };
       const latest = deployment.latest_revision_id ?? null;
       // The answer may still name the one before.
       const changed =
-        latest === before ? await this.#watch(deploymentId, undefined, checked).another(before) : deployment;
+        latest === before ? await this.#watch(deploymentId, undefined, checked, startedMs).another(before) : deployment;
       if (changed === undefined) return { deployment, revision: undefined };
-      return this.#watch(deploymentId, changed.latest_revision_id, checked).deployed();
+      return this.#watch(deploymentId, changed.latest_revision_id, checked, startedMs).deployed();
     });
   }
 
@@ -106,6 +110,7 @@ export class DeploymentWait {
     const checked = checkedWait(name, options);
     const told = { deployment_id: deploymentId, revision_id: revisionId };
     checkRequest(name, { path: told });
+    const startedMs = monotonicNowMs();
     return traced(name, told, async () => {
       const deployment = await this.#api.call<Deployment>({
         name: 'revisions.redeploy',
@@ -113,28 +118,43 @@ export class DeploymentWait {
         path: pathOf('v2', 'deployments', deploymentId, 'revisions', revisionId, 'redeploy'),
         told,
         answer: 'object',
-        options: sentWith(checked),
+        options: this.#sentWith(checked, startedMs),
       });
-      return this.#watch(deploymentId, deployment.latest_revision_id, checked).deployed();
+      return this.#watch(deploymentId, deployment.latest_revision_id, checked, startedMs).deployed();
     });
   }
 
   /** For a revision that the service has just told of. */
-  #watch(deploymentId: string, revisionId: string | null | undefined, options: Waited): RevisionWatch {
-    const target = { deploymentId, revisionId: revisionId ?? undefined, isReached: true };
+  #watch(
+    deploymentId: string,
+    revisionId: string | null | undefined,
+    options: Waited,
+    startedMs: number,
+  ): RevisionWatch {
+    const target = { deploymentId, revisionId: revisionId ?? undefined, isReached: true, startedMs };
     return new RevisionWatch(this.#api, target, options);
   }
 
   /** Against it one sees whether an update has made another. */
-  async #revisionBefore(deploymentId: string, options: Waited): Promise<string | null> {
+  async #revisionBefore(deploymentId: string, options: Waited, startedMs: number): Promise<string | null> {
     const { data } = await this.#api.answer<Deployment>({
       name: 'deployments.get',
       method: 'GET',
       path: pathOf('v2', 'deployments', deploymentId),
       answer: 'object',
-      options: sentWith(options),
+      options: this.#sentWith(options, startedMs),
     });
     return data.latest_revision_id ?? null;
+  }
+
+  /** What a call before the wait takes: its own time, or what is left of the whole where that is less. */
+  #sentWith({ signal, headers, timeoutMs = WAIT_TIMEOUT_MS }: Waited, startedMs: number): CallOptions {
+    const leftMs = Math.ceil(timeoutMs - (monotonicNowMs() - startedMs));
+    return {
+      ...(signal && { signal }),
+      ...(headers && { headers }),
+      timeoutMs: Math.max(1, Math.min(this.#api.timeoutMs, leftMs)),
+    };
   }
 }
 
@@ -151,10 +171,6 @@ function checkedWait(name: string, options: unknown): WaitOptions {
   const { revisionId, ...others } = waitChecks;
   const checks = name === 'deployments.waitUntilDeployed' ? { revisionId, ...others } : others;
   return checkedOptions<WaitOptions>(`the options of ${name}`, options, checks as Checks<WaitOptions>);
-}
-
-function sentWith({ signal, headers }: Waited): CallOptions {
-  return { ...(signal && { signal }), ...(headers && { headers }) };
 }
 
 const waitChecks: Checks<WaitOptions> = {

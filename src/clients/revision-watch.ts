@@ -8,7 +8,8 @@ import type { Deployed, WaitOptions } from './deployment-wait.ts';
 import type { Revision } from './revision.ts';
 import { RevisionError } from './revision-error.ts';
 
-const TIMEOUT_MS = 15 * 60_000;
+/** For a whole wait. */
+export const WAIT_TIMEOUT_MS: number = 15 * 60_000;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
 
@@ -35,6 +36,8 @@ export interface WatchTarget {
   readonly revisionId: string | undefined;
   /** Whether the service has answered before: an address that is wrong is no service that is away for a while. */
   readonly isReached: boolean;
+  /** On the monotonic clock, where the wait began with a call before; by default now. */
+  readonly startedMs?: number;
   readonly graceMs?: number;
 }
 
@@ -45,7 +48,9 @@ export class RevisionWatch {
   readonly #options: WaitOptions;
   readonly #timeoutMs: number;
   readonly #graceMs: number;
-  readonly #startedMs: number = monotonicNowMs();
+  readonly #startedMs: number;
+  /** When the service told of the revision. */
+  #newSinceMs: number = monotonicNowMs();
   #isReached: boolean;
   #revisionId: string | undefined;
   #revision: Revision | undefined;
@@ -60,7 +65,8 @@ export class RevisionWatch {
     this.#revisionId = target.revisionId;
     this.#isReached = target.isReached;
     this.#graceMs = target.graceMs ?? GRACE_MS;
-    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    this.#startedMs = target.startedMs ?? this.#newSinceMs;
+    this.#timeoutMs = options.timeoutMs ?? WAIT_TIMEOUT_MS;
     this.#options = options;
   }
 
@@ -82,16 +88,12 @@ export class RevisionWatch {
     }
   }
 
-  get #elapsedMs(): number {
-    return monotonicNowMs() - this.#startedMs;
-  }
-
   get #leftMs(): number {
-    return this.#timeoutMs - this.#elapsedMs;
+    return this.#timeoutMs - (monotonicNowMs() - this.#startedMs);
   }
 
   get #isEarly(): boolean {
-    return this.#elapsedMs < this.#graceMs;
+    return monotonicNowMs() - this.#newSinceMs < this.#graceMs;
   }
 
   async #look(): Promise<Deployed | undefined> {
@@ -121,6 +123,7 @@ export class RevisionWatch {
       throw this.#error('RUNSPAN_REVISION_SUPERSEDED', `was superseded by ${latestRevisionId}`);
     this.#revisionId = latestRevisionId;
     this.#revision = undefined;
+    this.#newSinceMs = monotonicNowMs();
     return true;
   }
 

@@ -50,9 +50,11 @@ describe('the wait for a deployment', () => {
   it('ends with an error when the time is over, which tells what was seen last', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED', 'BUILDING'];
-    const error = await rejection(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 60 }));
+    const error = await rejection(
+      client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }),
+    );
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: 'BUILDING' });
-    expect(error.message).toMatch(/was not deployed within 60 ms; it is BUILDING$/);
+    expect(error.message).toMatch(/was not deployed within 500 ms; it is BUILDING$/);
   });
 
   it('is for the latest revision, or the one that is given', async () => {
@@ -176,8 +178,30 @@ describe('the wait for a deployment', () => {
   it('keeps to its time where an answer does not come', async () => {
     const { server, client } = await setUp();
     server.next(REVISION, () => undefined);
-    const error = await rejection(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 80 }));
+    const error = await rejection(
+      client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }),
+    );
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', cause: { code: 'RUNSPAN_TIMEOUT' } });
+  });
+
+  it('has its time for the call before it too', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['QUEUED'];
+    const { id } = await client.deployments.create(makeDeployment());
+    for (const [call, begin] of [
+      [/^POST/, (options: object) => client.deployments.createAndWait(makeDeployment(), options)],
+      [/^PATCH/, (options: object) => client.deployments.updateAndWait(id, { secrets: [] }, options)],
+      [/redeploy$/, (options: object) => client.deployments.redeployAndWait(id, NOWHERE, options)],
+    ] as const) {
+      server.next(call, () => undefined);
+      const error = await rejection(begin({ timeoutMs: 300 }));
+      expect(error).toMatchObject({ name: 'TimeoutError', code: 'RUNSPAN_TIMEOUT' });
+    }
+    const startedMs = performance.now();
+    server.next(/^POST/, (_, response) => setTimeout(() => response.end(JSON.stringify({ id })), 600));
+    const late = client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 900 });
+    expect(await rejection(late)).toMatchObject({ name: 'RevisionError', code: 'RUNSPAN_TIMEOUT' });
+    expect(performance.now() - startedMs).toBeLessThan(1_400);
   });
 
   it('ends with the reason of the signal, between looks and during one, and leaves no listener', async () => {
