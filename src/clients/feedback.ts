@@ -163,7 +163,7 @@ function feedbackAddress(given: string | URL, allowInsecure: boolean | undefined
   const bare = url === undefined || hasUser ? url : `${url.origin}${url.pathname}`;
   // The address is a credential itself.
   const { origin: found } = serviceAddress('url', bare, { hasKey: true, allowInsecure });
-  const expected = origin === undefined ? found : new URL(origin).origin;
+  const expected = origin === undefined ? found : originOf(origin);
   if (url === undefined || expected !== found) {
     throw new RunspanError(
       'RUNSPAN_INVALID_OPTION',
@@ -171,6 +171,11 @@ function feedbackAddress(given: string | URL, allowInsecure: boolean | undefined
     );
   }
   return url;
+}
+
+/** Empty for what is no address. */
+function originOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).origin : '';
 }
 
 /** What of an address gives the right to use it: the end of its path, and its query. */
@@ -190,5 +195,5 @@ const submitChecks: Checks<SubmitFeedbackOptions> = {
   dispatcher: clientChecks.dispatcher,
   hooks: clientChecks.hooks,
   method: ["'POST' or 'GET'", (value) => value === 'POST' || value === 'GET'],
-  origin: ['an http or https origin', (value) => typeof value === 'string' && URL.canParse(value)],
+  origin: ['an http or https origin', (value) => isText(value) && /^https?:/.test(originOf(value as string))],
 };

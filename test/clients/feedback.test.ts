@@ -129,6 +129,7 @@ describe('submitFeedback', () => {
   test.each<[string, object]>([
     ['method', { method: 'PUT' }],
     ['origin', { origin: 'example' }],
+    ['origin', { origin: 'mailto:somebody@host.test' }],
     ['headers', { headers: { 'X-Api-Key': 'key-1' } }],
     ['headers', { headers: { authorization: 'Bearer key-1' } }],
     ['apiKey', { apiKey: 'key-1' }],
