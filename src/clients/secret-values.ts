@@ -36,16 +36,17 @@ export function hideSecretValues<Resource>(resource: Resource): Resource {
   return resource;
 }
 
-function visit(
-  value: unknown,
-  take: (variable: Record<string, unknown>, list: string) => void,
-  list: string | undefined = undefined,
-): void {
-  if (Array.isArray(value)) {
-    for (const item of value) visit(item, take, list);
-  } else if (isRecord(value)) {
-    if (isList(list)) take(value, list);
-    for (const [key, inner] of Object.entries(value)) visit(inner, take, key);
+/** Without calling itself: an answer may be deeper than calls can go. */
+function visit(resource: unknown, take: (variable: Record<string, unknown>, list: string) => void): void {
+  const left: [value: unknown, list: string | undefined][] = [[resource, undefined]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [value, list] = next;
+    if (Array.isArray(value)) {
+      for (const item of value) left.push([item, list]);
+    } else if (isRecord(value)) {
+      if (isList(list)) take(value, list);
+      for (const [key, inner] of Object.entries(value)) left.push([inner, key]);
+    }
   }
 }
 

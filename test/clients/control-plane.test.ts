@@ -304,6 +304,13 @@ describe('a client', () => {
     expect(server.calls.at(-1)?.body).toEqual({ secrets });
   });
 
+  it('reads an answer that is deeper than calls can go', async () => {
+    const { server, client } = await setUp();
+    const depth = 20_000;
+    server.next(/GET/, (_, response) => response.end(`{"more":${'['.repeat(depth)}${']'.repeat(depth)}}`));
+    expect(await client.deployments.get(NOWHERE)).toHaveProperty('more');
+  });
+
   it('repeats no value of a secret in an error, though the service does', async () => {
     const { server, client } = await setUp();
     const secrets = [{ name: 'KEY', value: 'hunter2"\\hunter2' }];
