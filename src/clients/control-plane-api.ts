@@ -30,6 +30,7 @@ export interface ListCall {
 export class ControlPlaneApi {
   readonly #api: Api;
   readonly #waits: Waits = new Waits();
+  readonly #closing: AbortController = new AbortController();
   readonly spelling: SpellingTable;
 
   constructor(api: Api, spelling: SpellingTable) {
@@ -40,6 +41,11 @@ export class ControlPlaneApi {
   /** Milliseconds for a call that brings none of its own. */
   get timeoutMs(): number {
     return this.#api.timeoutMs;
+  }
+
+  /** Aborted when the client is closed, for what goes another way. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   /** The body of the answer. */
@@ -95,7 +101,9 @@ export class ControlPlaneApi {
 
   async close(): Promise<void> {
     const facts = { method: 'GET', url: this.#api.urlOf(''), attempts: 0 };
-    this.#waits.end(new ConnectionError(facts, 'the client was closed', false));
+    const closed = new ConnectionError(facts, 'the client was closed', false);
+    this.#waits.end(closed);
+    this.#closing.abort(closed);
     await this.#api.close();
   }
 
@@ -109,8 +117,7 @@ export class ControlPlaneApi {
 
   /** Tells of an answer that is not what it should be. */
   invalid(call: ControlPlaneCall, answer: Omit<Answer<unknown>, 'data'>, problem: string): InvalidAnswerError {
-    const facts = { method: call.method, url: this.#api.urlOf(call.path), attempts: 1 };
-    return new InvalidAnswerError(facts, answer, problem);
+    return new InvalidAnswerError(this.#api.factsOf(call), answer, problem);
   }
 }
 

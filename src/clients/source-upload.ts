@@ -97,7 +97,7 @@ export class SourceUpload {
       ...(connectTimeoutMs !== undefined && { connectTimeoutMs }),
     });
     const reading = new Reading(archive, options.onProgress);
-    const signal = options.signal === undefined ? reading.stopped : AbortSignal.any([options.signal, reading.stopped]);
+    const signal = AbortSignal.any([reading.stopped, this.#api.closing, ...(options.signal ? [options.signal] : [])]);
     try {
       const { body } = await api.open({
         name: NAME,

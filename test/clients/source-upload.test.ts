@@ -56,6 +56,15 @@ describe('a source that is uploaded', () => {
     expect(server.calls[0]).toMatchObject({ method: 'POST', path: `/v2/deployments/${id}/upload-url` });
   });
 
+  it('ends when the client is closed while it goes', async () => {
+    const { server, client, id, root } = await upload();
+    server.store.answers.push(() => void client.close());
+    expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
+      name: 'ConnectionError',
+      code: 'RUNSPAN_NO_ANSWER',
+    });
+  });
+
   it('takes nothing of the client along, and three headers', async () => {
     const { server, client, id, root } = await upload({ bearerToken: 'token-1', headers: { 'x-team': 'search' } });
     await client.deployments.uploadSource(id, root, { headers: { 'x-more': '1' } });
