@@ -6,7 +6,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { messageOf } from '../base/text.ts';
 import { HttpClient, type OpenAnswer } from '../http/client.ts';
-import { NoAnswerError } from '../http/failure.ts';
+import { DeadlineError, NoAnswerError } from '../http/failure.ts';
 import { environmentProxies } from '../http/proxies.ts';
 import { ApiError, type CallFacts, ConnectionError, InvalidAnswerError, requestIdOf } from './api-error.ts';
 import { type Attempt, eventOf, FailedAttempt, failedAttempt, type Head, type Take } from './attempt.ts';
@@ -146,7 +146,7 @@ export class Api {
       } catch (thrown) {
         if (!(thrown instanceof FailedAttempt)) throw thrown;
         const delayMs = retryDelayMs(thrown.failure, isIdempotent, attempts - 1, Math.random(), wallNowMs());
-        if (delayMs === undefined || attempts > retriesMax || delayMs >= leftMs()) throw thrown.error;
+        if (delayMs === undefined || attempts > retriesMax || delayMs >= leftMs() || this.isClosed) throw thrown.error;
         await this.#pause(attempt, thrown.error, delayMs);
       }
     }
@@ -192,7 +192,11 @@ export class Api {
       const durationMs = monotonicNowMs() - startedMs;
       this.#tell('onResponse', { ...eventOf(attempt), status, requestId: requestIdOf(head.headers), durationMs });
       if (status >= 200 && status < 300) return await take(attempt, answer, head);
-      const text = await read(answer.body, FAILURE_BYTES_MAX, attempt, head, true);
+      const text = await read(answer.body, FAILURE_BYTES_MAX, attempt, head, true).catch((thrown) => {
+        if (thrown instanceof DeadlineError || this.isClosed || options.signal?.aborted) throw thrown;
+        // The connection broke; the status has told what became of the call.
+        return '';
+      });
       const failed = { ...head, text: secrets.maskedBody(text) };
       throw new FailedAttempt(new ApiError(facts, failed), { kind: 'answer', answer: failed });
     } catch (thrown) {

@@ -6,7 +6,7 @@ import { getEventListeners, once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { Agent } from 'undici';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CallOptions, RetryEvent } from '../../src/clients/client-options.ts';
 import { submitFeedback } from '../../src/clients.ts';
 import { serve } from '../http/server.ts';
@@ -124,6 +124,14 @@ describe('a connection', () => {
       expect(seen).toHaveLength(kind.isIdempotent ? 3 : 1);
     },
   );
+
+  test.each(reading)('that is reset within the body of a refusal fails $name by its status', async (kind) => {
+    const { url, seen } = await serve((request, response) => {
+      response.writeHead(400).write('{"detail":', () => setImmediate(() => request.socket.resetAndDestroy()));
+    });
+    expect(await thrownBy(kind.call(url))).toMatchObject({ status: 400, detail: undefined });
+    expect(seen).toHaveLength(1);
+  });
 
   test.each(reading)('that is reset within the body fails $name likewise', async (kind) => {
     const { url, seen } = await serve((request, response) => {
@@ -376,11 +384,12 @@ describe('a client that is closed', () => {
     expect([seen.length, waits]).toEqual([1, 1]);
   });
 
-  test('sends nothing more', async () => {
+  test('sends nothing more, and tells of no attempt to come', async () => {
     const { url, connections } = await serve();
-    const api = makeApi(url);
+    const onRetry = vi.fn();
+    const api = makeApi(url, { hooks: { onRetry } });
     await api.close();
     expect(await thrownBy(api.json(GET))).toMatchObject(closed);
-    expect(connections()).toBe(0);
+    expect([connections(), onRetry.mock.calls]).toEqual([0, []]);
   });
 });
