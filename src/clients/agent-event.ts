@@ -1,4 +1,5 @@
 import type { ServerSentEvent } from '../http/event-stream.ts';
+import { isRecord } from './record.ts';
 import type { Interrupt, ThreadTask } from './thread.ts';
 
 /** What every event of a stream has. */
@@ -131,10 +132,6 @@ export function runErrorOf(data: unknown): RunError {
   if (!isRecord(data)) return { message: typeof data === 'string' ? data : JSON.stringify(data) };
   const inner = typeof data.message === 'string' ? parsed(data.message) : undefined;
   return isRecord(inner) && typeof inner.error === 'string' ? inner : data;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function parsed(text: string): unknown {

@@ -1,4 +1,6 @@
 import type { Check } from '../base/checked-options.ts';
+import { isRecord } from './record.ts';
+import { isUuid } from './uuid.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
 /** What a field of a body has to be, and whether it has to be there. */
@@ -59,10 +61,6 @@ function ruleOf(rules: object, field: string): BodyRule | undefined {
   return Object.hasOwn(rules, field) ? (rules as Record<string, BodyRule>)[field] : undefined;
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
@@ -76,14 +74,12 @@ export const TEXTS: Check = ['a list of texts that are not empty', isTexts];
 export const TRUTH: Check = ['true or false', (value) => typeof value === 'boolean'];
 export const OBJECT: Check = ['an object', isRecord];
 export const OBJECT_OR_NULL: Check = ['an object or null', (value) => value === null || isRecord(value)];
-export const UUID: Check = ['a UUID', (value) => typeof value === 'string' && UUID_FORM.test(value)];
+export const UUID: Check = ['a UUID', isUuid];
 export const UUIDS: Check = ['a list of UUIDs', (value) => Array.isArray(value) && value.every(UUID[1])];
 export const TIME_OR_NULL: Check = [
   'a time as ISO 8601 has it, or null',
   (value) => value === null || (typeof value === 'string' && !Number.isNaN(Date.parse(value))),
 ];
-
-const UUID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** One of these words. */
 export function oneOf(...words: readonly string[]): Check {

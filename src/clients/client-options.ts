@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { type Checks, wholeFrom } from '../base/checked-options.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { areHeaders } from './headers.ts';
+import { isRecord } from './record.ts';
 
 /** What all clients take. */
 export interface ClientOptions {
@@ -133,8 +134,4 @@ function isHooks(value: unknown): boolean {
       ([name, hook]) => names.includes(name) && (hook === undefined || typeof hook === 'function'),
     )
   );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import { controlPlaneFields, type Field, type ResourceName } from './control-plane-fields.ts';
 import type { DeploymentSource } from './deployment.ts';
-import { type CheckMode, isGiven, isRecord, mistake, type Place } from './field-check.ts';
+import { type CheckMode, isGiven, mistake, type Place } from './field-check.ts';
+import { isRecord } from './record.ts';
 import type { ValidationError } from './validation-error.ts';
 
 /** The beginning of a reference to a tag. */

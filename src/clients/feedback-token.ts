@@ -1,4 +1,5 @@
 import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { UUID } from './body-rules.ts';
 import { type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { serviceApi } from './service-api.ts';
 import { tracedCall } from './traced-call.ts';
@@ -84,14 +85,10 @@ async function create<Tokens>(name: string, body: object, options: FeedbackServi
   }
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-const isUuid: Check = ['a UUID', (value) => typeof value === 'string' && UUID.test(value)];
-
 const REQUEST_RULES: Readonly<Record<keyof FeedbackTokenRequest, Check>> = {
-  runId: isUuid,
+  runId: UUID,
   key: ['text of 1 to 180 characters', (value) => typeof value === 'string' && value !== '' && value.length <= 180],
-  feedbackId: isUuid,
+  feedbackId: UUID,
   expiresIn: ['days, hours or minutes, each a number from 0', isSpan],
   expiresAt: ['a time as ISO 8601 has it', isMoment],
 };

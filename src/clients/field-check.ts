@@ -1,13 +1,13 @@
 import { controlPlaneFields, type Field, type Fields, type ResourceName } from './control-plane-fields.ts';
 import { nearestName } from './nearest-name.ts';
+import { isRecord } from './record.ts';
+import { isUuid } from './uuid.ts';
 import type { ValidationError } from './validation-error.ts';
 
 /** Where something is in a request. */
 export type Place = readonly (string | number)[];
 
 export type CheckMode = 'create' | 'patch';
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 const FORMS: Readonly<Record<NonNullable<Field['form']>, readonly [pattern: RegExp, words: string]>> = {
   'DNS label': [/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'a DNS label: up to 63 lower-case letters, digits and hyphens'],
@@ -17,10 +17,6 @@ const FORMS: Readonly<Record<NonNullable<Field['form']>, readonly [pattern: RegE
 /** Whether a field is given: null is as good as left out. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null;
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** What of a resource breaks the tables, field by field. */
@@ -42,7 +38,7 @@ export function resourceErrors(
 }
 
 export function uuidErrors(value: unknown, place: Place): ValidationError[] {
-  return typeof value === 'string' && UUID.test(value) ? [] : [mistake(place, 'Expected a UUID', 'uuid_parsing')];
+  return isUuid(value) ? [] : [mistake(place, 'Expected a UUID', 'uuid_parsing')];
 }
 
 export function mistake(place: Place, msg: string, type = 'value_error'): ValidationError {

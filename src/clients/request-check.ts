@@ -1,5 +1,6 @@
 import { deploymentErrors } from './deployment-rules.ts';
-import { type CheckMode, isRecord, resourceErrors, uuidErrors } from './field-check.ts';
+import { type CheckMode, resourceErrors, uuidErrors } from './field-check.ts';
+import { isRecord } from './record.ts';
 import { resourceSpecErrors } from './resource-spec-rules.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 

@@ -1,4 +1,5 @@
-import { isGiven, isRecord, mistake, type Place } from './field-check.ts';
+import { isGiven, mistake, type Place } from './field-check.ts';
+import { isRecord } from './record.ts';
 import type { ValidationError } from './validation-error.ts';
 
 /** What of the resources breaks the rules that are about several fields at once. */

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { SecretNames } from '../run/secret-names.ts';
+import { isRecord } from './record.ts';
 import { MASK } from './secrets.ts';
 
 const secretNames = new SecretNames([], true);
@@ -53,8 +54,4 @@ function visit(resource: unknown, take: (variable: Record<string, unknown>, list
 /** The fields that hold `{ name, value }`. */
 function isList(field: string | undefined): field is string {
   return field === 'secrets' || field === 'env';
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,3 +1,5 @@
+import { isRecord } from './record.ts';
+
 /** The words of a service in the place of the interface's own. */
 export interface Spelling {
   git_host?: string;
@@ -59,8 +61,4 @@ function translated<Resource>(resource: Resource, words: ReadonlyMap<unknown, st
     copy.source_revision_config = Object.fromEntries(fields.map(([name, value]) => [words.get(name) ?? name, value]));
   }
   return copy as Resource;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
