@@ -108,7 +108,7 @@ export class Api {
 
   /** A text of the service without the keys and secrets of a call. */
   masked(text: string, call: Call): string {
-    return this.#options.secrets.with(call.secrets).masked(text);
+    return this.#secretsOf(call).masked(text);
   }
 
   /** The answer as soon as its head has come. Its body has no deadline; it fails with the reason of the caller's signal. */
@@ -135,7 +135,8 @@ export class Api {
     const leftMs = (): number => untilMs - monotonicNowMs();
     const retriesMax = options.maxRetries ?? this.#options.maxRetries ?? 2;
     const isIdempotent = call.isIdempotent ?? !['POST', 'PATCH'].includes(call.method);
-    const secrets = this.#secretsOf(call, options);
+    this.#allow(options.headers);
+    const secrets = this.#secretsOf(call);
     const url = secrets.masked(this.urlOf(call.path));
     const body = jsonTextOf(call);
     for (let attempts = 1; ; attempts++) {
@@ -153,11 +154,15 @@ export class Api {
   }
 
   /** Those of the client and of the call, which may bring keys of its own. */
-  #secretsOf(call: Call, options: CallOptions): Secrets {
+  #secretsOf({ secrets = [], headers, options }: Call): Secrets {
+    return this.#secrets.with([...secrets, ...secretsIn(headers), ...secretsIn(options?.headers)]);
+  }
+
+  /** Throws where a key of the call's own must not go to the address of the client. */
+  #allow(headers: CallOptions['headers']): void {
     const { url, allowInsecure } = this.#options;
-    const own = secretsIn(options.headers);
-    if (own.length > 0) serviceAddress('the address of the client', url, { hasKey: true, allowInsecure });
-    return this.#secrets.with([...(call.secrets ?? []), ...own, ...secretsIn(call.headers)]);
+    if (secretsIn(headers).length > 0)
+      serviceAddress('the address of the client', url, { hasKey: true, allowInsecure });
   }
 
   async #pause(attempt: Attempt, error: Error, delayMs: number): Promise<void> {

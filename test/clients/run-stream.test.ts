@@ -169,6 +169,23 @@ describe('RunStream', () => {
     await expect(all(stream)).rejects.toThrow(/failed: key \[secret\]$/);
   });
 
+  it('leaves a key of the call alone out of what the run and the stream fail with', async () => {
+    const options = { headers: { 'x-api-key': 'lsv2_abc' } };
+    const failed = 'event: error\ndata: {"message":"key lsv2_abc"}\n\n';
+    const { url } = await serve(({ url: path }, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (path?.endsWith('/wait')) response.end('{"__error__":{"message":"key lsv2_abc"}}');
+      else if (path?.startsWith('/threads/broken/')) {
+        response.write('event: lsv2_abc\ndata: 1\n\n', () => response.destroy());
+      } else response.end(failed);
+    });
+    const { runs } = new AgentServer({ url });
+
+    await expect(runs.wait('t', RUN, options)).rejects.toThrow(/failed: key \[secret\]$/);
+    await expect(all(await runs.stream('t', RUN, options))).rejects.toThrow(/failed: key \[secret\]$/);
+    await expect(all(await runs.stream('broken', RUN, options))).rejects.toThrow('after the event "[secret]"');
+  });
+
   it('ends the connection when the loop is left', async () => {
     const closed = gate();
     const { stream } = await streamOf((response) => {
