@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import { clearTimer, delay, setTimer } from '../base/timers.ts';
 import type { OpenAnswer } from '../http/client.ts';
@@ -74,6 +75,8 @@ export class EventFeed {
     const { signal } = options.call.options ?? {};
     const ending = new AbortController();
     const abort = (): void => ending.abort(signal?.reason);
+    // One signal for many streams is no leak, of which Node would warn at the eleventh.
+    if (signal !== undefined) setMaxListeners(0, signal);
     signal?.addEventListener('abort', abort);
     if (signal?.aborted) abort();
     try {

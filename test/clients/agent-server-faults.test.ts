@@ -581,6 +581,21 @@ describe('an abort', () => {
     await client.close();
   });
 
+  it('may be the end of many streams, without a warning of Node', async () => {
+    const { client } = await script([begun]);
+    const warned = vi.spyOn(process, 'emitWarning');
+    const ending = new AbortController();
+    const streams = await Promise.all(
+      Array.from({ length: 11 }, () => client.runs.stream('t-1', run, { signal: ending.signal })),
+    );
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+
+    expect(warned).not.toHaveBeenCalled();
+    expect(getEventListeners(ending.signal, 'abort')).toHaveLength(11);
+    for (const stream of streams) await stream.close();
+    await client.close();
+  });
+
   it.each(['an end', 'an error', 'a break', 'a loop that was left', 'close'])(
     'finds no listener after %s',
     async (way) => {
