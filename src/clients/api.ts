@@ -116,6 +116,11 @@ export class Api {
     return this.#send(call, async (_, answer) => answer);
   }
 
+  /** Waits between calls, until the signal is aborted or the client closed. */
+  async wait(ms: number, signal: AbortSignal): Promise<void> {
+    await this.#waits.wait(ms, signal);
+  }
+
   get isClosed(): boolean {
     return this.#waits.isOver;
   }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
-import { clearTimer, delay, setTimer } from '../base/timers.ts';
+import { clearTimer, setTimer } from '../base/timers.ts';
 import type { OpenAnswer } from '../http/client.ts';
 import { EventStream, EventTooLongError, type ServerSentEvent } from '../http/event-stream.ts';
 import { DeadlineError, failureOf } from '../http/failure.ts';
@@ -186,9 +186,9 @@ export class EventFeed {
     for (;;) {
       if (++this.#resumptions > RESUMPTIONS_MAX)
         throw new FeedBreak(problem, `it did not go on in ${RESUMPTIONS_MAX} attempts`, { cause: thrown });
-      await delay(this.#delayMs(), this.#ending.signal, true);
       const again: Call = { name: call.name, method: 'GET', path, ...(query && { query }) };
       try {
+        await this.#api.wait(this.#delayMs(), this.#ending.signal);
         // Of a run that was just made every event is wanted.
         const lastId = this.#lastId === '' && call.method === 'POST' ? '-1' : this.#lastId;
         this.#body = quiet((await send(this.#api, again, call.options, lastId, this.#ending.signal)).body);

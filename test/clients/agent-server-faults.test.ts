@@ -354,8 +354,10 @@ describe('a stream that breaks', () => {
     const stream = await client.runs.stream('t-1', { ...RUN, stream_resumable: true });
     const iterator = stream[Symbol.asyncIterator]();
     await iterator.next();
-    const waiting = failure(iterator.next());
-    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+    // Not `failure`: no time may pass.
+    const waiting = iterator.next().catch((error: unknown) => error);
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+    const pausedMs = virtualClock.nowMs;
 
     await client.close();
 
@@ -363,6 +365,7 @@ describe('a stream that breaks', () => {
       code: 'RUNSPAN_STREAM_BROKEN',
       message: expect.stringContaining('the client is closed'),
     });
+    expect(virtualClock.nowMs).toBe(pausedMs);
     expect(seen).toHaveLength(1);
   });
 
