@@ -1,6 +1,8 @@
 import { type Checks, checkedOptions } from '../base/checked-options.ts';
 import { toHeaders } from '../run/propagation.ts';
+import { type AnswerForm, problemOf } from './answer-form.ts';
 import type { Answer, Api } from './api.ts';
+import { InvalidAnswerError } from './api-error.ts';
 import { checkIds } from './body-rules.ts';
 import { type Call, pathOf } from './call.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
@@ -37,8 +39,12 @@ export class AgentService {
     this.#headers = headers;
   }
 
-  json<Data>(call: Call): Promise<Data> {
-    return this.api.json<Data>(call);
+  /** The body of an answer; an InvalidAnswerError where it has another form. */
+  async json<Data>(call: Call, form: AnswerForm = 'object'): Promise<Data> {
+    const answer = await this.api.answer<Data>(call);
+    const problem = problemOf(answer.data, form);
+    if (problem !== undefined) throw new InvalidAnswerError(this.api.factsOf(call), answer, problem);
+    return answer.data;
   }
 
   async none(call: Call): Promise<void> {
@@ -46,19 +52,17 @@ export class AgentService {
   }
 
   /** A list by offset. */
-  list<Item>(
-    describe: () => ListCall,
-    itemsOf: (data: unknown) => readonly Item[] = (data) => data as readonly Item[],
-  ): PageList<Item> {
+  list<Item>(describe: () => ListCall, itemsOf: (data: unknown) => unknown = (data) => data): PageList<Item> {
     // What is wrong with the call is told when it is awaited, as for any other.
     return new PageList(async () => {
       const call = describe();
       const given = (call.method === 'GET' ? call.query : call.body) ?? {};
       const limit = typeof given.limit === 'number' ? given.limit : PAGE_ITEMS;
       const page = async (offset: number): Promise<Page<Item>> => {
-        const { data, headers } = await this.api.answer<unknown>(placed(call, { limit, offset }));
-        const items = itemsOf(data);
-        const next = nextOf(headers, offset + items.length, items.length >= limit);
+        const answer = await this.api.answer<unknown>(placed(call, { limit, offset }));
+        const items = itemsOf(answer.data) as readonly Item[];
+        if (!Array.isArray(items)) throw new InvalidAnswerError(this.api.factsOf(call), answer, 'holds no list');
+        const next = nextOf(answer.headers, offset + items.length, items.length >= limit);
         // A service that does not move on would be asked for ever.
         const hasNext = next !== undefined && next > offset;
         return new Page(items, hasNext ? () => page(next) : undefined);

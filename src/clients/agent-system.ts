@@ -29,13 +29,8 @@ export class AgentSystem {
     const name = 'system.ok';
     const { own, options: common } = splitOptions(name, options, { checkDb: TRUTH });
     const query = { check_db: own.checkDb === true ? 1 : undefined };
-    const { ok } = await this.#service.json<{ ok?: unknown }>({
-      name,
-      method: 'GET',
-      path: '/ok',
-      query,
-      options: common,
-    });
+    const call = { name, method: 'GET', path: '/ok', query, options: common } as const;
+    const { ok } = await this.#service.json<{ ok?: unknown }>(call);
     return ok === true;
   }
 

@@ -139,7 +139,8 @@ export class Assistants {
   async count(filter: AssistantFilter = {}, options?: CallOptions): Promise<number> {
     const name = 'assistants.count';
     const body = checkedBody(name, filter, FILTER_RULES);
-    return this.#service.json({ name, method: 'POST', path: '/assistants/count', body, isIdempotent: true, options });
+    const call = { name, method: 'POST', path: '/assistants/count', body, isIdempotent: true, options } as const;
+    return this.#service.json(call, 'number');
   }
 
   /** The graph; `xray` draws subgraphs as well, to this depth where it is a number. */

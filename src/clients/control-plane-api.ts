@@ -1,3 +1,4 @@
+import { type AnswerForm, problemOf } from './answer-form.ts';
 import type { Answer, Api } from './api.ts';
 import { ConnectionError, InvalidAnswerError } from './api-error.ts';
 import type { Call } from './call.ts';
@@ -12,8 +13,7 @@ const PAGE_ITEMS = 20;
 
 /** A call of a control plane, in the words of the interface. */
 export interface ControlPlaneCall extends Omit<Call, 'secrets' | 'stream' | 'headers'> {
-  /** What the answer has to be. */
-  readonly answer: 'object' | 'list' | 'any';
+  readonly answer: AnswerForm;
   /** What its run tells beside query and body: the ids of the path. */
   readonly told?: Readonly<Record<string, unknown>>;
   /** What its run tells of the answer, where that is not all. */
@@ -119,12 +119,6 @@ export class ControlPlaneApi {
   invalid(call: ControlPlaneCall, answer: Omit<Answer<unknown>, 'data'>, problem: string): InvalidAnswerError {
     return new InvalidAnswerError(this.#api.factsOf(call), answer, problem);
   }
-}
-
-function problemOf(data: unknown, kind: ControlPlaneCall['answer']): string | undefined {
-  if (kind === 'list') return Array.isArray(data) ? undefined : 'is no list';
-  if (kind === 'any') return undefined;
-  return typeof data === 'object' && data !== null && !Array.isArray(data) ? undefined : 'is no object';
 }
 
 function recorded(value: unknown): Record<string, unknown> {

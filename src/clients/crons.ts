@@ -110,7 +110,8 @@ export class Crons {
   async count(filter: CronFilter = {}, options?: CallOptions): Promise<number> {
     const name = 'crons.count';
     const body = checkedBody(name, filter, FILTER_RULES);
-    return this.#service.json({ name, method: 'POST', path: '/runs/crons/count', body, isIdempotent: true, options });
+    const call = { name, method: 'POST', path: '/runs/crons/count', body, isIdempotent: true, options } as const;
+    return this.#service.json(call, 'number');
   }
 
   async update(cronId: string, changes: CronUpdate, options?: CallOptions): Promise<Cron> {

@@ -83,7 +83,7 @@ export class StatelessRuns {
       errors.push({ loc: ['body'], msg: 'Expected a list that is not empty', type: 'list_type' });
     if (errors.length > 0) throw new InvalidRequestError(name, errors);
     return this.#service.traced(name, { runs }, (headers) =>
-      this.#service.json({ name, method: 'POST', path: '/runs/batch', body: runs, headers, options }),
+      this.#service.json({ name, method: 'POST', path: '/runs/batch', body: runs, headers, options }, 'list'),
     );
   }
 

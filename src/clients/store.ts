@@ -69,7 +69,8 @@ export class Store {
     // Names have no dots, so that all servers read a namespace that is joined by them.
     const query = { namespace: namespace.join('.'), key };
     const call = { name, method: 'GET', path: '/store/items', query, options } as const;
-    return (await this.#service.json<StoreItem<Value> | null>(call)) ?? undefined;
+    const item = await this.#service.json<StoreItem<Value> | null>(call, 'any');
+    return item ?? undefined;
   }
 
   async delete(namespace: readonly string[], key: string, options?: CallOptions): Promise<void> {
@@ -80,7 +81,7 @@ export class Store {
 
   search<Value = Record<string, unknown>>(filter: StoreSearch, options?: CallOptions): PageList<StoreItem<Value>> {
     const name = 'store.search';
-    const items = (data: unknown) => (data as { readonly items: readonly StoreItem<Value>[] }).items;
+    const items = (data: unknown) => (data as { readonly items?: unknown } | null | undefined)?.items;
     return this.#service.list(() => {
       const body = checkedBody(name, filter, SEARCH_RULES);
       return { name, method: 'POST', path: '/store/items/search', body, options };
@@ -97,8 +98,8 @@ export class Store {
 }
 
 /** Some servers give the list itself. */
-function namespacesOf(data: unknown): readonly (readonly string[])[] {
-  return Array.isArray(data) ? data : (data as { readonly namespaces: readonly string[][] }).namespaces;
+function namespacesOf(data: unknown): unknown {
+  return Array.isArray(data) ? data : (data as { readonly namespaces?: unknown } | null | undefined)?.namespaces;
 }
 
 const NAMESPACE: BodyRules<{ namespace: readonly string[] }>['namespace'] = [

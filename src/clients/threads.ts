@@ -88,7 +88,8 @@ export class Threads {
   async count(filter: ThreadFilter = {}, options?: CallOptions): Promise<number> {
     const name = 'threads.count';
     const body = checkedBody(name, filter, FILTER_RULES);
-    return this.#service.json({ name, method: 'POST', path: '/threads/count', body, isIdempotent: true, options });
+    const call = { name, method: 'POST', path: '/threads/count', body, isIdempotent: true, options } as const;
+    return this.#service.json(call, 'number');
   }
 
   /** A new thread with the same states. */
@@ -150,6 +151,7 @@ export class Threads {
         isPlain
           ? { name, method: 'GET', path, query: { limit, before: before as string | undefined }, options }
           : { name, method: 'POST', path, body: { ...body, limit }, isIdempotent: true, options },
+        'list',
       );
       const last = states.at(-1)?.checkpoint;
       const next = isPlain ? last?.checkpoint_id : last;

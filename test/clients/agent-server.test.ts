@@ -193,6 +193,31 @@ describe('AgentServer', () => {
     expect(seen).toHaveLength(1);
   });
 
+  it.each(['{}', 'null', '"text"', ''])('tells of an answer that has another form: %s', async (body) => {
+    const { url } = await serve((_, response) => response.end(body));
+    const server = new AgentServer({ url });
+    const lists: readonly (() => PromiseLike<unknown>)[] = [
+      () => server.threads.search(),
+      () => server.threads.history('t'),
+      () => server.store.search({ namespace_prefix: [] }),
+      () => server.store.namespaces(),
+      () => server.statelessRuns.batch([{ assistant_id: 'agent' }]),
+      () => server.threads.count(),
+    ];
+    const objects: typeof lists = [
+      () => server.system.ok(),
+      () => server.threads.get('t'),
+      () => server.runs.create('t', { assistant_id: 'agent' }),
+    ];
+
+    for (const call of body === '{}' ? lists : [...lists, ...objects]) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'RUNSPAN_INVALID_ANSWER',
+        message: expect.stringMatching(/: 200, but the answer (is|holds) no (list|number|object)$/),
+      });
+    }
+  });
+
   it('keeps fields and values that it does not know', async () => {
     const { url } = await serve((_, response) => response.end('{"thread_id":"1","status":"dreaming","later":[1]}'));
 
