@@ -6,6 +6,7 @@ import { InvalidAnswerError } from './api-error.ts';
 import { checkIds } from './body-rules.ts';
 import { type Call, pathOf } from './call.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
+import { ifNotGone } from './gone.ts';
 import { Page, PageList } from './page.ts';
 import { isInRun, tracedCall } from './traced-call.ts';
 
@@ -47,8 +48,10 @@ export class AgentService {
     return answer.data;
   }
 
+  /** A call whose answer says nothing. */
   async none(call: Call): Promise<void> {
-    await this.api.text(call);
+    const answered = this.api.text(call);
+    await (call.method === 'DELETE' ? answered.catch(ifNotGone) : answered);
   }
 
   /** A list by offset. */

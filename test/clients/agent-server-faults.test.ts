@@ -169,6 +169,19 @@ describe('what only reads', () => {
   });
 });
 
+describe('a deletion', () => {
+  it('has worked where what it deletes is gone at the second attempt', async () => {
+    const gone = await script([reset, status(404)]);
+    await success(gone.client.threads.delete('t'));
+    expect(gone.asked()).toEqual(['DELETE /threads/t', 'DELETE /threads/t']);
+
+    const never = await script([status(404)]);
+    expect(await failure(never.client.threads.delete('t'))).toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
+    await gone.client.close();
+    await never.client.close();
+  });
+});
+
 describe('a stream that breaks', () => {
   it.each([0, 1, 2, 3, 4])('goes on behind its event %i, without a gap or a repetition', async (cutAfter) => {
     const strict = await serveAgents();
