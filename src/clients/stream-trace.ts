@@ -29,15 +29,25 @@ export async function tracedStream<Stream>(
 
 /** Follows a stream to the end of the run of its call. No method throws. */
 export class StreamTrace implements Watched {
-  wasTouched = true;
   readonly #run: Run;
   readonly #chunks: Chunks;
+  #wasTouched = true;
+  /** Whether a read is under way, which can take as long as the run: silence is no neglect then. */
+  #isAwaited = false;
   /** The last state, as its text: the values are the reader's, who may change them. */
   #state: string | undefined;
 
   constructor(run: Run, name: string) {
     this.#run = run;
     this.#chunks = new Chunks({ name }, run);
+  }
+
+  get wasTouched(): boolean {
+    return this.#wasTouched || this.#isAwaited;
+  }
+
+  set wasTouched(value: boolean) {
+    this.#wasTouched = value;
   }
 
   get idleMaxMs(): number {
@@ -51,14 +61,16 @@ export class StreamTrace implements Watched {
     abandonment.watch(stream, this);
   }
 
-  /** It is waited for. */
+  /** Its next event is waited for. */
   touch(): void {
-    this.wasTouched = true;
+    this.#wasTouched = true;
+    this.#isAwaited = true;
   }
 
   took({ event, name, namespace, data }: AgentEvent<unknown>, text: string): void {
+    this.#wasTouched = true;
+    this.#isAwaited = false;
     if (!this.#run.isOpen) return;
-    this.touch();
     // Whoever has the addresses of `feedback` may use them.
     if (event === 'metadata' || event === 'feedback' || event === 'end') return;
     if (event === 'values' && namespace.length === 0) this.#state = text;

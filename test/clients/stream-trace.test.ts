@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { agentEventOf } from '../../src/clients/agent-event.ts';
 import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
+import { StreamTrace } from '../../src/clients/stream-trace.ts';
+import { Abandonment } from '../../src/instrument/abandonment.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { fromHeaders } from '../../src/run/propagation.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
@@ -215,6 +218,32 @@ describe('the run of a stream', () => {
       extra: { metadata: { end_reason: 'interrupted' } },
     });
     await server.close();
+  });
+
+  it('is open for as long as an event is waited for, and given up where none is', async () => {
+    record();
+    const run = startRun({ name: 'runs.stream' });
+    const trace = new StreamTrace(run, 'runs.stream');
+    const stream = {};
+    let nowMs = 0;
+    const watch = new Abandonment(() => nowMs);
+    const passLimit = (): void => {
+      for (let sweep = 0; sweep < 3; sweep++) {
+        nowMs += trace.idleMaxMs;
+        watch.sweep();
+      }
+    };
+    watch.watch(stream, trace);
+    await new Promise(setImmediate);
+
+    trace.touch();
+    passLimit();
+    expect(run.isOpen).toBe(true);
+
+    trace.took(agentEventOf({ name: 'custom', data: '1', id: '', hasOwnId: false }), '1');
+    passLimit();
+    expect(run.isOpen).toBe(false);
+    watch.unwatch(trace);
   });
 
   it('keeps no more of its events than fits into a payload', async () => {
