@@ -71,9 +71,10 @@ export class StreamTrace implements Watched {
     this.#wasTouched = true;
     this.#isAwaited = false;
     if (!this.#run.isOpen) return;
-    // Whoever has the addresses of `feedback` may use them.
-    if (event === 'metadata' || event === 'feedback' || event === 'end') return;
-    if (event === 'values' && namespace.length === 0) this.#state = text;
+    const [kind] = name.split('|');
+    // Whoever has the addresses of `feedback` may use them, also where it is malformed.
+    if (kind === 'metadata' || kind === 'feedback' || kind === 'end') return;
+    if (event === 'values' && namespace.length === 0) this.#keepState(text);
     else if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
   }
 
@@ -92,6 +93,12 @@ export class StreamTrace implements Watched {
 
   abandon(reason: string): void {
     this.#close(() => this.#run.interrupt(reason));
+  }
+
+  /** It stands for the events before it, which need not be kept any more. */
+  #keepState(text: string): void {
+    if (this.#state === undefined) this.#chunks.release();
+    this.#state = text;
   }
 
   #close(end: () => void): void {

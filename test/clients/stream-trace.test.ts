@@ -148,7 +148,7 @@ describe('the run of a stream', () => {
 
   it('has its events where no state came, and never the addresses for feedback', async () => {
     const { server, recorder } = await streaming(
-      `event: metadata\ndata: {"run_id":"r-1"}\n\n${EVENTS}event: feedback\ndata: {"k":"https://f.example/secret"}\n\n`,
+      `event: metadata\ndata: {"run_id":"r-1"}\n\n${EVENTS}event: feedback\ndata: {"k":"https://f.example/secret"}\n\nevent: feedback\ndata: ["https://f.example/secret"]\n\n`,
     );
 
     await within(async () => drain(await server.runs.stream('t-1', RUN)));
