@@ -70,9 +70,9 @@ export class AgentRuns {
     const name = 'runs.wait';
     const body = checkedBody(name, run, RUN_RULES);
     const path = runsPath(name, threadId, 'wait');
-    return this.#service.traced(name, { thread_id: threadId, ...body }, (headers) => {
+    return this.#service.traced(name, { thread_id: threadId, ...body }, (headers, callRun) => {
       const call = { name, method: 'POST', path, body, headers, options } as const;
-      return waitForRun<Values>(this.#service, call, { runId: undefined, threadId });
+      return waitForRun<Values>(this.#service, call, { runId: undefined, threadId }, callRun);
     });
   }
 

@@ -1,5 +1,7 @@
 import { type Checks, checkedOptions } from '../base/checked-options.ts';
 import { toHeaders } from '../run/propagation.ts';
+import type { Run } from '../run/run.ts';
+import { currentRun } from '../run/start-run.ts';
 import { type AnswerForm, problemOf } from './answer-form.ts';
 import type { Answer, Api } from './api.ts';
 import { InvalidAnswerError } from './api-error.ts';
@@ -78,11 +80,10 @@ export class AgentService {
   traced<Result>(
     name: string,
     inputs: Record<string, unknown>,
-    send: (headers: Record<string, string>) => Promise<Result>,
-    outputs?: (result: Result) => Record<string, unknown>,
+    send: (headers: Record<string, string>, run: Run | undefined) => Promise<Result>,
   ): Promise<Result> {
-    const run = { name, runType: 'chain', inputs: () => inputs, ...(outputs && { outputs }) } as const;
-    return tracedCall(run, () => send(this.traceHeaders()));
+    const run = { name, runType: 'chain', inputs: () => inputs } as const;
+    return tracedCall(run, () => send(this.traceHeaders(), currentRun()));
   }
 
   /** What tells the server of the current run, under both names that are read; nothing outside of any. */

@@ -196,7 +196,10 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #took(sent: ServerSentEvent): void {
     const event = agentEventOf<Values>(sent);
     this.#lastEvent = { name: event.name, id: event.id };
-    if (event.event === 'metadata' && this.#request.isOfRun) this.#place.runId ??= event.data.run_id;
+    if (event.event === 'metadata' && this.#request.isOfRun && this.#place.runId === undefined) {
+      this.#place.runId = event.data.run_id;
+      this.#request.trace?.placed(this.#place);
+    }
     if (event.event === 'feedback') this.#addresses = event.data;
     if (this.#request.isOfRun && event.event === 'error') this.#runError = event.data;
     if (this.#request.isOfRun && (event.event === 'error' || event.event === 'end')) this.#feed.isOver = true;

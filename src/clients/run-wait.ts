@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { OpenAnswer } from '../http/client.ts';
 import { DeadlineError, failureOf } from '../http/failure.ts';
+import type { Run } from '../run/run.ts';
 import { runErrorOf } from './agent-event.ts';
 import type { AgentService } from './agent-service.ts';
 import { InvalidAnswerError } from './api-error.ts';
@@ -9,6 +10,7 @@ import type { Call } from './call.ts';
 import { RunFailedError, type RunPlace } from './run-failed-error.ts';
 import { placeOf } from './run-stream.ts';
 import { StreamError } from './stream-error.ts';
+import { tellPlace } from './stream-trace.ts';
 
 /** Bytes of what a run has come to. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
@@ -16,13 +18,19 @@ const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /**
  * Waits for what a run comes to, for as long as it takes: the server keeps the connection with empty lines, and only when nothing
  * comes for the idle time is it given up. A server may also say nothing before the end, so the head has that time as well.
- * Rejects with a RunFailedError where the run failed, and with a StreamError that names the run where the answer broke off.
+ * `callRun` is that of the call, where it is traced. Rejects with a RunFailedError where the run failed, and with a StreamError that names the run where the answer broke off.
  */
-export async function waitForRun<Values>(service: AgentService, call: Call, known: RunPlace): Promise<Values> {
+export async function waitForRun<Values>(
+  service: AgentService,
+  call: Call,
+  known: RunPlace,
+  callRun: Run | undefined = undefined,
+): Promise<Values> {
   const { api, idleTimeoutMs } = service;
   const timeoutMs = call.options?.timeoutMs ?? idleTimeoutMs;
   const head = await api.open({ ...call, options: { ...call.options, timeoutMs } });
   const place = placeOf(head.headers['content-location'], known);
+  if (callRun !== undefined) tellPlace(callRun, place);
   const data = await dataOf(service, call, head, place);
   const error = typeof data === 'object' && data !== null ? (data as { __error__?: unknown }).__error__ : undefined;
   if (error === undefined) return data as Values;

@@ -38,9 +38,9 @@ export class StatelessRuns {
   async wait<Values = Record<string, unknown>>(run: StatelessRunRequest, options?: CallOptions): Promise<Values> {
     const name = 'statelessRuns.wait';
     const body = checkedBody(name, run, STATELESS_RUN_RULES);
-    return this.#service.traced(name, body, (headers) => {
+    return this.#service.traced(name, body, (headers, callRun) => {
       const call = { name, method: 'POST', path: '/runs/wait', body, headers, options } as const;
-      return waitForRun<Values>(this.#service, call, { runId: undefined, threadId: undefined });
+      return waitForRun<Values>(this.#service, call, { runId: undefined, threadId: undefined }, callRun);
     });
   }
 

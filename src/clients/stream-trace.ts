@@ -27,6 +27,12 @@ export async function tracedStream<Stream>(
   }
 }
 
+/** Tells a run of the one that it has made on the server, as far as that is known. */
+export function tellPlace(run: Run, { runId, threadId }: RunPlace): void {
+  const told = Object.entries({ agent_run_id: runId, agent_thread_id: threadId });
+  run.set({ metadata: Object.fromEntries(told.filter(([, id]) => id !== undefined)) });
+}
+
 /** Follows a stream to the end of the run of its call. No method throws. */
 export class StreamTrace implements Watched {
   readonly #run: Run;
@@ -55,10 +61,15 @@ export class StreamTrace implements Watched {
   }
 
   /** The run depends on this stream from now on; it must not be held here. */
-  watch(stream: object, { runId, threadId }: RunPlace): void {
+  watch(stream: object, place: RunPlace): void {
     if (!this.#run.isOpen) return;
-    this.#run.set({ metadata: { agent_run_id: runId, agent_thread_id: threadId } });
+    tellPlace(this.#run, place);
     abandonment.watch(stream, this);
+  }
+
+  /** The server's run has become known. */
+  placed(place: RunPlace): void {
+    tellPlace(this.#run, place);
   }
 
   /** Its next event is waited for. */

@@ -81,10 +81,12 @@ describe('a call of an agent server within a run', () => {
     const inputs = { thread_id, assistant_id: 'agent', input: RUN.input };
     expect(recorder.run('runs.wait')).toMatchObject({ run_type: 'chain', inputs, outputs });
     expect(recorder.run('runs.stream')).toMatchObject({ run_type: 'chain', inputs, outputs });
-    expect(recorder.run('runs.stream').extra?.metadata).toMatchObject({
-      agent_run_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      agent_thread_id: thread_id,
-    });
+    for (const name of ['runs.wait', 'runs.stream']) {
+      expect(recorder.run(name).extra?.metadata).toMatchObject({
+        agent_run_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        agent_thread_id: thread_id,
+      });
+    }
     expect(JSON.stringify(recorder.runs)).not.toContain(KEY);
   });
 
@@ -160,6 +162,19 @@ describe('the run of a stream', () => {
       ],
     });
     expect(JSON.stringify(recorder.runs)).not.toContain('f.example');
+  });
+
+  it('leads to the run on the server where the first event alone tells of it', async () => {
+    const { url } = await serve((_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .end('event: metadata\ndata: {"run_id":"r-9"}\n\n'),
+    );
+    const recorder = record();
+
+    await within(async () => drain(await new AgentServer({ url }).runs.stream('t-1', RUN)));
+
+    expect(recorder.run('runs.stream').extra?.metadata).toMatchObject({ agent_run_id: 'r-9', agent_thread_id: 't-1' });
   });
 
   it('has the last state of the graph itself, as it came', async () => {
