@@ -1,4 +1,5 @@
 import { type Check, type Checks, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { ignoreRejection } from '../base/rejection.ts';
 import { cut } from '../base/text.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
 import { type AgentEvent, agentEventOf, type FeedbackEvent, type RunError } from './agent-event.ts';
@@ -131,7 +132,11 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
    * later. It rejects when the stream ends without the event.
    */
   feedback(): Promise<Readonly<Record<string, string>>> {
-    this.#feedback ??= this.#readFeedback();
+    if (this.#feedback === undefined) {
+      this.#feedback = this.#readFeedback();
+      // Where a loop throws the same, nobody comes to await it any more, which would end the process.
+      ignoreRejection(this.#feedback);
+    }
     return this.#feedback;
   }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { AgentEvent } from '../../src/clients/agent-event.ts';
 import { AgentServer } from '../../src/clients/agent-server.ts';
 import type { RunStream } from '../../src/clients/run-stream.ts';
@@ -342,6 +342,20 @@ describe('RunStream', () => {
       const waiting = closed.stream.feedback();
       await closed.stream.close();
       await expect(waiting).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+    });
+
+    it('is no unhandled rejection where the loop has thrown before it was awaited', async () => {
+      const unhandled = vi.fn();
+      process.on('unhandledRejection', unhandled);
+      onTestFinished(() => void process.off('unhandledRejection', unhandled));
+      const { stream } = await streamOf(METADATA + ERROR);
+      const feedback = stream.feedback();
+
+      expect((await failing(stream)).error).toMatchObject({ code: 'RUNSPAN_RUN_FAILED' });
+      await new Promise(setImmediate);
+
+      expect(unhandled).not.toHaveBeenCalled();
+      await expect(feedback).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
     });
 
     it('passes over what is too much to keep when nobody iterates, and there is no iteration then', async () => {
