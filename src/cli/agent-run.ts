@@ -63,15 +63,18 @@ async function streamRun(
     : server.runs.stream(thread, { ...request, if_not_exists: 'create' }, options));
   const printer = new EventPrinter(output);
   let isWaiting = false;
-  for await (const event of stream) {
-    const interrupts = interruptsOf(event);
-    isWaiting ||= interrupts.length > 0;
-    if (event.event === 'updates' && !modes.includes('updates') && interrupts.length === 0) continue;
-    if (isJson) output.write(`${JSON.stringify(event)}\n`);
-    else if (interrupts.length > 0) printer.interrupts(interrupts);
-    else printer.print(event);
+  try {
+    for await (const event of stream) {
+      const interrupts = interruptsOf(event);
+      isWaiting ||= interrupts.length > 0;
+      if (event.event === 'updates' && !modes.includes('updates') && interrupts.length === 0) continue;
+      if (isJson) output.write(`${JSON.stringify(event)}\n`);
+      else if (interrupts.length > 0) printer.interrupts(interrupts);
+      else printer.print(event);
+    }
+  } finally {
+    printer.endText();
   }
-  printer.endText();
   if (isWaiting && thread !== undefined) output.note(`the run waits for an answer: --thread ${thread} --resume <json>`);
 }
 
@@ -105,19 +108,21 @@ class EventPrinter {
     this.#output = output;
   }
 
+  /** What has another form than its name says is printed as it is: a server may be of any version. */
   print(event: AgentEvent): void {
+    if (event.event === 'messages' && isObject(event.data) && isObject(event.data[0])) this.#text(event.data[0]);
+    else if (event.event === 'updates' && isObject(event.data)) {
+      for (const [node, update] of Object.entries(event.data)) this.#line(placeOf(event, node), jsonOf(update));
+    } else this.#other(event);
+  }
+
+  #other(event: AgentEvent): void {
     switch (event.event) {
       case 'metadata':
         this.#output.note(`run ${visible(String(event.data.run_id))}`);
         break;
-      case 'messages':
-        this.#text(event.data[0]);
-        break;
       case 'feedback':
-        for (const [key, address] of Object.entries(event.data)) this.#line(`feedback ${key}`, address);
-        break;
-      case 'updates':
-        for (const [node, update] of Object.entries(event.data)) this.#line(placeOf(event, node), jsonOf(update));
+        for (const [key, address] of Object.entries(event.data)) this.#line(`feedback ${key}`, jsonOf(address));
         break;
       // It is thrown when the stream ends.
       case 'error':
@@ -142,8 +147,9 @@ class EventPrinter {
     if (text === '') return;
     if (type !== 'ai' && type !== 'AIMessageChunk') this.#line(String(type), text);
     else {
-      if (this.#open !== undefined && this.#open !== id) this.endText();
-      this.#open = String(id);
+      const message = String(id);
+      if (this.#open !== undefined && this.#open !== message) this.endText();
+      this.#open = message;
       this.#output.write(text.split('\n').map(visible).join('\n'));
     }
   }
@@ -161,6 +167,10 @@ function placeOf({ namespace }: AgentEvent, node: string): string {
   return [...namespace.map((step) => step.split(':')[0]), node].join(' > ');
 }
 
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
 function jsonOf(data: unknown): string {
   return typeof data === 'string' ? data : JSON.stringify(data);
 }
@@ -168,6 +178,7 @@ function jsonOf(data: unknown): string {
 /** Content is text, or a list of pieces of which some are. */
 function textOf(content: AgentMessage['content']): string {
   if (typeof content === 'string') return content;
-  const texts = (content ?? []).map((piece) => (piece as { text?: unknown } | null)?.text);
+  if (!Array.isArray(content)) return '';
+  const texts = content.map((piece) => (piece as { text?: unknown } | null)?.text);
   return texts.filter((text) => typeof text === 'string').join('');
 }

@@ -49,6 +49,46 @@ describe('runspan run', () => {
     );
   });
 
+  it('keeps the text of a model together that gives no id', async () => {
+    const url = await streaming([
+      ['messages', [{ type: 'ai', content: 'It is ' }, {}]],
+      ['messages', [{ type: 'ai', content: 'sunny.' }, {}]],
+    ]);
+    const { stdout } = await run(url, ['agent', '--message', 'weather?']);
+    expect(stdout).toBe('It is sunny.\n');
+  });
+
+  it('ends the line of a text before it says that the run has failed', async () => {
+    const url = await streaming([piece('m-1', 'It is '), ['error', { message: 'no' }]]);
+    const { code, stdout } = await run(url, ['agent', '--message', 'weather?']);
+    expect([code, stdout]).toEqual([1, 'It is \n']);
+  });
+
+  it('prints what has another form than its name says as it is', async () => {
+    const url = await streaming([
+      ['messages', null],
+      ['messages', [null, {}]],
+      ['messages', [{ type: 'ai', content: 5 }, {}]],
+      ['updates', null],
+      ['updates', 'text'],
+      ['updates', { plan: null }],
+      ['feedback', { helpful: 5 }],
+    ]);
+    const { code, stdout } = await run(url, ['agent', '--message', 'weather?']);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      [
+        'messages: null',
+        'messages: [null,{}]',
+        'updates: null',
+        'updates: text',
+        'plan: null',
+        'feedback helpful: 5',
+        '',
+      ].join('\n'),
+    );
+  });
+
   it('prints what each step has changed, with the subgraph that it is in, and modes of any other kind', async () => {
     const url = await streaming([
       ['updates', { plan: { steps: 2 } }],
