@@ -1,4 +1,5 @@
 import { env } from '../base/env.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
 import type { AgentEvent, AgentMessage } from '../clients/agent-event.ts';
 import { AgentServer } from '../clients/agent-server.ts';
 import type { Interrupt } from '../clients/thread.ts';
@@ -25,7 +26,7 @@ export async function runAgent(invocation: AgentRunInvocation, output: AgentRunO
   const { timeoutMs } = invocation;
   const given = await inputOf(invocation);
   const server = openServer(invocation);
-  const options = timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) };
+  const options = timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(Math.min(timeoutMs, DELAY_MAX_MS)) };
   try {
     await streamRun(server, invocation, given, options, output);
   } catch (thrown) {

@@ -1,4 +1,5 @@
-import { type Check, type Checks, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { type Checks, wholeFrom } from '../base/checked-options.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { cut } from '../base/text.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
@@ -28,7 +29,7 @@ export interface StreamOptions extends CallOptions {
 /** What the options of a stream have to be, those of every call aside. */
 export const STREAM_CHECKS: Checks<Omit<StreamOptions, keyof CallOptions>> = {
   lastEventId: TEXT,
-  idleTimeoutMs: WHOLE_FROM_1 satisfies Check,
+  idleTimeoutMs: wholeFrom(1, DELAY_MAX_MS),
 };
 
 /** A stream as a group asks for it. */

@@ -198,6 +198,12 @@ describe('runspan run', () => {
     ]);
   });
 
+  it('waits for as long as a timer can where the time is longer', async () => {
+    const url = await streaming([['custom', 'done']]);
+    const { code, stdout, stderr } = await run(url, ['agent', '--input', '{}', '--timeout', '1000h']);
+    expect([code, stdout, stderr]).toEqual([0, 'custom: done\n', '']);
+  });
+
   it('ends with 4 when the time is over', async () => {
     const { url } = await serve((_, response) => {
       response

@@ -448,6 +448,21 @@ describe('silence', () => {
     await client.close();
   });
 
+  it('is bounded by no more than a timer can wait', async () => {
+    const { client, seen } = await script([begins('')]);
+    const tooLong = { idleTimeoutMs: 2 ** 31 };
+
+    const opened = await Promise.allSettled([
+      client.runs.stream('t-1', RUN, tooLong),
+      client.threads.joinStream('t-1', tooLong),
+    ]);
+
+    const refused = { status: 'rejected', reason: { code: 'RUNSPAN_INVALID_OPTION' } };
+    expect(opened).toMatchObject([refused, refused]);
+    expect(seen).toEqual([]);
+    await client.close();
+  });
+
   it('does not break a stream whose reader is slow', async () => {
     const { client } = await script([ending(METADATA + value(1))], { idleTimeoutMs: 1_000 });
     const iterator = (await client.runs.stream('t-1', RUN))[Symbol.asyncIterator]();
