@@ -1,4 +1,4 @@
-import type { StreamMode } from '../clients/run-request.ts';
+import { STREAM_MODES, type StreamMode } from '../clients/run-request.ts';
 import { durationMs } from './deployments-arguments.ts';
 import { quoted } from './terminal-text.ts';
 import { lastOf, readWords, webAddress } from './words.ts';
@@ -57,19 +57,6 @@ Exit code:
   the arguments; 4 after --timeout, which cancels it
 `;
 
-const MODES: readonly string[] = [
-  'values',
-  'messages',
-  'messages-tuple',
-  'updates',
-  'events',
-  'tasks',
-  'checkpoints',
-  'debug',
-  'custom',
-  'tools',
-] satisfies StreamMode[];
-
 /** Reads the arguments after `runspan run`. Never throws. */
 export function parseAgentRun(argv: readonly string[]): Parsed {
   const words = readWords(argv, {
@@ -87,8 +74,10 @@ export function parseAgentRun(argv: readonly string[]): Parsed {
   if (given.length > 1) return mistake('of --input, --message and --resume one can be given');
   if (resume !== undefined && lastOf(words, 'thread') === undefined) return mistake('--resume goes with --thread');
   const modes = words.values.get('mode') ?? ['messages-tuple'];
-  const strange = modes.find((mode) => !MODES.includes(mode));
-  if (strange !== undefined) return mistake(`expected --mode to be one of ${MODES.join(', ')}, got ${quoted(strange)}`);
+  const strange = modes.find((mode) => !STREAM_MODES.includes(mode as StreamMode));
+  if (strange !== undefined) {
+    return mistake(`expected --mode to be one of ${STREAM_MODES.join(', ')}, got ${quoted(strange)}`);
+  }
   const timeoutMs = durationMs(lastOf(words, 'timeout'));
   if (timeoutMs === 'none') return mistake('expected --timeout to be like 90s, 15m or 1h');
   const address = lastOf(words, 'url');
