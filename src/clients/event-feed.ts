@@ -36,8 +36,8 @@ export interface FeedOptions {
   readonly idleTimeoutMs: number;
   /** The id that the stream goes on from, where it does. */
   readonly lastEventId: string | undefined;
-  /** Where the stream goes on, by the head of its answer; undefined where the server does not offer it. */
-  readonly resumption: (head: OpenAnswer) => Resumption | undefined;
+  /** Where the stream goes on after a break, by what is known then; undefined where the server does not offer it. */
+  readonly resumption: () => Resumption | undefined;
 }
 
 /** A stream broke and does not go on. */
@@ -59,7 +59,8 @@ export class EventFeed {
   /** Ends what is under way: with the caller's reason, or because nobody reads any more. */
   readonly #ending: AbortController;
   readonly #abort: () => void;
-  readonly #resumption: Resumption | undefined;
+  /** Of the first answer. */
+  readonly headers: OpenAnswer['headers'];
   #body: Readable;
   #state: 'open' | 'closed' = 'open';
   /** Set when an event has told that the run has ended: after it a break is the end. */
@@ -95,7 +96,7 @@ export class EventFeed {
     this.#signal = options.call.options?.signal;
     this.#ending = ending;
     this.#abort = abort;
-    this.#resumption = options.resumption(head);
+    this.headers = head.headers;
     this.#lastId = options.lastEventId ?? '';
     this.#body = quiet(head.body);
   }
@@ -180,9 +181,10 @@ export class EventFeed {
   async #resume(thrown: unknown): Promise<void> {
     const problem = failureOf(thrown).detail;
     const { call } = this.#options;
-    const outlook = this.#whyNot();
+    const resumption = this.#options.resumption();
+    const outlook = this.#whyNot(resumption);
     if (outlook !== undefined) throw new FeedBreak(problem, outlook, { cause: thrown });
-    const { path, query } = this.#resumption as Resumption;
+    const { path, query } = resumption as Resumption;
     for (;;) {
       if (++this.#resumptions > RESUMPTIONS_MAX)
         throw new FeedBreak(problem, `it did not go on in ${RESUMPTIONS_MAX} attempts`, { cause: thrown });
@@ -203,9 +205,9 @@ export class EventFeed {
     }
   }
 
-  #whyNot(): string | undefined {
+  #whyNot(resumption: Resumption | undefined): string | undefined {
     if (this.#api.isClosed) return CLOSED;
-    if (this.#resumption === undefined) return 'the server keeps no events of it, so it cannot go on';
+    if (resumption === undefined) return 'the server keeps no events of it, so it cannot go on';
     return this.#sawEvent && this.#lastId === '' ? 'its last event has no id, so it cannot go on' : undefined;
   }
 

@@ -47,6 +47,11 @@ export interface StreamRequest {
   readonly trace?: StreamTrace | undefined;
 }
 
+/** A place of which the run may become known later. */
+interface KnownPlace extends RunPlace {
+  runId: string | undefined;
+}
+
 /**
  * The events of a run, to be read once: `for await (const event of stream)`. It is read as far as it is asked for, no further, so
  * a slow reader slows the server down. To leave the loop ends the connection; a stream that is not read has to be closed, which
@@ -63,7 +68,8 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   readonly #source: AsyncGenerator<ServerSentEvent, void, undefined>;
   /** Events that were read for `feedback` and not for the iteration. */
   readonly #queue: EventQueue<AgentEvent<Values>> = new EventQueue();
-  readonly #place: { runId: string | undefined; threadId: string | undefined };
+  /** The feed goes on by it, as far as it is known by then. */
+  readonly #place: KnownPlace;
   #reader: 'none' | 'iterating' | 'left' = 'none';
   #pulling: Promise<void> | undefined;
   #end: { readonly error: unknown } | 'clean' | undefined;
@@ -73,11 +79,11 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #feedback: Promise<FeedbackEvent['data']> | undefined;
 
   /** @internal */
-  constructor(service: AgentService, request: StreamRequest, feed: EventFeed, place: RunPlace) {
+  constructor(service: AgentService, request: StreamRequest, feed: EventFeed, place: KnownPlace) {
     this.#service = service;
     this.#request = request;
     this.#feed = feed;
-    this.#place = { ...place };
+    this.#place = place;
     this.#source = feed.events();
     request.trace?.watch(this, place);
     leftLying.register(this, feed);
@@ -202,15 +208,19 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #took(sent: ServerSentEvent): void {
     const event = agentEventOf<Values>(sent);
     this.#lastEvent = { name: event.name, id: event.id };
-    if (event.event === 'metadata' && this.#request.isOfRun && this.#place.runId === undefined) {
-      this.#place.runId = event.data.run_id;
-      this.#request.trace?.placed(this.#place);
-    }
+    if (event.event === 'metadata' && this.#request.isOfRun) this.#placed(event.data.run_id);
     if (event.event === 'feedback') this.#addresses = event.data;
     if (this.#request.isOfRun && event.event === 'error') this.#runError = event.data;
     if (this.#request.isOfRun && (event.event === 'error' || event.event === 'end')) this.#feed.isOver = true;
     this.#request.trace?.took(event, sent.data);
     this.#queue.put(event, sent.data.length);
+  }
+
+  /** Of an answer whose head has not told it. */
+  #placed(runId: unknown): void {
+    if (this.#place.runId !== undefined || typeof runId !== 'string') return;
+    this.#place.runId = runId;
+    this.#request.trace?.placed(this.#place);
   }
 
   #finish(end: { readonly error: unknown } | 'clean', isCancelled = false): void {
@@ -255,23 +265,25 @@ const leftLying = new FinalizationRegistry<EventFeed>((feed) => feed.close());
 /** Sends the call of a stream; the stream is there when the head of its answer is. */
 export async function openRunStream<Values>(service: AgentService, request: StreamRequest): Promise<RunStream<Values>> {
   const place = { runId: request.runId, threadId: request.threadId };
+  let located: Resumption | undefined;
   const feed = await EventFeed.open(service.api, {
     call: request.call,
     idleTimeoutMs: request.idleTimeoutMs ?? service.idleTimeoutMs,
     lastEventId: request.lastEventId,
-    resumption: (head): Resumption | undefined => {
-      if (request.isOfRun) Object.assign(place, placeOf(head.headers['content-location'], place));
-      const located = resumptionAt(head.headers.location, service.api);
-      if (located !== undefined) return located;
-      if (request.isKept !== true && request.lastEventId === undefined) return undefined;
-      if (request.call.method === 'GET') return request.call;
-      const { runId, threadId } = place;
-      if (runId === undefined) return undefined;
-      const below = threadId === undefined ? [] : ['threads', threadId];
-      return { path: pathOf(...below, 'runs', runId, 'stream') };
-    },
+    resumption: () => located ?? keptAt(request, place),
   });
+  if (request.isOfRun) Object.assign(place, placeOf(feed.headers['content-location'], place));
+  located = resumptionAt(feed.headers.location, service.api);
   return new RunStream<Values>(service, request, feed, place);
+}
+
+/** Where the events of a stream are kept that the server was asked to keep. */
+function keptAt(request: StreamRequest, { runId, threadId }: RunPlace): Resumption | undefined {
+  if (request.isKept !== true && request.lastEventId === undefined) return undefined;
+  if (request.call.method === 'GET') return request.call;
+  if (runId === undefined) return undefined;
+  const below = threadId === undefined ? [] : ['threads', threadId];
+  return { path: pathOf(...below, 'runs', runId, 'stream') };
 }
 
 /** The run and its thread by `Content-Location: /threads/{thread_id}/runs/{run_id}`, over what is known. */

@@ -213,6 +213,16 @@ describe('a stream that breaks', () => {
     await client.close();
   });
 
+  it('goes on by the run that the first event names, where the head has named none', async () => {
+    const { client, asked } = await script([breaking(METADATA, SSE), ending(value(1))]);
+    const run = { ...RUN, stream_resumable: true };
+
+    expect(await success(names(client.runs.stream('t-1', run)))).toEqual(['metadata 0', 'values 1']);
+
+    expect(asked()[1]).toBe('GET /threads/t-1/runs/r-1/stream');
+    await client.close();
+  });
+
   it('goes nowhere else', async () => {
     const other = await serve();
     const { client, asked } = await script([breaking(METADATA, { ...HEAD, location: `${other.url}/stream` })]);
