@@ -74,7 +74,15 @@ describe('runspan run', () => {
       ['updates', { plan: null }],
       ['feedback', { helpful: 5 }],
     ]);
-    const { code, stdout } = await run(url, ['agent', '--message', 'weather?']);
+    const { code, stdout } = await run(url, [
+      'agent',
+      '--message',
+      'weather?',
+      '--mode',
+      'messages-tuple',
+      '--mode',
+      'updates',
+    ]);
     expect(code).toBe(0);
     expect(stdout).toBe(
       [
