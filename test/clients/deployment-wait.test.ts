@@ -170,7 +170,7 @@ describe('the wait for a deployment', () => {
     const { server, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
     for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
-    const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 60 }));
+    const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
     expect(error.message).toMatch(/it was not seen$/);
   });
@@ -197,11 +197,6 @@ describe('the wait for a deployment', () => {
       const error = await rejection(begin({ timeoutMs: 300 }));
       expect(error).toMatchObject({ name: 'TimeoutError', code: 'RUNSPAN_TIMEOUT' });
     }
-    const startedMs = performance.now();
-    server.next(/^POST/, (_, response) => setTimeout(() => response.end(JSON.stringify({ id })), 600));
-    const late = client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 900 });
-    expect(await rejection(late)).toMatchObject({ name: 'RevisionError', code: 'RUNSPAN_TIMEOUT' });
-    expect(performance.now() - startedMs).toBeLessThan(1_400);
   });
 
   it('ends with the reason of the signal, between looks and during one, and leaves no listener', async () => {

@@ -30,7 +30,8 @@ describe('a watch', () => {
 
   it('gives up soon where the deployment is not known', async () => {
     const { server } = await setUp({}, { apiKey: undefined });
-    const watch = makeWatch(server.url, {}, 20_000);
+    // Longer than the first look takes, with which undici is loaded.
+    const watch = makeWatch(server.url, { graceMs: 500 }, 20_000);
     await expect(watch.deployed()).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
     expect(server.calls.length).toBeGreaterThan(1);
   });
