@@ -42,8 +42,8 @@ export function failedAttempt(thrown: unknown, { facts, timeoutMs }: Attempt): u
   if (thrown instanceof FailedAttempt || thrown instanceof InvalidAnswerError) return thrown;
   // By now the time for further attempts is over as well.
   if (thrown instanceof DeadlineError) return new TimeoutError(facts, timeoutMs);
-  const { detail, code, isLasting, mayHaveArrived } = failureOf(thrown);
-  const error = new ConnectionError(facts, detail, mayHaveArrived);
+  const { detail, code, isLasting, isUnsent } = failureOf(thrown);
+  const error = new ConnectionError(facts, detail, !isUnsent);
   return new FailedAttempt(error, { kind: 'no answer', code, isLasting });
 }
 

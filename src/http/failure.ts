@@ -23,6 +23,8 @@ export interface Failure {
   readonly isLasting: boolean;
   /** Whether the request may have arrived, so that what it carried may be the cause. */
   readonly mayHaveArrived: boolean;
+  /** Whether it is known that nothing was sent: there was no connection. */
+  readonly isUnsent: boolean;
 }
 
 /** What is the matter and what to do, by the code of an error. */
@@ -40,6 +42,9 @@ const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]
 };
 
 const OF_TLS = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
+/** Before there is a connection. Other errors of TLS may end one that is there. */
+const UNSENT =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 const UNDER_WAY = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
 /** Errors are read through so many others that enclose them. */
@@ -49,11 +54,11 @@ const DEPTH_MAX = 5;
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) {
-      return { ...told(thrown.message), code: undefined, isLasting: false, mayHaveArrived: true };
+      return { ...told(thrown.message), code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
     }
     const code = codeOf(thrown, DEPTH_MAX);
     if (isOfProxy(thrown)) return failureOfProxy(code);
-    return tunnelFailure(thrown) ?? failureOfCode(code);
+    return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
   } catch {
     return failureOfCode(undefined);
   }
@@ -73,6 +78,7 @@ function failureOfCode(code: string | undefined): Failure {
     code,
     isLasting,
     mayHaveArrived: code !== undefined && UNDER_WAY.test(code),
+    isUnsent: code !== undefined && UNSENT.test(code),
   };
 }
 
@@ -81,7 +87,8 @@ function failureOfProxy(code: string | undefined): Failure {
   const failure = failureOfCode(code);
   if (failure.isLasting) return failure;
   const reason = code === undefined ? '' : ` (${code})`;
-  return { ...failure, ...told('the proxy cannot be reached', 'check it, and HTTP_PROXY and HTTPS_PROXY', reason) };
+  const proxy = told('the proxy cannot be reached', 'check it, and HTTP_PROXY and HTTPS_PROXY', reason);
+  return { ...failure, ...proxy, isUnsent: true };
 }
 
 /** The answer of a proxy is told in the text alone (undici lib/dispatcher/proxy-agent.js). */
@@ -90,7 +97,15 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   if (status === undefined) return undefined;
   const isLasting = status.startsWith('4');
   const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
-  return { ...told(problem, undefined, ` (status ${status})`), code: undefined, isLasting, mayHaveArrived: false };
+  const reason = ` (status ${status})`;
+  return { ...told(problem, undefined, reason), code: undefined, isLasting, mayHaveArrived: false, isUnsent: true };
+}
+
+/** undici gives it no code, and a text that may repeat the answer. */
+function parserFailure(thrown: unknown): Failure | undefined {
+  if (!(thrown instanceof Error) || thrown.name !== 'HTTPParserError') return undefined;
+  const told = { detail: 'the answer is no HTTP', problem: 'the answer is no HTTP', advice: undefined };
+  return { ...told, code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
 }
 
 function told(problem: string, advice?: string, reason = ''): Pick<Failure, 'detail' | 'problem' | 'advice'> {

@@ -156,6 +156,20 @@ describe('a connection', () => {
     },
   );
 
+  test.each([
+    'garbage\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nbad header\r\n\r\n',
+    'HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n',
+  ])('that is answered by %j may have brought what was sent', async (answer) => {
+    const server = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end(answer)));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const error = await thrownBy(makeApi(`http://127.0.0.1:${port}`).json(POST));
+    expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
+    expect(String(error)).toMatch(/: the answer is no HTTP$/);
+  });
+
   test.each(kinds)('that breaks once costs $name nothing where it may be sent again', async (kind) => {
     const { url, seen } = await serve((request, response) => {
       if (seen.length === 1) request.socket.resetAndDestroy();

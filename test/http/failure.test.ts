@@ -60,6 +60,22 @@ describe('an error of a request', () => {
   });
 
   test.each([
+    ['ECONNREFUSED', true],
+    ['ENOTFOUND', true],
+    ['UND_ERR_CONNECT_TIMEOUT', true],
+    ['CERT_HAS_EXPIRED', true],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', true],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', true],
+    ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN', false],
+    ['ECONNRESET', false],
+    ['ETIMEDOUT', false],
+    ['ERR_SOMETHING_NEW', false],
+  ])('with code %s tells that nothing was sent: %s', (code, isUnsent) => {
+    expect(failureOf(coded(code)).isUnsent).toBe(isUnsent);
+    expect(failureOf(new Error('no code')).isUnsent).toBe(false);
+  });
+
+  test.each([
     ['407', 'the proxy asks for authentication (status 407)', true],
     ['403', 'the proxy refuses to connect (status 403)', true],
     ['502', 'the proxy refuses to connect (status 502)', false],
@@ -94,6 +110,7 @@ describe('an error of a request', () => {
       code: undefined,
       isLasting: false,
       mayHaveArrived: false,
+      isUnsent: false,
     });
   });
 });

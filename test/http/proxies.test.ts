@@ -265,6 +265,7 @@ describe('a proxy', () => {
         code: 'ECONNREFUSED',
         isLasting: false,
         mayHaveArrived: false,
+        isUnsent: true,
       });
     },
   );
