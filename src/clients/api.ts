@@ -26,6 +26,8 @@ const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Bytes of an answer that only says what is wrong. */
 const FAILURE_BYTES_MAX = 256 * 1024;
 
+const CLOSED = 'the client was closed';
+
 const ACCEPT_JSON = { accept: 'application/json' };
 
 export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
@@ -127,7 +129,7 @@ export class Api {
 
   /** Ends what is under way, with a ConnectionError, and closes the connections. */
   async close(): Promise<void> {
-    this.#waits.end(new NoAnswerError('the client was closed'));
+    this.#waits.end(new NoAnswerError(CLOSED));
     await this.#http.destroy();
   }
 
@@ -185,6 +187,7 @@ export class Api {
     const { call, options, facts, secrets, body } = attempt;
     const startedMs = monotonicNowMs();
     options.signal?.throwIfAborted();
+    if (this.isClosed) throw new ConnectionError(facts, CLOSED, false);
     this.#tell('onRequest', eventOf(attempt));
     const stream = call.stream?.();
     try {

@@ -134,4 +134,13 @@ describe('a call', () => {
     server.next(/^GET/, () => void client.close());
     expect(await failure(client.deployments.get(NOWHERE))).toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
   });
+
+  it('after that has not arrived', async () => {
+    const { server, client } = await setUp();
+    await client.close();
+    const closed = { code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: false };
+    expect(await failure(client.deployments.create(makeDeployment()))).toMatchObject(closed);
+    expect(await failure(client.deployments.waitUntilDeployed(NOWHERE))).toMatchObject(closed);
+    expect(server.calls).toEqual([]);
+  });
 });

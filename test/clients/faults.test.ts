@@ -403,7 +403,9 @@ describe('a client that is closed', () => {
     const onRetry = vi.fn();
     const api = makeApi(url, { hooks: { onRetry } });
     await api.close();
-    expect(await thrownBy(api.json(GET))).toMatchObject(closed);
+    expect(await thrownBy(api.json(GET))).toMatchObject({ ...closed, mayHaveArrived: false });
+    expect(await thrownBy(api.json(POST))).toMatchObject({ ...closed, mayHaveArrived: false });
+    expect(await thrownBy(api.open(POST))).toMatchObject({ ...closed, mayHaveArrived: false });
     expect([connections(), onRetry.mock.calls]).toEqual([0, []]);
   });
 });
