@@ -59,7 +59,8 @@ export class AgentRuns {
   }
 
   /**
-   * Makes a run and waits for the state that it ends with, however long it takes; `timeoutMs` is for the head of the answer.
+   * Makes a run and waits for the state that it ends with, however long it takes; a `timeoutMs` of the call or the
+   * client is for the head of the answer alone, and without one the idle time is.
    * Rejects with a RunFailedError where the run fails.
    */
   async wait<Values = Record<string, unknown>>(

@@ -52,7 +52,8 @@ export class AgentServer {
     const checked = checkedOptions<AgentServerOptions>('the options of AgentServer', options, checks);
     const { url, idleTimeoutMs = 300_000, propagate = true, ...client } = checked;
     this.#api = serviceApi({ option: 'url', url, credentials: { 'x-api-key': client.apiKey } }, client);
-    const service = new AgentService({ api: this.#api, idleTimeoutMs, propagate, headers: client.headers ?? {} });
+    const { timeoutMs, headers = {} } = client;
+    const service = new AgentService({ api: this.#api, idleTimeoutMs, timeoutMs, propagate, headers });
     this.assistants = new Assistants(service);
     this.threads = new Threads(service);
     this.runs = new AgentRuns(service);

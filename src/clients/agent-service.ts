@@ -19,6 +19,8 @@ const PAGE_ITEMS = 10;
 export interface AgentServiceOptions {
   readonly api: Api;
   readonly idleTimeoutMs: number;
+  /** What the client was given for a call. */
+  readonly timeoutMs: number | undefined;
   /** For calls that make runs. */
   readonly propagate: boolean;
   /** Of the client: what is said of a trace is added to a `baggage` that is among them. */
@@ -32,12 +34,15 @@ export type ListCall = Call & { readonly body?: Record<string, unknown> };
 export class AgentService {
   readonly api: Api;
   readonly idleTimeoutMs: number;
+  /** For the head of an answer that is there when a run has ended. */
+  readonly headTimeoutMs: number;
   readonly #propagate: boolean;
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor({ api, idleTimeoutMs, propagate, headers }: AgentServiceOptions) {
+  constructor({ api, idleTimeoutMs, timeoutMs, propagate, headers }: AgentServiceOptions) {
     this.api = api;
     this.idleTimeoutMs = idleTimeoutMs;
+    this.headTimeoutMs = timeoutMs ?? idleTimeoutMs;
     this.#propagate = propagate;
     this.#headers = headers;
   }

@@ -17,8 +17,9 @@ const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
  * Waits for what a run comes to, for as long as it takes: the server keeps the connection with empty lines, and only when nothing
- * comes for the idle time is it given up. A server may also say nothing before the end, so the head has that time as well.
- * `callRun` is that of the call, where it is traced. Rejects with a RunFailedError where the run failed, and with a StreamError that names the run where the answer broke off.
+ * comes for the idle time is it given up. A server may also say nothing before the end, so the head has that time as well, unless
+ * call or client were given another. `callRun` is that of the call, where it is traced.
+ * Rejects with a RunFailedError where the run failed, and with a StreamError that names the run where the answer broke off.
  */
 export async function waitForRun<Values>(
   service: AgentService,
@@ -26,8 +27,8 @@ export async function waitForRun<Values>(
   known: RunPlace,
   callRun: Run | undefined = undefined,
 ): Promise<Values> {
-  const { api, idleTimeoutMs } = service;
-  const timeoutMs = call.options?.timeoutMs ?? idleTimeoutMs;
+  const { api, headTimeoutMs } = service;
+  const timeoutMs = call.options?.timeoutMs ?? headTimeoutMs;
   const head = await api.open({ ...call, options: { ...call.options, timeoutMs } });
   const place = placeOf(head.headers['content-location'], known);
   if (callRun !== undefined) tellPlace(callRun, place);

@@ -543,6 +543,17 @@ describe('silence', () => {
 });
 
 describe('the wait for a run', () => {
+  it('has the time for a head that the client was given', async () => {
+    const { client } = await script([hang], { timeoutMs: 10_000 });
+    const timeout = { code: 'RUNSPAN_TIMEOUT', message: expect.stringContaining('no answer within 10000 ms') };
+
+    expect(await failure(client.runs.wait('t-1', RUN), 5_000)).toMatchObject(timeout);
+    expect(await failure(client.runs.join('t-1', 'r-1', {}), 5_000)).toMatchObject(timeout);
+    expect(await failure(client.statelessRuns.wait(RUN), 5_000)).toMatchObject(timeout);
+    expect(virtualClock.nowMs).toBe(30_000);
+    await client.close();
+  });
+
   it.each([
     ['breaks off', breaking('\n\n{"a":', HEAD), 'RUNSPAN_STREAM_BROKEN'],
     ['is no JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_ANSWER'],
