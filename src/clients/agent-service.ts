@@ -57,7 +57,7 @@ export class AgentService {
 
   /** A call whose answer says nothing. */
   async none(call: Call): Promise<void> {
-    const answered = this.api.text(call);
+    const answered = this.api.none(call);
     await (call.method === 'DELETE' ? answered.catch(ifNotGone) : answered);
   }
 

@@ -103,6 +103,15 @@ export class Api {
     );
   }
 
+  /** For a call that is answered by its status alone. A page is of somebody else, who asks to log in for example. */
+  async none(call: Call): Promise<void> {
+    await this.#send(call, async (attempt, { headers, body }, head) => {
+      const text = await read(body, ANSWER_BYTES_MAX, attempt, head);
+      const isPage = /^text\/html\b/i.test(String(headers['content-type'] ?? '')) && text.trim() !== '';
+      if (isPage) throw new InvalidAnswerError(attempt.facts, head, 'is a web page');
+    });
+  }
+
   /** What errors tell of a call, for those that come when its answer is read. */
   factsOf(call: Call): CallFacts {
     return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };

@@ -182,6 +182,29 @@ describe('a deletion', () => {
   });
 });
 
+describe('a web page', () => {
+  const page = status(200, { 'content-type': 'text/html; charset=utf-8' }, '<h1>Log in</h1>');
+
+  it.each<[string, (client: AgentServer) => Promise<unknown>]>([
+    ['threads.delete', (client) => client.threads.delete('t-1')],
+    ['runs.cancel', (client) => client.runs.cancel('t-1', 'r-1')],
+    ['store.put', (client) => client.store.put({ namespace: ['a'], key: 'k', value: {} })],
+  ])('is no answer to %s, which has none', async (_, call) => {
+    const { client } = await script([page]);
+    expect(await failure(call(client))).toMatchObject({
+      name: 'InvalidAnswerError',
+      message: expect.stringMatching(/200, but the answer is a web page$/),
+    });
+    await client.close();
+  });
+
+  it('that is empty is as good as nothing', async () => {
+    const { client } = await script([status(200, { 'content-type': 'text/html' }, '')]);
+    expect(await success(client.threads.delete('t-1'))).toBeUndefined();
+    await client.close();
+  });
+});
+
 describe('a stream that breaks', () => {
   it.each([0, 1, 2, 3, 4])('goes on behind its event %i, without a gap or a repetition', async (cutAfter) => {
     const strict = await serveAgents();
