@@ -23,7 +23,7 @@ export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   timeoutMs?: number;
   /** Milliseconds between two looks. By default 1 s at first, and more by and by, up to 5 s. */
   intervalMs?: number;
-  /** Told of the revision when it is seen first, and when its status is another. What it throws ends the wait. */
+  /** Told of the revision when it is seen first, and when its status is another; a promise is awaited. What it throws ends the wait. */
   onStatus?: (revision: Revision) => void;
   /**
    * Asked when a later revision has taken the place of the one that is waited for: whether to wait for that instead (`'follow'`), or

@@ -102,7 +102,7 @@ export class RevisionWatch {
     const revision = await this.#get<Revision>('revisions', this.#revisionId);
     const isChange = revision.status !== this.#revision?.status;
     this.#revision = revision;
-    if (isChange) this.#options.onStatus?.(revision);
+    if (isChange) await this.#options.onStatus?.(revision);
     if (FAILED.has(revision.status)) throw this.#failed(revision.status);
     const deployment = await this.#deployment();
     if (revision.status === 'DEPLOYED') return { deployment, revision };

@@ -32,7 +32,10 @@ export interface UploadSourceOptions extends CallOptions {
    * @default 600_000
    */
   timeoutMs?: number;
-  /** Told when the archive is packed, and as its bytes go; with another attempt from the beginning. What it throws ends the upload. */
+  /**
+   * Told when the archive is packed, and as its bytes go; with another attempt from the beginning. A promise of it is awaited. What
+   * it throws ends the upload.
+   */
   onProgress?: (progress: UploadProgress) => void;
 }
 
@@ -108,6 +111,7 @@ export class SourceUpload {
         options: { timeoutMs, signal, ...retriesOf(options.maxRetries ?? maxRetries) },
       });
       body.resume();
+      await reading.told;
     } finally {
       reading.end();
       await api.close();
@@ -121,6 +125,7 @@ class Reading {
   readonly #onProgress: UploadSourceOptions['onProgress'];
   readonly #stop: AbortController = new AbortController();
   #stream: Readable | undefined;
+  #told: Promise<void> = Promise.resolve();
 
   constructor(archive: SourceArchive, onProgress: UploadSourceOptions['onProgress']) {
     this.#archive = archive;
@@ -130,6 +135,11 @@ class Reading {
   /** Aborted with what the caller's own function throws. */
   get stopped(): AbortSignal {
     return this.#stop.signal;
+  }
+
+  /** Settles with the function that is under way. */
+  get told(): Promise<void> {
+    return this.#told;
   }
 
   again(): Readable {
@@ -144,17 +154,22 @@ class Reading {
 
   async *#chunks(): AsyncGenerator<Buffer, void, undefined> {
     let sentBytes = 0;
-    this.#tell(sentBytes);
+    await this.#tell(sentBytes);
     for await (const chunk of createReadStream(this.#archive.path)) {
       yield chunk;
       sentBytes += chunk.length;
-      this.#tell(sentBytes);
+      await this.#tell(sentBytes);
     }
   }
 
-  #tell(sentBytes: number): void {
+  #tell(sentBytes: number): Promise<void> {
+    this.#told = this.#call(sentBytes);
+    return this.#told;
+  }
+
+  async #call(sentBytes: number): Promise<void> {
     try {
-      this.#onProgress?.({ bytes: this.#archive.bytes, sentBytes });
+      await this.#onProgress?.({ bytes: this.#archive.bytes, sentBytes });
     } catch (thrown) {
       this.#stop.abort(thrown);
       throw thrown;

@@ -240,6 +240,9 @@ describe('the wait for a deployment', () => {
       throw thrown;
     };
     expect(await rejection(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }))).toBe(thrown);
+    const later = async (): Promise<never> => onStatus();
+    const rejected = client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus: later });
+    expect(await rejection(rejected)).toBe(thrown);
   });
 
   it('has checked its options before anything is sent', async () => {

@@ -197,6 +197,14 @@ describe('a source that is uploaded', () => {
       throw thrown;
     };
     expect(await rejection(client.deployments.uploadSource(id, root, { onProgress }))).toBe(thrown);
+    const later = async (): Promise<never> => onProgress();
+    expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: later }))).toBe(thrown);
+    const last = async ({ bytes, sentBytes }: { bytes: number; sentBytes: number }): Promise<void> => {
+      if (sentBytes < bytes) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      throw thrown;
+    };
+    expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: last }))).toBe(thrown);
   });
 
   it('may be a tarball that is packed already, which goes as it is', async () => {
