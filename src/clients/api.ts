@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
+import { types } from 'node:util';
 import { checkedOptions } from '../base/checked-options.ts';
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { ignoreRejection } from '../base/rejection.ts';
 import { messageOf } from '../base/text.ts';
 import { HttpClient, type OpenAnswer } from '../http/client.ts';
 import { DeadlineError, NoAnswerError } from '../http/failure.ts';
@@ -231,11 +231,16 @@ export class Api {
   }
 
   #tell<Name extends keyof ClientHooks>(name: Name, event: Parameters<NonNullable<ClientHooks[Name]>>[0]): void {
-    try {
-      ignoreRejection((this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event));
-    } catch (thrown) {
+    const failed = (thrown: unknown): void => {
       const problem = this.#secrets.masked(messageOf(thrown));
       diagnostics.warnOnce(`hook ${name}`, `clients: the hook ${name} threw (${problem}); the call goes on.`);
+    };
+    try {
+      const answer = (this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event);
+      // Of one that is async.
+      if (types.isPromise(answer)) answer.catch(failed);
+    } catch (thrown) {
+      failed(thrown);
     }
   }
 }
