@@ -1,5 +1,8 @@
 import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { problemOf } from './answer-form.ts';
+import { InvalidAnswerError } from './api-error.ts';
 import { UUID } from './body-rules.ts';
+import type { Call } from './call.ts';
 import { type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { serviceApi } from './service-api.ts';
 import { tracedCall } from './traced-call.ts';
@@ -69,17 +72,21 @@ async function create<Tokens>(name: string, body: object, options: FeedbackServi
   try {
     // The addresses are credentials: they are not recorded.
     const run = { name, runType: 'tool', inputs: () => ({ body }), outputs: () => ({}) } as const;
-    return await tracedCall(run, () =>
-      api.json<Tokens>({
-        name,
-        method: 'POST',
-        path: '/feedback/tokens',
-        body,
-        // Two of them do no harm.
-        isIdempotent: true,
-        ...(signal === undefined ? {} : { options: { signal } }),
-      }),
-    );
+    const call: Call = {
+      name,
+      method: 'POST',
+      path: '/feedback/tokens',
+      body,
+      // Two of them do no harm.
+      isIdempotent: true,
+      ...(signal === undefined ? {} : { options: { signal } }),
+    };
+    return await tracedCall(run, async () => {
+      const answer = await api.answer<Tokens>(call);
+      const problem = problemOf(answer.data, Array.isArray(body) ? 'list' : 'object');
+      if (problem !== undefined) throw new InvalidAnswerError(api.factsOf(call), answer, problem);
+      return answer.data;
+    });
   } finally {
     await api.close();
   }

@@ -35,6 +35,12 @@ test('a token is asked for in the words of the wire, with the key, below the pat
   });
 });
 
+test.each(['', 'null', '[]', '"a"'])('an answer that is no token is told: %j', async (answer) => {
+  const { url } = await serve((_, response) => response.end(answer));
+  const error = await thrownBy(createFeedbackToken({ runId: RUN, key: 'liked' }, { url }));
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringContaining('is no object') });
+});
+
 test('several are asked for in one request', async () => {
   const { url, seen } = await serve((_, response) => response.end(JSON.stringify([TOKEN, TOKEN])));
   const expiresAt = '2026-12-01T00:00:00Z';

@@ -154,8 +154,8 @@ export const defects = [
   {
     title: 'addresses for feedback are recorded',
     file: 'src/clients/stream-trace.ts',
-    find: "event === 'metadata' || event === 'feedback' || event === 'end'",
-    replace: "event === 'metadata' || event === 'end'",
+    find: "kind === 'metadata' || kind === 'feedback' || kind === 'end'",
+    replace: "kind === 'metadata' || kind === 'end'",
     tests: traces,
   },
   {

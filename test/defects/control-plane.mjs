@@ -140,8 +140,8 @@ export const defects = [
   {
     title: 'each look is told as a change',
     file: watch,
-    find: '    if (isChange) this.#options.onStatus?.(revision);',
-    replace: '    this.#options.onStatus?.(revision);',
+    find: 'if (isChange) await this.#options.onStatus?.(revision);',
+    replace: 'await this.#options.onStatus?.(revision);',
     tests: waitTests,
   },
   {
@@ -175,7 +175,7 @@ export const defects = [
   {
     title: 'a wait goes on when the client is closed',
     file: api,
-    find: "    this.#waits.end(new ConnectionError(facts, 'the client was closed', false));\n",
+    find: '    this.#waits.end(closed);\n',
     replace: '',
     tests: waitTests,
   },

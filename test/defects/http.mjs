@@ -41,7 +41,7 @@ export const defects = [
   {
     title: 'the text of an error is told',
     file: failure,
-    find: 'return tunnelFailure(thrown) ?? failureOfCode(code);',
+    find: 'return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);',
     replace: 'return { ...failureOfCode(code), detail: String(thrown) };',
     tests: ['test/http/failure.test.ts', ...connectionTests],
   },
