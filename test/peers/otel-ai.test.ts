@@ -54,7 +54,7 @@ const PLAIN = { input_tokens: 20, output_tokens: 9, total_tokens: 29 };
 const DETAILED = { ...PLAIN, input_token_details: { cache_read: 8 }, output_token_details: { reasoning: 3 } };
 const VECTORS = { embeddings: [{ dimensions: 3 }, { dimensions: 3 }] };
 const FAILED = 'AI_APICallError: no such tune';
-const HIDDEN = /hush|0\.25/;
+const HIDDEN = /hush|(?<![\d.])0\.25(?!\d)/;
 
 const picture = (url: string) => ({
   role: 'user',
