@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { OpenAnswer } from '../http/client.ts';
 import { EventStream, EventTooLongError, type ServerSentEvent } from '../http/event-stream.ts';
-import { DeadlineError, failureOf } from '../http/failure.ts';
+import { DeadlineError, failureOf, NoAnswerError } from '../http/failure.ts';
 import { isTransient } from '../http/retry-policy.ts';
 import type { Api } from './api.ts';
 import { ApiError, InvalidAnswerError } from './api-error.ts';
@@ -143,7 +143,7 @@ export class EventFeed {
       let items: ReturnType<EventStream['feed']>;
       try {
         const chunk = await this.#next(chunks);
-        if (chunk === undefined) return undefined;
+        if (chunk === undefined) return this.#cutShort(stream);
         items = stream.feed(chunk);
       } catch (thrown) {
         if (this.#ending.signal.aborted || thrown instanceof EventTooLongError) throw thrown;
@@ -162,6 +162,13 @@ export class EventFeed {
         yield item.event;
       }
     }
+  }
+
+  /** What is wrong with the end of a connection that was closed as it should be; nothing where the stream may have ended. */
+  #cutShort({ isWithinEvent }: EventStream): NoAnswerError | undefined {
+    if (isWithinEvent) return new NoAnswerError('it was closed within an event');
+    // Of a run that was just made there is something to tell; one that is joined may be over.
+    return this.#sawEvent || this.#options.call.method === 'GET' ? undefined : new NoAnswerError('it was closed');
   }
 
   async #next(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {

@@ -39,6 +39,7 @@ export class EventStream {
   /** The line that has begun, and the characters of the event that has, this line aside. */
   #line = '';
   #characters = 0;
+  #hasBegun = false;
   #endedByCr = false;
   /** Of the last event, and as the next one will have it. */
   #lastId: string;
@@ -58,6 +59,11 @@ export class EventStream {
     });
     // It takes three characters of the first chunk for a byte order mark; the decoder has taken the real one.
     this.#parser.feed('');
+  }
+
+  /** Whether an event has begun that is not complete. */
+  get isWithinEvent(): boolean {
+    return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
   /** What becomes complete by this chunk. Throws an EventTooLongError for an event beyond the limit. */
@@ -87,6 +93,7 @@ export class EventStream {
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;
+    this.#hasBegun = line !== '' && (this.#hasBegun || /^(?:data|event)(?::|$)/.test(line));
     this.#parser.feed(`${line}\n`);
   }
 

@@ -140,6 +140,39 @@ describe('RunStream', () => {
     expect((await failing(stream)).error).toMatchObject({ code: 'RUNSPAN_RUN_FAILED' });
   });
 
+  it.each([
+    [
+      'within an event',
+      `${METADATA}event: values\ndata: {"a":`,
+      'after the event "metadata" of run r-1',
+      'it was closed within an event',
+    ],
+    [
+      'before the blank line of an event',
+      `${METADATA}data: {}\n`,
+      'after the event "metadata" of run r-1',
+      'it was closed within an event',
+    ],
+    ['before any event', ': heartbeat\n\n', 'before any event', 'it was closed'],
+  ])('throws where it is closed %s', async (_, text, place, problem) => {
+    const { stream } = await streamOf(text);
+
+    const { error } = await failing(stream);
+
+    expect(error).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+    expect(String(error)).toContain(`the stream broke ${place}: ${problem}; the server keeps no events of it`);
+  });
+
+  it('may have no event where a run or a thread is joined, which is over', async () => {
+    const { url } = await serve((_, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': heartbeat'),
+    );
+    const server = new AgentServer({ url });
+
+    expect(await all(await server.runs.joinStream('t-1', 'r-1'))).toEqual([]);
+    expect(await all(await server.threads.joinStream('t-1'))).toEqual([]);
+  });
+
   it('takes an error that is text alone', async () => {
     const { stream } = await streamOf('event: error\ndata: "Run not found"\n\n');
 

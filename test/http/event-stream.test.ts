@@ -235,6 +235,19 @@ describe('EventStream', () => {
     ]);
   });
 
+  it('tells whether an event has begun that is not complete', () => {
+    const within = (text: string): boolean => {
+      const stream = new EventStream();
+      stream.feed(Buffer.from(text));
+      return stream.isWithinEvent;
+    };
+
+    for (const text of ['da', 'data', 'data: 1', 'data: 1\n', 'event: a\n: comment\n', 'data: 1\n\nid'])
+      expect(within(text), text).toBe(true);
+    for (const text of ['', ':', ': comment', ': comment\n', 'data: 1\n\n', 'id: 1\n', 'retry: 1\n\n: data'])
+      expect(within(text), text).toBe(false);
+  });
+
   it('goes on from an id, which counts until there is another', () => {
     const stream = new EventStream('4');
 
