@@ -29,6 +29,7 @@ export const errorCodes = {
   RUNSPAN_RUN_FAILED: 'The run of an agent ended with an error.',
   RUNSPAN_REVISION_FAILED: 'A revision that is waited for will not be deployed: it failed, was skipped or interrupted.',
   RUNSPAN_REVISION_SUPERSEDED: 'A revision that is waited for has been replaced by a later one.',
+  RUNSPAN_NO_FEEDBACK_ADDRESS: 'The stream of a run has ended, or was left, without addresses for feedback.',
   RUNSPAN_FEEDBACK_REFUSED: 'The address for feedback is unknown or has expired, or it takes no such feedback.',
 } as const;
 

@@ -1,4 +1,5 @@
 import { type Checks, wholeFrom } from '../base/checked-options.ts';
+import { RunspanError } from '../base/errors.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { cut } from '../base/text.ts';
@@ -73,6 +74,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #reader: 'none' | 'iterating' | 'left' = 'none';
   #pulling: Promise<void> | undefined;
   #end: { readonly error: unknown } | 'clean' | undefined;
+  #isLeft = false;
   #lastEvent: LastEvent | undefined;
   #runError: RunError | undefined;
   #addresses: FeedbackEvent['data'] | undefined;
@@ -176,13 +178,13 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   #endsWithout(): Error {
-    const { call } = this.#request;
     const cause = this.#end === 'clean' ? undefined : this.#end?.error;
     if (cause instanceof Error && this.#runError === undefined) return cause;
-    const problem = 'it ended without addresses for feedback';
-    const outlook = 'were `feedback_keys` given, and was the stream read to its end?';
-    const broken = { ...this.#place, lastEvent: this.#shownEvent(), problem, outlook };
-    return new StreamError(this.#service.api.factsOf(call), broken, cause === undefined ? {} : { cause });
+    const run = this.runId === undefined ? 'the run' : `the run ${this.runId}`;
+    const message = this.#isLeft
+      ? `The stream was left before ${run} gave addresses for feedback`
+      : `T${run.slice(1)} gave no addresses for feedback; ask for them by \`feedback_keys\` of its request`;
+    return new RunspanError('RUNSPAN_NO_FEEDBACK_ADDRESS', message, cause === undefined ? {} : { cause });
   }
 
   /** Reads one event, for all who wait for one. */
@@ -226,6 +228,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #finish(end: { readonly error: unknown } | 'clean', isCancelled = false): void {
     if (this.#end !== undefined) return;
     this.#end = end;
+    this.#isLeft = isCancelled;
     this.#queue.release();
     const { trace } = this.#request;
     if (end !== 'clean') trace?.fail(end.error);

@@ -85,7 +85,7 @@ describe('RunStream', () => {
       { event: 'custom', data: null },
       { event: 'values', data: null },
     ]);
-    await expect(stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+    await expect(stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_NO_FEEDBACK_ADDRESS' });
   });
 
   it('takes the values of its type', async () => {
@@ -357,8 +357,8 @@ describe('RunStream', () => {
     it('rejects when the stream ends without, breaks, fails, or is left', async () => {
       const without = await streamOf(METADATA);
       await expect(without.stream.feedback()).rejects.toMatchObject({
-        code: 'RUNSPAN_STREAM_BROKEN',
-        message: expect.stringContaining('ended without addresses for feedback; were `feedback_keys` given'),
+        code: 'RUNSPAN_NO_FEEDBACK_ADDRESS',
+        message: 'The run r-1 gave no addresses for feedback; ask for them by `feedback_keys` of its request',
       });
 
       const broken = await streamOf((response) => response.write(METADATA, () => response.destroy()));
@@ -369,12 +369,15 @@ describe('RunStream', () => {
 
       const left = await streamOf(METADATA + value(1) + FEEDBACK);
       for await (const _ of left.stream) break;
-      await expect(left.stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+      await expect(left.stream.feedback()).rejects.toMatchObject({
+        code: 'RUNSPAN_NO_FEEDBACK_ADDRESS',
+        message: 'The stream was left before the run r-1 gave addresses for feedback',
+      });
 
       const closed = await streamOf((response) => response.write(METADATA));
       const waiting = closed.stream.feedback();
       await closed.stream.close();
-      await expect(waiting).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+      await expect(waiting).rejects.toMatchObject({ code: 'RUNSPAN_NO_FEEDBACK_ADDRESS' });
     });
 
     it('is no unhandled rejection where the loop has thrown before it was awaited', async () => {
