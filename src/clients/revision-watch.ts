@@ -1,4 +1,5 @@
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
+import { messageOf } from '../base/text.ts';
 import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
 import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';
 import { pathOf } from './call.ts';
@@ -144,9 +145,9 @@ export class RevisionWatch {
 
   #isPassing(thrown: unknown): boolean {
     if (thrown instanceof TimeoutError) return true;
-    // A web page of a proxy that restarts is as good as a 5xx.
-    if (thrown instanceof ConnectionError || thrown instanceof InvalidAnswerError)
-      return this.#isReached || this.#isEarly;
+    // A web page of a proxy that restarts is as good as a 5xx, but that of another service stays.
+    if (thrown instanceof InvalidAnswerError) return this.#isReached;
+    if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
     const { 'retry-after': after, date } = thrown.headers;
     this.#retryAfterMs = parseRetryAfter(textOf(after), wallNowMs(), textOf(date)) ?? 0;
@@ -159,8 +160,10 @@ export class RevisionWatch {
     if (this.#leftMs > 0) await this.#api.pause(Math.min(delayMs, this.#leftMs), this.#options.signal);
     if (this.#leftMs > 0) return;
     const seen = this.#revision === undefined ? 'it was not seen' : `it is ${this.#revision.status}`;
-    const problem = `was not deployed within ${this.#timeoutMs} ms; ${seen}`;
-    throw this.#error('RUNSPAN_TIMEOUT', problem, this.#lastError === undefined ? {} : { cause: this.#lastError });
+    const cause = this.#lastError;
+    const reason = cause === undefined ? '' : `; the last look failed: ${messageOf(cause)}`;
+    const problem = `was not deployed within ${this.#timeoutMs} ms; ${seen}${reason}`;
+    throw this.#error('RUNSPAN_TIMEOUT', problem, cause === undefined ? {} : { cause });
   }
 
   #deployment(): Promise<Deployment> {

@@ -172,7 +172,7 @@ describe('the wait for a deployment', () => {
     for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
     const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
-    expect(error.message).toMatch(/it was not seen$/);
+    expect(error.message).toMatch(/; it was not seen; the last look failed: \[GET\] "http.*": 503$/);
   });
 
   it('keeps to its time where an answer does not come', async () => {

@@ -3,6 +3,7 @@ import { ControlPlaneApi } from '../../src/clients/control-plane-api.ts';
 import { lookDelayMs, RevisionWatch, type WatchTarget } from '../../src/clients/revision-watch.ts';
 import { serviceApi } from '../../src/clients/service-api.ts';
 import { SpellingTable } from '../../src/clients/spelling.ts';
+import { serve } from '../http/server.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
 
 const ID = '0193b3a0-ffff-7000-8000-00000000000f';
@@ -20,6 +21,13 @@ describe('a watch', () => {
   it('gives up soon where there has never been a service', async () => {
     const watch = makeWatch('http://127.0.0.1:1', {}, 20_000);
     await expect(watch.deployed()).rejects.toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
+  });
+
+  it('gives up at once where something else answers', async () => {
+    const { url, seen } = await serve((_, response) => response.end('<h1>Welcome</h1>'));
+    const watch = makeWatch(url, { graceMs: 20_000 }, 20_000);
+    await expect(watch.deployed()).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER' });
+    expect(seen).toHaveLength(1);
   });
 
   it('waits for one that has answered before', async () => {
