@@ -154,7 +154,7 @@ export class Api {
     this.#allow(options.headers);
     const secrets = this.#secretsOf(call);
     const url = secrets.masked(this.urlOf(call.path));
-    const body = jsonTextOf(call);
+    const body = jsonTextOf(call, secrets);
     for (let attempts = 1; ; attempts++) {
       const facts: CallFacts = { method: call.method, url, attempts };
       const attempt: Attempt = { call, body, options, timeoutMs, leftMs, facts, secrets };
@@ -262,12 +262,13 @@ function jsonOf(text: string, attempt: Attempt, head: Head): unknown {
 }
 
 /** The body of a call; an InvalidRequestError where JSON cannot hold it. */
-function jsonTextOf({ name, body }: Call): string | undefined {
+function jsonTextOf({ name, body }: Call, secrets: Secrets): string | undefined {
   if (body === undefined) return undefined;
   try {
     return JSON.stringify(body);
   } catch (thrown) {
-    const msg = `Expected what JSON can hold (${messageOf(thrown)})`;
+    // A `toJSON` may throw anything.
+    const msg = `Expected what JSON can hold (${secrets.masked(messageOf(thrown))})`;
     throw new InvalidRequestError(name, [{ loc: ['body'], msg, type: 'json_invalid' }]);
   }
 }

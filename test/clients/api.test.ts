@@ -105,6 +105,19 @@ test.each<[string, unknown, string]>([
   expect([String(error).includes(message), connections()]).toEqual([true, 0]);
 });
 
+test('a body whose own code throws repeats no key', async () => {
+  const { url, seen } = await serve();
+  const toJSON = (): never => {
+    throw new Error('no text for key-1234');
+  };
+  const error = await thrownBy(
+    makeApi(url, { headers: { 'x-api-key': 'key-1234' } }).json({ ...POST, body: { toJSON } }),
+  );
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
+  expect(inspect(error, { depth: 9 })).not.toContain('key-1234');
+  expect(seen).toEqual([]);
+});
+
 test('wrong options of a call are refused, and nothing is sent', async () => {
   const { url, connections } = await serve();
   const call = makeApi(url).json({ ...GET, options: { timeoutMs: 0 } });
