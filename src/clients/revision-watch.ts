@@ -161,7 +161,8 @@ export class RevisionWatch {
     if (this.#leftMs > 0) return;
     const seen = this.#revision === undefined ? 'it was not seen' : `it is ${this.#revision.status}`;
     const cause = this.#lastError;
-    const reason = cause === undefined ? '' : `; the last look failed: ${messageOf(cause)}`;
+    const isOutOfTime = cause instanceof TimeoutError && this.#revision !== undefined;
+    const reason = cause === undefined || isOutOfTime ? '' : `; the last look failed: ${messageOf(cause)}`;
     const problem = `was not deployed within ${this.#timeoutMs} ms; ${seen}${reason}`;
     throw this.#error('RUNSPAN_TIMEOUT', problem, cause === undefined ? {} : { cause });
   }
