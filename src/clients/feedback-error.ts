@@ -34,7 +34,7 @@ const INVALID = ['invalid', 'The service does not take this feedback'] as const;
 const REFUSALS: Readonly<Record<number, readonly [reason: FeedbackRefusal, message: string]>> = {
   400: INVALID,
   403: EXPIRED,
-  404: ['unknown', 'There is no such address for feedback'],
+  404: ['unknown', 'The service does not know the address for feedback, or its run'],
   410: EXPIRED,
   422: INVALID,
 };

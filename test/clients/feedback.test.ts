@@ -73,7 +73,7 @@ describe('submitFeedback', () => {
   test.each<[number, string | undefined, string]>([
     [400, 'invalid', 'The service does not take this feedback (400: why)'],
     [403, 'expired', 'The address for feedback has expired (403: why)'],
-    [404, 'unknown', 'There is no such address for feedback (404: why)'],
+    [404, 'unknown', 'The service does not know the address for feedback, or its run (404: why)'],
     [410, 'expired', 'The address for feedback has expired (410: why)'],
     [422, 'invalid', 'The service does not take this feedback (422: why)'],
   ])('tells a refusal with %i as %s', async (status, reason, message) => {

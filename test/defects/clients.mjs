@@ -184,7 +184,7 @@ export const defects = [
     title: 'an address that has expired is told as unknown',
     file: 'src/clients/feedback-error.ts',
     find: '  410: EXPIRED,\n',
-    replace: "  410: ['unknown', 'There is no such address for feedback'],\n",
+    replace: "  410: ['unknown', 'The service does not know the address for feedback, or its run'],\n",
     tests: feedbackTests,
   },
   {
