@@ -2,6 +2,7 @@ import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cut } from '../base/text.ts';
 import { mistake } from './field-check.ts';
 import { sourceFiles } from './source-files.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
@@ -13,6 +14,9 @@ export const ARCHIVE_BYTES_MAX: number = 200 * 1024 * 1024;
 const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 
 const GZIP = [0x1f, 0x8b];
+
+/** Characters of a path that an error shows. */
+const SHOWN_MAX = 300;
 
 /** A source as it is sent. */
 export interface SourceArchive {
@@ -29,13 +33,25 @@ export async function sourceArchive(
   signal: AbortSignal | undefined,
   bytesMax: number = ARCHIVE_BYTES_MAX,
 ): Promise<SourceArchive> {
-  const path = given instanceof URL ? fileURLToPath(given) : given;
-  const stats = await stat(path).catch(() => undefined);
+  const path = given instanceof URL ? pathOf(given) : given;
+  if (typeof path !== 'string') throw refused(call, 'Expected a path, or a URL that begins with file:');
+  const stats = await stat(path).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code === 'ENOENT') throw refused(call, `There is nothing at ${cut(path, SHOWN_MAX)}`);
+  });
   if (stats?.isDirectory()) return packed(call, path, signal, bytesMax);
   if (!stats?.isFile()) throw refused(call, 'Expected the path of a directory or a tarball');
   if (stats.size > bytesMax) throw tooLarge(call, bytesMax);
   if (!(await isGzip(path))) throw refused(call, 'Expected a directory or a tarball that is compressed with gzip');
   return { path, bytes: stats.size, remove: async () => undefined };
+}
+
+/** Undefined for an address that is no file's. */
+function pathOf(url: URL): string | undefined {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    return undefined;
+  }
 }
 
 async function packed(

@@ -58,6 +58,15 @@ async function message(promise: Promise<unknown>): Promise<string> {
   );
 }
 
+it.each<[string | URL, string]>([
+  ['nowhere/to be found', 'There is nothing at nowhere/to be found'],
+  [new URL('file:///nowhere/at%20all'), 'There is nothing at /nowhere/at all'],
+  [new URL('http://a.example/x'), 'Expected a path, or a URL that begins with file:'],
+  [undefined as unknown as string, 'Expected a path, or a URL that begins with file:'],
+])('has nothing to send at %s', async (given, said) => {
+  expect(await message(sourceArchive(CALL, given, undefined))).toBe(`RUNSPAN_INVALID_REQUEST ${CALL}: source: ${said}`);
+});
+
 /** A folder of its own for temporary files, which tells what is in it. */
 async function temporary(): Promise<() => string[]> {
   const folder = await directory({});
