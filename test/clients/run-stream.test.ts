@@ -391,7 +391,7 @@ describe('RunStream', () => {
       await new Promise(setImmediate);
 
       expect(unhandled).not.toHaveBeenCalled();
-      await expect(feedback).rejects.toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
+      await expect(feedback).rejects.toMatchObject({ cause: { code: 'RUNSPAN_RUN_FAILED' } });
     });
 
     it('passes over what is too much to keep when nobody iterates, and there is no iteration then', async () => {

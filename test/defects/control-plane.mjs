@@ -161,8 +161,8 @@ export const defects = [
   {
     title: 'an address that is wrong is waited for',
     file: watch,
-    find: '      return this.#isReached || this.#isEarly;',
-    replace: '      return true;',
+    find: 'if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;',
+    replace: 'if (thrown instanceof ConnectionError) return true;',
     tests: ['test/clients/revision-watch.test.ts'],
   },
   {
