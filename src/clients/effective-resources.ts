@@ -1,4 +1,5 @@
 import { controlPlaneFields, type Field } from './control-plane-fields.ts';
+import { checkRecord } from './field-check.ts';
 import type { ResourceSpec } from './resource-spec.ts';
 
 /**
@@ -6,6 +7,7 @@ import type { ResourceSpec } from './resource-spec.ts';
  * as the service does. A default that goes by a field that is not there is left out as well.
  */
 export function effectiveResources(spec: ResourceSpec): ResourceSpec {
+  checkRecord('effectiveResources', 'spec', spec);
   const given = spec as Readonly<Record<string, unknown>>;
   const effective: Record<string, unknown> = {};
   // A default goes by a field that stands above it in the table.

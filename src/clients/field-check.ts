@@ -2,7 +2,7 @@ import { controlPlaneFields, type Field, type Fields, type ResourceName } from '
 import { nearestName } from './nearest-name.ts';
 import { isRecord } from './record.ts';
 import { isUuid } from './uuid.ts';
-import type { ValidationError } from './validation-error.ts';
+import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
 /** Where something is in a request. */
 export type Place = readonly (string | number)[];
@@ -43,6 +43,11 @@ export function uuidErrors(value: unknown, place: Place): ValidationError[] {
 
 export function mistake(place: Place, msg: string, type = 'value_error'): ValidationError {
   return { loc: place, msg, type };
+}
+
+/** Throws an InvalidRequestError for what is looked at, but not sent. */
+export function checkRecord(call: string, name: string, value: unknown): void {
+  if (!isRecord(value)) throw new InvalidRequestError(call, [mistake([name], 'Expected an object', 'dict_type')]);
 }
 
 function namedErrors(fields: Fields, name: string, value: unknown, place: Place, mode: CheckMode): ValidationError[] {

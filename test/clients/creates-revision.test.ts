@@ -23,3 +23,9 @@ it.each<DeploymentPatch>([
 ])('%j makes none', (patch) => {
   expect(createsRevision(patch)).toBe(false);
 });
+
+it.each([undefined, null, 'text', []])('%j is no object', (value) => {
+  expect(() => createsRevision(value as object)).toThrow(
+    expect.objectContaining({ code: 'RUNSPAN_INVALID_REQUEST', message: 'createsRevision: patch: Expected an object' }),
+  );
+});

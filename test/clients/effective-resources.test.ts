@@ -75,3 +75,12 @@ it('knows nothing of what nothing is given for, null among it', () => {
   const given = { labels: { team: 'search' }, volumes: [{ name: 'data' }] };
   expect(effectiveResources(given)).toEqual(given);
 });
+
+it.each([undefined, null, 'text', []])('%j is no object', (value) => {
+  expect(() => effectiveResources(value as object)).toThrow(
+    expect.objectContaining({
+      code: 'RUNSPAN_INVALID_REQUEST',
+      message: 'effectiveResources: spec: Expected an object',
+    }),
+  );
+});
