@@ -47,6 +47,7 @@ export interface Deployment {
   image_version?: string | null;
   is_managed_deep_agent?: boolean;
   deployment_tier?: DeploymentTier | null;
+  readonly [field: string]: unknown;
 }
 
 /** What a deployment is made of. */

@@ -4,6 +4,7 @@ export interface Integration {
   id: string;
   installation_id?: number;
   name: string;
+  readonly [field: string]: unknown;
 }
 
 /** A repository that an integration may read. */
@@ -15,4 +16,5 @@ export interface Repository {
   /** Goes into `source_config.repo_url`. */
   url: string;
   default_branch: string;
+  readonly [field: string]: unknown;
 }

@@ -9,6 +9,7 @@ export interface Listener {
   created_at: string;
   /** ISO 8601. */
   updated_at: string;
+  readonly [field: string]: unknown;
 }
 
 export interface ListenerCreate {

@@ -26,4 +26,5 @@ export interface Revision {
   status: RevisionStatus;
   source?: DeploymentSource | (string & {});
   source_revision_config: SourceRevisionConfig;
+  readonly [field: string]: unknown;
 }
