@@ -17,6 +17,7 @@ type Code = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';
+  declare readonly code: Code;
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
   /** As it was seen last; undefined where it was not seen at all. */

@@ -10,6 +10,7 @@ import {
   type Page,
   type ResourceSpec,
   type Revision,
+  type RevisionError,
   type RevisionStatus,
 } from '../../src/clients.ts';
 
@@ -34,6 +35,18 @@ it('what the service sets cannot be given, and what stays cannot be changed', ()
 
 it('what a deployment answers with can be given again', () => {
   expectTypeOf<Pick<Deployment, 'source_config' | 'source_revision_config' | 'secrets'>>().toExtend<DeploymentPatch>();
+});
+
+it('fields that only a service knows can be read, but not given', () => {
+  expectTypeOf<Deployment['region']>().toEqualTypeOf<unknown>();
+  expectTypeOf<Revision['region']>().toEqualTypeOf<unknown>();
+  expectTypeOf<DeploymentCreate>().not.toHaveProperty('region');
+});
+
+it('a revision error has one of three codes', () => {
+  expectTypeOf<RevisionError['code']>().toEqualTypeOf<
+    'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT'
+  >();
 });
 
 it('calls tell what they resolve with', () => {
