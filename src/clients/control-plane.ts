@@ -58,6 +58,10 @@ export class ControlPlane {
   async close(): Promise<void> {
     await this.#api.close();
   }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 }
 
 const controlPlaneChecks: Checks<ControlPlaneOptions> = {

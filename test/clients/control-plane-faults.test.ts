@@ -137,7 +137,7 @@ describe('a call', () => {
 
   it('after that has not arrived', async () => {
     const { server, client } = await setUp();
-    await client.close();
+    await client[Symbol.asyncDispose]();
     const closed = { code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: false };
     expect(await failure(client.deployments.create(makeDeployment()))).toMatchObject(closed);
     expect(await failure(client.deployments.waitUntilDeployed(NOWHERE))).toMatchObject(closed);
