@@ -23,13 +23,13 @@ export interface AgentServerOptions extends ClientOptions {
    *
    * @default 300_000
    */
-  idleTimeoutMs?: number;
+  idleTimeoutMs?: number | undefined;
   /**
    * Whether calls that make runs tell the server of the run that they are made in, so that what it does joins the trace.
    *
    * @default true
    */
-  propagate?: boolean;
+  propagate?: boolean | undefined;
 }
 
 /**

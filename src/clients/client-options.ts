@@ -7,22 +7,22 @@ import { isRecord } from './record.ts';
 /** What all clients take. */
 export interface ClientOptions {
   /** Sent as `X-Api-Key`, to the address of the client alone: redirects are not followed. */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /** Sent with every request, over those of the client. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>> | undefined;
   /**
    * Milliseconds for a call, its retries and the body of its answer included; of a stream, until it begins. After that a
    * call rejects with a TimeoutError.
    *
    * @default 60_000
    */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /**
    * Milliseconds to connect.
    *
    * @default 5_000
    */
-  connectTimeoutMs?: number;
+  connectTimeoutMs?: number | undefined;
   /**
    * How often a call is tried again: after no answer, 408, 429 and 5xx, with `Retry-After`, else after 0.5 s × 2 up to 8 s,
    * with full jitter. A call that makes something is tried again only where it cannot have been taken: there was no
@@ -30,39 +30,39 @@ export interface ClientOptions {
    *
    * @default 2
    */
-  maxRetries?: number;
+  maxRetries?: number | undefined;
   /**
    * Whether a key may be sent over plain HTTP to another machine.
    *
    * @default false
    */
-  allowInsecure?: boolean;
+  allowInsecure?: boolean | undefined;
   /** An undici Dispatcher that sends the requests, for a proxy or a pool of your own. */
-  dispatcher?: Dispatcher;
+  dispatcher?: Dispatcher | undefined;
   /** Told of each attempt. */
-  hooks?: ClientHooks;
+  hooks?: ClientHooks | undefined;
 }
 
 /** What a single call takes, over the options of its client. */
 export interface CallOptions {
   /** Ends the call, its waits and its stream; the call rejects with the signal's reason. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** As for the client. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** As for the client. */
-  maxRetries?: number;
+  maxRetries?: number | undefined;
   /** Sent with this call, over those of the client; `null` leaves one out. */
-  headers?: Readonly<Record<string, string | null>>;
+  headers?: Readonly<Record<string, string | null>> | undefined;
 }
 
 /** Functions that are told of what a client does. What they throw is told in one line and changes nothing. */
 export interface ClientHooks {
   /** Before an attempt is sent. */
-  onRequest?: (event: RequestEvent) => void;
+  onRequest?: ((event: RequestEvent) => void) | undefined;
   /** When the head of an answer has come, whatever its status. */
-  onResponse?: (event: ResponseEvent) => void;
+  onResponse?: ((event: ResponseEvent) => void) | undefined;
   /** Before the wait for another attempt. */
-  onRetry?: (event: RetryEvent) => void;
+  onRetry?: ((event: RetryEvent) => void) | undefined;
 }
 
 /** An attempt. */

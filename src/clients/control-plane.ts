@@ -13,11 +13,11 @@ export interface ControlPlaneOptions extends ClientOptions {
   /** Its address; `/v2/deployments` and the other paths are appended to the path that it has. */
   baseUrl: string | URL;
   /** Sent as `X-Tenant-Id`: the workspace, where the key is for several. */
-  tenantId?: string;
+  tenantId?: string | undefined;
   /** Sent as `Authorization: Bearer …`. */
-  bearerToken?: string;
+  bearerToken?: string | undefined;
   /** The service's own words, where they are not those of the interface. */
-  spelling?: Spelling;
+  spelling?: Spelling | undefined;
 }
 
 /**

@@ -36,7 +36,7 @@ export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions,
   /** The address of trace ingestion, to which `/feedback/tokens` is appended. */
   url: string | URL;
   /** Names the workspace, where the key is for several. */
-  workspaceId?: string;
+  workspaceId?: string | undefined;
 }
 
 /** Makes a pre-signed address by which feedback can be given to a run without a key. */

@@ -62,18 +62,17 @@ describe('a list', () => {
 });
 
 describe('options', () => {
-  test('are exact: none is undefined, and there are no others', () => {
+  test('may be undefined, as what comes from the environment is, and there are no others', () => {
     expectTypeOf<CallOptions>().toEqualTypeOf<{
-      signal?: AbortSignal;
-      timeoutMs?: number;
-      maxRetries?: number;
-      headers?: Readonly<Record<string, string | null>>;
+      signal?: AbortSignal | undefined;
+      timeoutMs?: number | undefined;
+      maxRetries?: number | undefined;
+      headers?: Readonly<Record<string, string | null>> | undefined;
     }>();
     expectTypeOf<keyof ClientOptions>().toEqualTypeOf<
       'apiKey' | 'headers' | 'timeoutMs' | 'connectTimeoutMs' | 'maxRetries' | 'allowInsecure' | 'dispatcher' | 'hooks'
     >();
-    // @ts-expect-error -- left out, or a number
-    const options: CallOptions = { timeoutMs: undefined };
+    const options: ClientOptions = { apiKey: process.env.SOME_KEY, timeoutMs: undefined };
     // @ts-expect-error -- null leaves a header out of a call, not of a client
     const client: ClientOptions = { headers: { a: null } };
     // @ts-expect-error -- it is `timeoutMs`
