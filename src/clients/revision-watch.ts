@@ -1,5 +1,7 @@
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
-import { messageOf } from '../base/text.ts';
+import { RunspanError } from '../base/errors.ts';
+import { ignoreRejection } from '../base/rejection.ts';
+import { messageOf, shown } from '../base/text.ts';
 import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
 import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';
 import { pathOf } from './call.ts';
@@ -120,7 +122,15 @@ export class RevisionWatch {
     this.#toldLatest = latestRevisionId;
     const decision = this.#options.onSuperseded?.({ revisionId, latestRevisionId });
     if (decision === 'stay') return false;
-    if (decision !== 'follow')
+    if (decision !== undefined && decision !== 'follow') {
+      const got = shown(decision);
+      ignoreRejection(decision);
+      throw new RunspanError(
+        'RUNSPAN_INVALID_OPTION',
+        `Expected \`onSuperseded\` to answer 'follow', 'stay' or undefined, at once, got ${got}`,
+      );
+    }
+    if (decision === undefined)
       throw this.#error('RUNSPAN_REVISION_SUPERSEDED', `was superseded by ${latestRevisionId}`);
     this.#revisionId = latestRevisionId;
     this.#revision = undefined;
