@@ -116,9 +116,8 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent<Values>, void, undefined> {
-    if (this.#reader !== 'none') throw new TypeError('This stream is read already; its events are given once.');
-    if (this.#queue.isOverrun)
-      throw new TypeError('This stream was read by feedback(); iterate it before, or at once.');
+    if (this.#reader !== 'none') throw unreadable('This stream is read already; its events are given once.');
+    if (this.#queue.isOverrun) throw unreadable('This stream was read by feedback(); iterate it before, or at once.');
     this.#reader = 'iterating';
     return {
       next: async () => {
@@ -293,4 +292,8 @@ function keptAt(request: StreamRequest, { runId, threadId }: RunPlace): Resumpti
 export function placeOf(header: unknown, known: RunPlace): RunPlace {
   const [, threadId, runId] = /(?:\/threads\/([^/?#]+))?\/runs\/([^/?#]+)/.exec(String(header ?? '')) ?? [];
   return { runId: runId ?? known.runId, threadId: known.threadId ?? threadId };
+}
+
+function unreadable(message: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_REQUEST', message);
 }

@@ -113,7 +113,9 @@ describe('RunStream', () => {
     const { stream } = await streamOf(METADATA);
     await all(stream);
 
-    expect(() => stream[Symbol.asyncIterator]()).toThrow('This stream is read already');
+    const again = () => stream[Symbol.asyncIterator]();
+    expect(again).toThrow('This stream is read already');
+    expect(again).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_REQUEST' }));
   });
 
   it('gives the error of a run, what follows it, and throws at the end', async () => {
