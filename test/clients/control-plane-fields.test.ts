@@ -12,6 +12,7 @@ import {
 type Written = Record<string, { readonly type: string; readonly isOptional: boolean }>;
 
 interface Member {
+  readonly type: string;
   readonly key: { readonly name: string };
   readonly optional: boolean;
   readonly typeAnnotation: { readonly typeAnnotation: { readonly start: number; readonly end: number } };
@@ -26,7 +27,9 @@ function interfacesOf(file: string): Map<string, Written> {
     const declared = statement.type === 'ExportNamedDeclaration' ? statement.declaration : undefined;
     if (declared?.type !== 'TSInterfaceDeclaration') continue;
     const members = declared.body.body as unknown as readonly Member[];
-    const fields = members.map(({ key, optional, typeAnnotation }) => {
+    // What only a service knows has no name here.
+    const named = members.filter(({ type }) => type !== 'TSIndexSignature');
+    const fields = named.map(({ key, optional, typeAnnotation }) => {
       const { start, end } = typeAnnotation.typeAnnotation;
       return [key.name, { type: text.slice(start, end).replace(/\s+/g, ' '), isOptional: optional }] as const;
     });

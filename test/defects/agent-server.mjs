@@ -126,8 +126,8 @@ export const defects = [
   {
     title: 'a stream is given to two readers',
     file: stream,
-    find: "if (this.#reader !== 'none') throw new TypeError",
-    replace: "if (this.#reader === 'left') throw new TypeError",
+    find: "if (this.#reader !== 'none') throw unreadable",
+    replace: "if (this.#reader === 'left') throw unreadable",
     tests: streams,
   },
   {
