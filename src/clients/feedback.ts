@@ -160,7 +160,7 @@ function withQuery({ searchParams }: URL, said: Said): string {
 function feedbackAddress(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
-  const bare = url === undefined || hasUser ? url : `${url.origin}${url.pathname}`;
+  const bare = url === undefined ? given : hasUser ? url : `${url.origin}${url.pathname}`;
   // The address is a credential itself.
   const { origin: found } = serviceAddress('url', bare, { hasKey: true, allowInsecure });
   const expected = origin === undefined ? found : originOf(origin);

@@ -12,7 +12,7 @@ export function serviceAddress(
 ): URL {
   const url =
     given instanceof URL ? given : typeof given === 'string' && URL.canParse(given) ? new URL(given) : undefined;
-  const problem = problemOf(url);
+  const problem = given === undefined ? 'is missing' : problemOf(url);
   if (problem !== undefined || url === undefined) {
     throw new RunspanError(
       'RUNSPAN_INVALID_OPTION',

@@ -142,7 +142,7 @@ describe('submitFeedback', () => {
 
   test.each<[unknown, string]>([
     ['', 'cannot be read'],
-    [undefined, 'cannot be read'],
+    [undefined, 'is missing'],
     [PATH, 'cannot be read'],
     [`ftp://host${PATH}`, 'begins with neither'],
     [`https://user@host${PATH}`, 'holds a user or password'],

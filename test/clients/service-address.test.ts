@@ -20,7 +20,7 @@ test.each<[unknown, string]>([
   ['host', 'cannot be read'],
   ['//host', 'cannot be read'],
   ['/path', 'cannot be read'],
-  [undefined, 'cannot be read'],
+  [undefined, 'is missing'],
   [null, 'cannot be read'],
   [5, 'cannot be read'],
   [{ href: 'https://host' }, 'cannot be read'],
