@@ -33,13 +33,15 @@ export class EventTooLongError extends Error {
  * What follows the last blank line of a stream is no event.
  */
 export class EventStream {
-  readonly #decoder = new TextDecoder();
+  // It would take a second byte order mark away on Node 24, where the first came in a chunk of its own.
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #parser: EventSourceParser;
   readonly #charactersMax: number;
   /** The line that has begun, and the characters of the event that has, this line aside. */
   #line = '';
   #characters = 0;
   #hasBegun = false;
+  #isFirstText = true;
   #endedByCr = false;
   /** Of the last event, and as the next one will have it. */
   #lastId: string;
@@ -57,7 +59,7 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // It takes three characters of the first chunk for a byte order mark; the decoder has taken the real one.
+    // It takes three characters of the first chunk for a byte order mark; the real one is taken before.
     this.#parser.feed('');
   }
 
@@ -70,8 +72,10 @@ export class EventStream {
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });
-    // A part of a character, or of the byte order mark.
+    // A part of a character.
     if (text === '') return this.#items;
+    if (this.#isFirstText && text.startsWith('\uFEFF')) text = text.slice(1);
+    this.#isFirstText = false;
     // Of CR and LF the second is no line of its own, though it may come with another chunk.
     if (this.#endedByCr && text.startsWith('\n')) text = text.slice(1);
     this.#endedByCr = text.endsWith('\r');
