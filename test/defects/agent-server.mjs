@@ -103,9 +103,9 @@ export const defects = [
     tests: [...faults, ...calls],
   },
   {
-    title: 'a client that was closed makes a stream go on',
+    title: 'a client that is closed in a pause makes a stream go on',
     file: feed,
-    find: '    if (this.#api.isClosed) return CLOSED;\n',
+    find: '        if (this.#api.isClosed) throw new FeedBreak(problem, CLOSED, { cause: thrown });\n',
     replace: '',
     tests: faults,
   },
