@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Completes the lockfiles, of the package and of test/peers/. npm leaves a platform's optional package out when the registry at hand does not serve
+// Completes the lockfiles, of the package, of test/peers/ and of the chat application. npm leaves a platform's optional package out when the registry at hand does not serve
 // it, and `npm ci` then refuses the lockfile. The name of such a package says everything that the entry needs: its
 // version is the one its parent asks for, and a package for another platform is never fetched.
 //
@@ -23,7 +23,8 @@ const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'ris
 
 const root = new URL('../', import.meta.url);
 const peers = readdirSync(new URL('test/peers/', root)).map((name) => `test/peers/${name}/package-lock.json`);
-for (const file of ['package-lock.json', ...peers]) if (existsSync(new URL(file, root))) complete(file);
+for (const file of ['package-lock.json', 'examples/chat/package-lock.json', ...peers])
+  if (existsSync(new URL(file, root))) complete(file);
 
 /** @param {string} file */
 function complete(file) {

@@ -1,0 +1,32 @@
+import { type StructuredToolInterface, tool } from '@langchain/core/tools';
+import { interrupt } from '@langchain/langgraph';
+import { z } from 'zod';
+
+/** What the run stops with until somebody has decided. */
+export interface ApprovalRequest {
+  readonly action: 'save_note';
+  readonly question: string;
+  readonly text: string;
+}
+
+/** The tool that changes something outside of the conversation, and asks before it does. */
+export function noteTool(save: (text: string) => Promise<string>): StructuredToolInterface {
+  return tool(
+    async ({ text }) => {
+      const request: ApprovalRequest = { action: 'save_note', question: 'Save this note?', text };
+      // Everything before this line runs again when the answer is there.
+      const answer: unknown = interrupt(request);
+      const { decision, text: changed } = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<
+        string,
+        unknown
+      >;
+      if (decision !== 'approve') return 'The user declined; nothing was saved.';
+      return save(typeof changed === 'string' && changed.trim() !== '' ? changed : text);
+    },
+    {
+      name: 'save_note',
+      description: 'Saves a note for the user. The user is asked before it is saved.',
+      schema: z.object({ text: z.string().describe('The note, word by word.') }),
+    },
+  );
+}

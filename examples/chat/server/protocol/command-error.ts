@@ -1,0 +1,20 @@
+/** What the protocol calls the ways in which a command can fail. */
+export type CommandErrorCode =
+  | 'invalid_argument'
+  | 'unknown_command'
+  | 'unknown_error'
+  | 'no_such_run'
+  | 'no_such_interrupt'
+  | 'no_such_checkpoint'
+  | 'not_supported';
+
+/** A command that was understood and cannot be done. Clients are told its message. */
+export class CommandError extends Error {
+  override readonly name: string = 'CommandError';
+  readonly code: CommandErrorCode;
+
+  constructor(code: CommandErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

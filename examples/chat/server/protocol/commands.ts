@@ -1,0 +1,142 @@
+import { Command } from '@langchain/langgraph';
+import type { HeadersLike } from 'runspan';
+import { z } from 'zod';
+import type { Agent } from './agent.ts';
+import { CommandError } from './command-error.ts';
+import type { Runs } from './runs.ts';
+
+/** A command as clients of the protocol send it. */
+export interface CommandRequest {
+  readonly id: number;
+  readonly method: string;
+  readonly params?: Readonly<Record<string, unknown>> | null | undefined;
+}
+
+export type CommandAnswer =
+  | {
+      readonly type: 'success';
+      readonly id: number;
+      readonly result: object;
+      readonly meta: { readonly thread_id: string };
+    }
+  | { readonly type: 'error'; readonly id: number | null; readonly error: string; readonly message: string };
+
+const record = z.record(z.string(), z.unknown());
+const config = z
+  .looseObject({ configurable: z.looseObject({ checkpoint_id: z.string().min(1).nullish() }).nullish() })
+  .nullish();
+
+const RUN_START = z.looseObject({
+  input: z.unknown(),
+  config,
+  metadata: record.nullish(),
+  multitaskStrategy: z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish(),
+});
+
+const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown() });
+const INPUT_RESPOND = z.looseObject({
+  responses: z.array(ANSWER).min(1).optional(),
+  interrupt_id: z.string().min(1).optional(),
+  response: z.unknown(),
+  update: record.nullish(),
+  metadata: record.nullish(),
+});
+
+/** Does what commands ask for. What fails is an answer as well, as the protocol has it. */
+export class Commands {
+  readonly #agent: Agent;
+  readonly #runs: Runs;
+
+  constructor(agent: Agent, runs: Runs) {
+    this.#agent = agent;
+    this.#runs = runs;
+  }
+
+  async answer(threadId: string, command: CommandRequest, headers: HeadersLike): Promise<CommandAnswer> {
+    const { id } = command;
+    try {
+      return { type: 'success', id, result: await this.#do(threadId, command, headers), meta: { thread_id: threadId } };
+    } catch (error) {
+      const code = error instanceof CommandError ? error.code : 'unknown_error';
+      return { type: 'error', id, error: code, message: (error as Error).message };
+    }
+  }
+
+  async #do(threadId: string, { method, params }: CommandRequest, headers: HeadersLike): Promise<object> {
+    switch (method) {
+      case 'run.start':
+        return this.#start(threadId, read(method, RUN_START, params), headers);
+      case 'input.respond':
+        return this.#respond(threadId, read(method, INPUT_RESPOND, params), headers);
+      default:
+        throw new CommandError(
+          'unknown_command',
+          `There is no command ${JSON.stringify(method.slice(0, 100))}; there are run.start and input.respond.`,
+        );
+    }
+  }
+
+  async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: HeadersLike): Promise<object> {
+    const { input = null, metadata, multitaskStrategy } = params;
+    if (multitaskStrategy === 'rollback') {
+      throw new CommandError(
+        'not_supported',
+        'The strategy "rollback" is not supported; use "interrupt", "enqueue" or "reject".',
+      );
+    }
+    const checkpointId = params.config?.configurable?.checkpoint_id ?? undefined;
+    if (checkpointId !== undefined) await this.#checkCheckpoint(threadId, checkpointId);
+    const run_id = await this.#runs.start(threadId, {
+      input,
+      checkpointId,
+      metadata: metadata ?? undefined,
+      multitaskStrategy: multitaskStrategy ?? undefined,
+      headers,
+    });
+    return { run_id };
+  }
+
+  async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: HeadersLike): Promise<object> {
+    const { responses, interrupt_id, response, update, metadata } = params;
+    const answers = responses ?? (interrupt_id === undefined ? [] : [{ interrupt_id, response }]);
+    if (answers.length === 0)
+      throw new CommandError('invalid_argument', 'input.respond needs an interrupt_id, or responses.');
+    const { tasks } = await this.#agent.getState({ configurable: { thread_id: threadId } });
+    const asked = tasks.flatMap(({ interrupts }) => interrupts ?? []);
+    for (const { interrupt_id: id } of answers) {
+      if (!asked.some((interrupt) => interrupt.id === id)) {
+        throw new CommandError(
+          'no_such_interrupt',
+          `Thread ${threadId} does not wait for an answer to ${JSON.stringify(id.slice(0, 100))}.`,
+        );
+      }
+    }
+    const resume = Object.fromEntries(answers.map((answer) => [answer.interrupt_id, answer.response]));
+    const input = new Command({ resume, ...(update ? { update } : {}) });
+    // What waits for the answer is gone when another run has changed the thread.
+    const run_id = await this.#runs.start(threadId, {
+      input,
+      metadata: metadata ?? undefined,
+      multitaskStrategy: 'reject',
+      headers,
+    });
+    return { run_id };
+  }
+
+  async #checkCheckpoint(threadId: string, checkpointId: string): Promise<void> {
+    const { createdAt } = await this.#agent.getState({
+      configurable: { thread_id: threadId, checkpoint_id: checkpointId },
+    });
+    if (createdAt === undefined)
+      throw new CommandError('no_such_checkpoint', `Thread ${threadId} has no checkpoint ${checkpointId}.`);
+  }
+}
+
+function read<Params>(method: string, schema: z.ZodType<Params>, params: unknown): Params {
+  const result = schema.safeParse(params ?? {});
+  if (result.success) return result.data;
+  const mistakes = result.error.issues.map(
+    ({ path, message }) => `params${path.map((part) => `.${String(part)}`).join('')}: ${message}`,
+  );
+  throw new CommandError('invalid_argument', `${method}: ${mistakes.join('; ')}`);
+}

@@ -1,0 +1,127 @@
+import { isGraphInterrupt } from '@langchain/langgraph';
+import { RENEW_MS } from '../storage/session-store.ts';
+import { EventWriter } from './event-writer.ts';
+import { type LifecycleStatus, RunEvents } from './run-events.ts';
+import { inputFor } from './run-input.ts';
+import type { RunRequest, RunsOptions } from './runs.ts';
+import { titleOf } from './title.ts';
+
+/** How long a run may take. */
+const RUN_MS_MAX = 15 * 60_000;
+/** Steps of the agent, those of subagents aside. */
+const STEPS_MAX = 50;
+
+export interface RunExecutionOptions extends RunsOptions {
+  readonly threadId: string;
+  readonly runId: string;
+}
+
+/** One run while it is under way: it drives the agent, and tells the thread what happens, the last of it being how it ended. */
+export class RunExecution {
+  readonly #options: RunExecutionOptions;
+  readonly #events: RunEvents;
+  readonly #writer: EventWriter;
+  readonly #stop = new AbortController();
+  #state: 'running' | 'cancelled' | 'overdue' | 'lost' = 'running';
+  #done: Promise<void> | undefined;
+
+  constructor(options: RunExecutionOptions) {
+    this.#options = options;
+    this.#events = new RunEvents(options.runId, options.agent.name ?? 'agent');
+    this.#writer = new EventWriter(options.storage.sessions, options.threadId);
+  }
+
+  /** Never rejects; what goes wrong is told to the thread, and to the log where that is not possible. */
+  run(request: RunRequest): Promise<void> {
+    this.#done ??= this.#run(request);
+    return this.#done;
+  }
+
+  /** Has it end soon, or at once when it begins. */
+  cancel(): void {
+    this.#halt('cancelled');
+  }
+
+  /** Ends it, and waits until that has been told. */
+  async interrupt(): Promise<void> {
+    this.cancel();
+    await this.#done;
+  }
+
+  async #run(request: RunRequest): Promise<void> {
+    const { storage, threadId, runId, log } = this.#options;
+    const renewal = setInterval(() => void this.#renew(), RENEW_MS);
+    const deadline = setTimeout(() => this.#halt('overdue'), RUN_MS_MAX);
+    const unwatch = storage.sessions.watch(threadId, (what) => {
+      if (what === 'run') void this.#renew();
+    });
+    try {
+      await storage.threads.touch({ id: threadId, title: titleOf(request.input), updatedAt: new Date().toISOString() });
+      const [status, error] = await this.#outcome(request);
+      if (this.#state === 'lost') return;
+      this.#writer.write(this.#events.lifecycle(status, error));
+      await this.#writer.flush();
+    } catch (error) {
+      log(`run ${runId} of thread ${threadId} cannot be told of: ${(error as Error).message}`);
+    } finally {
+      clearInterval(renewal);
+      clearTimeout(deadline);
+      unwatch();
+      await storage.sessions
+        .release(threadId, runId)
+        .catch((error: Error) => log(`run ${runId} keeps its thread: ${error.message}`));
+    }
+  }
+
+  async #outcome(request: RunRequest): Promise<[LifecycleStatus, string?]> {
+    try {
+      this.#writer.write(this.#events.lifecycle('running'));
+      if (this.#state === 'running') await this.#drive(request);
+    } catch (error) {
+      if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
+      if (this.#state === 'overdue') return ['failed', `It took longer than ${RUN_MS_MAX / 60_000} minutes.`];
+      if (!isGraphInterrupt(error)) return ['failed', (error as Error).message];
+    }
+    if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
+    return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
+  }
+
+  async #drive(request: RunRequest): Promise<void> {
+    const { agent, callbacks, threadId, runId } = this.#options;
+    const { input, checkpointId } = await inputFor(agent, threadId, request);
+    const stream = await agent.streamEvents(input, {
+      version: 'v3',
+      runId,
+      runName: 'chat turn',
+      configurable: {
+        thread_id: threadId,
+        run_id: runId,
+        ...(checkpointId === undefined ? {} : { checkpoint_id: checkpointId }),
+      },
+      metadata: { ...request.metadata, thread_id: threadId },
+      callbacks: [...callbacks],
+      recursionLimit: STEPS_MAX,
+      signal: this.#stop.signal,
+    });
+    for await (const event of stream) {
+      this.#writer.write(...this.#events.of(event));
+      await this.#writer.room();
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const { storage, threadId, runId, log } = this.#options;
+    try {
+      const lease = await storage.sessions.renew(threadId, runId);
+      if (lease !== 'held') this.#halt(lease);
+    } catch (error) {
+      log(`the lease of run ${runId} cannot be renewed: ${(error as Error).message}`);
+    }
+  }
+
+  #halt(state: 'cancelled' | 'overdue' | 'lost'): void {
+    if (this.#state !== 'running') return;
+    this.#state = state;
+    this.#stop.abort();
+  }
+}

@@ -1,0 +1,132 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { BaseCallbackHandler } from '@langchain/core/callbacks/base';
+import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
+import { fromHeaders, type HeadersLike, withRun } from 'runspan';
+import { LEASE_MS, RENEW_MS } from '../storage/session-store.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Agent } from './agent.ts';
+import { Bell } from './bell.ts';
+import { CommandError } from './command-error.ts';
+import { RunEvents } from './run-events.ts';
+import { RunExecution } from './run-execution.ts';
+import { WaitingRuns } from './waiting-runs.ts';
+
+/** What becomes of a run that is asked for while another has its thread. */
+export type MultitaskStrategy = 'reject' | 'interrupt' | 'enqueue';
+
+/** What a run begins with. */
+export interface RunRequest {
+  readonly input: unknown;
+  /** Where it begins, instead of at the thread's end. */
+  readonly checkpointId?: string | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  readonly multitaskStrategy?: MultitaskStrategy | undefined;
+  /** Of the request, by which the run joins the trace of its caller. */
+  readonly headers: HeadersLike;
+}
+
+export interface RunsOptions {
+  readonly agent: Agent;
+  readonly storage: Storage;
+  /** Told of everything that the agent does. */
+  readonly callbacks: readonly BaseCallbackHandler[];
+  /** Told of what went wrong beside any request, a line each. */
+  readonly log: (line: string) => void;
+}
+
+/** The runs of this instance. A thread has one at a time, whichever instance it is on. */
+export class Runs {
+  readonly #options: RunsOptions;
+  readonly #waiting: WaitingRuns;
+  readonly #executions = new Set<RunExecution>();
+  readonly #sweep: NodeJS.Timeout;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+    this.#waiting = new WaitingRuns(options.storage.sessions);
+    this.#sweep = setInterval(() => void this.tellCutRuns(), RENEW_MS).unref();
+  }
+
+  /** Gives the id of the run when it is under way, or waits for the one before it. */
+  async start(threadId: string, request: RunRequest): Promise<string> {
+    const { sessions } = this.#options.storage;
+    const { multitaskStrategy } = request;
+    const runId = uuidv7();
+    const holder = await sessions.claim(threadId, runId);
+    const execution = new RunExecution({ ...this.#options, threadId, runId });
+    const begin = (): void => this.#begin(execution, request);
+    if (holder === runId) begin();
+    else if (multitaskStrategy === 'reject') {
+      throw new CommandError(
+        'invalid_argument',
+        `Thread ${threadId} has the run ${holder} under way; wait for its end, or cancel it.`,
+      );
+    } else {
+      this.#waiting.add(
+        { threadId, runId, begin, cancel: () => execution.cancel() },
+        multitaskStrategy === 'interrupt',
+      );
+      if (multitaskStrategy === 'interrupt') await sessions.cancel(threadId, holder);
+    }
+    return runId;
+  }
+
+  /** Ends a run, wherever it is; false where the thread has no such run under way. */
+  async cancel(threadId: string, runId: string): Promise<boolean> {
+    return this.#waiting.cancel(threadId, runId) || this.#options.storage.sessions.cancel(threadId, runId);
+  }
+
+  /** Ends what a thread has under way, and waits until it has ended, some seconds at most. */
+  async endAll(threadId: string): Promise<void> {
+    const { sessions } = this.#options.storage;
+    this.#waiting.cancelAll(threadId);
+    const deadline = AbortSignal.timeout(LEASE_MS);
+    const bell = new Bell();
+    const unwatch = sessions.watch(threadId, () => bell.ring());
+    try {
+      for (
+        let runId = await sessions.activeRun(threadId);
+        runId !== undefined && !deadline.aborted;
+        runId = await sessions.activeRun(threadId)
+      ) {
+        await sessions.cancel(threadId, runId);
+        await bell.rung(RENEW_MS);
+        // What rings most is the cancellation itself; the run needs its turn to end.
+        await nextTurn();
+      }
+    } finally {
+      unwatch();
+    }
+  }
+
+  /** Tells the threads whose runs were cut by the end of their process. Done by itself every few seconds. */
+  async tellCutRuns(): Promise<void> {
+    try {
+      for (const { threadId, runId } of await this.#options.storage.sessions.takeCutRuns()) {
+        await this.#tell(threadId, runId, 'the process that it ran in has ended');
+      }
+    } catch (error) {
+      this.#options.log(`runs that were cut cannot be told of: ${(error as Error).message}`);
+    }
+  }
+
+  /** Ends the runs of this instance, which are told as interrupted. */
+  async close(): Promise<void> {
+    clearInterval(this.#sweep);
+    this.#waiting.clear();
+    await Promise.all([...this.#executions].map((execution) => execution.interrupt()));
+  }
+
+  #begin(execution: RunExecution, request: RunRequest): void {
+    const run = (): Promise<void> => execution.run(request);
+    const caller = fromHeaders(request.headers);
+    const done = caller === undefined ? run() : withRun(caller, run);
+    this.#executions.add(execution);
+    void done.finally(() => this.#executions.delete(execution));
+  }
+
+  async #tell(threadId: string, runId: string, reason: string): Promise<void> {
+    const events = new RunEvents(runId, this.#options.agent.name ?? 'agent');
+    await this.#options.storage.sessions.append(threadId, [events.lifecycle('interrupted', reason)]);
+  }
+}

@@ -1,0 +1,121 @@
+import type { RunnableConfig } from '@langchain/core/runnables';
+import type { StateSnapshot } from '@langchain/langgraph';
+import type { Agent } from './agent.ts';
+
+/** What a checkpoint of a thread is called by. */
+export interface CheckpointPlace {
+  readonly thread_id: string;
+  readonly checkpoint_id: string | null;
+  readonly checkpoint_ns: string;
+  readonly checkpoint_map: null;
+}
+
+export interface HistoryRequest {
+  readonly limit?: number | null | undefined;
+  readonly before?:
+    | string
+    | { readonly checkpoint_id: string }
+    | { readonly configurable: { readonly checkpoint_id: string } }
+    | null
+    | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
+  readonly checkpoint?: Readonly<Record<string, unknown>> | null | undefined;
+}
+
+export interface StateUpdate {
+  readonly values?: Readonly<Record<string, unknown>> | null | undefined;
+  readonly checkpoint?:
+    | { readonly checkpoint_id: string; readonly checkpoint_ns?: string | undefined }
+    | null
+    | undefined;
+  readonly as_node?: string | null | undefined;
+}
+
+const HISTORY_LIMIT = 10;
+
+/** Reads and writes the checkpoints of threads, in the shapes of the protocol. */
+export class ThreadStates {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  /** The newest state, or undefined where the thread has none yet. */
+  async get(threadId: string): Promise<object | undefined> {
+    const snapshot = await this.#agent.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
+    return idOf(snapshot.config) === undefined ? undefined : stateOf(snapshot, threadId);
+  }
+
+  /** Writes a state, the first of a thread or a further one. Throws what the graph says of values that do not fit. */
+  async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
+    const config: RunnableConfig = { configurable: { thread_id: threadId, ...checkpoint } };
+    const isFirst = (await this.get(threadId)) === undefined;
+    // No edge of the graph is followed from there, so that nothing is due before somebody has said something.
+    const node = as_node ?? (isFirst ? '__start__' : undefined);
+    await this.#agent.updateState(config, values ?? { messages: [] }, node);
+    return this.get(threadId);
+  }
+
+  /** Newest first; the next page begins `before` the last of this one. Undefined where the thread has no state. */
+  async history(
+    threadId: string,
+    { limit, before, metadata, checkpoint }: HistoryRequest,
+  ): Promise<object[] | undefined> {
+    if ((await this.get(threadId)) === undefined) return undefined;
+    const states: object[] = [];
+    const beforeId =
+      typeof before === 'string' ? before : (before as { checkpoint_id?: string } | null | undefined)?.checkpoint_id;
+    const nestedId = (before as { configurable?: { checkpoint_id: string } } | null | undefined)?.configurable
+      ?.checkpoint_id;
+    const cursor = beforeId ?? nestedId;
+    const snapshots = this.#agent.getStateHistory(
+      { configurable: { thread_id: threadId, checkpoint_ns: '', ...checkpoint } },
+      {
+        limit: limit ?? HISTORY_LIMIT,
+        ...(cursor === undefined ? {} : { before: { configurable: { thread_id: threadId, checkpoint_id: cursor } } }),
+        ...(metadata ? { filter: metadata } : {}),
+      },
+    );
+    for await (const snapshot of snapshots) states.push(stateOf(snapshot, threadId));
+    return states;
+  }
+}
+
+function stateOf(snapshot: StateSnapshot, threadId: string): object {
+  const { values, next, tasks, config, metadata, createdAt, parentConfig } = snapshot;
+  return {
+    values: values ?? {},
+    next,
+    tasks: tasks.map(({ id, name, error, interrupts = [], path, state, result }) => ({
+      id,
+      name,
+      error: error === undefined ? null : ((error as Error).message ?? String(error)),
+      interrupts,
+      path: path ?? null,
+      checkpoint: placeOf(state as RunnableConfig | undefined, threadId),
+      state: state !== undefined && 'values' in state ? stateOf(state as StateSnapshot, threadId) : null,
+      result: result ?? null,
+    })),
+    checkpoint: placeOf(config, threadId),
+    metadata: metadata ?? {},
+    created_at: createdAt ?? null,
+    parent_checkpoint: idOf(parentConfig) === undefined ? null : placeOf(parentConfig, threadId),
+  };
+}
+
+function placeOf(config: RunnableConfig | undefined, threadId: string): CheckpointPlace | null {
+  if (config?.configurable === undefined) return null;
+  const namespace: unknown = config.configurable.checkpoint_ns;
+  return {
+    thread_id: threadId,
+    checkpoint_id: idOf(config) ?? null,
+    checkpoint_ns: typeof namespace === 'string' ? namespace : '',
+    checkpoint_map: null,
+  };
+}
+
+function idOf(config: RunnableConfig | undefined): string | undefined {
+  const id: unknown = config?.configurable?.checkpoint_id;
+  return typeof id === 'string' && id !== '' ? id : undefined;
+}

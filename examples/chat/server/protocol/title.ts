@@ -1,0 +1,19 @@
+const TITLE_MAX = 80;
+
+/** A title for a thread, by the first message of a person in its input; empty where there is none. */
+export function titleOf(input: unknown): string {
+  const { messages } = (typeof input === 'object' && input !== null ? input : {}) as { readonly messages?: unknown };
+  if (!Array.isArray(messages)) return '';
+  const said = (messages as readonly Readonly<Record<string, unknown>>[]).find(
+    (message) => message?.type === 'human' || message?.role === 'user',
+  );
+  return [...textOf(said?.content).replace(/\s+/g, ' ').trim()].slice(0, TITLE_MAX).join('');
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return (content as readonly { readonly text?: unknown }[])
+    .map((block) => (typeof block?.text === 'string' ? block.text : ''))
+    .join(' ');
+}

@@ -1,0 +1,82 @@
+/** An event as it goes into the log of its thread. */
+export interface NewEvent {
+  /** As filters name it: `messages`, `tools`, `custom:progress`. */
+  readonly channel: string;
+  readonly namespace: readonly string[];
+  /** A JSON object that has `method` and `params`; number and id are added when it is sent. */
+  readonly body: string;
+}
+
+export interface StoredEvent extends NewEvent {
+  /** Grows with each event of the thread, across its runs, and is never given twice. */
+  readonly seq: number;
+}
+
+export interface EventPage {
+  readonly events: readonly StoredEvent[];
+  /** Events up to this number are no longer kept; 0 where all are. */
+  readonly droppedThrough: number;
+}
+
+/** A thread whose run nobody works on any more. */
+export interface CutRun {
+  readonly threadId: string;
+  readonly runId: string;
+}
+
+/** `events`: there are more. `run`: the thread's run is to be cancelled, or has left it. */
+export type Wake = (what: 'events' | 'run') => void;
+
+/**
+ * What is known of the threads that are in use: their events, for whoever joins later, and which run each has under way. Instances that share
+ * one see the same. A run is held by a lease, so that what becomes of it is told when its process is gone.
+ *
+ * Limits: of a thread the last EVENTS_PER_THREAD_MAX events are kept, at least.
+ */
+export interface SessionStore {
+  /** Adds events at the end, in this order, all or none. */
+  append(threadId: string, events: readonly NewEvent[]): Promise<void>;
+
+  /** At most `limit` events that come after a number, oldest first. A thread that is unknown has none. */
+  read(threadId: string, after: number, limit: number): Promise<EventPage>;
+
+  /** Calls `wake` when something has happened to the thread, in any instance, until what it gives is called. */
+  watch(threadId: string, wake: Wake): () => void;
+
+  /** Takes the thread for a run. Gives the id of the run that has it: the same, or the one that is before it. */
+  claim(threadId: string, runId: string): Promise<string>;
+
+  /** To be called at least each RENEW_MS. `lost` where the lease had run out and was taken away: its events are not wanted any more. */
+  renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'>;
+
+  release(threadId: string, runId: string): Promise<void>;
+
+  /** The run that has the thread. */
+  activeRun(threadId: string): Promise<string | undefined>;
+
+  /** Has the run told by `renew` that it is to end; false where it has not the thread. */
+  cancel(threadId: string, runId: string): Promise<boolean>;
+
+  /** Takes away the leases that have run out. Each is given to one caller only, who tells the thread. */
+  takeCutRuns(): Promise<readonly CutRun[]>;
+
+  /** Forgets a thread: its events and its lease. */
+  delete(threadId: string): Promise<void>;
+
+  close(): Promise<void>;
+}
+
+/** How long a run is thought to be worked on without a sign of it. */
+export const LEASE_MS: number = 15_000;
+export const RENEW_MS: number = 4_000;
+export const EVENTS_PER_THREAD_MAX: number = 20_000;
+/** Of the bodies of a thread's events. */
+export const BYTES_PER_THREAD_MAX: number = 64 * 1024 * 1024;
+
+/**
+ * The number before a thread's first one: the time in microseconds. Readers remember the numbers that they have seen; a log that begins anew, after a restart without a store
+ * or after a thread was deleted, has none of them.
+ */
+export function firstSeq(nowMs: number): number {
+  return nowMs * 1_000;
+}
