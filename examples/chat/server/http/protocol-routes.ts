@@ -1,7 +1,5 @@
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { HTTPException } from 'hono/http-exception';
-import { secureHeaders } from 'hono/secure-headers';
 import type { CommandAnswer, Commands } from '../protocol/commands.ts';
 import { plainJson } from '../protocol/plain-json.ts';
 import type { Runs } from '../protocol/runs.ts';
@@ -9,6 +7,7 @@ import type { ThreadStates } from '../protocol/thread-state.ts';
 import type { Storage } from '../storage/storage.ts';
 import { bodyOf, COMMAND, HISTORY, InvalidBodyError, STATE_UPDATE, SUBSCRIPTION } from './bodies.ts';
 import { eventStream } from './event-stream.ts';
+import { fault } from './fault.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const LIST_LIMIT = 100;
@@ -19,13 +18,11 @@ export interface RouteParts {
   readonly runs: Runs;
   readonly states: ThreadStates;
   readonly storage: Storage;
-  readonly log: (line: string) => void;
 }
 
 /** The end points of the protocol, as handlers of standard requests. */
-export function protocolRoutes({ commands, runs, states, storage, log }: RouteParts): Hono {
+export function protocolRoutes({ commands, runs, states, storage }: RouteParts): Hono {
   const app = new Hono();
-  app.use(secureHeaders());
   app.use(bodyLimit({ maxSize: BODY_BYTES_MAX }));
   app.use('/threads/:thread_id/*', checkId);
   app.use('/threads/:thread_id', checkId);
@@ -108,16 +105,6 @@ export function protocolRoutes({ commands, runs, states, storage, log }: RoutePa
       ? context.json({}, 202)
       : context.json(fault('no_such_run', `Thread ${threadOf(context)} has no run ${runId} under way.`), 404);
   });
-
-  app.notFound((context) =>
-    context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404),
-  );
-  app.onError((error, context) => {
-    if (error instanceof InvalidBodyError) return context.json({ detail: error.detail }, 422);
-    if (error instanceof HTTPException) return context.json(fault('bad_request', error.message), error.status);
-    log(`${context.req.method} ${context.req.path}: ${error.stack ?? error.message}`);
-    return context.json(fault('internal', 'The request failed; the log of the server says why.'), 500);
-  });
   return app;
 }
 
@@ -154,14 +141,6 @@ function wholeOf(context: Context, name: string, min: number, max: number): numb
 
 function unknownThread(context: Context): Response {
   return context.json(fault('not_found', `Thread ${threadOf(context)} not found`), 404);
-}
-
-/** Clients of the protocol read `message`, those of the interface `detail`. */
-function fault(
-  error: string,
-  message: string,
-): { readonly error: string; readonly message: string; readonly detail: string } {
-  return { error, message, detail: message };
 }
 
 function plain(value: unknown): Response {

@@ -1,0 +1,27 @@
+import { serveStatic } from '@hono/node-server/serve-static';
+import { Hono } from 'hono';
+import { secureHeaders } from 'hono/secure-headers';
+
+/** The files of the page, from the folder that it was built into. It talks to this server and to the one that takes feedback. */
+export function pageRoutes(folder: string, traceOrigin: string | undefined): Hono {
+  const app = new Hono();
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: {
+        defaultSrc: ["'self'"],
+        connectSrc: ["'self'", ...(traceOrigin === undefined ? [] : [traceOrigin])],
+        imgSrc: ["'self'", 'data:'],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+      },
+    }),
+  );
+  app.use('/assets/*', async (context, next) => {
+    await next();
+    // Their names change with what they hold.
+    context.header('cache-control', 'public, max-age=31536000, immutable');
+  });
+  app.use(serveStatic({ root: folder }));
+  return app;
+}

@@ -1,0 +1,67 @@
+import { Hono } from 'hono';
+import { z } from 'zod';
+import { FEEDBACK_KEYS, type TraceService } from '../tracing/trace-service.ts';
+import { bodyOf } from './bodies.ts';
+import { fault } from './fault.ts';
+
+/** What the page shows of the model that answers. */
+export interface ModelFacts {
+  readonly name: string;
+  /** Whether it is the one without a model. */
+  readonly is_local: boolean;
+}
+
+const TEXT_MAX = 10_000;
+const time = z.iso.datetime();
+
+/** The turn of a user, as the page saw it; the agent's run is below it. */
+const TURN = z
+  .object({
+    id: z.uuidv7(),
+    dotted_order: z.string().regex(/^\d{8}T\d{12}Z[\da-f-]{36}$/),
+    name: z.string().max(100),
+    run_type: z.literal('chain'),
+    start_time: time,
+    end_time: time,
+    inputs: z.record(z.string(), z.unknown()),
+    outputs: z.record(z.string(), z.unknown()),
+    error: z.string().max(TEXT_MAX).optional(),
+  })
+  .refine(({ id, dotted_order }) => dotted_order.endsWith(id), {
+    path: ['dotted_order'],
+    error: 'Expected it to end with the id',
+  });
+
+/** What the page asks for beside the protocol. Without a service for traces there are none, and nothing to rate. */
+export function traceRoutes(agent: string, model: ModelFacts, traces: TraceService | undefined): Hono {
+  const app = new Hono();
+  app.get('/info', (context) =>
+    context.json({
+      agent,
+      model,
+      tracing: { viewer_url: traces?.viewerUrl ?? null },
+      feedback_keys: traces === undefined ? [] : FEEDBACK_KEYS,
+    }),
+  );
+  if (traces === undefined) return app;
+
+  app.post('/threads/:thread_id/runs/:run_id/feedback', async (context) => {
+    const runId = z.uuid().safeParse(context.req.param('run_id'));
+    if (!runId.success) return context.json(fault('no_such_run', 'The id of a run is a UUID.'), 404);
+    try {
+      return context.json({ urls: await traces.feedbackUrls(runId.data) });
+    } catch (error) {
+      return context.json(
+        fault('bad_gateway', `The service for traces gave no address: ${(error as Error).message}`),
+        502,
+      );
+    }
+  });
+
+  app.post('/turns', async (context) => {
+    const turn = await bodyOf(context, TURN);
+    await traces.keep({ ...turn, trace_id: turn.id });
+    return context.body(null, 204);
+  });
+  return app;
+}

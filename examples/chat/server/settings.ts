@@ -1,0 +1,92 @@
+import { parseArgs } from 'node:util';
+
+/** How the chat was started. */
+export interface Settings {
+  readonly host: string;
+  readonly port: number;
+  readonly data: string | undefined;
+  readonly postgres: string | undefined;
+  readonly redis: string | undefined;
+  /** A folder of Markdown files that is asked about. */
+  readonly docs: string | undefined;
+  /** Of the local model. */
+  readonly wordDelayMs: number;
+  /** Of the receiver that is started beside the chat; not where traces go elsewhere. */
+  readonly tracePort: number;
+}
+
+/** What was given cannot be used; the message says what can. */
+export class SettingsError extends Error {
+  override readonly name: string = 'SettingsError';
+}
+
+export const USAGE: string = `usage: npm run chat -- [options]
+
+  --port N           where the chat listens (4888; 0 is any free port)
+  --host ADDRESS     on which address (127.0.0.1; there is no sign-in, so put one before any other)
+  --data DIR         keep threads, notes and traces in a folder (else in memory)
+  --postgres URL     keep threads in PostgreSQL, for several instances; or CHAT_POSTGRES_URL
+  --redis URL        beside it, the events of live runs in Redis; or CHAT_REDIS_URL
+  --docs DIR         the Markdown files to be asked about (the documentation of runspan)
+  --word-delay MS    between the words of the local model (20)
+  --trace-port N     where the receiver of the traces listens (4777); it is started unless RUNSPAN_ENDPOINT is set
+  --help
+
+A model answers where OPENAI_API_KEY or OPENAI_BASE_URL is set, with OPENAI_MODEL; else a few rules do, and say so.
+`;
+
+/** Reads the command line, and the environment for what it leaves out. Throws a SettingsError. Undefined where help is asked for. */
+export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): Settings | undefined {
+  const values = parse(argv);
+  if (values.help === true) return undefined;
+  return {
+    host: values.host ?? '127.0.0.1',
+    port: whole('--port', values.port, 4_888, 65_535),
+    data: values.data,
+    postgres: values.postgres ?? (env.CHAT_POSTGRES_URL || undefined),
+    redis: values.redis ?? (env.CHAT_REDIS_URL || undefined),
+    docs: values.docs,
+    wordDelayMs: whole('--word-delay', values['word-delay'], 20, 10_000),
+    tracePort: whole('--trace-port', values['trace-port'], 4_777, 65_535),
+  };
+}
+
+interface Values {
+  readonly [option: string]: string | boolean | undefined;
+  readonly host?: string;
+  readonly port?: string;
+  readonly data?: string;
+  readonly postgres?: string;
+  readonly redis?: string;
+  readonly docs?: string;
+  readonly 'word-delay'?: string;
+  readonly 'trace-port'?: string;
+  readonly help?: boolean;
+}
+
+function parse(argv: readonly string[]): Values {
+  const text = { type: 'string' } as const;
+  const options = {
+    host: text,
+    port: text,
+    data: text,
+    postgres: text,
+    redis: text,
+    docs: text,
+    'word-delay': text,
+    'trace-port': text,
+  };
+  try {
+    return parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } }, strict: true })
+      .values;
+  } catch (error) {
+    throw new SettingsError((error as Error).message);
+  }
+}
+
+function whole(name: string, text: string | undefined, usual: number, max: number): number {
+  if (text === undefined) return usual;
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value <= max) return value;
+  throw new SettingsError(`${name} has to be a whole number from 0 to ${max}; it is ${JSON.stringify(text)}`);
+}
