@@ -1,18 +1,6 @@
-import { isPrefixMatch } from '@langchain/langgraph/stream';
 import { Bell } from '../protocol/bell.ts';
 import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
-
-/** Which of the events of a thread somebody wants. */
-export interface Subscription {
-  /** All, where it is missing. `custom` is for every `custom:<name>` as well. */
-  readonly channels?: readonly string[] | undefined;
-  /** Those within one of these; one without a colon is for all of that name. */
-  readonly namespaces?: readonly (readonly string[])[] | null | undefined;
-  /** How far below them. */
-  readonly depth?: number | null | undefined;
-  /** Those with a higher number. */
-  readonly since?: number | null | undefined;
-}
+import { isWanted, type Subscription } from './subscription.ts';
 
 /** Readers take a stream for broken in which nothing comes for longer. */
 const HEARTBEAT_MS = 5_000;
@@ -44,7 +32,7 @@ export function eventStream(
       }
       for (const event of events) {
         after = event.seq;
-        if (matches(event, subscription)) frames += frame(event);
+        if (isWanted(event, subscription)) frames += frame(event);
       }
       if (frames !== '') return frames;
       if (events.length === 0 && !(await bell.rung(HEARTBEAT_MS))) return ': heartbeat\n\n';
@@ -66,17 +54,6 @@ export function eventStream(
       },
     },
     { highWaterMark: 0 },
-  );
-}
-
-function matches({ channel, namespace }: StoredEvent, { channels, namespaces, depth }: Subscription): boolean {
-  const isWanted =
-    channels?.some((wanted) => wanted === channel || (wanted === 'custom' && channel.startsWith('custom:'))) ?? true;
-  if (!isWanted || namespaces === null || namespaces === undefined || namespaces.length === 0) return isWanted;
-  return namespaces.some(
-    (prefix) =>
-      isPrefixMatch([...namespace], [...prefix]) &&
-      (depth === null || depth === undefined || namespace.length - prefix.length <= depth),
   );
 }
 

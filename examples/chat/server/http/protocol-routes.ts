@@ -23,7 +23,7 @@ export interface RouteParts {
 /** The end points of the protocol, as handlers of standard requests. */
 export function protocolRoutes({ commands, runs, states, storage }: RouteParts): Hono {
   const app = new Hono();
-  app.use(bodyLimit({ maxSize: BODY_BYTES_MAX }));
+  app.use(bodyLimit({ maxSize: BODY_BYTES_MAX, onError: tooLarge }));
   app.use('/threads/:thread_id/*', checkId);
   app.use('/threads/:thread_id', checkId);
 
@@ -106,6 +106,11 @@ export function protocolRoutes({ commands, runs, states, storage }: RouteParts):
       : context.json(fault('no_such_run', `Thread ${threadOf(context)} has no run ${runId} under way.`), 404);
   });
   return app;
+}
+
+/** What is left of the body is not read, so that nothing else can come over its connection. */
+function tooLarge(context: Context): Response {
+  return context.json(fault('too_large', `A body may have ${BODY_BYTES_MAX} bytes.`), 413, { connection: 'close' });
 }
 
 async function checkId(context: Context, next: () => Promise<void>): Promise<Response | undefined> {

@@ -51,7 +51,7 @@ export class ThreadStates {
   async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
     const config: RunnableConfig = { configurable: { thread_id: threadId, ...checkpoint } };
     const isFirst = (await this.get(threadId)) === undefined;
-    // No edge of the graph is followed from there, so that nothing is due before somebody has said something.
+    // As input is given: the first step of the graph is what comes next.
     const node = as_node ?? (isFirst ? '__start__' : undefined);
     await this.#agent.updateState(config, values ?? { messages: [] }, node);
     return this.get(threadId);

@@ -1,0 +1,183 @@
+import { expect, test, vi } from 'vitest';
+import { eventStream } from '../../server/http/event-stream.ts';
+import type { Subscription } from '../../server/http/subscription.ts';
+import { MemorySessions } from '../../server/storage/memory-sessions.ts';
+import { EVENTS_PER_THREAD_MAX, type NewEvent } from '../../server/storage/session-store.ts';
+
+const event = (channel: string, namespace: readonly string[] = [], data: unknown = {}): NewEvent => ({
+  channel,
+  namespace,
+  body: JSON.stringify({ method: channel, params: { namespace, data } }),
+});
+
+/** Reads frames; comments are frames of their own. */
+class Reader {
+  readonly #reader: ReadableStreamDefaultReader<string>;
+  #text = '';
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.#reader = stream.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+  }
+
+  async next(): Promise<string> {
+    for (;;) {
+      const end = this.#text.indexOf('\n\n');
+      if (end !== -1) {
+        const frame = this.#text.slice(0, end);
+        this.#text = this.#text.slice(end + 2);
+        return frame;
+      }
+      const { value, done } = await this.#reader.read();
+      if (done) return 'end';
+      this.#text += value;
+    }
+  }
+
+  /** The data of the next events, comments passed over. */
+  async events(
+    count: number,
+  ): Promise<{ seq: number; event_id: string; method: string; params: { data: { n: number } } }[]> {
+    const found = [];
+    while (found.length < count) {
+      const frame = await this.next();
+      const data = /^data: (.*)$/m.exec(frame)?.[1];
+      if (data !== undefined) found.push(JSON.parse(data));
+    }
+    return found;
+  }
+
+  leave(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}
+
+const open = (sessions: MemorySessions, subscription: Subscription = {}): Reader =>
+  new Reader(eventStream(sessions, 't', subscription));
+
+test('a stream begins at once, with a comment', async () => {
+  expect(await open(new MemorySessions()).next()).toBe(': open');
+});
+
+test('what has been comes first, then what comes, in order and once', async () => {
+  const sessions = new MemorySessions();
+  await sessions.append('t', [event('values', [], { n: 1 }), event('values', [], { n: 2 })]);
+  const reader = open(sessions);
+  const before = await reader.events(2);
+  void sessions.append('t', [event('values', [], { n: 3 })]);
+  void sessions.append('t', [event('values', [], { n: 4 })]);
+  const all = [...before, ...(await reader.events(2))];
+  expect(all.map(({ params }) => params.data.n)).toEqual([1, 2, 3, 4]);
+  const first = all[0]?.seq ?? 0;
+  expect(all.map(({ seq, event_id }) => [seq - first, event_id])).toEqual(
+    all.map(({ seq }, index) => [index, String(seq)]),
+  );
+});
+
+test('what a filter leaves out does not come', async () => {
+  const sessions = new MemorySessions();
+  await sessions.append('t', [
+    event('values', [], { n: 1 }),
+    event('tools', [], { n: 2 }),
+    event('values', ['a'], { n: 3 }),
+  ]);
+  await sessions.append('t', [event('values', [], { n: 4 })]);
+  const found = await open(sessions, { channels: ['values'], namespaces: [[]], depth: 0 }).events(2);
+  expect(found.map(({ params }) => params.data.n)).toEqual([1, 4]);
+});
+
+test('an event is a frame with its number as id and its method as name', async () => {
+  const sessions = new MemorySessions();
+  await sessions.append('t', [event('custom:progress'), event('input')]);
+  const reader = open(sessions);
+  await reader.next();
+  expect(await reader.next()).toMatch(
+    /^id: (\d+)\nevent: custom\ndata: \{"type":"event","event_id":"\1","seq":\1,"method":/,
+  );
+  expect(await reader.next()).toMatch(/^id: \d+\nevent: input\.requested\n/);
+});
+
+test('a stream goes on after the number that is given', async () => {
+  const sessions = new MemorySessions();
+  await sessions.append(
+    't',
+    [1, 2, 3].map((n) => event('values', [], { n })),
+  );
+  const [, second] = await open(sessions).events(2);
+  const [next] = await open(sessions, { since: second?.seq }).events(1);
+  expect(next?.params.data.n).toBe(3);
+});
+
+test('a stream in which nothing comes has a comment every five seconds', async () => {
+  vi.useFakeTimers();
+  try {
+    const reader = open(new MemorySessions());
+    await reader.next();
+    const next = reader.next();
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(await Promise.race([next, 'nothing'])).toBe('nothing');
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await next).toBe(': heartbeat');
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('a reader that falls behind what is kept is told what it has missed, and goes on', async () => {
+  const sessions = new MemorySessions();
+  await sessions.append('t', [event('values', [], { n: 0 })]);
+  const reader = open(sessions, { channels: ['values'] });
+  const [first] = await reader.events(1);
+  const start = first?.seq ?? 0;
+  // All of them but three are kept beside the first.
+  await sessions.append(
+    't',
+    Array.from({ length: EVENTS_PER_THREAD_MAX + 3 }, (_, n) => event('values', [], { n: n + 1 })),
+  );
+  const [missed, next] = await reader.events(2);
+  expect(missed).toMatchObject({
+    method: 'custom',
+    event_id: `missed-${start + 3}`,
+    params: { namespace: [], data: { name: 'missed_events', payload: { after: start, before: start + 4 } } },
+  });
+  expect(next?.params.data.n).toBe(4);
+});
+
+test('a reader that leaves is waited for no longer', async () => {
+  const sessions = new MemorySessions();
+  let watched = 0;
+  const { watch } = sessions;
+  sessions.watch = (threadId, wake) => {
+    watched += 1;
+    const unwatch = watch.call(sessions, threadId, wake);
+    return () => {
+      watched -= 1;
+      unwatch();
+    };
+  };
+  const reader = open(sessions);
+  await reader.next();
+  const waiting = reader.next();
+  expect(watched).toBe(1);
+  await reader.leave();
+  expect([await waiting, watched]).toEqual(['end', 0]);
+});
+
+test('a slow reader holds nothing but its place: what is read for it is one page', async () => {
+  const sessions = new MemorySessions();
+  await sessions.append(
+    't',
+    Array.from({ length: 10_000 }, (_, n) => event('values', [], { n })),
+  );
+  let read = 0;
+  const { read: readPage } = sessions;
+  sessions.read = async (threadId, after, limit) => {
+    const page = await readPage.call(sessions, threadId, after, limit);
+    read += page.events.length;
+    return page;
+  };
+  const source = eventStream(sessions, 't', {}).getReader();
+  await source.read();
+  await source.read();
+  expect(read).toBe(200);
+  await source.cancel();
+});

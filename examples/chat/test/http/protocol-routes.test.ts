@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ChatServer } from '../support/chat-server.ts';
+
+let chat: ChatServer;
+beforeAll(async () => {
+  chat = await ChatServer.start();
+});
+afterAll(() => chat[Symbol.asyncDispose]());
+
+const answerOf = async (answer: Response) => [answer.status, await answer.json()];
+
+describe('a body that is not as it has to be is refused with a list of what is wrong', () => {
+  const cases: [string, string, unknown, object[]][] = [
+    [
+      'no JSON',
+      '/threads/t/stream',
+      '{"channels":',
+      [{ loc: ['body'], type: 'json_invalid', msg: expect.stringContaining('Invalid JSON') }],
+    ],
+    ['no object', '/threads/t/stream', '[]', [{ loc: ['body'], type: 'invalid_type' }]],
+    [
+      'channels that are no list',
+      '/threads/t/stream',
+      { channels: 'values' },
+      [{ loc: ['body', 'channels'], type: 'invalid_type' }],
+    ],
+    [
+      'an empty list of channels',
+      '/threads/t/stream',
+      { channels: [] },
+      [{ loc: ['body', 'channels'], type: 'too_small' }],
+    ],
+    [
+      'a name that is no text',
+      '/threads/t/stream',
+      { channels: ['values', 1] },
+      [{ loc: ['body', 'channels', 1], type: 'invalid_type' }],
+    ],
+    ['a negative depth', '/threads/t/stream', { depth: -1 }, [{ loc: ['body', 'depth'], type: 'too_small' }]],
+    [
+      'two mistakes',
+      '/threads/t/stream',
+      { depth: 'x', since: 1.5 },
+      [{ loc: ['body', 'depth'] }, { loc: ['body', 'since'] }],
+    ],
+    ['no page of the history', '/threads/t/history', { limit: 0 }, [{ loc: ['body', 'limit'], type: 'too_small' }]],
+    ['too long a page', '/threads/t/history', { limit: 1_001 }, [{ loc: ['body', 'limit'], type: 'too_big' }]],
+    [
+      'values that are no object',
+      '/threads/t/state',
+      { values: 'x' },
+      [{ loc: ['body', 'values'], type: 'invalid_type' }],
+    ],
+    [
+      'an id that nobody can have',
+      '/threads/a%2Fb/history',
+      {},
+      [{ loc: ['path', 'thread_id'], type: 'string_pattern_mismatch' }],
+    ],
+  ];
+  test.each(cases)('%s', async (_, path, body, detail) => {
+    const answer = await chat.post(path, body);
+    expect(await answerOf(answer)).toEqual([
+      422,
+      expect.objectContaining({ detail: detail.map((each) => expect.objectContaining(each)) }),
+    ]);
+  });
+});
+
+test('a command that is none is refused in the form of the protocol, and in that of the interface', async () => {
+  const answer = await chat.post('/threads/t/commands', { id: -1 });
+  expect(await answerOf(answer)).toEqual([
+    422,
+    {
+      type: 'error',
+      id: null,
+      error: 'invalid_argument',
+      message: expect.stringContaining('body.id'),
+      detail: [expect.objectContaining({ loc: ['body', 'id'] }), expect.objectContaining({ loc: ['body', 'method'] })],
+    },
+  ]);
+});
+
+describe('a command that cannot be done is answered with its code', () => {
+  const cases: [string, unknown, string][] = [
+    ['run.stop', {}, 'unknown_command'],
+    ['subscription.subscribe', {}, 'unknown_command'],
+    ['run.start', { input: null, config: 'x' }, 'invalid_argument'],
+    ['run.start', { input: {}, multitaskStrategy: 'later' }, 'invalid_argument'],
+    ['run.start', { input: {}, multitaskStrategy: 'rollback' }, 'not_supported'],
+    ['input.respond', {}, 'invalid_argument'],
+    ['input.respond', { responses: [] }, 'invalid_argument'],
+    ['input.respond', { interrupt_id: 'none', response: 1 }, 'no_such_interrupt'],
+  ];
+  test.each(cases)('%s %j', async (method, params, error) => {
+    expect(await chat.command('commands', method, params)).toMatchObject({
+      type: 'error',
+      id: 1,
+      error,
+      message: expect.any(String),
+    });
+  });
+});
+
+test('a body of another type is refused, as pages elsewhere could send it unasked', async () => {
+  const answer = await chat.post('/threads/t/commands', '{}', { 'content-type': 'text/plain' });
+  expect(answer.status).toBe(415);
+});
+
+test('a body is taken up to 4 MiB', async () => {
+  const bodyOf = (bytes: number) => {
+    const frame = JSON.stringify({ id: 1, method: 'run.stop', params: { text: '' } });
+    return JSON.stringify({ id: 1, method: 'run.stop', params: { text: 'x'.repeat(bytes - frame.length) } });
+  };
+  const max = 4 * 1_024 * 1_024;
+  const statuses = [];
+  for (const bytes of [max - 1, max, max + 1])
+    statuses.push((await chat.post('/threads/t/commands', bodyOf(bytes))).status);
+  expect(statuses).toEqual([200, 200, 413]);
+});
+
+test('a thread that has no state is not found, can be given one, and has it then', async () => {
+  const path = '/threads/bootstrap/state';
+  const missing = await fetch(`${chat.url}/api${path}`);
+  expect(await answerOf(missing)).toEqual([
+    404,
+    { error: 'not_found', message: 'Thread bootstrap not found', detail: 'Thread bootstrap not found' },
+  ]);
+  const made = await chat.post(path, { values: { messages: [] } });
+  const [status, state] = await answerOf(made);
+  expect([status, state]).toEqual([
+    200,
+    {
+      values: { messages: [] },
+      next: ['model'],
+      tasks: [expect.objectContaining({ name: 'model', interrupts: [] })],
+      checkpoint: {
+        thread_id: 'bootstrap',
+        checkpoint_id: expect.any(String),
+        checkpoint_ns: '',
+        checkpoint_map: null,
+      },
+      metadata: expect.objectContaining({ source: 'update' }),
+      created_at: expect.any(String),
+      parent_checkpoint: null,
+    },
+  ]);
+  expect(await answerOf(await fetch(`${chat.url}/api${path}`))).toEqual([200, state]);
+});
+
+test('values that the graph does not take are refused', async () => {
+  const answer = await chat.post('/threads/refused/state', { values: { messages: [] }, as_node: 'nobody' });
+  expect(await answerOf(answer)).toEqual([
+    422,
+    expect.objectContaining({ error: 'invalid_state_update', message: expect.stringContaining('nobody') }),
+  ]);
+});
+
+test('the history of a thread that nobody knows is not found', async () => {
+  expect((await chat.post('/threads/unknown/history', {})).status).toBe(404);
+});
+
+test('threads are listed by pages', async () => {
+  for (const id of ['a', 'b', 'c']) await chat.post(`/threads/list-${id}/state`, { values: { messages: [] } });
+  const ids = async (query: string) => {
+    const threads = (await (await fetch(`${chat.url}/api/threads${query}`)).json()) as { id: string; title: string }[];
+    return threads.filter(({ id }) => id.startsWith('list-')).map(({ id, title }) => `${id} ${title}`);
+  };
+  expect(await ids('?limit=2')).toEqual(['list-c New conversation', 'list-b New conversation']);
+  expect(await ids('?limit=1&offset=2')).toEqual(['list-a New conversation']);
+  for (const [query, status] of [
+    ['limit=0', 422],
+    ['limit=1', 200],
+    ['limit=100', 200],
+    ['limit=101', 422],
+    ['offset=-1', 422],
+    ['offset=x', 422],
+  ]) {
+    expect([query, (await fetch(`${chat.url}/api/threads?${query}`)).status]).toEqual([query, status]);
+  }
+});
+
+test('what there is not is not found, in JSON', async () => {
+  expect(await answerOf(await fetch(`${chat.url}/api/nothing`))).toEqual([
+    404,
+    expect.objectContaining({ error: 'not_found', detail: 'There is nothing at GET /api/nothing.' }),
+  ]);
+});
+
+test('hostile text comes back as it was sent', async () => {
+  const text = '\u0000 \u2028 \u202Edrowssap\u202C <script>alert(1)</script> ${x} \uD800 😀 __proto__ '.padEnd(
+    3_000,
+    '𝒳',
+  );
+  await chat.post('/threads/hostile/state', {
+    values: {
+      messages: [{ type: 'human', content: text, additional_kwargs: JSON.parse('{"__proto__":{"polluted":1}}') }],
+    },
+  });
+  const state = (await (await fetch(`${chat.url}/api/threads/hostile/state`)).json()) as {
+    values: { messages: { content: string }[] };
+  };
+  expect(state.values.messages[0]?.content).toBe(text);
+  expect(({} as { polluted?: number }).polluted).toBeUndefined();
+});

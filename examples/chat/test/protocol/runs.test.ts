@@ -1,0 +1,229 @@
+import { expect, test } from 'vitest';
+import { ChatServer } from '../support/chat-server.ts';
+import { eventsOf, isEnd, type SeenEvent, untilEnd } from '../support/events.ts';
+import { FailingModel, Gate, HeldModel } from '../support/held-model.ts';
+
+const said = (text: string) => ({ input: { messages: [{ role: 'user', content: text }] } });
+
+/** How the runs of a thread begin and end, in the order of its events. */
+function courseOf(events: readonly SeenEvent[]): string[] {
+  return events
+    .filter(({ method, params }) => method === 'lifecycle' && params.namespace.length === 0)
+    .map(({ params }) => `${params.run_id} ${params.data.event}`);
+}
+
+test('a run is told of from its beginning to one end', async () => {
+  await using chat = await ChatServer.start();
+  const runId = await chat.say('t', 'What is a heron?');
+  expect(courseOf(await untilEnd(chat, 't', runId))).toEqual([`${runId} running`, `${runId} completed`]);
+});
+
+test('a run waits for the one before it', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  const second = await chat.say('t', 'What is an otter?');
+  const third = await chat.say('t', 'Hello', { multitaskStrategy: 'enqueue' });
+  gate.open();
+  expect(courseOf(await untilEnd(chat, 't', third))).toEqual(
+    [first, second, third].flatMap((runId) => [`${runId} running`, `${runId} completed`]),
+  );
+});
+
+test('a run is refused where it is to be, while another is under way', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  expect(await chat.command('t', 'run.start', { ...said('Hello'), multitaskStrategy: 'reject' })).toEqual({
+    type: 'error',
+    id: 1,
+    error: 'invalid_argument',
+    message: `Thread t has the run ${first} under way; wait for its end, or cancel it.`,
+  });
+  gate.open();
+  expect(courseOf(await untilEnd(chat, 't', first))).toEqual([`${first} running`, `${first} completed`]);
+});
+
+test('a run takes the place of the one before it, and goes ahead of those that wait', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  const waiting = await chat.say('t', 'What is an otter?');
+  const urgent = await chat.say('t', 'Hello', { multitaskStrategy: 'interrupt' });
+  gate.open();
+  expect(courseOf(await untilEnd(chat, 't', waiting))).toEqual([
+    `${first} running`,
+    `${first} interrupted`,
+    `${urgent} running`,
+    `${urgent} completed`,
+    `${waiting} running`,
+    `${waiting} completed`,
+  ]);
+});
+
+test('ten runs may wait in a thread, and the eleventh is refused', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  await chat.say('t', 'Hello');
+  for (let waiting = 1; waiting <= 10; waiting += 1) await chat.say('t', `Hello ${waiting}`);
+  expect(await chat.command('t', 'run.start', said('Hello'))).toMatchObject({
+    error: 'invalid_argument',
+    message: '10 runs wait in thread t already.',
+  });
+});
+
+test('a run that is cancelled ends, and the thread can be used', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  const runId = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  expect((await chat.post(`/threads/t/runs/${runId}/cancel`, {})).status).toBe(202);
+  const events = await untilEnd(chat, 't', runId);
+  expect(events.at(-1)?.params.data).toEqual({ event: 'interrupted', graph_name: 'supervisor', error: 'cancelled' });
+  gate.open();
+  const next = await chat.say('t', 'What is an otter?');
+  expect(courseOf(await untilEnd(chat, 't', next)).at(-1)).toBe(`${next} completed`);
+});
+
+test('a run that is cancelled while it waits ends when its turn comes', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  const second = await chat.say('t', 'Save a note: never');
+  expect((await chat.post(`/threads/t/runs/${second}/cancel`, {})).status).toBe(202);
+  gate.open();
+  expect(courseOf(await untilEnd(chat, 't', second))).toEqual([
+    `${first} running`,
+    `${first} completed`,
+    `${second} running`,
+    `${second} interrupted`,
+  ]);
+  const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as { values: { messages: unknown[] } };
+  expect(JSON.stringify(state.values.messages)).not.toContain('never');
+});
+
+test('a run that nobody knows cannot be cancelled', async () => {
+  await using chat = await ChatServer.start();
+  const answer = await chat.post('/threads/t/runs/nobody/cancel', {});
+  expect([answer.status, await answer.json()]).toEqual([
+    404,
+    {
+      error: 'no_such_run',
+      message: 'Thread t has no run nobody under way.',
+      detail: 'Thread t has no run nobody under way.',
+    },
+  ]);
+});
+
+test('a model that fails ends the run, says why, and leaves the thread as it was', async () => {
+  await using chat = await ChatServer.start({ chatModel: new FailingModel() });
+  const runId = await chat.say('t', 'What is a heron?');
+  const events = await untilEnd(chat, 't', runId);
+  expect(events.at(-1)?.params.data).toEqual({
+    event: 'failed',
+    graph_name: 'supervisor',
+    error: 'The model is on strike.',
+  });
+  const again = await chat.say('t', 'What is a heron?');
+  expect(courseOf(await untilEnd(chat, 't', again)).at(-1)).toBe(`${again} failed`);
+});
+
+test('input that no graph takes fails the run and not the server', async () => {
+  await using chat = await ChatServer.start();
+  const answer = await chat.command('t', 'run.start', { input: { messages: [{ role: 'nobody', content: 7 }] } });
+  const { run_id } = answer.result as { run_id: string };
+  const events = await untilEnd(chat, 't', run_id);
+  expect(events.at(-1)?.params.data.event).toBe('failed');
+  expect(chat.lines).toEqual([]);
+});
+
+test('a run asks before it saves, and does so when it is approved, with the text that was approved', async () => {
+  await using chat = await ChatServer.start();
+  const asking = await untilEnd(chat, 't', await chat.say('t', 'Save a note: buy milk'));
+  expect(asking.at(-1)?.params.data.event).toBe('interrupted');
+  const requests = asking.filter(({ method }) => method === 'input.requested');
+  expect(requests.map(({ params }) => params.data)).toEqual([
+    {
+      interrupt_id: expect.any(String),
+      payload: { action: 'save_note', question: 'Save this note?', text: 'buy milk' },
+    },
+  ]);
+  // The tool that asks has not failed.
+  expect(asking.filter(({ params }) => params.data.event === 'tool-error')).toEqual([]);
+  expect(chat.notes).toEqual([]);
+
+  const interrupt_id = requests[0]?.params.data.interrupt_id;
+  const answer = await chat.command('t', 'input.respond', {
+    interrupt_id,
+    namespace: [],
+    response: { decision: 'approve', text: 'buy bread' },
+  });
+  const { run_id } = answer.result as { run_id: string };
+  await untilEnd(chat, 't', run_id);
+  expect(chat.notes).toEqual(['buy bread']);
+
+  expect(await chat.command('t', 'input.respond', { interrupt_id, response: {} })).toMatchObject({
+    error: 'no_such_interrupt',
+    message: `Thread t does not wait for an answer to "${String(interrupt_id)}".`,
+  });
+});
+
+test('a message to a run that asks is its answer, and no approval', async () => {
+  await using chat = await ChatServer.start();
+  await untilEnd(chat, 't', await chat.say('t', 'Save a note: buy milk'));
+  await untilEnd(chat, 't', await chat.say('t', 'Do what you like'));
+  expect(chat.notes).toEqual([]);
+  const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as {
+    next: string[];
+    values: { messages: { content: unknown }[] };
+  };
+  expect(state.next).toEqual([]);
+  expect(JSON.stringify(state.values.messages.at(-1)?.content)).toContain('The user declined; nothing was saved.');
+});
+
+test('a run from an earlier checkpoint begins a branch', async () => {
+  await using chat = await ChatServer.start();
+  await untilEnd(chat, 't', await chat.say('t', 'What is a heron?'));
+  const [turn] = (await (await chat.post('/threads/t/history', { limit: 1 })).json()) as {
+    checkpoint: { checkpoint_id: string };
+  }[];
+  await untilEnd(chat, 't', await chat.say('t', 'What is an otter?'));
+  const branch = await chat.say('t', 'Hello', {
+    config: { configurable: { checkpoint_id: turn?.checkpoint.checkpoint_id } },
+  });
+  await untilEnd(chat, 't', branch);
+  const [head] = (await (await chat.post('/threads/t/history', { limit: 1 })).json()) as [
+    { values: { messages: { content: string }[] }; metadata: { run_id: string } },
+  ];
+  const texts = JSON.stringify(head.values.messages);
+  expect([texts.includes('heron'), texts.includes('What is an otter')]).toEqual([true, false]);
+  expect(head.metadata.run_id).toBe(branch);
+
+  expect(
+    await chat.command('t', 'run.start', { ...said('Hello'), config: { configurable: { checkpoint_id: 'none' } } }),
+  ).toMatchObject({
+    error: 'no_such_checkpoint',
+    message: 'Thread t has no checkpoint none.',
+  });
+});
+
+test('a thread that is deleted while it runs is gone, and its reader sees the next run of that name', async () => {
+  const gate = new Gate();
+  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  const reader = eventsOf(chat, 't', { channels: ['lifecycle'], namespaces: [[]], depth: 0 });
+  const first = await chat.say('t', 'What is a heron?');
+  expect((await reader.next()).value?.params.run_id).toBe(first);
+  await gate.reached;
+  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
+  expect((await fetch(`${chat.url}/api/threads/t/state`)).status).toBe(404);
+  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
+  gate.open();
+  const second = await chat.say('t', 'What is an otter?');
+  for await (const event of reader) if (isEnd(event) && event.params.run_id === second) break;
+  const state = await (await fetch(`${chat.url}/api/threads/t/state`)).text();
+  expect(state).not.toContain('What is a heron?');
+});

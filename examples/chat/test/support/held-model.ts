@@ -1,0 +1,70 @@
+import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
+import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
+import type { BaseMessage } from '@langchain/core/messages';
+import type { ChatGenerationChunk } from '@langchain/core/outputs';
+import { LocalModel } from '../../server/agent/local-model.ts';
+import { Deferred } from './deferred.ts';
+
+/** Where a model waits in the middle of its answers, until it is let go. */
+export class Gate {
+  readonly #open = new Deferred();
+  readonly #reached = new Deferred();
+
+  /** When a model waits. */
+  get reached(): Promise<void> {
+    return this.#reached.promise;
+  }
+
+  open(): void {
+    this.#open.resolve();
+  }
+
+  async pass(signal: AbortSignal | undefined): Promise<void> {
+    this.#reached.resolve();
+    const stopped = new Deferred<never>();
+    signal?.addEventListener('abort', () => stopped.reject(new DOMException('stopped', 'AbortError')));
+    await Promise.race([this.#open.promise, stopped.promise]);
+  }
+}
+
+/** The local model, which waits at a gate after the first word of each answer. */
+export class HeldModel extends LocalModel {
+  readonly #gate: Gate;
+
+  constructor(gate: Gate, tools: readonly string[] = []) {
+    super({}, tools);
+    this.#gate = gate;
+  }
+
+  override bindTools(tools: BindToolsInput[]): HeldModel {
+    return new HeldModel(
+      this.#gate,
+      tools.map((tool) => (tool as { name: string }).name),
+    );
+  }
+
+  override async *_streamResponseChunks(
+    messages: BaseMessage[],
+    options: this['ParsedCallOptions'],
+    manager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    let words = 0;
+    for await (const chunk of super._streamResponseChunks(messages, options, manager)) {
+      yield chunk;
+      words += 1;
+      if (words === 1) await this.#gate.pass(options.signal);
+    }
+  }
+}
+
+/** A model that has no answer. */
+export class FailingModel extends LocalModel {
+  override bindTools(): FailingModel {
+    return new FailingModel();
+  }
+
+  // biome-ignore lint/correctness/useYield: it fails before it has anything
+  override async *_streamResponseChunks(): AsyncGenerator<ChatGenerationChunk> {
+    throw new Error('The model is on strike.');
+  }
+}
