@@ -1,0 +1,96 @@
+import { configure, shutdown } from 'runspan';
+import { RunspanCallbackHandler } from 'runspan/langchain';
+import { createReceiver } from 'runspan/receiver';
+import { expect, test } from 'vitest';
+import { TraceService } from '../../server/tracing/trace-service.ts';
+import { ChatServer } from '../support/chat-server.ts';
+import { untilEnd } from '../support/events.ts';
+
+const TURN = '01a1fd2b-5bb1-73bc-99e8-03d278e3a270';
+const ORDER = `20261121T080000000000Z${TURN}`;
+const turn = {
+  id: TURN,
+  dotted_order: ORDER,
+  name: 'page turn',
+  run_type: 'chain',
+  start_time: '2026-11-21T08:00:00.000000Z',
+  end_time: '2026-11-21T08:00:05.000000Z',
+  inputs: { message: 'What is a heron?' },
+  outputs: { status: 'completed' },
+};
+
+test('a turn is one trace, from the page down to the tools of a subagent, and can be rated', async () => {
+  const receiver = await createReceiver();
+  const exporter = configure({ endpoint: receiver.url, project: 'chat', tracing: true });
+  const traces = new TraceService({ endpoint: receiver.url, project: 'chat', viewerUrl: receiver.url });
+  const callbacks = [new RunspanCallbackHandler()];
+  await using chat = await ChatServer.start({ callbacks, traces });
+
+  const asked = await chat.post(
+    '/threads/t/commands',
+    { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'What is a heron?' }] } } },
+    { 'runspan-trace': ORDER },
+  );
+  const runId = ((await asked.json()) as { result: { run_id: string } }).result.run_id;
+  await untilEnd(chat, 't', runId);
+  expect((await chat.post('/turns', turn)).status).toBe(204);
+  expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+
+  const runs = await receiver.trace(TURN);
+  const depth = ({ dotted_order = '' }) => dotted_order.split('.').length - 1;
+  const drawn = runs.map((run) => `${'  '.repeat(depth(run))}${run.name} ${run.run_type}`);
+  expect(drawn.slice(0, 2)).toEqual(['page turn chain', '  chat turn chain']);
+  expect(drawn.map((line) => line.trim())).toEqual(
+    expect.arrayContaining(['task tool', 'researcher chain', 'search_docs tool', 'LocalModel llm']),
+  );
+  const run = runs.find(({ id }) => id === runId);
+  expect(run).toMatchObject({ name: 'chat turn', parent_run_id: TURN, session_name: 'chat' });
+
+  const answer = await chat.post(`/threads/t/runs/${runId}/feedback`, {});
+  const { urls } = (await answer.json()) as { urls: { user_score: string } };
+  const given = await fetch(urls.user_score, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ score: 1, comment: 'Clear.' }),
+  });
+  expect(given.status).toBe(200);
+  const feedback = await (await fetch(`${receiver.url}/feedback?run=${runId}`)).json();
+  expect(feedback).toEqual([expect.objectContaining({ key: 'user_score', score: 1, comment: 'Clear.' })]);
+  await shutdown();
+  await receiver.close();
+});
+
+test('a turn that does not hold together is refused', async () => {
+  const traces = new TraceService({ endpoint: 'http://127.0.0.1:9' });
+  await using chat = await ChatServer.start({ traces });
+  const wrong = [
+    { ...turn, id: 'x' },
+    { ...turn, dotted_order: `${ORDER}x` },
+    { ...turn, dotted_order: `20261121T080000000000Z01a1fd2b-5bb1-73bc-99e8-03d278e3a271` },
+    { ...turn, run_type: 'llm' },
+    { ...turn, start_time: 'today' },
+    { ...turn, outputs: [] },
+    {},
+  ];
+  for (const body of wrong) expect([body, (await chat.post('/turns', body)).status]).toEqual([body, 422]);
+});
+
+test('a service for traces that is away is told of, where it was asked for', async () => {
+  const traces = new TraceService({ endpoint: 'http://127.0.0.1:9' });
+  await using chat = await ChatServer.start({ traces });
+  const answer = await chat.post(`/threads/t/runs/${TURN}/feedback`, {});
+  expect([answer.status, await answer.json()]).toEqual([502, expect.objectContaining({ error: 'bad_gateway' })]);
+  expect((await chat.post('/threads/t/runs/x/feedback', {})).status).toBe(404);
+});
+
+test('without tracing there is nothing to rate', async () => {
+  await using chat = await ChatServer.start();
+  expect(await (await fetch(`${chat.url}/api/info`)).json()).toEqual({
+    agent: 'supervisor',
+    model: { name: '', is_local: false },
+    tracing: { viewer_url: null },
+    feedback_keys: [],
+  });
+  expect((await chat.post(`/threads/t/runs/${TURN}/feedback`, {})).status).toBe(404);
+  expect((await chat.post('/turns', turn)).status).toBe(404);
+});
