@@ -43,24 +43,24 @@ async function start(settings: Settings): Promise<void> {
     if (isLocal)
       console.log('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
   });
-  server.on('error', (error: NodeJS.ErrnoException) => {
-    const reason =
-      error.code === 'EADDRINUSE' ? `port ${port} is taken; choose another one with --port` : error.message;
-    process.stderr.write(`chat: ${reason}\n`);
-    process.exit(1);
-  });
   let isClosing = false;
-  const close = async (): Promise<void> => {
+  const close = async (code: number): Promise<void> => {
     // A second signal ends it at once.
     if (isClosing) process.exit(130);
     isClosing = true;
     server.close();
     await chat.close();
     await traces.close();
-    process.exit(0);
+    process.exit(code);
   };
-  process.on('SIGINT', close);
-  process.on('SIGTERM', close);
+  server.on('error', (error: NodeJS.ErrnoException) => {
+    const reason =
+      error.code === 'EADDRINUSE' ? `port ${port} is taken; choose another one with --port` : error.message;
+    process.stderr.write(`chat: ${reason}\n`);
+    void close(1);
+  });
+  process.on('SIGINT', () => void close(0));
+  process.on('SIGTERM', () => void close(0));
 }
 
 /** That of runspan, which comes with the package. */

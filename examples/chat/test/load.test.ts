@@ -29,7 +29,9 @@ test('two hundred threads stream at once, and each reader has every event of its
   expect(total).toBeGreaterThan(THREADS * 150);
   // The clients are in this process as well.
   expect(grown / MIB).toBeLessThan(1_024);
-  process.stdout.write(`${total} events in ${THREADS} threads; ${Math.round(grown / MIB)} MiB more, the clients included\n`);
+  process.stdout.write(
+    `${total} events in ${THREADS} threads; ${Math.round(grown / MIB)} MiB more, the clients included\n`,
+  );
 });
 
 test('a thread of more than ten thousand events is replayed whole', async () => {

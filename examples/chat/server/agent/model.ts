@@ -10,6 +10,8 @@ export interface ChosenModel {
 }
 
 const TIMEOUT_MS = 60_000;
+/** A user waits, and can try again. */
+const RETRIES_MAX = 1;
 
 /** The model that the environment names, any that speaks OpenAI's interface, or the local one where it names none. */
 export function chosenModel(env: NodeJS.ProcessEnv, wordDelayMs: number): ChosenModel {
@@ -21,6 +23,7 @@ export function chosenModel(env: NodeJS.ProcessEnv, wordDelayMs: number): Chosen
       model,
       apiKey: apiKey || 'none',
       timeout: TIMEOUT_MS,
+      maxRetries: RETRIES_MAX,
       ...(baseURL ? { configuration: { baseURL } } : {}),
     }),
     name: model,

@@ -188,10 +188,7 @@ test('what there is not is not found, in JSON', async () => {
 });
 
 test('hostile text comes back as it was sent', async () => {
-  const text = '\u0000 \u2028 \u202Edrowssap\u202C <script>alert(1)</script> \uD800 😀 __proto__ '.padEnd(
-    3_000,
-    '𝒳',
-  );
+  const text = '\u0000 \u2028 \u202Edrowssap\u202C <script>alert(1)</script> \uD800 😀 __proto__ '.padEnd(3_000, '𝒳');
   await chat.post('/threads/hostile/state', {
     values: {
       messages: [{ type: 'human', content: text, additional_kwargs: JSON.parse('{"__proto__":{"polluted":1}}') }],

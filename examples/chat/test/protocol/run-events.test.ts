@@ -16,7 +16,10 @@ function wireOf(...events: ProtocolEvent[]): unknown[] {
   return events
     .flatMap((each) => run.of(each))
     .map(({ body, channel, namespace }) => {
-      const { method, params } = JSON.parse(body) as { method: string; params: { data: unknown; namespace: string[]; run_id: string } };
+      const { method, params } = JSON.parse(body) as {
+        method: string;
+        params: { data: unknown; namespace: string[]; run_id: string };
+      };
       expect([params.namespace, params.run_id]).toEqual([namespace, 'r']);
       return [method, channel, namespace.join('/'), params.data];
     });
@@ -35,7 +38,11 @@ test('messages are plain objects with their type', () => {
       {
         messages: [
           { type: 'human', id: '1', content: 'Hi', additional_kwargs: {}, response_metadata: {} },
-          expect.objectContaining({ type: 'ai', id: '2', tool_calls: [{ id: 'c', name: 'task', args: { a: 1 }, type: 'tool_call' }] }),
+          expect.objectContaining({
+            type: 'ai',
+            id: '2',
+            tool_calls: [{ id: 'c', name: 'task', args: { a: 1 }, type: 'tool_call' }],
+          }),
         ],
       },
     ],
@@ -110,7 +117,9 @@ test('what a tool was called with is an object where it was one', () => {
 });
 
 test('a custom event with a name is on a channel of its own', () => {
-  expect(wireOf(event('custom', { name: 'progress', payload: 1 }), event('custom', { payload: 2 }), event('other', 3))).toEqual([
+  expect(
+    wireOf(event('custom', { name: 'progress', payload: 1 }), event('custom', { payload: 2 }), event('other', 3)),
+  ).toEqual([
     ['custom', 'custom:progress', '', { name: 'progress', payload: 1 }],
     ['custom', 'custom', '', { payload: 2 }],
     ['other', 'other', '', 3],

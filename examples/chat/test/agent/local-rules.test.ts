@@ -1,0 +1,82 @@
+import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { describe, expect, test } from 'vitest';
+import { replyTo } from '../../server/agent/local-rules.ts';
+
+const found = '[1] birds.md, "Herons"\nThe heron waits. It is tall. It flies.\n\n[2] x.md\nNo.';
+const result = (content: string, id = 'x') => new ToolMessage({ content, tool_call_id: id });
+
+describe('the supervisor', () => {
+  const tools = ['task', 'save_note'];
+  const cases: [string, string, string, object[]][] = [
+    [
+      'has a question looked up',
+      'What is a heron?',
+      'Let me look that up.',
+      [{ subagent_type: 'researcher', description: 'What is a heron?' }],
+    ],
+    [
+      'has two things looked up at once that are to be compared',
+      'compare herons with otters.',
+      'Let me look that up.',
+      [
+        { subagent_type: 'researcher', description: 'herons' },
+        { subagent_type: 'researcher', description: 'otters' },
+      ],
+    ],
+    ['saves what it is told to', 'Please save a note: buy\nmilk', '', [{ text: 'buy\nmilk' }]],
+    [
+      'greets',
+      'hello there',
+      'Hello. Ask about the documents, ask to compare two things, or say "save a note: …".',
+      [],
+    ],
+    ['takes silence for a question', '', 'Let me look that up.', [{ subagent_type: 'researcher', description: '' }]],
+  ];
+  test.each(cases)('%s', (_, question, text, args) => {
+    const reply = replyTo([new HumanMessage(question)], tools);
+    expect([reply.text, reply.calls.map((call) => call.args)]).toEqual([text, args]);
+    expect(new Set(reply.calls.map(({ id }) => id)).size).toBe(args.length);
+  });
+
+  test('says what a researcher has found', () => {
+    expect(replyTo([new HumanMessage('What is a heron?'), new AIMessage(''), result('A bird.')], tools)).toEqual({
+      text: 'A bird.',
+      calls: [],
+    });
+  });
+
+  test('has two findings made one text, and says that', () => {
+    const messages = [new HumanMessage('Compare a and b'), result('A.', 'researcher-1'), result('B.', 'researcher-2')];
+    const reply = replyTo(messages, tools);
+    expect(reply.calls.map(({ args }) => args)).toEqual([{ subagent_type: 'writer', description: 'A.\n\nB.' }]);
+    const id = reply.calls[0]?.id;
+    expect(replyTo([...messages, result('A and B.', id)], tools)).toEqual({ text: 'A and B.', calls: [] });
+  });
+
+  test('forgets what was found for an earlier question', () => {
+    const messages = [
+      new HumanMessage('What is a?'),
+      result('A.'),
+      new AIMessage('A.'),
+      new HumanMessage('What is b?'),
+    ];
+    expect(replyTo(messages, tools).calls).toHaveLength(1);
+  });
+});
+
+test('the researcher searches, then says what the best paragraph begins with, and where it stands', () => {
+  const asked = new HumanMessage('herons');
+  expect(replyTo([asked], ['search_docs']).calls.map(({ name, args }) => [name, args])).toEqual([
+    ['search_docs', { query: 'herons' }],
+  ]);
+  expect(replyTo([asked, result(found)], ['search_docs']).text).toBe(
+    'On "herons": The heron waits. It is tall. (birds.md, "Herons")',
+  );
+  expect(replyTo([asked, result('The documents say nothing about this.')], ['search_docs']).text).toBe(
+    'On "herons": The documents say nothing about this.',
+  );
+});
+
+test('the writer makes paragraphs shorter', () => {
+  expect(replyTo([new HumanMessage('One. Two. Three.\n\nNo stop')], []).text).toBe('One. Two.\n\nNo stop');
+});

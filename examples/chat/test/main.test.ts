@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../build/chat/server/main.js', import.meta.url));
+
+function start(...argv: string[]): ChildProcess {
+  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
+  return spawn(process.execPath, [MAIN, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** What a program prints until it ends, and how it ends. */
+async function outcomeOf(program: ChildProcess): Promise<{ code: number | null; out: string; err: string }> {
+  let [out, err] = ['', ''];
+  program.stdout?.on('data', (chunk) => {
+    out += chunk;
+  });
+  program.stderr?.on('data', (chunk) => {
+    err += chunk;
+  });
+  const [code] = (await once(program, 'close')) as [number | null];
+  return { code, out, err };
+}
+
+test('it prints where the chat and the traces are, answers, and ends when it is told to', async () => {
+  const program = start('--port', '0', '--trace-port', '0', '--word-delay', '0');
+  const outcome = outcomeOf(program);
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: program.stdout as NodeJS.ReadableStream })) {
+    lines.push(line);
+    if (lines.length === 3) break;
+  }
+  const [chat = '', traces = ''] = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+$/.exec(line)?.[0]);
+  expect(lines[2]).toBe('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
+  const info = (await (await fetch(`${chat}/api/info`)).json()) as { tracing: { viewer_url: string } };
+  expect(info.tracing.viewer_url).toBe(traces);
+
+  // The documents are those of runspan.
+  const command = {
+    id: 1,
+    method: 'run.start',
+    params: { input: { messages: [{ role: 'user', content: 'What is in the spool?' }] } },
+  };
+  const headers = { 'content-type': 'application/json' };
+  await fetch(`${chat}/api/threads/t/commands`, { method: 'POST', headers, body: JSON.stringify(command) });
+  const stream = await fetch(`${chat}/api/threads/t/stream`, { method: 'POST', headers, body: '{}' });
+  let text = '';
+  for await (const part of (stream.body as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(
+    new TextDecoderStream(),
+  )) {
+    text += part;
+    if (text.includes('"event":"completed","graph_name":"supervisor"')) break;
+  }
+  expect(text).toContain('spool.md');
+  program.kill('SIGTERM');
+  expect(await outcome).toMatchObject({ code: 0, err: '' });
+});
+
+test('help is printed, and what cannot be used ends it with 2', async () => {
+  const [help, wrong] = await Promise.all([outcomeOf(start('--help')), outcomeOf(start('--port', 'x'))]);
+  expect(help).toMatchObject({ code: 0, err: '', out: expect.stringContaining('--data DIR') });
+  expect(wrong).toMatchObject({
+    code: 2,
+    out: '',
+    err: expect.stringMatching(/^chat: --port has to be .*\n\nusage: /),
+  });
+});
+
+test('a port that is taken is named', async () => {
+  const other = createServer();
+  other.listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  expect(await outcomeOf(start('--port', String(port), '--trace-port', '0'))).toMatchObject({
+    code: 1,
+    err: `chat: port ${port} is taken; choose another one with --port\n`,
+  });
+  expect(await outcomeOf(start('--port', '0', '--trace-port', String(port)))).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(new RegExp(`^chat: .*${port}`)),
+  });
+  other.close();
+});

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { readSettings, SettingsError } from '../server/settings.ts';
+
+const usual = {
+  host: '127.0.0.1',
+  port: 4_888,
+  data: undefined,
+  postgres: undefined,
+  redis: undefined,
+  docs: undefined,
+  wordDelayMs: 20,
+  tracePort: 4_777,
+};
+
+test('without a word the chat is for this machine, and in memory', () => {
+  expect(readSettings([], {})).toEqual(usual);
+});
+
+test('what is given on the command line comes before the environment', () => {
+  const env = { CHAT_POSTGRES_URL: 'postgres://env', CHAT_REDIS_URL: 'redis://env' };
+  expect(readSettings([], env)).toEqual({ ...usual, postgres: 'postgres://env', redis: 'redis://env' });
+  const argv = [
+    '--postgres',
+    'postgres://given',
+    '--port=0',
+    '--data',
+    'd',
+    '--docs',
+    'm',
+    '--host',
+    '::1',
+    '--word-delay',
+    '0',
+    '--trace-port',
+    '1',
+  ];
+  expect(readSettings(argv, env)).toEqual({
+    host: '::1',
+    port: 0,
+    data: 'd',
+    postgres: 'postgres://given',
+    redis: 'redis://env',
+    docs: 'm',
+    wordDelayMs: 0,
+    tracePort: 1,
+  });
+  expect(readSettings([], { CHAT_REDIS_URL: '' })).toEqual(usual);
+});
+
+test('help is no settings', () => {
+  expect(readSettings(['--help'], {})).toBeUndefined();
+  expect(readSettings(['-h'], {})).toBeUndefined();
+});
+
+describe('what cannot be used is named', () => {
+  const cases: [string[], string | RegExp][] = [
+    [['--port', 'x'], '--port has to be a whole number from 0 to 65535; it is "x"'],
+    [['--port', '65536'], '--port has to be a whole number from 0 to 65535; it is "65536"'],
+    [['--port='], '--port has to be a whole number from 0 to 65535; it is ""'],
+    [['--word-delay', '10001'], '--word-delay has to be a whole number from 0 to 10000; it is "10001"'],
+    [['--nothing'], /'--nothing'/],
+    [['question'], /'question'/],
+    [['--data'], /--data/],
+  ];
+  test.each(cases)('%j', (argv, message) => {
+    expect(() => readSettings(argv, {})).toThrow(SettingsError);
+    expect(() => readSettings(argv, {})).toThrow(message);
+  });
+});
