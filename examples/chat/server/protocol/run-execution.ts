@@ -56,26 +56,27 @@ export class RunExecution {
       if (what === 'run') void this.#renew();
     });
     try {
-      await storage.threads.touch({ id: threadId, title: titleOf(request.input), updatedAt: new Date().toISOString() });
       const [status, error] = await this.#outcome(request);
       if (this.#state === 'lost') return;
       this.#writer.write(this.#events.lifecycle(status, error));
       await this.#writer.flush();
+      await storage.sessions.release(threadId, runId);
     } catch (error) {
+      // Its lease runs out, so that the thread is told of its end all the same.
       log(`run ${runId} of thread ${threadId} cannot be told of: ${(error as Error).message}`);
     } finally {
+      // An agent whose events nobody takes any more is to do nothing more.
+      this.#stop.abort();
       clearInterval(renewal);
       clearTimeout(deadline);
       unwatch();
-      await storage.sessions
-        .release(threadId, runId)
-        .catch((error: Error) => log(`run ${runId} keeps its thread: ${error.message}`));
     }
   }
 
   async #outcome(request: RunRequest): Promise<[LifecycleStatus, string?]> {
     try {
       this.#writer.write(this.#events.lifecycle('running'));
+      await this.#touch(request);
       if (this.#state === 'running') await this.#drive(request);
     } catch (error) {
       if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
@@ -84,6 +85,11 @@ export class RunExecution {
     }
     if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
     return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
+  }
+
+  async #touch({ input }: RunRequest): Promise<void> {
+    const { storage, threadId } = this.#options;
+    await storage.threads.touch({ id: threadId, title: titleOf(input), updatedAt: new Date().toISOString() });
   }
 
   async #drive(request: RunRequest): Promise<void> {

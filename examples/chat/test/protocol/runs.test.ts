@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
+import { Deferred } from '../support/deferred.ts';
 import { eventsOf, isEnd, type SeenEvent, untilEnd } from '../support/events.ts';
 import { FailingModel, Gate, HeldModel } from '../support/held-model.ts';
 
@@ -226,4 +228,22 @@ test('a thread that is deleted while it runs is gone, and its reader sees the ne
   for await (const event of reader) if (isEnd(event) && event.params.run_id === second) break;
   const state = await (await fetch(`${chat.url}/api/threads/t/state`)).text();
   expect(state).not.toContain('What is a heron?');
+});
+
+test('a run whose events cannot be stored keeps its thread until its lease has run out, and is logged', async () => {
+  const storage = memoryStorage();
+  const { append } = storage.sessions;
+  let released = 0;
+  storage.sessions.append = async (threadId, events) => {
+    if (events.some(({ channel }) => channel === 'tools')) throw new Error('disk full');
+    return append.call(storage.sessions, threadId, events);
+  };
+  storage.sessions.release = async () => {
+    released += 1;
+  };
+  const logged = new Deferred<string>();
+  await using chat = await ChatServer.start({ storage, log: logged.resolve });
+  const runId = await chat.say('t', 'What is a heron?');
+  expect(await logged.promise).toBe(`run ${runId} of thread t cannot be told of: disk full`);
+  expect([released, await storage.sessions.activeRun('t')]).toEqual([0, runId]);
 });
