@@ -2,22 +2,19 @@ import { type Checks, wholeFrom } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { ignoreRejection } from '../base/rejection.ts';
-import { cut } from '../base/text.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
 import { type AgentEvent, agentEventOf, type FeedbackEvent, type RunError } from './agent-event.ts';
 import type { AgentService } from './agent-service.ts';
 import { TEXT } from './body-rules.ts';
 import { type Call, pathOf } from './call.ts';
 import type { CallOptions } from './client-options.ts';
-import { EventFeed, FeedBreak, type Resumption } from './event-feed.ts';
+import { EventFeed, type Resumption } from './event-feed.ts';
 import { EventQueue } from './event-queue.ts';
 import { resumptionAt } from './resumption.ts';
 import { RunFailedError, type RunPlace } from './run-failed-error.ts';
-import { type LastEvent, StreamError } from './stream-error.ts';
+import { toldBreak } from './stream-break.ts';
+import type { LastEvent } from './stream-error.ts';
 import type { StreamTrace } from './stream-trace.ts';
-
-/** Characters of the name and the id of an event that an error shows. */
-const SHOWN_MAX = 200;
 
 /** What a call takes whose answer is a stream; `timeoutMs` is for its head alone. */
 export interface StreamOptions extends CallOptions {
@@ -202,7 +199,9 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
       if (step.done === true) this.#finish(this.#runError === undefined ? 'clean' : { error: this.#failure() });
       else this.#took(step.value);
     } catch (thrown) {
-      this.#finish({ error: thrown instanceof FeedBreak ? this.#broken(thrown) : this.#told(thrown) });
+      const { call } = this.#request;
+      const read = { api: this.#service.api, call, place: this.#place, lastEvent: this.#lastEvent };
+      this.#finish({ error: toldBreak(thrown, read) });
     }
   }
 
@@ -238,26 +237,6 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #failure(): RunFailedError {
     const { call } = this.#request;
     return new RunFailedError(this.#place, this.#runError ?? {}, (text) => this.#service.api.masked(text, call));
-  }
-
-  #broken({ message, outlook, cause }: FeedBreak): StreamError {
-    const facts = this.#service.api.factsOf(this.#request.call);
-    const broken = { ...this.#place, lastEvent: this.#shownEvent(), problem: message, outlook };
-    return new StreamError(facts, broken, { cause });
-  }
-
-  /** What came last, as an error may show it: names and ids are the server's. */
-  #shownEvent(): LastEvent | undefined {
-    if (this.#lastEvent === undefined) return undefined;
-    const { name, id } = this.#lastEvent;
-    const masked = (text: string): string => cut(this.#service.api.masked(text, this.#request.call), SHOWN_MAX);
-    return { name: masked(name), id: id === undefined ? undefined : masked(id) };
-  }
-
-  /** An event that is too long breaks the stream as well. */
-  #told(thrown: unknown): unknown {
-    if (!(thrown instanceof Error) || thrown.name !== 'EventTooLongError') return thrown;
-    return this.#broken(new FeedBreak(thrown.message, 'it was ended', { cause: thrown }));
   }
 }
 

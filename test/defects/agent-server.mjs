@@ -1,5 +1,6 @@
 // Mistakes in the client of agent servers, and in reading server-sent events, each of which has to make a test fail.
 const feed = 'src/clients/event-feed.ts';
+const connection = 'src/clients/stream-connection.ts';
 const stream = 'src/clients/run-stream.ts';
 const service = 'src/clients/agent-service.ts';
 const sse = 'src/http/event-stream.ts';
@@ -49,7 +50,7 @@ export const defects = [
   {
     title: 'attempts to go on are not counted anew',
     file: feed,
-    find: '        this.#resumptions = 0;\n',
+    find: '        this.#connection.worked();\n',
     replace: '',
     tests: faults,
   },
@@ -62,28 +63,28 @@ export const defects = [
   },
   {
     title: 'a stream is not ended by silence when there were heartbeats',
-    file: feed,
+    file: connection,
     find: "if (item.kind === 'comment') this.#sawHeartbeat = true;",
     replace: '',
     tests: faults,
   },
   {
     title: 'the signal of a call keeps its listener',
-    file: feed,
+    file: connection,
     find: "    this.#signal?.removeEventListener('abort', this.#abort);\n    this.#ending.abort();",
     replace: '    this.#ending.abort();',
     tests: faults,
   },
   {
     title: 'a stream whose head was refused keeps its listener',
-    file: feed,
+    file: connection,
     find: "      signal?.removeEventListener('abort', abort);\n      throw thrown;",
     replace: '      throw thrown;',
     tests: faults,
   },
   {
     title: 'a page is read as a stream',
-    file: feed,
+    file: connection,
     find: '  if (/^text\\/event-stream\\b/i.test(type)) return head;',
     replace: "  if (type !== '') return head;",
     tests: faults,
@@ -104,7 +105,7 @@ export const defects = [
   },
   {
     title: 'a client that is closed in a pause makes a stream go on',
-    file: feed,
+    file: connection,
     find: '        if (this.#api.isClosed) throw new FeedBreak(problem, CLOSED, { cause: thrown });\n',
     replace: '',
     tests: faults,
