@@ -25,6 +25,13 @@ export type { AgentRun, RunStatus } from './clients/agent-run.ts';
 export type { AgentRuns, CancelOptions, JoinOptions, JoinStreamOptions, RunFilter } from './clients/agent-runs.ts';
 export { AgentServer, type AgentServerOptions } from './clients/agent-server.ts';
 export type { AgentServerInfo, AgentSystem } from './clients/agent-system.ts';
+export {
+  AgentThreads,
+  type AgentThreadsOptions,
+  type BootstrapOptions,
+  type RunEventsOptions,
+  type ThreadSummary,
+} from './clients/agent-threads.ts';
 export { ApiError, type CallFacts, ConnectionError, InvalidAnswerError, TimeoutError } from './clients/api-error.ts';
 export type {
   AgentConfig,
@@ -46,6 +53,7 @@ export type {
   ResponseEvent,
   RetryEvent,
 } from './clients/client-options.ts';
+export { CommandError, type CommandErrorReason } from './clients/command-error.ts';
 export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane.ts';
 export { createsRevision } from './clients/creates-revision.ts';
 export type { Cron, CronCreate, CronFilter, CronSearch, Crons, CronUpdate, ThreadCronCreate } from './clients/crons.ts';
@@ -91,6 +99,7 @@ export type { Integrations } from './clients/integrations.ts';
 export type { ListOptions } from './clients/list-options.ts';
 export type { ComputeConfig, Listener, ListenerCreate, ListenerPatch } from './clients/listener.ts';
 export type { Listeners } from './clients/listeners.ts';
+export { type AssembledMessage, type AssembledToolCall, MessageAssembler } from './clients/message-assembler.ts';
 export type { Page, PageList } from './clients/page.ts';
 export type { PageRequest } from './clients/page-request.ts';
 export type {
@@ -135,6 +144,39 @@ export type {
   ThreadTimeToLive,
   ThreadUpdate,
 } from './clients/thread.ts';
+export type {
+  CommandedRun,
+  InterruptResponse,
+  StartedRun,
+  ThreadResponse,
+  ThreadRunRequest,
+} from './clients/thread-command.ts';
+export {
+  type BlockDelta,
+  type CheckpointEvent,
+  type ContentBlock,
+  type InputRequestedEvent,
+  type LifecycleData,
+  type LifecycleEvent,
+  type LifecycleStatus,
+  type MalformedThreadEvent,
+  type MessageData,
+  type MessageEvent,
+  type MessageUsage,
+  type MissedEvents,
+  missedEvents,
+  type OtherThreadEvent,
+  type StateEvent,
+  type StateUpdateEvent,
+  type TaskEvent,
+  type ThreadChannel,
+  type ThreadCustomEvent,
+  type ThreadEvent,
+  type ToolData,
+  type ToolEvent,
+} from './clients/thread-event.ts';
+export type { ThreadEvents, ThreadEventsOptions } from './clients/thread-events.ts';
+export { agentServerPaths, type ThreadPaths } from './clients/thread-paths.ts';
 export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/threads.ts';
 export type { UploadUrl } from './clients/upload-url.ts';
 export { InvalidRequestError, type ValidationError } from './clients/validation-error.ts';

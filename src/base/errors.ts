@@ -26,6 +26,7 @@ export const errorCodes = {
   RUNSPAN_NO_ANSWER: 'A service cannot be reached, or the connection broke before it had answered a call.',
   RUNSPAN_TIMEOUT: 'The time for a call, or for what it waits for, is over.',
   RUNSPAN_STREAM_BROKEN: 'A stream of events ended before its run did.',
+  RUNSPAN_COMMAND_REFUSED: 'A service has answered a command to a thread with an error.',
   RUNSPAN_RUN_FAILED: 'The run of an agent ended with an error.',
   RUNSPAN_REVISION_FAILED: 'A revision that is waited for will not be deployed: it failed, was skipped or interrupted.',
   RUNSPAN_REVISION_SUPERSEDED: 'A revision that is waited for has been replaced by a later one.',

@@ -217,9 +217,13 @@ const PRUNE_RULES: BodyRules<ThreadPrune> = {
   strategy: required(oneOf('delete', 'keep_latest')),
 };
 
-const STATE_RULES: BodyRules<ThreadStateUpdate> = { values: ANYTHING, checkpoint: OBJECT_OR_NULL, as_node: TEXT };
+export const STATE_RULES: BodyRules<ThreadStateUpdate> = {
+  values: ANYTHING,
+  checkpoint: OBJECT_OR_NULL,
+  as_node: TEXT,
+};
 
-const HISTORY_RULES: BodyRules<ThreadHistory> = {
+export const HISTORY_RULES: BodyRules<ThreadHistory> = {
   limit: PAGE_RULES.limit,
   before: ['the id of a checkpoint, or a checkpoint', (value) => TEXT[1](value) || OBJECT[1](value)],
   metadata: OBJECT,
