@@ -1,5 +1,6 @@
 import { type Check, type Checks, wholeFrom } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
+import { runErrorOf } from './agent-event.ts';
 import { type AgentService, splitOptions } from './agent-service.ts';
 import { OBJECT, TEXTS } from './body-rules.ts';
 import type { CallOptions } from './client-options.ts';
@@ -186,7 +187,7 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
 
   #failure({ params: { data } }: LifecycleEvent): RunFailedError {
     const { call } = this.#request;
-    const told = data.error === undefined ? {} : { message: data.error };
+    const told = data.error === undefined ? {} : runErrorOf({ message: data.error });
     return new RunFailedError(this.#place, told, (text) => this.#service.api.masked(text, call));
   }
 

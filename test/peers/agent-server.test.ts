@@ -1,11 +1,11 @@
-import { getEventListeners, once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { getEventListeners } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AgentEvent, AgentServer, submitFeedback } from '../../src/clients.ts';
 import { configure, flush, shutdown, traceable } from '../../src/index.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { agentEndpoints } from '../clients/agent-endpoints.ts';
 import { type Agents, startAgents } from './agent-server/agents.ts';
+import { cutBehind } from './agent-server/cut.ts';
 
 const ask = (content: string) =>
   ({ assistant_id: 'agent', input: { messages: [{ type: 'human', content }] } }) as const;
@@ -32,38 +32,6 @@ async function all(stream: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
   for await (const event of stream) events.push(event);
   return events;
-}
-
-/** A way to the server that ends the connection right behind a text of its answer, once. */
-async function cutBehind(text: string): Promise<{ url: string; requests: string[] }> {
-  const requests: string[] = [];
-  const sockets = new Set<Socket>();
-  let isCut = false;
-  const proxy = createServer((socket) => {
-    const upstream = connect(Number(new URL(url).port), '127.0.0.1');
-    for (const end of [socket, upstream]) sockets.add(end.on('error', () => end.destroy()));
-    socket.on('data', (chunk) => {
-      requests.push(chunk.toString('latin1').split(' HTTP/')[0] ?? '');
-      upstream.write(chunk);
-    });
-    let seen = '';
-    upstream.on('data', (chunk) => {
-      const before = seen.length;
-      seen += chunk.toString('latin1');
-      const at = isCut ? -1 : seen.indexOf(text);
-      if (at < 0) return socket.write(chunk);
-      isCut = true;
-      return socket.end(chunk.subarray(0, at + text.length - before), () => upstream.destroy());
-    });
-    upstream.on('close', () => socket.destroy());
-    socket.on('close', () => upstream.destroy());
-  });
-  await once(proxy.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    proxy.close();
-  });
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, requests };
 }
 
 describe('the in-memory agent server', () => {
@@ -158,7 +126,7 @@ describe('the in-memory agent server', () => {
 
   it.each([0, 1, 2, 5, 8])('goes on after a cut behind event %i, without a gap or a repetition', async (id) => {
     const { thread_id } = await server.threads.create();
-    const proxy = await cutBehind(`id: ${id}\n\n`);
+    const proxy = await cutBehind(url, `id: ${id}\n\n`);
     await using cut = new AgentServer({ url: proxy.url });
     const run = { ...ask('weather?'), stream_resumable: true, stream_subgraphs: true } as const;
 
@@ -174,7 +142,7 @@ describe('the in-memory agent server', () => {
 
   it('says what arrived last where the server keeps no events', async () => {
     const { thread_id } = await server.threads.create();
-    const proxy = await cutBehind('id: 2\n\n');
+    const proxy = await cutBehind(url, 'id: 2\n\n');
     await using cut = new AgentServer({ url: proxy.url });
     const stream = await cut.runs.stream(thread_id, ask('weather?'));
 

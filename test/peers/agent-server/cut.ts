@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** A way to a server that ends the connection right behind a text of its answer, once. */
+export async function cutBehind(url: string, text: string): Promise<{ url: string; requests: string[] }> {
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const proxy = createServer((socket) => {
+    const upstream = connect(Number(new URL(url).port), '127.0.0.1');
+    for (const end of [socket, upstream]) sockets.add(end.on('error', () => end.destroy()));
+    socket.on('data', (chunk) => {
+      requests.push(chunk.toString('latin1').split(' HTTP/')[0] ?? '');
+      upstream.write(chunk);
+    });
+    let seen = '';
+    upstream.on('data', (chunk) => {
+      const before = seen.length;
+      seen += chunk.toString('latin1');
+      const at = isCut ? -1 : seen.indexOf(text);
+      if (at < 0) return socket.write(chunk);
+      isCut = true;
+      return socket.end(chunk.subarray(0, at + text.length - before), () => upstream.destroy());
+    });
+    upstream.on('close', () => socket.destroy());
+    socket.on('close', () => upstream.destroy());
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, requests };
+}
