@@ -210,10 +210,10 @@ const TOOL_FORMS: Forms = {
  * What an event as it came stands for. One that is known by its method but not in its form, and one within `messages` or `tools`
  * that is not known, is an `other`: what has a type holds what the type says.
  */
-export function threadEventOf<Values>({ name, data: text, id }: ServerSentEvent): ThreadEvent<Values> {
+export function threadEventOf<Values>({ name, data: text, id, hasOwnId }: ServerSentEvent): ThreadEvent<Values> {
   const sent = parsed(text);
   if (!isRecord(sent) || typeof sent.method !== 'string' || !isRecord(sent.params))
-    return { method: 'malformed', name, ...idOf(id), params: { namespace: [], data: text } };
+    return { method: 'malformed', name, ...(hasOwnId && idOf(id)), params: { namespace: [], data: text } };
   const { params, method, event_id, seq, ...rest } = sent;
   const form = Object.hasOwn(FORMS, method) ? FORMS[method as keyof typeof FORMS] : undefined;
   const { namespace, timestamp, node, run_id, ...others } = params;

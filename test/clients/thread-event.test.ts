@@ -90,6 +90,8 @@ describe('an event of a thread', () => {
   ])('that is %s is malformed, and gives its text', (_, text) => {
     const params = { namespace: [], data: text };
     expect(read(text)).toEqual({ method: 'malformed', name: 'message', event_id: '9', params });
+    const nameless = { name: 'values', data: text, id: '9', hasOwnId: false };
+    expect(threadEventOf(nameless)).toEqual({ method: 'malformed', name: 'values', params });
   });
 
   it('keeps what this version does not know', () => {

@@ -1,0 +1,508 @@
+import '../support/virtual-timers.ts';
+
+import { getEventListeners } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-threads.ts';
+import type { ThreadEvents, ThreadEventsOptions } from '../../src/clients/thread-events.ts';
+import { serve } from '../http/server.ts';
+import { collectUntil } from '../support/garbage.ts';
+import { virtualClock } from '../support/virtual-clock.ts';
+
+const KEY = 'lsv2_threads_key_1';
+const HEAD = { 'content-type': 'text/event-stream' };
+const HEARTBEAT = ': heartbeat\n\n';
+
+/** An event as it is sent; a later time makes it another one. */
+const event = (seq: number, at = seq, data: unknown = { at: seq }): string => {
+  const params = { namespace: [], timestamp: at, data };
+  const json = JSON.stringify({ type: 'event', event_id: `e-${seq}`, seq, method: 'values', params });
+  return `event: values\ndata: ${json}\nid: e-${seq}\n\n`;
+};
+const events = (...seqs: readonly number[]): string => seqs.map((seq) => event(seq)).join('');
+const bare = (data: object): string => `data: ${JSON.stringify({ method: 'custom', params: { data } })}\n\n`;
+const missed = bare({ name: 'missed_events', payload: { after: 2, before: 5 } });
+const done = (name = 'completed', at = 99): string =>
+  `data: ${JSON.stringify({ event_id: `e-${at}`, seq: at, method: 'lifecycle', params: { namespace: [], timestamp: at, data: { event: name, error: `said ${KEY}` } } })}\n\n`;
+
+type Step = (response: ServerResponse) => void;
+
+const holding =
+  (text: string): Step =>
+  (response) =>
+    response.writeHead(200, HEAD).write(text);
+const breaking =
+  (text: string): Step =>
+  (response) => {
+    response.writeHead(200, HEAD);
+    response.flushHeaders();
+    response.write(text, () => setImmediate(() => response.destroy()));
+  };
+const ending =
+  (text: string): Step =>
+  (response) =>
+    response.writeHead(200, HEAD).end(text);
+const status =
+  (code: number, headers: Record<string, string> = {}, text = '{"detail":"not now"}'): Step =>
+  (response) =>
+    response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(text);
+const reset: Step = ({ socket }) => socket?.resetAndDestroy();
+
+/** A server whose requests take one step each, the last for ever. */
+async function script(steps: readonly Step[], options: Partial<AgentThreadsOptions> = {}) {
+  let count = 0;
+  let open = 0;
+  const served = await serve((_, response) => {
+    open++;
+    response.on('close', () => open--);
+    (steps[Math.min(count++, steps.length - 1)] as Step)(response);
+  });
+  const threads = new AgentThreads({ url: served.url, apiKey: KEY, maxRetries: 0, ...options });
+  /** What each request has asked for: by place, and by id. */
+  const asked = () =>
+    served.seen.map(
+      ({ body, headers }) =>
+        `${(JSON.parse(body) as { since?: number }).since ?? '-'} ${headers['last-event-id'] ?? '-'}`,
+    );
+  return { ...served, threads, asked, open: () => open };
+}
+
+/** What becomes of it, while time passes as far as it has to. */
+async function settled<Result>(promise: Promise<Result>, stepMs = 500): Promise<PromiseSettledResult<Result>> {
+  let result: PromiseSettledResult<Result> | undefined;
+  void Promise.allSettled([promise]).then(([one]) => {
+    result = one;
+  });
+  while (result === undefined) {
+    // What is on its way over the wire comes first.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    if (result === undefined) await virtualClock.advance(stepMs);
+  }
+  return result;
+}
+
+interface Reading {
+  readonly seen: string[];
+  readonly thrown?: unknown;
+}
+
+/** What is read up to so many events, or to the end. */
+async function read(threads: AgentThreads, max: number, options?: ThreadEventsOptions): Promise<Reading> {
+  const seen: string[] = [];
+  const result = await settled(
+    (async () => {
+      for await (const one of await threads.events('t-1', options)) {
+        seen.push(
+          one.seq === undefined
+            ? one.name
+            : `${one.seq}${one.params.timestamp === one.seq ? '' : ` at ${one.params.timestamp}`}`,
+        );
+        if (seen.length === max) break;
+      }
+    })(),
+  );
+  return result.status === 'rejected' ? { seen, thrown: result.reason } : { seen };
+}
+
+const upTo = (count: number): string[] => Array.from({ length: count }, (_, at) => String(at + 1));
+
+// The first request loads it, which takes time that is not virtual.
+beforeAll(() => import('undici'));
+
+beforeEach(() => {
+  virtualClock.reset();
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('a stream of a thread that breaks', () => {
+  it.each([
+    ['a reset', breaking(events(1, 2, 3))],
+    ['a clean end', ending(events(1, 2, 3))],
+    ['an end within an event', ending(events(1, 2, 3) + event(4).slice(0, 60))],
+    ['an end ahead of the blank line of an event', ending(events(1, 2, 3) + event(4).slice(0, -1))],
+    ['silence', holding(events(1, 2, 3))],
+    ['silence behind heartbeats', holding(HEARTBEAT + events(1, 2, 3) + HEARTBEAT)],
+  ])('by %s goes on with the last event, which is given once', async (_, step) => {
+    const { threads, asked } = await script([step, holding(HEARTBEAT + events(3, 4, 5))]);
+
+    expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
+    expect(asked()).toEqual(['- -', '2 e-2']);
+    await threads.close();
+  });
+
+  it('goes on with all that a server sends again, each event once', async () => {
+    const { threads } = await script([
+      ending(events(1, 2, 3, 2, 3)),
+      // The place is not heeded: all is sent, and the first event is not the last one.
+      ending(events(1, 2, 3)),
+      holding(events(1, 2, 3, 4, 4, 5)),
+    ]);
+
+    expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
+    await threads.close();
+  });
+
+  it('takes events in another order', async () => {
+    const { threads } = await script([ending(events(1, 3, 2)), holding(events(3, 5, 4))]);
+
+    expect((await read(threads, 5)).seen).toEqual(['1', '3', '2', '5', '4']);
+    await threads.close();
+  });
+
+  it('asks for all of it where the server does not begin with the last event', async () => {
+    const { threads, asked } = await script([
+      ending(events(1, 2, 3)),
+      holding(events(5)),
+      holding(events(1, 2, 3, 4, 5)),
+    ]);
+
+    expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
+    expect(asked()).toEqual(['- -', '2 e-2', '- -']);
+    await threads.close();
+  });
+
+  it('asks for all of it where the server counts anew, and misses none of its new events', async () => {
+    const anew = [1, 2, 3, 4].map((seq) => event(seq, 100 + seq)).join('');
+    const { threads, asked } = await script([
+      ending(events(1, 2, 3)),
+      holding(event(3, 103)),
+      ending(anew),
+      holding(event(4, 104) + event(5, 105)),
+    ]);
+
+    const { seen } = await read(threads, 8);
+    expect(seen).toEqual(['1', '2', '3', '1 at 101', '2 at 102', '3 at 103', '4 at 104', '5 at 105']);
+    expect(asked()).toEqual(['- -', '2 e-2', '- -', '3 e-3']);
+    await threads.close();
+  });
+
+  it.each([
+    ['says nothing', holding('')],
+    ['says no more than that it is there', holding(HEARTBEAT + HEARTBEAT)],
+    ['says what has no place', holding(bare({ payload: 1 }) + HEARTBEAT + HEARTBEAT)],
+  ])('asks for all of it where the server %s', async (_, step) => {
+    const { threads, asked } = await script([ending(events(1, 2)), step, holding(event(1, 11))]);
+
+    expect((await read(threads, 9, { idleTimeoutMs: 30_000 })).seen.filter((one) => one !== 'custom')).toEqual([
+      '1',
+      '2',
+      '1 at 11',
+    ]);
+    expect(asked().slice(0, 3)).toEqual(['- -', '1 e-1', '- -']);
+    await threads.close();
+  });
+
+  it('asks for all of it again where that breaks as well', async () => {
+    const { threads, asked } = await script([
+      ending(events(1, 2)),
+      holding(events(9)),
+      status(503),
+      ending(''),
+      holding(events(1, 2, 3)),
+    ]);
+
+    expect(await read(threads, 3)).toEqual({ seen: upTo(3) });
+    expect(asked()).toEqual(['- -', '1 e-1', '- -', '- -', '- -']);
+    await threads.close();
+  });
+
+  it('goes on behind what the server tells to be missed', async () => {
+    const { threads, asked } = await script([ending(events(1, 2)), holding(missed + events(5, 6))]);
+
+    expect(await read(threads, 5)).toEqual({ seen: ['1', '2', 'custom', '5', '6'] });
+    expect(asked()).toEqual(['- -', '1 e-1']);
+    await threads.close();
+  });
+
+  it('goes on as it began where nothing has come', async () => {
+    const { threads, asked } = await script([ending(HEARTBEAT), reset, holding(events(8))]);
+
+    expect(await read(threads, 1, { since: 7, lastEventId: 'e-7' })).toEqual({ seen: ['8'] });
+    expect(asked()).toEqual(['7 e-7', '7 e-7', '7 e-7']);
+    await threads.close();
+  });
+
+  it('does not give what was not wanted, though the server sends it', async () => {
+    const { threads, asked } = await script([ending(events(6, 7, 8)), holding(events(9)), holding(events(1, 7, 8, 9))]);
+
+    expect(await read(threads, 2, { since: 7 })).toEqual({ seen: ['8', '9'] });
+    expect(asked()).toEqual(['7 -', '7 -', '- -']);
+    await threads.close();
+  });
+
+  it('goes on by ids where events have no place', async () => {
+    const named = (id: string): string =>
+      `id: ${id}\ndata: ${JSON.stringify({ event_id: id, method: 'custom', params: { data: { payload: id } } })}\n\n`;
+    const { threads, asked } = await script([
+      ending(named('a') + named('b')),
+      holding(named('a') + named('b') + named('c')),
+    ]);
+
+    expect((await read(threads, 3)).seen).toHaveLength(3);
+    expect(asked()).toEqual(['- -', '- b']);
+    await threads.close();
+  });
+
+  it.each([
+    [
+      404,
+      status(404, {}, '{"error":"not_found","message":"Thread not found"}'),
+      'it does not go on: .*404 Thread not found',
+    ],
+    [401, status(401), 'it does not go on: .*401 not now'],
+    [204, (response: ServerResponse) => void response.writeHead(204).end(), 'is no stream of events'],
+    [200, status(200), 'is no stream of events'],
+  ])('does not go on after %d', async (_, step, outlook) => {
+    const { threads, seen } = await script([ending(events(1, 2)), step]);
+
+    const { thrown } = await read(threads, 9);
+    expect(thrown).toMatchObject({
+      code: 'RUNSPAN_STREAM_BROKEN',
+      threadId: 't-1',
+      lastEvent: { name: 'values', id: 'e-2' },
+    });
+    expect(String(thrown)).toMatch(new RegExp(`after the event "values" \\(id e-2\\): it was closed; .*${outlook}`));
+    expect(String(thrown)).not.toContain(KEY);
+    expect(seen).toHaveLength(2);
+    await threads.close();
+  });
+
+  it.each([
+    ['5xx', status(503)],
+    ['429', status(429)],
+    ['408', status(408)],
+    ['a reset', reset],
+    ['an end without an event', ending('')],
+    ['an end behind events that were given', ending(events(2))],
+    ['an end behind two heartbeats', ending(HEARTBEAT + events(2) + HEARTBEAT)],
+  ])('is given up after five attempts that came to %s', async (_, step) => {
+    const { threads, seen } = await script([ending(events(1, 2)), step]);
+
+    const { thrown, seen: given } = await read(threads, 9);
+    expect(given).toEqual(upTo(2));
+    expect(String(thrown)).toMatch(/it did not go on in 5 attempts$/);
+    expect(seen).toHaveLength(6);
+    await threads.close();
+  });
+
+  it('is tried five times anew after each event', async () => {
+    const begins = [events(1), events(1, 2), events(2, 3)];
+    const steps = begins.flatMap((text) => [ending(text), reset, reset, reset, reset]);
+    const { threads } = await script([...steps, holding(events(3, 4))]);
+
+    expect(await read(threads, 4)).toEqual({ seen: upTo(4) });
+    await threads.close();
+  });
+
+  it('is tried five times anew where three heartbeats have come', async () => {
+    const quiet = ending(events(1) + HEARTBEAT + HEARTBEAT + HEARTBEAT);
+    const { threads } = await script([...Array.from({ length: 12 }, () => quiet), holding(events(1, 2))]);
+
+    expect(await read(threads, 2)).toEqual({ seen: upTo(2) });
+    await threads.close();
+  });
+
+  it('waits between attempts, longer each time, or as the server says', async () => {
+    const { threads, seen } = await script([ending(events(1)), reset, reset, reset, reset, holding(events(1, 2))]);
+    await read(threads, 2);
+    // 1 s, 2, 4, 5 and 5, each with half a second by chance, in steps of half a second.
+    expect(virtualClock.nowMs).toBeGreaterThanOrEqual(19_500);
+    expect(virtualClock.nowMs).toBeLessThan(23_000);
+    expect(seen).toHaveLength(6);
+    await threads.close();
+
+    virtualClock.reset();
+    const slow = await script([ending(`retry: 20000\n\n${events(1)}`), holding(events(1, 2))]);
+    await read(slow.threads, 2);
+    expect(virtualClock.nowMs).toBeGreaterThanOrEqual(20_500);
+    await slow.threads.close();
+  });
+
+  it('ends with the reason of its signal in a wait, and leaves no listener', async () => {
+    const { threads } = await script([ending(events(1)), reset]);
+    const ending_ = new AbortController();
+    const reason = new Error('enough');
+    const result = settled(
+      (async () => {
+        for await (const _ of await threads.events('t-1', { signal: ending_.signal }))
+          setImmediate(() => ending_.abort(reason));
+      })(),
+    );
+
+    expect(await result).toEqual({ status: 'rejected', reason });
+    expect(getEventListeners(ending_.signal, 'abort')).toEqual([]);
+    await threads.close();
+  });
+
+  it('ends with its client', async () => {
+    const { threads } = await script([ending(events(1)), reset]);
+
+    const result = await settled(
+      (async () => {
+        for await (const _ of await threads.events('t-1')) setImmediate(() => void threads.close());
+      })(),
+    );
+    expect(result).toMatchObject({ status: 'rejected', reason: { code: 'RUNSPAN_STREAM_BROKEN' } });
+  });
+});
+
+describe('a stream of a thread', () => {
+  it.each([
+    [404, 'RUNSPAN_NOT_FOUND', 1],
+    [400, 'RUNSPAN_BAD_REQUEST', 1],
+    [500, 'RUNSPAN_SERVER_ERROR', 3],
+    [429, 'RUNSPAN_RATE_LIMITED', 3],
+  ])('is not there where its first answer is %d, which is %s after %d attempts', async (code, name, attempts) => {
+    const { threads, seen } = await script([status(code)], { maxRetries: 2 });
+
+    expect((await read(threads, 1)).thrown).toMatchObject({ code: name });
+    expect(seen).toHaveLength(attempts);
+    await threads.close();
+  });
+
+  it.each([
+    ['bytes that are no text', '\u0000\u0001\uFFFD\n\n', []],
+    ['a broken event', 'data: {"seq":\n\n', ['message']],
+    ['a list', 'data: []\n\n', ['message']],
+    ['an event of a later version', 'data: {"method":"files","params":{"data":1}}\n\n', ['files']],
+  ])('goes on past %s', async (_, text, between) => {
+    const { threads } = await script([holding(event(1) + text + event(2))]);
+
+    expect((await read(threads, 2 + between.length)).seen).toEqual(['1', ...between, '2']);
+    await threads.close();
+  });
+
+  it('ends with an event that is too long, and does not ask for it again', async () => {
+    const long = 'a'.repeat(1024 * 1024);
+    const { threads, seen } = await script([
+      (response) => {
+        response.writeHead(200, HEAD).write(`${event(1)}data: `);
+        const more = (left: number): void => {
+          if (left > 0 && !response.destroyed) response.write(long, () => more(left - 1));
+        };
+        more(65);
+      },
+    ]);
+
+    const { thrown } = await read(threads, 9);
+    expect(String(thrown)).toMatch(
+      /after the event "values" \(id e-1\): an event has more than 67108864 characters; it was ended$/,
+    );
+    expect(seen).toHaveLength(1);
+    await threads.close();
+  });
+
+  it('ends its connection when the loop is left, when it is closed, and when nobody has it', async () => {
+    const { threads, open } = await script([holding(events(1, 2))]);
+    const until = async (count: number): Promise<void> => {
+      while (open() !== count) await new Promise(setImmediate);
+    };
+    for await (const _ of await threads.events('t-1')) break;
+    await until(0);
+
+    const closed = await threads.events('t-1');
+    const waiting = closed[Symbol.asyncIterator]();
+    await waiting.next();
+    await waiting.next();
+    const last = waiting.next();
+    await closed.close();
+    expect(await last).toEqual({ done: true, value: undefined });
+    await until(0);
+
+    const left = (await threads.events('t-1'))[Symbol.asyncIterator]();
+    await left.next();
+    await left.next();
+    const pending = left.next();
+    await left.return?.();
+    expect(await pending).toEqual({ done: true, value: undefined });
+    await until(0);
+
+    await threads.events('t-1');
+    await collectUntil(() => open() === 0);
+    await threads.close();
+  });
+
+  it('is read once', async () => {
+    const { threads } = await script([holding(events(1))]);
+    const stream: ThreadEvents = await threads.events('t-1');
+    for await (const _ of stream) break;
+
+    expect(() => stream[Symbol.asyncIterator]()).toThrow('These events are read already; they are given once.');
+    await threads.close();
+  });
+
+  it('reads no further than it is asked for', async () => {
+    const chunk = event(1, 1, { text: 'a'.repeat(64 * 1024) });
+    let written = 0;
+    const { threads } = await script([
+      (response) => {
+        response.writeHead(200, HEAD);
+        const more = (): void => {
+          if (written >= 1_000 || response.destroyed) return;
+          written++;
+          if (response.write(chunk.replaceAll('1', String(written)))) setImmediate(more);
+          else response.once('drain', more);
+        };
+        more();
+      },
+    ]);
+    const reader = (await threads.events('t-1'))[Symbol.asyncIterator]();
+    await reader.next();
+
+    let before = -1;
+    while (before !== written) {
+      before = written;
+      for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate);
+    }
+    expect(written).toBeLessThan(500);
+    await reader.return?.();
+    await threads.close();
+  });
+});
+
+describe('the events of a run', () => {
+  const RUN = { run: { run_id: 'r-1', applied_through_seq: 0 } };
+
+  it('end with it, and with the connection', async () => {
+    const { threads, open, seen } = await script([holding(events(1) + done('completed') + event(100))]);
+
+    expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
+    while (open() > 0) await new Promise(setImmediate);
+    expect(seen).toHaveLength(1);
+    await threads.close();
+  });
+
+  it('tell why it failed, without a key', async () => {
+    const { threads } = await script([holding(done('failed'))]);
+
+    const { seen, thrown } = await read(threads, 9, RUN);
+    expect(seen).toEqual(['99']);
+    expect(thrown).toMatchObject({
+      code: 'RUNSPAN_RUN_FAILED',
+      detail: 'said [secret]',
+      runId: 'r-1',
+      threadId: 't-1',
+    });
+    await threads.close();
+  });
+
+  it('go on over a break to its end', async () => {
+    const { threads } = await script([breaking(events(1, 2)), holding(events(2, 3) + done('interrupted'))]);
+
+    expect(await read(threads, 9, RUN)).toEqual({ seen: ['1', '2', '3', '99'] });
+    await threads.close();
+  });
+
+  it('end in a StreamError where the server falls silent for good', async () => {
+    const { threads, seen } = await script([holding(events(1)), holding('')]);
+
+    const { thrown } = await read(threads, 9, { ...RUN, idleTimeoutMs: 10_000 });
+    expect(thrown).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', runId: 'r-1' });
+    expect(seen).toHaveLength(6);
+    await threads.close();
+  });
+});
