@@ -1,7 +1,7 @@
 // What TypeScript says of these lines is the test: `npm run test:types` compiles this file.
 import { describe, expectTypeOf, test } from 'vitest';
 import {
-  type AgentThreads,
+  AgentThreads,
   type AssembledMessage,
   agentServerPaths,
   type CommandError,
@@ -23,7 +23,7 @@ interface Chat {
   readonly messages: readonly { readonly content: string }[];
 }
 
-declare const threads: AgentThreads;
+const threads = new AgentThreads({ url: 'http://127.0.0.1' });
 
 describe('an event of a thread', () => {
   test('is told by its method, and its data by what it is of that', () => {
