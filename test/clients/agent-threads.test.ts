@@ -175,17 +175,20 @@ describe('AgentThreads', () => {
     },
   );
 
-  it.each([true, false])('goes on with an answer, where a server tells of runs: %s', async (tellsRuns) => {
-    const app = await serveThreads({ tellsRuns });
-    const threads = new AgentThreads({ url: app.url });
+  it.each([{ tellsRuns: true }, { tellsRuns: false }, { keepsRuns: true }])(
+    'goes on with an answer, on a server of this manner: %j',
+    async (manner) => {
+      const app = await serveThreads(manner);
+      const threads = new AgentThreads({ url: app.url });
 
-    const asked = await all(threads.run('t-1', { input: 'ask' }));
-    expect(kinds(asked)).toEqual(['lifecycle running', 'input.requested', 'lifecycle interrupted']);
-    const answered = await all(threads.resume('t-1', { interrupt_id: 'i-1', response: 'yes' }));
-    expect(kinds(answered).at(-1)).toBe('lifecycle completed');
-    expect(answered).toHaveLength(7);
-    await threads.close();
-  });
+      const asked = await all(threads.run('t-1', { input: 'ask' }));
+      expect(kinds(asked)).toEqual(['lifecycle running', 'input.requested', 'lifecycle interrupted']);
+      const answered = await all(threads.resume('t-1', { interrupt_id: 'i-1', response: 'yes' }));
+      expect(kinds(answered).at(-1)).toBe('lifecycle completed');
+      expect(answered).toHaveLength(7);
+      await threads.close();
+    },
+  );
 
   it('gives the events of a run that was started before, and no others', async () => {
     const { threads } = await connect();

@@ -29,6 +29,8 @@ export interface ThreadServer extends TestServer {
 }
 
 interface Manner {
+  /** Whether a run that goes on has the id that it had before, and the answer to its command names it. */
+  readonly keepsRuns?: boolean;
   /** Whether events tell their run, as those of the application do. */
   readonly tellsRuns?: boolean;
   /** Whether a thread has to be made before it has a state, as on an agent server. */
@@ -39,8 +41,8 @@ interface Manner {
  * A server of the agent streaming protocol, written from its reference: an agent that greets, fails where the input is `fail`, asks
  * where it is `ask`, and waits to be cancelled where it is `wait`. It refuses bodies with a field that it does not know.
  */
-export async function serveThreads({ tellsRuns = true, makesThreads = false }: Manner = {}): Promise<ThreadServer> {
-  const world = new World(tellsRuns, makesThreads);
+export async function serveThreads(manner: Manner = {}): Promise<ThreadServer> {
+  const world = new World(manner);
   const server = await serve((request, response) => {
     const asked = server.seen.at(-1) as Seen;
     world.answer(
@@ -66,11 +68,13 @@ class World {
   readonly #threads = new Map<string, KeptThread>();
   readonly #tellsRuns: boolean;
   readonly #makesThreads: boolean;
+  readonly #keepsRuns: boolean;
   #runs = 0;
 
-  constructor(tellsRuns: boolean, makesThreads: boolean) {
+  constructor({ tellsRuns = true, makesThreads = false, keepsRuns = false }: Manner) {
     this.#tellsRuns = tellsRuns;
     this.#makesThreads = makesThreads;
+    this.#keepsRuns = keepsRuns;
   }
 
   thread(id: string): KeptThread {
@@ -151,11 +155,12 @@ class World {
     if (unknown.length > 0) return refuse(200, 'invalid_argument', `Unknown parameters: ${unknown.join()}`);
     if (method === 'input.respond' && !thread.interrupted) return refuse(200, 'no_such_interrupt', 'Nothing waits.');
     const meta = { applied_through_seq: thread.log.length };
-    const run_id = `r-${++this.#runs}`;
+    const isKept = method === 'input.respond' && this.#keepsRuns;
+    const run_id = `r-${isKept ? this.#runs : ++this.#runs}`;
     const input = method === 'run.start' ? (params as Json).input : 'go on';
     thread.interrupted = input === 'ask';
     this.#run(thread, run_id, input);
-    json(200, { type: 'success', id, result: method === 'run.start' ? { run_id } : {}, meta });
+    json(200, { type: 'success', id, result: method === 'run.start' || isKept ? { run_id } : {}, meta });
   }
 
   #run(thread: KeptThread, run_id: string, input: unknown): unknown {
