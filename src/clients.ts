@@ -28,7 +28,6 @@ export type { AgentServerInfo, AgentSystem } from './clients/agent-system.ts';
 export {
   AgentThreads,
   type AgentThreadsOptions,
-  type BootstrapOptions,
   type RunEventsOptions,
   type ThreadSummary,
 } from './clients/agent-threads.ts';
@@ -177,6 +176,7 @@ export {
 } from './clients/thread-event.ts';
 export type { ThreadEvents, ThreadEventsOptions } from './clients/thread-events.ts';
 export { agentServerPaths, type ThreadPaths } from './clients/thread-paths.ts';
+export type { BootstrapOptions } from './clients/thread-states.ts';
 export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/threads.ts';
 export type { UploadUrl } from './clients/upload-url.ts';
 export { InvalidRequestError, type ValidationError } from './clients/validation-error.ts';

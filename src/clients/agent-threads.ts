@@ -4,12 +4,11 @@ import { clock } from '../base/clock.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { newRunId } from '../run/ids.ts';
 import type { AgentServerOptions } from './agent-server.ts';
-import { AgentService, splitOptions } from './agent-service.ts';
+import { AgentService } from './agent-service.ts';
 import type { Api } from './api.ts';
-import { ApiError } from './api-error.ts';
-import { checkedBody, OBJECT, TRUTH } from './body-rules.ts';
+import { checkedBody, TRUTH } from './body-rules.ts';
 import { type CallOptions, clientChecks } from './client-options.ts';
-import { Page, PageList } from './page.ts';
+import type { PageList } from './page.ts';
 import { serviceApi } from './service-api.ts';
 import { type StreamTrace, tracedStream } from './stream-trace.ts';
 import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from './thread.ts';
@@ -24,21 +23,12 @@ import {
 } from './thread-command.ts';
 import { eventsOptions, openThreadEvents, type ThreadEvents, type ThreadEventsOptions } from './thread-events.ts';
 import { type AllPaths, allPaths, PATHS, type ThreadPaths, threadPath } from './thread-paths.ts';
-import { HISTORY_RULES, STATE_RULES } from './threads.ts';
+import { type BootstrapOptions, latestState, statePages } from './thread-states.ts';
+import { STATE_RULES } from './threads.ts';
 
 export interface AgentThreadsOptions extends AgentServerOptions {
   /** Where the calls are, if not where the reference chat application has them; `agentServerPaths` for an agent server. */
   paths?: ThreadPaths | undefined;
-}
-
-export interface BootstrapOptions extends CallOptions {
-  /**
-   * What becomes of a thread that has no state: `true` makes it, with no messages, and an object with these values; `false` rejects
-   * with the 404.
-   *
-   * @default true
-   */
-  bootstrap?: boolean | Readonly<Record<string, unknown>>;
 }
 
 /** A thread, as a list shows it. */
@@ -100,33 +90,7 @@ export class AgentThreads {
     threadId: string,
     options?: BootstrapOptions,
   ): Promise<ThreadState<Values>> {
-    const name = 'threads.state';
-    const { own, options: common } = splitOptions<BootstrapOptions>(name, options, { bootstrap: BOOTSTRAP });
-    const path = threadPath(name, this.#paths.state, { thread_id: threadId });
-    const { bootstrap = true } = own;
-    const latest = (): Promise<ThreadState<Values>> =>
-      this.#service.json({ name, method: 'GET', path, options: common });
-    try {
-      return await latest();
-    } catch (thrown) {
-      if (bootstrap === false || !(thrown instanceof ApiError && thrown.status === 404)) throw thrown;
-    }
-    const { create } = this.#paths;
-    if (create !== undefined) {
-      const body = { thread_id: threadId, if_exists: 'do_nothing' };
-      await this.#service.json({ name, method: 'POST', path: create, body, isIdempotent: true, options: common });
-      return latest();
-    }
-    const body = { values: bootstrap === true ? { messages: [] } : bootstrap };
-    const made = await this.#service.json<Partial<ThreadState<Values>>>({
-      name,
-      method: 'POST',
-      path,
-      body,
-      options: common,
-    });
-    // Some answer with the checkpoint alone.
-    return made.values === undefined ? latest() : (made as ThreadState<Values>);
+    return latestState<Values>(this.#service, this.#paths, threadId, options);
   }
 
   /** Changes the state, as if a node had. Some servers answer with the new one, others with its checkpoint alone. */
@@ -147,21 +111,7 @@ export class AgentThreads {
     filter: ThreadHistory = {},
     options?: CallOptions,
   ): PageList<ThreadState<Values>> {
-    const name = 'threads.history';
-    const page = async (body: Record<string, unknown>, limit: number): Promise<Page<ThreadState<Values>>> => {
-      const path = threadPath(name, this.#paths.history, { thread_id: threadId });
-      const call = { name, method: 'POST', path, body: { ...body, limit }, isIdempotent: true, options } as const;
-      const states = await this.#service.json<ThreadState<Values>[]>(call, 'list');
-      // All servers take the id; not all take the checkpoint that has it.
-      const next = states.at(-1)?.checkpoint?.checkpoint_id ?? undefined;
-      // One that does not move on would be asked for ever.
-      const hasNext = states.length >= limit && next !== undefined && next !== body.before;
-      return new Page(states, hasNext ? () => page({ ...body, before: next }, limit) : undefined);
-    };
-    return new PageList(async () => {
-      const { limit = 10, ...body } = checkedBody(name, filter, HISTORY_RULES);
-      return page(body, limit as number);
-    });
+    return statePages<Values>(this.#service, this.#paths.history, threadId, filter, options);
   }
 
   /** Deletes a thread with its states. */
@@ -281,11 +231,6 @@ export class AgentThreads {
     return openThreadEvents(this.#service, { call, threadId, run: own.run, trace }, own);
   }
 }
-
-const BOOTSTRAP = [
-  'true, false or an object of values',
-  (value: unknown) => TRUTH[1](value) || OBJECT[1](value),
-] as const;
 
 const checks: Checks<AgentThreadsOptions> = {
   ...clientChecks,

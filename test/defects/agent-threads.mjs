@@ -3,6 +3,7 @@ const feed = 'src/clients/thread-feed.ts';
 const seen = 'src/clients/seen-events.ts';
 const events = 'src/clients/thread-events.ts';
 const threads = 'src/clients/agent-threads.ts';
+const states = 'src/clients/thread-states.ts';
 const command = 'src/clients/thread-command.ts';
 const refusal = 'src/clients/command-error.ts';
 const assembler = 'src/clients/message-assembler.ts';
@@ -142,14 +143,14 @@ export const defects = [
   },
   {
     title: 'any refusal of a state makes a thread',
-    file: threads,
+    file: states,
     find: '!(thrown instanceof ApiError && thrown.status === 404)',
     replace: '!(thrown instanceof ApiError && thrown.status === 405)',
     tests: calls,
   },
   {
     title: 'a history that does not move on is asked for ever',
-    file: threads,
+    file: states,
     find: ' && next !== body.before;',
     replace: ';',
     tests: calls,
