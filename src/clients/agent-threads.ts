@@ -10,6 +10,7 @@ import { checkedBody, TRUTH } from './body-rules.ts';
 import { type CallOptions, clientChecks } from './client-options.ts';
 import type { PageList } from './page.ts';
 import { serviceApi } from './service-api.ts';
+import { toldUnopened } from './stream-break.ts';
 import { type StreamTrace, tracedStream } from './stream-trace.ts';
 import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from './thread.ts';
 import {
@@ -215,7 +216,9 @@ export class AgentThreads {
       const { applied_through_seq: applied } = run;
       // A run that goes on may have the id under which it was interrupted before.
       const since = wanted.since ?? (method === 'input.respond' ? applied : undefined);
-      return this.#open(threadId, name, { ...wanted, since, run }, trace);
+      return this.#open<Values>(threadId, name, { ...wanted, since, run }, trace).catch((thrown: unknown) => {
+        throw toldUnopened(thrown, { runId: run.run_id, threadId });
+      });
     });
   }
 

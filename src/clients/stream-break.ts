@@ -1,6 +1,7 @@
 import { cut } from '../base/text.ts';
 import { EventTooLongError } from '../http/event-stream.ts';
 import type { Api } from './api.ts';
+import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';
 import type { Call } from './call.ts';
 import type { RunPlace } from './run-failed-error.ts';
 import { FeedBreak } from './stream-connection.ts';
@@ -23,6 +24,15 @@ export function toldBreak(thrown: unknown, stream: BrokenStream): unknown {
   if (thrown instanceof EventTooLongError)
     return streamError(new FeedBreak(thrown.message, 'it was ended', { cause: thrown }), stream);
   return thrown instanceof FeedBreak ? streamError(thrown, stream) : thrown;
+}
+
+/** The same where the stream of a run that was just made cannot be opened: nobody else tells of the run. */
+export function toldUnopened(thrown: unknown, place: RunPlace): unknown {
+  const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
+  if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
+  const { request, message } = thrown;
+  const broken = { ...place, lastEvent: undefined, problem: message, outlook: 'the run may be under way' };
+  return new StreamError(request, broken, { cause: thrown });
 }
 
 function streamError(

@@ -4,7 +4,8 @@ import type { Api } from './api.ts';
 import type { Call } from './call.ts';
 import { SeenEvents } from './seen-events.ts';
 import { type StreamCall, StreamConnection } from './stream-connection.ts';
-import { missedEvents, type ThreadEvent, threadEventOf } from './thread-event.ts';
+import { missedEvents, type ThreadEvent } from './thread-event.ts';
+import { threadEventOf } from './thread-event-form.ts';
 
 /** Heartbeats after which a connection counts as one that works, though it brings no event. */
 const WORKING_HEARTBEATS = 3;

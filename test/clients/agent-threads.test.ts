@@ -238,6 +238,42 @@ describe('AgentThreads', () => {
     await threads.close();
   });
 
+  it.each([
+    [503, '{"message":"not now"}', '503 not now'],
+    [404, '', '404'],
+    [200, '{}', '200, but the answer is no stream of events'],
+  ])('tells of a run whose events cannot be opened, for %d', async (status, text, problem) => {
+    const { url, seen } = await serve((request, response) => {
+      const isCommand = request.url?.endsWith('/commands') === true;
+      const body = isCommand ? '{"type":"success","id":1,"result":{"run_id":"r-1"}}' : text;
+      response.writeHead(isCommand ? 200 : status, { 'content-type': 'application/json' }).end(body);
+    });
+    const threads = new AgentThreads({ url, maxRetries: 0 });
+
+    const error = await failure(threads.run('t-1', { input: 1 }));
+
+    expect(error).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', runId: 'r-1', threadId: 't-1', lastEvent: undefined });
+    expect(String(error)).toContain(
+      `the stream broke before any event of run r-1: [POST] "${url}/threads/t-1/stream": ${problem}`,
+    );
+    expect(seen).toHaveLength(2);
+    await threads.close();
+  });
+
+  it('rejects with the reason of its signal, whatever it is about to do', async () => {
+    const ending = new AbortController();
+    const reason = new Error('enough');
+    const { url } = await serve((request, response) => {
+      if (request.url?.endsWith('/stream')) return ending.abort(reason);
+      return response.setHeader('content-type', 'application/json').end('{"result":{"run_id":"r-1"}}');
+    });
+    const threads = new AgentThreads({ url });
+
+    expect(await failure(threads.run('t-1', { input: 1 }, { signal: ending.signal }))).toBe(reason);
+    expect(await failure(threads.start('t-1', { input: 1 }, { signal: ending.signal }))).toBe(reason);
+    await threads.close();
+  });
+
   it('gives ids to threads that grow with time', () => {
     const threads = new AgentThreads({ url: 'http://127.0.0.1' });
     const ids = [threads.newThreadId(), threads.newThreadId()];

@@ -12,7 +12,7 @@ const feeds = ['test/clients/thread-feed.test.ts'];
 const calls = ['test/clients/agent-threads.test.ts'];
 const parts = ['test/clients/seen-events.test.ts'];
 const messages = ['test/clients/message-assembler.test.ts'];
-const forms = ['test/clients/thread-event.test.ts'];
+const forms = ['test/clients/thread-event-form.test.ts'];
 
 export const defects = [
   {
@@ -142,6 +142,13 @@ export const defects = [
     tests: calls,
   },
   {
+    title: 'a run whose events cannot be opened is lost to whoever has started it',
+    file: threads,
+    find: 'throw toldUnopened(thrown, { runId: run.run_id, threadId });',
+    replace: 'throw thrown;',
+    tests: calls,
+  },
+  {
     title: 'any refusal of a state makes a thread',
     file: states,
     find: '!(thrown instanceof ApiError && thrown.status === 404)',
@@ -199,14 +206,14 @@ export const defects = [
   },
   {
     title: 'a broken event is taken for the one before it',
-    file: 'src/clients/thread-event.ts',
+    file: 'src/clients/thread-event-form.ts',
     find: '...(hasOwnId && idOf(id))',
     replace: '...idOf(id)',
     tests: [...forms, ...feeds],
   },
   {
     title: 'an event of a later version is taken for one that is known',
-    file: 'src/clients/thread-event.ts',
+    file: 'src/clients/thread-event-form.ts',
     find: "form?.(params.data) === true ? method : 'other'",
     replace: "form !== undefined ? method : 'other'",
     tests: forms,

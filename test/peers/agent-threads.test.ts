@@ -129,6 +129,25 @@ describe('the protocol of the in-memory agent server', () => {
     await cut.close();
   });
 
+  it('gives the events of all runs to a reader who was there before', async () => {
+    const id = threads.newThreadId();
+    const events = await threads.events(id, { channels: ['lifecycle', 'custom'], namespaces: [[]], depth: 0 });
+    const seen: string[] = [];
+    const reading = (async () => {
+      for await (const event of events) {
+        seen.push(told(event));
+        if (seen.filter((one) => one === ' completed').length === 2) break;
+      }
+    })();
+
+    await all(threads.run(id, ask('weather?')));
+    await all(threads.run(id, ask('weather?')));
+    await reading;
+
+    const one = [' running', 'custom', ' completed'];
+    expect(seen).toEqual([...one, ...one]);
+  });
+
   it('says why it refuses a command', async () => {
     const id = threads.newThreadId();
 

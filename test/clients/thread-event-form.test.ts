@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { missedEvents, threadEventOf } from '../../src/clients/thread-event.ts';
+import { missedEvents } from '../../src/clients/thread-event.ts';
+import { threadEventOf } from '../../src/clients/thread-event-form.ts';
 
 const read = (data: unknown) =>
   threadEventOf({
