@@ -237,8 +237,8 @@ export function eventsOptions(
 /** Whether an event is of a run: by its id, or where the server does not tell that by its place. */
 function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
   const { params, seq } = event;
-  const told = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
-  if (run_id !== undefined && told !== undefined) return told === run_id;
+  const told: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
+  if (run_id !== undefined && typeof told === 'string') return told === run_id;
   return applied_through_seq === undefined || seq === undefined || seq > applied_through_seq;
 }
 

@@ -142,6 +142,28 @@ describe('a stream of a thread that breaks', () => {
     await threads.close();
   });
 
+  it('gives each event once wherever it is cut, in the middle of a character too', async () => {
+    const all = [1, 2, 3].map((seq) => Buffer.from(event(seq, seq, { text: 'Grüße 🌤' })));
+    const whole = Buffer.concat(all);
+    let cut = 0;
+    let isFirst = true;
+    const { threads, seen } = await script([
+      (response) => {
+        const { since = 0 } = JSON.parse(seen.at(-1)?.body ?? '') as { since?: number };
+        response.writeHead(200, HEAD);
+        if (isFirst) response.end(whole.subarray(0, cut));
+        else response.write(Buffer.concat(all.slice(since)));
+        isFirst = false;
+      },
+    ]);
+
+    for (cut = 0; cut <= whole.length; cut += 5) {
+      isFirst = true;
+      expect(await read(threads, 3), `cut at ${cut}`).toEqual({ seen: upTo(3) });
+    }
+    await threads.close();
+  });
+
   it('goes on with all that a server sends again, each event once', async () => {
     const { threads } = await script([
       ending(events(1, 2, 3, 2, 3)),
@@ -480,6 +502,13 @@ describe('the events of a run', () => {
     expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
     while (open() > 0) await new Promise(setImmediate);
     expect(seen).toHaveLength(1);
+    await threads.close();
+  });
+
+  it('end with it where what should be the id of a run is none', async () => {
+    const { threads } = await script([holding(events(1) + done().replace('"event":', '"run_id":null,"event":'))]);
+
+    expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
     await threads.close();
   });
 
