@@ -9,6 +9,7 @@ import {
 import { createReceiver } from '../../src/receiver.ts';
 import { type Agents, startAgents } from './agent-server/agents.ts';
 import { cutBehind } from './agent-server/cut.ts';
+import { sdkEventIds } from './agent-server/sdk-events.mjs';
 
 const ask = (content: string) =>
   ({ assistant_id: 'agent', input: { messages: [{ type: 'human', content }] } }) as const;
@@ -127,6 +128,18 @@ describe('the protocol of the in-memory agent server', () => {
     expect(found).toEqual(Array.from({ length: whole.at(-1)?.seq as number }, (_, at) => at + 1));
     expect(requests.filter((line) => line.startsWith('POST'))).toHaveLength(2);
     await cut.close();
+  });
+
+  it("gives the events that the platform's own SDK reads", async () => {
+    const id = threads.newThreadId();
+    const channels = ['lifecycle', 'messages', 'values', 'tasks', 'updates'];
+    const ours = (await all(threads.run(id, ask('weather?'), { channels }))).map(({ event_id }) => event_id);
+
+    const theirs = await sdkEventIds(agents.url, id, channels, ours.at(-1) as string);
+
+    expect(ours.length).toBeGreaterThan(30);
+    // The first is the beginning of the run, which this server counts to what was before.
+    expect(ours).toEqual(theirs.slice(1));
   });
 
   it('gives the events of all runs to a reader who was there before', async () => {
