@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
   AgentThreads,
   agentServerPaths,
@@ -159,6 +159,34 @@ describe('the protocol of the in-memory agent server', () => {
 
     const one = [' running', 'custom', ' completed'];
     expect(seen).toEqual([...one, ...one]);
+  });
+
+  it('gives the events of a server that has begun anew behind those that it had before', async () => {
+    const before = await startAgents(receiver.url);
+    const restarted = new AgentThreads({ url: before.url, paths: agentServerPaths });
+    const id = restarted.newThreadId();
+    await all(restarted.run(id, ask('weather?')));
+    const seen: (number | undefined)[] = [];
+    const reader = (await restarted.events(id))[Symbol.asyncIterator]();
+    const ends = async (): Promise<void> => {
+      for (let step = await reader.next(); step.done !== true; step = await reader.next()) {
+        seen.push(step.value.seq);
+        if (told(step.value) === ' completed') return;
+      }
+    };
+    await ends();
+    const count = seen.length;
+
+    await before.stop();
+    const after = await startAgents(receiver.url, Number(new URL(before.url).port));
+    onTestFinished(() => after.stop());
+    await all(restarted.run(id, ask('weather?')));
+    await ends();
+
+    const places = Array.from({ length: count }, (_, at) => at + 1);
+    expect(seen).toEqual([...places, ...places]);
+    await reader.return?.();
+    await restarted.close();
   });
 
   it('says why it refuses a command', async () => {

@@ -13,10 +13,10 @@ export interface Agents {
 }
 
 /** The in-memory agent server in a process of its own, which reports its runs to this receiver, and has its addresses for feedback there. */
-export async function startAgents(receiver: string): Promise<Agents> {
+export async function startAgents(receiver: string, port = 0): Promise<Agents> {
   const cwd = mkdtempSync(join(tmpdir(), 'runspan-agents-'));
   const tracing = { LANGSMITH_ENDPOINT: receiver, LANGSMITH_API_KEY: 'lsv2_none', LANGSMITH_TRACING: 'true' };
-  const child = fork(join(folder, 'start.mjs'), [join(folder, 'graph.mjs')], {
+  const child = fork(join(folder, 'start.mjs'), [join(folder, 'graph.mjs'), String(port)], {
     cwd,
     silent: true,
     env: { PATH: process.env.PATH, HOME: cwd, ...tracing },

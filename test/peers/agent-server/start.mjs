@@ -1,9 +1,9 @@
 // Starts the in-memory agent server, and sends its address to whoever started it; its state goes to the working folder.
 import { startServer } from '@langchain/langgraph-api/server';
 
-const [, , graph] = process.argv;
+const [, , graph, port] = process.argv;
 const { host } = await startServer({
-  port: 0,
+  port: Number(port),
   nWorkers: 4,
   host: '127.0.0.1',
   cwd: process.cwd(),
