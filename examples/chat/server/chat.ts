@@ -51,7 +51,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   withRunIds(storage.checkpointer);
   const runs = new Runs({ agent, storage, callbacks, log });
   await runs.tellCutRuns();
-  const parts = { commands: new Commands(agent, runs), runs, states: new ThreadStates(agent), storage };
+  const parts = { commands: new Commands(agent, runs, log), runs, states: new ThreadStates(agent), storage };
   const app = new Hono();
   app.onError(faultAnswer(log));
   app.notFound((context) => {

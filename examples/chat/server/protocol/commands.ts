@@ -3,7 +3,7 @@ import type { HeadersLike } from 'runspan';
 import { z } from 'zod';
 import type { Agent } from './agent.ts';
 import { CommandError } from './command-error.ts';
-import type { Runs } from './runs.ts';
+import type { Runs, StartedRun } from './runs.ts';
 
 /** A command as clients of the protocol send it. */
 export interface CommandRequest {
@@ -12,11 +12,17 @@ export interface CommandRequest {
   readonly params?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
+export interface CommandMeta {
+  readonly thread_id: string;
+  /** The number of the last event before those of the run. */
+  readonly applied_through_seq: number;
+}
+
 export type CommandAnswer =
   | {
       readonly type: 'success';
       readonly id: number;
-      readonly result: object;
+      readonly result: { readonly run_id: string };
       readonly meta: { readonly thread_id: string };
     }
   | { readonly type: 'error'; readonly id: number | null; readonly error: string; readonly message: string };
@@ -46,23 +52,33 @@ const INPUT_RESPOND = z.looseObject({
 export class Commands {
   readonly #agent: Agent;
   readonly #runs: Runs;
+  readonly #log: (line: string) => void;
 
-  constructor(agent: Agent, runs: Runs) {
+  constructor(agent: Agent, runs: Runs, log: (line: string) => void) {
     this.#agent = agent;
     this.#runs = runs;
+    this.#log = log;
   }
 
   async answer(threadId: string, command: CommandRequest, headers: HeadersLike): Promise<CommandAnswer> {
     const { id } = command;
     try {
-      return { type: 'success', id, result: await this.#do(threadId, command, headers), meta: { thread_id: threadId } };
+      const { runId, afterSeq } = await this.#do(threadId, command, headers);
+      const meta = { thread_id: threadId, applied_through_seq: afterSeq };
+      return { type: 'success', id, result: { run_id: runId }, meta };
     } catch (error) {
-      const code = error instanceof CommandError ? error.code : 'unknown_error';
-      return { type: 'error', id, error: code, message: (error as Error).message };
+      if (error instanceof CommandError) return { type: 'error', id, error: error.code, message: error.message };
+      this.#log(`${command.method} in thread ${threadId}: ${(error as Error).stack}`);
+      return {
+        type: 'error',
+        id,
+        error: 'unknown_error',
+        message: 'The command failed; the log of the server says why.',
+      };
     }
   }
 
-  async #do(threadId: string, { method, params }: CommandRequest, headers: HeadersLike): Promise<object> {
+  async #do(threadId: string, { method, params }: CommandRequest, headers: HeadersLike): Promise<StartedRun> {
     switch (method) {
       case 'run.start':
         return this.#start(threadId, read(method, RUN_START, params), headers);
@@ -76,7 +92,7 @@ export class Commands {
     }
   }
 
-  async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: HeadersLike): Promise<object> {
+  async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: HeadersLike): Promise<StartedRun> {
     const { input = null, metadata, multitaskStrategy } = params;
     if (multitaskStrategy === 'rollback') {
       throw new CommandError(
@@ -86,17 +102,16 @@ export class Commands {
     }
     const checkpointId = params.config?.configurable?.checkpoint_id ?? undefined;
     if (checkpointId !== undefined) await this.#checkCheckpoint(threadId, checkpointId);
-    const run_id = await this.#runs.start(threadId, {
+    return this.#runs.start(threadId, {
       input,
       checkpointId,
       metadata: metadata ?? undefined,
       multitaskStrategy: multitaskStrategy ?? undefined,
       headers,
     });
-    return { run_id };
   }
 
-  async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: HeadersLike): Promise<object> {
+  async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: HeadersLike): Promise<StartedRun> {
     const { responses, interrupt_id, response, update, metadata } = params;
     const answers = responses ?? (interrupt_id === undefined ? [] : [{ interrupt_id, response }]);
     if (answers.length === 0)
@@ -114,13 +129,12 @@ export class Commands {
     const resume = Object.fromEntries(answers.map((answer) => [answer.interrupt_id, answer.response]));
     const input = new Command({ resume, ...(update ? { update } : {}) });
     // What waits for the answer is gone when another run has changed the thread.
-    const run_id = await this.#runs.start(threadId, {
+    return this.#runs.start(threadId, {
       input,
       metadata: metadata ?? undefined,
       multitaskStrategy: 'reject',
       headers,
     });
-    return { run_id };
   }
 
   async #checkCheckpoint(threadId: string, checkpointId: string): Promise<void> {

@@ -24,6 +24,13 @@ export interface RunRequest {
   readonly headers: HeadersLike;
 }
 
+/** A run that was asked for. */
+export interface StartedRun {
+  readonly runId: string;
+  /** The number of the last event before it. */
+  readonly afterSeq: number;
+}
+
 export interface RunsOptions {
   readonly agent: Agent;
   readonly storage: Storage;
@@ -46,12 +53,13 @@ export class Runs {
     this.#sweep = setInterval(() => void this.tellCutRuns(), RENEW_MS).unref();
   }
 
-  /** Gives the id of the run when it is under way, or waits for the one before it. */
-  async start(threadId: string, request: RunRequest): Promise<string> {
+  /** Resolves when the run is under way, or waits for the one before it. */
+  async start(threadId: string, request: RunRequest): Promise<StartedRun> {
     const { sessions } = this.#options.storage;
     const { multitaskStrategy } = request;
     const runId = uuidv7();
     const holder = await sessions.claim(threadId, runId);
+    const started = { runId, afterSeq: await sessions.lastSeq(threadId) };
     const execution = new RunExecution({ ...this.#options, threadId, runId });
     const begin = (): void => this.#begin(execution, request);
     if (holder === runId) begin();
@@ -67,7 +75,7 @@ export class Runs {
       );
       if (multitaskStrategy === 'interrupt') await sessions.cancel(threadId, holder);
     }
-    return runId;
+    return started;
   }
 
   /** Ends a run, wherever it is; false where the thread has no such run under way. */

@@ -20,6 +20,10 @@ export class EventLog {
     this.#lastSeq = firstSeq(nowMs);
   }
 
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
   append(events: readonly NewEvent[]): void {
     for (const event of events) {
       this.#lastSeq += 1;

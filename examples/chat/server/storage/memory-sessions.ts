@@ -25,6 +25,10 @@ export class MemorySessions implements SessionStore {
     return this.#sessions.get(threadId)?.log.read(after, limit) ?? { events: [], droppedThrough: 0 };
   }
 
+  async lastSeq(threadId: string): Promise<number> {
+    return this.#sessions.get(threadId)?.log.lastSeq ?? 0;
+  }
+
   watch(threadId: string, wake: Wake): () => void {
     return this.#wakers.add(threadId, wake);
   }

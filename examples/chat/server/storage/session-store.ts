@@ -40,6 +40,9 @@ export interface SessionStore {
   /** At most `limit` events that come after a number, oldest first. A thread that is unknown has none. */
   read(threadId: string, after: number, limit: number): Promise<EventPage>;
 
+  /** The number of the last event, 0 where there is none. */
+  lastSeq(threadId: string): Promise<number>;
+
   /** Calls `wake` when something has happened to the thread, in any instance, until what it gives is called. */
   watch(threadId: string, wake: Wake): () => void;
 

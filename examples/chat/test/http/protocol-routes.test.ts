@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 
 let chat: ChatServer;
@@ -100,6 +101,21 @@ describe('a command that cannot be done is answered with its code', () => {
       message: expect.any(String),
     });
   });
+});
+
+test('a command that fails in a way that nobody has foreseen is logged, and its reason is not told', async () => {
+  const storage = memoryStorage();
+  storage.sessions.claim = async () => {
+    throw new Error('secret address');
+  };
+  await using broken = await ChatServer.start({ storage });
+  expect(await broken.command('t', 'run.start', { input: {} })).toEqual({
+    type: 'error',
+    id: 1,
+    error: 'unknown_error',
+    message: 'The command failed; the log of the server says why.',
+  });
+  expect(broken.lines).toEqual([expect.stringMatching(/^run\.start in thread t: Error: secret address\n/)]);
 });
 
 test('a body of another type is refused, as pages elsewhere could send it unasked', async () => {
