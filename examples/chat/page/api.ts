@@ -1,0 +1,133 @@
+import type { Info, ThreadState, ThreadSummary } from './protocol.ts';
+import type { TurnRecord } from './turn.ts';
+
+/** What an answer that is no success said. */
+export class ApiError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** What is sent beside a command: by which run of the page it was made. */
+export type TraceHeaders = Readonly<Record<string, string>>;
+
+const base = '/api';
+let commands = 0;
+
+/** The end points of the server. What goes wrong is thrown, as an ApiError where the server has answered. */
+export const api = {
+  info: (): Promise<Info> => get('/info'),
+  threads: (): Promise<ThreadSummary[]> => get('/threads'),
+  deleteThread: (id: string): Promise<void> => send('DELETE', threadPath(id)),
+
+  /** The newest state, or undefined where there is none. */
+  state: async (id: string): Promise<ThreadState | undefined> => {
+    try {
+      return await get<ThreadState>(`${threadPath(id)}/state`);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  },
+
+  /** States, newest first: the page that comes before a checkpoint. */
+  history: async (id: string, limit: number, before?: string): Promise<ThreadState[]> =>
+    send('POST', `${threadPath(id)}/history`, { limit, ...(before === undefined ? {} : { before }) }),
+
+  command: async (id: string, method: string, params: object, headers: TraceHeaders): Promise<{ run_id?: string }> => {
+    commands += 1;
+    const answer = await send<CommandAnswer>(
+      'POST',
+      `${threadPath(id)}/commands`,
+      { id: commands, method, params },
+      headers,
+    );
+    if (answer.type === 'error') throw new ApiError(200, answer.message ?? 'The command was refused.');
+    return answer.result ?? {};
+  },
+
+  cancel: (id: string, runId: string): Promise<void> =>
+    send('POST', `${threadPath(id)}/runs/${encodeURIComponent(runId)}/cancel`, {}),
+
+  stream: async (id: string, body: object, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> => {
+    const response = await fetch(`${base}${threadPath(id)}/stream`, { ...jsonRequest('POST', body), signal });
+    if (!response.ok || response.body === null) throw await errorOf(response);
+    return response.body;
+  },
+
+  /** Addresses that feedback on a run is sent to, by its key. */
+  feedbackUrls: async (id: string, runId: string): Promise<Readonly<Record<string, string>>> => {
+    const { urls } = await send<{ urls: Readonly<Record<string, string>> }>(
+      'POST',
+      `${threadPath(id)}/runs/${encodeURIComponent(runId)}/feedback`,
+      {},
+    );
+    return urls;
+  },
+
+  giveFeedback: async (url: string, feedback: { readonly score: 1 | -1; readonly comment?: string }): Promise<void> => {
+    const response = await fetch(url, { ...jsonRequest('POST', feedback), credentials: 'omit' });
+    if (!response.ok) throw await errorOf(response);
+  },
+
+  recordTurn: (record: TurnRecord): Promise<void> => send('POST', '/turns', record),
+
+  /** As the page is left, when nothing can be waited for. */
+  recordTurnAtLeave: (record: TurnRecord): void => {
+    navigator.sendBeacon(`${base}/turns`, new Blob([JSON.stringify(record)], { type: 'application/json' }));
+  },
+};
+
+interface CommandAnswer {
+  readonly type: string;
+  readonly result?: { readonly run_id?: string };
+  readonly message?: string;
+}
+
+/** What went wrong, for a reader. */
+export function problemOf(error: unknown): string {
+  return error instanceof ApiError ? error.message : 'The server does not answer. Is it still running?';
+}
+
+function threadPath(id: string): string {
+  return `/threads/${encodeURIComponent(id)}`;
+}
+
+async function get<Result>(path: string): Promise<Result> {
+  return answered(await fetch(base + path));
+}
+
+async function send<Result>(method: string, path: string, body?: object, headers: TraceHeaders = {}): Promise<Result> {
+  return answered(await fetch(base + path, jsonRequest(method, body, headers)));
+}
+
+function jsonRequest(method: string, body?: object, headers: TraceHeaders = {}): RequestInit {
+  if (body === undefined) return { method, headers };
+  return { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+}
+
+async function answered<Result>(response: Response): Promise<Result> {
+  if (!response.ok) throw await errorOf(response);
+  const text = await response.text();
+  return (text === '' ? undefined : JSON.parse(text)) as Result;
+}
+
+/** `{ detail: [{ loc, msg }] }` of a request with mistakes, `{ message }` else. */
+async function errorOf(response: Response): Promise<ApiError> {
+  const told = `The server answered ${response.status}.`;
+  try {
+    const { detail, message } = (await response.json()) as {
+      detail?: string | { loc: (string | number)[]; msg: string }[];
+      message?: string;
+    };
+    const listed = Array.isArray(detail)
+      ? detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ')
+      : undefined;
+    return new ApiError(response.status, listed ?? message ?? told);
+  } catch {
+    return new ApiError(response.status, told);
+  }
+}

@@ -1,0 +1,121 @@
+import type { JSX } from 'preact';
+import { type Conversation, isBusy, type ToolCall } from './conversation.ts';
+import type { Block, Message } from './message.ts';
+import { fieldsOf, stringOf } from './protocol.ts';
+import { type Status, StatusMark } from './status-mark.tsx';
+import { LongText } from './text.tsx';
+import { visible } from './visible-text.ts';
+
+type Call = Extract<Block, { kind: 'call' }>;
+
+/** What a message calls: a tool, or a subagent, whose work is shown as it happens, message by message. */
+export function CallView({
+  call,
+  conversation,
+  children,
+}: {
+  call: Call;
+  conversation: Conversation;
+  children: (message: Message) => JSX.Element;
+}): JSX.Element {
+  const known = conversation.calls.get(call.id);
+  const status = statusOf(known, conversation);
+  const input = known?.input ?? call.input;
+  return (known?.name || call.name) === 'task' ? (
+    <SubagentCard id={call.id} input={input} status={status} known={known} conversation={conversation}>
+      {children}
+    </SubagentCard>
+  ) : (
+    <details class="call" open={status === 'failed'}>
+      <summary>
+        <span class="call-name">{visible(call.name || known?.name || 'tool')}</span>
+        <span class="call-gist">{visible(gistOf(input))}</span>
+        <StatusMark status={status} />
+      </summary>
+      <p class="label">Input</p>
+      <Payload text={inputText(input)} label="Input of the tool" />
+      {known !== undefined && known.output !== '' && (
+        <>
+          <p class="label">{status === 'failed' ? 'Error' : 'Output'}</p>
+          <Payload text={known.output} label="Output of the tool" />
+        </>
+      )}
+    </details>
+  );
+}
+
+function SubagentCard({
+  id,
+  input,
+  status,
+  known,
+  conversation,
+  children,
+}: {
+  id: string;
+  input: unknown;
+  status: Status;
+  known: ToolCall | undefined;
+  conversation: Conversation;
+  children: (message: Message) => JSX.Element;
+}): JSX.Element {
+  const { subagent_type, description } = fieldsOf(input);
+  const name = visible(stringOf(subagent_type) ?? 'subagent');
+  const messages = (conversation.agents.get(id) ?? []).flatMap((one) => conversation.messages.get(one) ?? []);
+  return (
+    <section class={`subagent subagent-${status}`} aria-label={`Subagent ${name}`}>
+      <header>
+        <strong>{name}</strong>
+        <StatusMark status={status} />
+      </header>
+      {stringOf(description) !== undefined && (
+        <details class="task">
+          <summary>{visible(stringOf(description)?.slice(0, 400) ?? '')}</summary>
+          <p class="plain">
+            <LongText value={stringOf(description) ?? ''} />
+          </p>
+        </details>
+      )}
+      <div class="subagent-work">
+        {messages.map(children)}
+        {messages.length === 0 && known !== undefined && status === 'complete' && (
+          <p class="plain">
+            <LongText value={known.output} />
+          </p>
+        )}
+        {status === 'failed' && (
+          <p class="problem plain">
+            <LongText value={known?.output ?? ''} />
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Payload({ text, label }: { text: string; label: string }): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
+    <pre tabIndex={0} role="region" aria-label={label}>
+      <LongText value={text} />
+    </pre>
+  );
+}
+
+/** A call that nobody works on any more was left, or waits for an answer. */
+function statusOf(call: ToolCall | undefined, conversation: Conversation): Status {
+  if (call !== undefined && call.status !== 'running') return call.status;
+  if (isBusy(conversation)) return 'running';
+  return conversation.requests.length > 0 ? 'waiting' : 'stopped';
+}
+
+function inputText(input: unknown): string {
+  return typeof input === 'string' ? input : (JSON.stringify(input, null, 2) ?? '');
+}
+
+/** What is called with one value is told of by it. */
+function gistOf(input: unknown): string {
+  const values = Object.values(fieldsOf(input));
+  const [only] = values;
+  return values.length === 1 && typeof only === 'string' ? only.slice(0, 200) : '';
+}

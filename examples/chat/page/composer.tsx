@@ -1,0 +1,87 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { isBusy } from './conversation.ts';
+import { say } from './current-thread.ts';
+import { Icon } from './icon.tsx';
+import type { Thread } from './thread.ts';
+
+const CHARS_MAX = 1_000_000;
+
+/** Where the next message is written. Enter sends it, Shift and Enter begin a new line. */
+export function Composer({ thread }: { thread: Thread }): JSX.Element {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const text = useSignal('');
+  const conversation = thread.conversation.value;
+  const isWorking = isBusy(conversation);
+  const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
+  useEffect(() => area.current?.focus(), [thread]);
+  const send = async (): Promise<void> => {
+    const said = text.value.trim();
+    if (said === '' || isWorking || isAsked) return;
+    text.value = '';
+    // What the server does not take is not lost.
+    if (!(await say(said)) && text.value === '') text.value = said;
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+        area.current?.focus();
+      }}
+    >
+      {thread.problem.value !== undefined && (
+        <p class="problem" role="alert">
+          {thread.problem.value}
+        </p>
+      )}
+      <div class="composer-box">
+        <label>
+          <span class="unseen">Message</span>
+          <textarea
+            ref={area}
+            rows={1}
+            maxLength={CHARS_MAX}
+            value={text.value}
+            placeholder={isAsked ? 'The agent waits for your decision above' : 'Ask about the documents'}
+            onInput={({ currentTarget }) => {
+              text.value = currentTarget.value;
+            }}
+            onKeyDown={(event) => {
+              // Enter ends the composition of a character in some scripts.
+              if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+              event.preventDefault();
+              void send();
+            }}
+          />
+        </label>
+        {isWorking ? (
+          <button
+            type="button"
+            class="button primary round"
+            aria-label="Stop"
+            title="Stop (Escape)"
+            onClick={() => {
+              void thread.stop();
+              area.current?.focus();
+            }}
+          >
+            <Icon name="stop" />
+          </button>
+        ) : (
+          <button
+            type="submit"
+            class="button primary round"
+            aria-label="Send"
+            title="Send (Enter)"
+            disabled={text.value.trim() === '' || isAsked}
+          >
+            <Icon name="send" />
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}

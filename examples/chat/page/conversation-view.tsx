@@ -1,0 +1,123 @@
+import type { JSX } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { ApprovalCard } from './approval-card.tsx';
+import { atState, type Conversation, isBusy } from './conversation.ts';
+import { say } from './current-thread.ts';
+import { Icon } from './icon.tsx';
+import { LongText } from './text.tsx';
+import type { Thread } from './thread.ts';
+import { TurnView } from './turn-view.tsx';
+import { turnsOf } from './turns.ts';
+
+/** Turns that are shown of a long conversation, from its end, and how many more at a time. */
+const SHOWN_TURNS = 30;
+const MORE_TURNS = 50;
+/** Closer to the end than this, the reader follows what comes. */
+const END_PX = 60;
+
+const SUGGESTIONS = ['What is the spool?', 'Compare sampling and redaction', 'Save a note: read about the spool'];
+
+/** The conversation, as far as it has come, and what it waits for. */
+export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
+  const viewed = thread.viewed.value;
+  const newest = thread.conversation.value;
+  const conversation = viewed === undefined ? newest : atState(newest, viewed);
+  const turns = turnsOf(conversation);
+  const [count, setCount] = useState(SHOWN_TURNS);
+  const hidden = Math.max(0, turns.length - count);
+  const isWorking = isBusy(conversation);
+  const scroller = useFollowedEnd(conversation);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
+    <div class="scroller" ref={scroller} tabIndex={0} role="region" aria-label="Conversation">
+      {turns.length === 0 && <Welcome thread={thread} />}
+      {hidden > 0 && (
+        <button type="button" class="link earlier" onClick={() => setCount(count + MORE_TURNS)}>
+          Show {Math.min(MORE_TURNS, hidden)} earlier of {turns.length.toLocaleString('en')} turns
+        </button>
+      )}
+      <ol class="turns" start={hidden + 1}>
+        {turns.slice(hidden).map((turn, index) => (
+          <TurnView
+            key={turn.question?.id ?? 'first'}
+            turn={turn}
+            thread={thread}
+            conversation={conversation}
+            isLast={hidden + index === turns.length - 1}
+            isBusy={isWorking}
+          />
+        ))}
+      </ol>
+      {!isWorking &&
+        conversation.requests.map((request) => (
+          <ApprovalCard key={request.id} request={request} respond={(response) => thread.respond(request, response)} />
+        ))}
+      <Outcome thread={thread} conversation={conversation} />
+    </div>
+  );
+}
+
+function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
+  if (thread.connection.value === 'connecting') return <p class="note loading">Loading</p>;
+  return (
+    <div class="welcome">
+      <h2>What would you like to know?</h2>
+      <p class="note">A supervisor answers, with the help of a researcher who reads the documents, and a writer.</p>
+      <ul>
+        {SUGGESTIONS.map((suggestion) => (
+          <li key={suggestion}>
+            <button type="button" class="button" onClick={() => void say(suggestion)}>
+              {suggestion}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** What became of the last run, where that is not an answer, and what the reader can do. */
+function Outcome({ thread, conversation }: { thread: Thread; conversation: Conversation }): JSX.Element | null {
+  const { run, requests, next } = conversation;
+  if (thread.viewed.value !== undefined || isBusy(conversation) || requests.length > 0) return null;
+  const isStopped = run.status === 'interrupted';
+  // Nobody works on it, and nobody has told why: its server has gone, with all that it knew.
+  const isLeft = run.status === 'idle' && next.length > 0 && thread.connection.value === 'open';
+  if (run.status !== 'failed' && !isStopped && !isLeft) return null;
+  return (
+    <div class={`outcome ${run.status === 'failed' ? 'outcome-bad' : ''}`} role="group" aria-label="Outcome">
+      <p class="plain">
+        {run.status === 'failed' && (
+          <>
+            <strong>The answer failed.</strong> <LongText value={run.error ?? ''} />
+          </>
+        )}
+        {isStopped && (run.error === 'cancelled' ? 'You stopped this.' : `This was interrupted: ${run.error ?? ''}`)}
+        {isLeft && 'This was left before its end.'}
+      </p>
+      <button type="button" class="button" onClick={() => void thread.retry()}>
+        <Icon name="retry" /> Try again
+      </button>
+    </div>
+  );
+}
+
+/** Scrolls along with what comes, as long as the reader is at the end. */
+function useFollowedEnd(conversation: Conversation): { readonly current: HTMLDivElement | null } {
+  const scroller = useRef<HTMLDivElement>(null);
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element === null) return;
+    const note = (): void => {
+      isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
+    };
+    element.addEventListener('scroll', note, { passive: true });
+    return () => element.removeEventListener('scroll', note);
+  }, []);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element !== null && isAtEnd.current) element.scrollTop = element.scrollHeight;
+  }, [conversation]);
+  return scroller;
+}

@@ -1,0 +1,44 @@
+import { type Signal, signal } from '@preact/signals';
+import { Thread } from './thread.ts';
+import { loadThreads } from './threads.ts';
+import { uuidv7 } from './uuid.ts';
+
+/** The thread that is read; where the address names none, one that begins with its first message. */
+export const currentThread: Signal<Thread> = signal(threadAt(location.hash));
+
+/** Follows the address from now on: the back button leads back to the thread before. */
+export function followAddress(): void {
+  if (idOf(location.hash) !== undefined) currentThread.value.open();
+  addEventListener('hashchange', () => {
+    if (idOf(location.hash) === currentThread.value.id) return;
+    currentThread.value.close();
+    currentThread.value = threadAt(location.hash);
+    if (idOf(location.hash) !== undefined) currentThread.value.open();
+  });
+}
+
+export function addressOf(id: string): string {
+  return `#/t/${encodeURIComponent(id)}`;
+}
+
+export const NEW_ADDRESS = '#/';
+
+/** Says something in the thread that is read; its first message gives it its address. False where the server did not take it. */
+export function say(text: string): Promise<boolean> {
+  const thread = currentThread.value;
+  if (location.hash !== addressOf(thread.id)) location.hash = addressOf(thread.id);
+  return thread.send(text);
+}
+
+function threadAt(hash: string): Thread {
+  return new Thread(idOf(hash) ?? uuidv7(), () => void loadThreads());
+}
+
+function idOf(hash: string): string | undefined {
+  const id = /^#\/t\/(.+)$/.exec(hash)?.[1];
+  try {
+    return id === undefined ? undefined : decodeURIComponent(id);
+  } catch {
+    return undefined;
+  }
+}

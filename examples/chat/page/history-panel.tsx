@@ -1,0 +1,131 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { problemOf } from './api.ts';
+import { isBusy } from './conversation.ts';
+import { type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
+import { Icon } from './icon.tsx';
+import { isHistoryOpen } from './layout.ts';
+import { checkpointOf, type ThreadState } from './protocol.ts';
+import type { Thread } from './thread.ts';
+import { visible } from './visible-text.ts';
+
+const CHARS = 140;
+
+/** The checkpoints of the conversation, turn by turn; each can be looked at, and gone on from. */
+export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
+  const loaded = useSignal<HistoryPage | undefined>(undefined);
+  const problem = useSignal<string | undefined>(undefined);
+  const heading = useRef<HTMLHeadingElement>(null);
+  const isWorking = isBusy(thread.conversation.value);
+  const load = async (before?: string): Promise<void> => {
+    try {
+      const page = await historyPage(thread.id, before);
+      const known = before === undefined ? [] : (loaded.value?.states ?? []);
+      loaded.value = { ...page, states: [...known, ...page.states] };
+      problem.value = undefined;
+    } catch (error) {
+      problem.value = problemOf(error);
+    }
+  };
+  useEffect(() => {
+    if (!isWorking) void load();
+  }, [thread, isWorking]);
+  useEffect(() => heading.current?.focus(), []);
+  const oldest = loaded.value?.states.at(-1);
+  return (
+    <aside class="history" aria-label="History">
+      <header>
+        <h2 ref={heading} tabIndex={-1}>
+          History
+        </h2>
+        <button
+          type="button"
+          class="button quiet"
+          aria-label="Close the history"
+          onClick={() => {
+            isHistoryOpen.value = false;
+          }}
+        >
+          <Icon name="close" />
+        </button>
+      </header>
+      {problem.value !== undefined && (
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
+      )}
+      <ol>
+        {pastTurns(loaded.value?.states ?? []).map((turn) => (
+          <PastTurnView key={turn.id} turn={turn} thread={thread} isDisabled={isWorking} />
+        ))}
+      </ol>
+      {loaded.value?.hasMore === true && oldest !== undefined && (
+        <button type="button" class="button" onClick={() => void load(checkpointOf(oldest))}>
+          Show earlier
+        </button>
+      )}
+    </aside>
+  );
+}
+
+function PastTurnView({
+  turn,
+  thread,
+  isDisabled,
+}: {
+  turn: PastTurn;
+  thread: Thread;
+  isDisabled: boolean;
+}): JSX.Element {
+  const { question, answer, states, version, versions } = turn;
+  const shown = thread.viewed.value === undefined ? thread.conversation.value.checkpointId : idOf(thread.viewed.value);
+  const isShown = states.some((state) => checkpointOf(state) === shown);
+  return (
+    <li class={`past ${isShown ? 'current' : ''}`} aria-current={isShown ? 'true' : undefined}>
+      <p class="past-question">
+        <bdi>{visible(question.slice(0, CHARS))}</bdi>
+      </p>
+      <p class="note">
+        <bdi>{visible(answer.slice(0, CHARS))}</bdi>
+      </p>
+      <p class="actions">
+        <button type="button" class="button" disabled={isDisabled} onClick={() => thread.view(states[0])}>
+          Branch from here
+        </button>
+        {versions > 1 && (
+          <span class="note">
+            version {version} of {versions}
+          </span>
+        )}
+        <time class="note" dateTime={states[0].created_at ?? ''}>
+          {timeOf(states[0])}
+        </time>
+      </p>
+      {states.length > 1 && (
+        <details>
+          <summary class="note">{states.length} checkpoints</summary>
+          <ol class="checkpoints">
+            {states.map((state) => (
+              <li key={idOf(state)}>
+                <button type="button" class="link" disabled={isDisabled} onClick={() => thread.view(state)}>
+                  {state.next.length === 0 ? 'end' : `before ${visible(state.next.join(', '))}`}
+                </button>
+                <span class="note"> {timeOf(state)}</span>
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </li>
+  );
+}
+
+function idOf(state: ThreadState): string {
+  return checkpointOf(state) ?? '';
+}
+
+function timeOf({ created_at }: ThreadState): string {
+  const time = new Date(created_at ?? '');
+  return Number.isNaN(time.getTime()) ? '' : time.toLocaleTimeString();
+}

@@ -1,0 +1,14 @@
+import { currentThread } from './current-thread.ts';
+import { isDrawerOpen, isHistoryOpen } from './layout.ts';
+
+/** Escape closes what stands before the conversation, else it stops the agent. A dialog closes by itself. */
+export function listenToKeys(): void {
+  addEventListener('keydown', ({ key }) => {
+    if (key !== 'Escape' || document.querySelector('dialog[open]') !== null) return;
+    if (isDrawerOpen.value) {
+      isDrawerOpen.value = false;
+      document.querySelector<HTMLElement>('[aria-controls=threads]')?.focus();
+    } else if (isHistoryOpen.value && document.activeElement?.closest('.history')) isHistoryOpen.value = false;
+    else void currentThread.value.stop();
+  });
+}

@@ -1,0 +1,68 @@
+import type { JSX } from 'preact';
+import { CallView } from './call-view.tsx';
+import type { Conversation } from './conversation.ts';
+import { Markdown } from './markdown.tsx';
+import type { Block, Message } from './message.ts';
+import { LongText } from './text.tsx';
+
+/** Subagents of subagents that are shown: ids are a model's own, and could lead in a circle. */
+const DEPTH_MAX = 8;
+
+/** What an agent says, and what it calls, in the order in which it does. */
+export function MessageBlocks({
+  message,
+  conversation,
+  depth = 0,
+}: {
+  message: Message;
+  conversation: Conversation;
+  /** Subagents that it is within. */
+  depth?: number;
+}): JSX.Element {
+  return (
+    <>
+      {message.blocks.map((block, index) => (
+        <BlockView key={index} block={block} conversation={conversation} depth={depth} />
+      ))}
+      {message.error !== undefined && (
+        <p class="problem plain">
+          <LongText value={message.error} />
+        </p>
+      )}
+      {message.state === 'cut' && message.error === undefined && <p class="note">Stopped here.</p>}
+    </>
+  );
+}
+
+function BlockView({
+  block,
+  conversation,
+  depth,
+}: {
+  block: Block;
+  conversation: Conversation;
+  depth: number;
+}): JSX.Element | null {
+  switch (block.kind) {
+    case 'text':
+      return block.text === '' ? null : <LongText value={block.text}>{(shown) => <Markdown text={shown} />}</LongText>;
+    case 'reasoning':
+      return block.text === '' ? null : (
+        <details class="reasoning">
+          <summary>Reasoning</summary>
+          <p class="plain">
+            <LongText value={block.text} />
+          </p>
+        </details>
+      );
+    case 'call':
+      if (depth > DEPTH_MAX) return null;
+      return (
+        <CallView call={block} conversation={conversation}>
+          {(inner) => <MessageBlocks key={inner.id} message={inner} conversation={conversation} depth={depth + 1} />}
+        </CallView>
+      );
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,104 @@
+import { type Fields, fieldsOf, stringOf } from './protocol.ts';
+
+/** A part of what a message says, in the order in which it says it. */
+export type Block =
+  | { readonly kind: 'text' | 'reasoning'; readonly text: string }
+  | { readonly kind: 'call'; readonly id: string; readonly name: string; readonly input: unknown }
+  | { readonly kind: 'other' };
+
+export interface Message {
+  readonly id: string;
+  readonly role: 'human' | 'ai' | 'tool' | 'system' | (string & {});
+  readonly blocks: readonly Block[];
+  /** It streams: `open`; it was left before its end: `cut`. */
+  readonly state: 'open' | 'complete' | 'cut';
+  readonly error?: string;
+}
+
+/** A message of a state. */
+export function messageOf(message: Fields): Message | undefined {
+  const id = stringOf(message.id);
+  if (id === undefined) return undefined;
+  const { content, tool_calls } = message;
+  const blocks: Block[] = Array.isArray(content) ? content.map(blockOf) : [{ kind: 'text', text: textOf(content) }];
+  const named = new Set(blocks.map((block) => (block.kind === 'call' ? block.id : undefined)));
+  for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
+    const made = blockOf({ ...fieldsOf(call), type: 'tool_call' });
+    if (made.kind === 'call' && !named.has(made.id)) blocks.push(made);
+  }
+  return { id, role: roleOf(message), blocks, state: 'complete' };
+}
+
+/** A block as it stands in a message, or as it begins while it streams. */
+export function blockOf(value: unknown): Block {
+  if (typeof value === 'string') return { kind: 'text', text: value };
+  const { type, text, reasoning, id, name, args } = fieldsOf(value);
+  switch (type) {
+    case 'text':
+      return { kind: 'text', text: textOf(text) };
+    case 'reasoning':
+      return { kind: 'reasoning', text: textOf(reasoning) };
+    case 'tool_call':
+    case 'tool_call_chunk':
+    case 'invalid_tool_call':
+      return { kind: 'call', id: textOf(id), name: textOf(name), input: args };
+    default:
+      return { kind: 'other' };
+  }
+}
+
+/** A block with what has come of it since. */
+export function grown(block: Block | undefined, delta: Fields): Block {
+  switch (delta.type) {
+    case 'text-delta':
+      return { kind: 'text', text: said(block) + textOf(delta.text) };
+    case 'reasoning-delta':
+      return { kind: 'reasoning', text: said(block) + textOf(delta.reasoning) };
+    case 'block-delta': {
+      const fields = blockOf(delta.fields);
+      if (fields.kind !== 'call' || block?.kind !== 'call') return fields.kind === 'other' ? (block ?? fields) : fields;
+      // A later piece of a call need not repeat what it is called.
+      return {
+        ...fields,
+        id: fields.id || block.id,
+        name: fields.name || block.name,
+        input: fields.input ?? block.input,
+      };
+    }
+    default:
+      return block ?? { kind: 'other' };
+  }
+}
+
+/** All that a message says in words. */
+export function textIn({ blocks }: Message): string {
+  return blocks
+    .flatMap((block) => (block.kind === 'text' ? [block.text] : []))
+    .join('\n\n')
+    .trim();
+}
+
+/** What a tool answered, as text: words where it is words, JSON otherwise. */
+export function outputText(output: unknown): string {
+  if (typeof output === 'string') return output;
+  const { content } = fieldsOf(output);
+  if (typeof content === 'string') return content;
+  if (Array.isArray(content)) {
+    const texts = content.map((part) => stringOf(part) ?? stringOf(fieldsOf(part).text));
+    if (texts.every((text) => text !== undefined)) return texts.join('\n');
+  }
+  return output === undefined || output === null ? '' : (JSON.stringify(output, null, 2) ?? '');
+}
+
+function roleOf({ type, role }: Fields): string {
+  const given = stringOf(type) ?? stringOf(role) ?? 'ai';
+  return given === 'user' ? 'human' : given === 'assistant' ? 'ai' : given;
+}
+
+function said(block: Block | undefined): string {
+  return block?.kind === 'text' || block?.kind === 'reasoning' ? block.text : '';
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
+}

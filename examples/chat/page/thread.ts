@@ -1,0 +1,235 @@
+import { type Signal, signal } from '@preact/signals';
+import { announce } from './announcer.tsx';
+import { api, problemOf } from './api.ts';
+import {
+  atState,
+  type Conversation,
+  EMPTY,
+  type InputRequest,
+  isBusy,
+  withEvents,
+  withQuestion,
+  withRun,
+  withState,
+} from './conversation.ts';
+import { stateBehind } from './history.ts';
+import { textIn } from './message.ts';
+import { checkpointOf, fieldsOf, type ProtocolEvent, type ThreadState } from './protocol.ts';
+import { type Connection, ThreadStream } from './thread-stream.ts';
+import { keepTrace } from './trace-link.ts';
+import { Turn } from './turn.ts';
+import { turnsOf } from './turns.ts';
+import { uuidv7 } from './uuid.ts';
+
+/** Events are shown so many milliseconds after they have come, those of one while together. */
+const SHOW_MS = 16;
+
+/** One conversation with the agent, kept at what the server knows of it, and what a reader does to it. */
+export class Thread {
+  readonly id: string;
+  /** What is the newest. */
+  readonly conversation: Signal<Conversation> = signal(EMPTY);
+  readonly connection: Signal<Connection> = signal('closed');
+  /** The earlier state that is looked at, and that the next message goes on from. */
+  readonly viewed: Signal<ThreadState | undefined> = signal(undefined);
+  /** What the reader has asked for and did not get. */
+  readonly problem: Signal<string | undefined> = signal(undefined);
+  readonly #stream: ThreadStream;
+  readonly #onChange: () => void;
+  #pending: ProtocolEvent[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #turn: Turn | undefined;
+  #isOpen = false;
+
+  /** @param onChange called when the list of threads may have changed */
+  constructor(id: string, onChange: () => void) {
+    this.id = id;
+    this.#onChange = onChange;
+    this.#stream = new ThreadStream({
+      threadId: id,
+      beforeConnect: () => this.#load(),
+      onEvents: (events) => this.#take(events),
+      onConnection: (connection) => {
+        this.connection.value = connection;
+      },
+    });
+  }
+
+  open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    void this.#stream.run();
+  }
+
+  close(): void {
+    this.#stream.close();
+    clearTimeout(this.#timer);
+    this.#turn?.leave();
+  }
+
+  /** Says something; false where the server did not take it. */
+  send(text: string): Promise<boolean> {
+    const viewed = this.viewed.value;
+    return this.#ask(uuidv7(), text, viewed === undefined ? undefined : checkpointOf(viewed), viewed);
+  }
+
+  /** Says something else in the place of what was said; what came of that stays in the history. */
+  async edit(messageId: string, text: string): Promise<boolean> {
+    return this.#again(messageId, text, true);
+  }
+
+  /** Has the last message answered once more. */
+  async retry(): Promise<boolean> {
+    const question = turnsOf(this.conversation.value).at(-1)?.question;
+    return question === undefined ? false : this.#again(question.id, textIn(question), false);
+  }
+
+  /** Answers what the run waits for. */
+  respond({ id, namespace }: InputRequest, response: object): Promise<boolean> {
+    return this.#start('answer to a request', 'input.respond', { interrupt_id: id, namespace, response });
+  }
+
+  async stop(): Promise<void> {
+    const { run } = this.conversation.value;
+    if (run.id === undefined || !isBusy(this.conversation.value)) return;
+    try {
+      await api.cancel(this.id, run.id);
+    } catch (error) {
+      this.problem.value = problemOf(error);
+    }
+  }
+
+  /** Looks at an earlier state, or at the newest again. */
+  view(state: ThreadState | undefined): void {
+    this.viewed.value = state;
+    this.problem.value = undefined;
+  }
+
+  async #again(messageId: string, text: string, isChanged: boolean): Promise<boolean> {
+    const viewed = this.viewed.value;
+    const head = viewed === undefined ? this.conversation.value.checkpointId : checkpointOf(viewed);
+    try {
+      const state =
+        head === undefined
+          ? undefined
+          : await stateBehind(this.id, head, ({ values }) => values.messages?.at(-1)?.id === messageId);
+      // A message that the agent never got is sent as it was.
+      if (state === undefined) return await this.#ask(messageId, text, undefined, viewed);
+      return await this.#ask(messageId, text, checkpointOf(state), viewed, !isChanged);
+    } catch (error) {
+      this.problem.value = problemOf(error);
+      return false;
+    }
+  }
+
+  async #ask(
+    id: string,
+    text: string,
+    checkpointId: string | undefined,
+    viewed: ThreadState | undefined,
+    isThere = false,
+  ): Promise<boolean> {
+    const before = this.conversation.value;
+    const from = viewed === undefined ? before : atState(before, viewed);
+    this.conversation.value = withRun(withQuestion(from, id, text), { status: 'starting' });
+    this.viewed.value = undefined;
+    const isTaken = await this.#start(text, 'run.start', {
+      assistant_id: 'agent',
+      input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
+      config: { configurable: { thread_id: this.id, ...(checkpointId ? { checkpoint_id: checkpointId } : {}) } },
+    });
+    if (!isTaken) {
+      this.conversation.value = before;
+      this.viewed.value = viewed;
+    }
+    return isTaken;
+  }
+
+  async #start(message: string, method: string, params: object): Promise<boolean> {
+    this.problem.value = undefined;
+    this.open();
+    const turn = new Turn(this.id, message);
+    this.#turn = turn;
+    try {
+      const { run_id } = await api.command(this.id, method, params, turn.headers);
+      if (run_id !== undefined) {
+        turn.agentRunId = run_id;
+        keepTrace(run_id, turn.id);
+        // Its events may have come before the answer.
+        if (this.conversation.value.run.id !== run_id)
+          this.conversation.value = withRun(this.conversation.value, { status: 'starting', id: run_id });
+      }
+      this.#endTurn();
+      this.#onChange();
+      return true;
+    } catch (error) {
+      this.problem.value = problemOf(error);
+      void turn.end('refused', problemOf(error));
+      return false;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const state = await api.state(this.id);
+    const known = this.conversation.value;
+    if (state !== undefined) this.conversation.value = withState(known, state);
+    else if (known.checkpointId !== undefined && !isBusy(known))
+      this.problem.value = 'The server does not know this conversation any more.';
+  }
+
+  #take(events: readonly ProtocolEvent[]): void {
+    this.#pending.push(...events);
+    this.#timer ??= setTimeout(() => this.#show(), SHOW_MS);
+    if (events.some(isGap)) void this.#load().catch(() => undefined);
+  }
+
+  #show(): void {
+    this.#timer = undefined;
+    const before = this.conversation.value;
+    const after = withEvents(before, this.#pending);
+    if (this.#pending.some((event) => isText(event, this.#turn?.agentRunId))) this.#turn?.firstText();
+    this.#pending = [];
+    this.conversation.value = after;
+    this.#endTurn();
+    if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
+    announce(told(after));
+    if (isBusy(before) !== isBusy(after)) this.#onChange();
+  }
+
+  #endTurn(): void {
+    const { run } = this.conversation.value;
+    if (this.#turn === undefined || run.id !== this.#turn.agentRunId || isBusy(this.conversation.value)) return;
+    void this.#turn.end(run.status, run.status === 'failed' ? run.error : undefined);
+    this.#turn = undefined;
+  }
+}
+
+/** What a reader who does not see the page is told. */
+function told(conversation: Conversation): string {
+  const { run, requests } = conversation;
+  if (requests.length > 0 && !isBusy(conversation)) return 'The agent asks for your approval.';
+  switch (run.status) {
+    case 'running':
+      return 'The agent is at work.';
+    case 'completed': {
+      const last = turnsOf(conversation).at(-1)?.answer.at(-1);
+      return `Answer: ${last === undefined ? '' : textIn(last)}`;
+    }
+    case 'failed':
+      return `The run has failed: ${run.error ?? ''}`;
+    case 'interrupted':
+      return 'The run was stopped.';
+    default:
+      return '';
+  }
+}
+
+function isGap({ method, params }: ProtocolEvent): boolean {
+  return method === 'custom' && fieldsOf(params.data).name === 'missed_events';
+}
+
+function isText({ method, params }: ProtocolEvent, runId: string | undefined): boolean {
+  if (method !== 'messages' || params.namespace.length > 1 || (runId !== undefined && params.run_id !== runId))
+    return false;
+  return fieldsOf(fieldsOf(params.data).delta).type === 'text-delta';
+}

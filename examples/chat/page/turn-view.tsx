@@ -1,0 +1,141 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Conversation } from './conversation.ts';
+import { Icon } from './icon.tsx';
+import { info } from './info.ts';
+import { type Message, textIn } from './message.ts';
+import { MessageBlocks } from './message-blocks.tsx';
+import { Rating } from './rating.tsx';
+import { LongText } from './text.tsx';
+import type { Thread } from './thread.ts';
+import { traceUrl } from './trace-link.ts';
+import type { Turn } from './turns.ts';
+
+export interface TurnViewProps {
+  readonly turn: Turn;
+  readonly thread: Thread;
+  readonly conversation: Conversation;
+  readonly isLast: boolean;
+  readonly isBusy: boolean;
+}
+
+/** What was said and what was answered, and what can be done about it. */
+export function TurnView(props: TurnViewProps): JSX.Element {
+  const { turn, conversation, isLast, isBusy } = props;
+  const { question, answer } = turn;
+  const isOver = !(isLast && isBusy);
+  return (
+    <li class="turn">
+      {question !== undefined && <Question {...props} question={question} />}
+      {(answer.length > 0 || !isOver) && (
+        <article class="answer" aria-label="Answer" aria-busy={!isOver}>
+          {answer.map((message) => (
+            <MessageBlocks key={message.id} message={message} conversation={conversation} />
+          ))}
+          {!isOver && <p class="working">Working</p>}
+        </article>
+      )}
+      {isOver && answer.length > 0 && <AnswerActions {...props} />}
+    </li>
+  );
+}
+
+function Question({ question, thread, isBusy }: TurnViewProps & { readonly question: Message }): JSX.Element {
+  const isEdited = useSignal(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const text = textIn(question);
+  if (isEdited.value) {
+    const close = (): void => {
+      isEdited.value = false;
+      queueMicrotask(() => button.current?.focus());
+    };
+    return <QuestionForm text={text} send={(changed) => thread.edit(question.id, changed)} close={close} />;
+  }
+  return (
+    <article class="question" aria-label="You">
+      <p class="plain">
+        <LongText value={text} />
+      </p>
+      {!isBusy && (
+        <button
+          ref={button}
+          type="button"
+          class="button quiet"
+          aria-label="Edit the message"
+          title="Edit: what you send in its place begins a branch"
+          onClick={() => {
+            isEdited.value = true;
+          }}
+        >
+          <Icon name="edit" />
+        </button>
+      )}
+    </article>
+  );
+}
+
+function QuestionForm({
+  text,
+  send,
+  close,
+}: {
+  text: string;
+  send: (text: string) => Promise<boolean>;
+  close: () => void;
+}): JSX.Element {
+  const area = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => area.current?.focus(), []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const changed = area.current?.value.trim() ?? '';
+    if (changed !== '' && (await send(changed))) close();
+  };
+  return (
+    <form class="question-form" onSubmit={(event) => void submit(event)}>
+      <label>
+        <span class="unseen">Message in the place of this one</span>
+        <textarea
+          ref={area}
+          rows={3}
+          defaultValue={text}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void submit(event);
+            if (event.key === 'Escape') {
+              event.stopPropagation();
+              close();
+            }
+          }}
+        />
+      </label>
+      <p class="actions">
+        <button type="submit" class="button primary">
+          Send
+        </button>
+        <button type="button" class="button" onClick={close}>
+          Cancel
+        </button>
+      </p>
+    </form>
+  );
+}
+
+function AnswerActions({ turn: { runId }, thread, isLast, isBusy }: TurnViewProps): JSX.Element {
+  const viewerUrl = info.value?.tracing.viewer_url ?? undefined;
+  const isRated = (info.value?.feedback_keys.length ?? 0) > 0;
+  return (
+    <div class="answer-actions" role="group" aria-label="About this answer">
+      {isLast && !isBusy && (
+        <button type="button" class="button quiet" onClick={() => void thread.retry()}>
+          <Icon name="retry" /> Retry
+        </button>
+      )}
+      {runId !== undefined && viewerUrl !== undefined && (
+        <a class="button quiet" href={traceUrl(viewerUrl, runId)} target="_blank" rel="noopener noreferrer">
+          <Icon name="trace" /> Trace
+        </a>
+      )}
+      {runId !== undefined && isRated && <Rating threadId={thread.id} runId={runId} />}
+    </div>
+  );
+}

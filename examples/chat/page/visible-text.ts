@@ -1,0 +1,41 @@
+/**
+ * Characters that are not seen, or that change how others are seen: controls, marks of direction, marks of no width, tags,
+ * halves of pairs. Joiners stay, as scripts and emoji need them.
+ */
+const HIDDEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: They are what is looked for.
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
+
+/** A piece of text, or the name of a hidden character that stands there. */
+export interface TextPiece {
+  readonly text: string;
+  readonly isHidden: boolean;
+}
+
+/** The text in pieces, each hidden character a piece of its own. */
+export function piecesOf(text: string): TextPiece[] {
+  const pieces: TextPiece[] = [];
+  let end = 0;
+  for (const { 0: found, index } of text.matchAll(HIDDEN)) {
+    if (found === '\r' && text[index + 1] === '\n') continue;
+    if (index > end) pieces.push({ text: text.slice(end, index), isHidden: false });
+    pieces.push({ text: escaped(found), isHidden: true });
+    end = index + found.length;
+  }
+  if (end < text.length) pieces.push({ text: text.slice(end), isHidden: false });
+  return pieces;
+}
+
+/** One line of text in which hidden characters are written out, for names and for attributes. */
+export function visible(text: string): string {
+  return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return code < 0x100 ? `\\x${hex(code, 2)}` : code < 0x10000 ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 5)}}`;
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
+}
