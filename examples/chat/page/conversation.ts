@@ -284,24 +284,34 @@ function request(draft: Draft<Conversation>, namespace: readonly string[], data:
 function values(draft: Draft<Conversation>, data: Fields, runId: string | undefined): void {
   if (!Array.isArray(data.messages)) return;
   const { base, checkpoint } = draft.reading;
-  const order = take(draft, data.messages, runId);
+  // Ids of checkpoints are in the order of time.
+  const isOld = checkpoint < base;
+  const order = take(draft, data.messages, runId, isOld);
   draft.reading.last = order.at(-1) ?? '';
   const isIn = new Set(order);
   draft.streamed = draft.streamed.filter((id) => !isIn.has(id));
-  // Ids of checkpoints are in the order of time.
-  if (checkpoint < base) return;
+  if (isOld) return;
   draft.order = order;
   draft.checkpointId = checkpoint === '' ? draft.checkpointId : checkpoint;
   draft.next = [];
 }
 
-/** Keeps the messages of a state, with what they say of calls; those that were not known are this run's. */
-function take(draft: Draft<Conversation>, messages: readonly unknown[], runId: string | undefined): string[] {
+/**
+ * Keeps the messages of a state, with what they say of calls; those that were not known are this run's. What an old state says of a message
+ * that is known has been said anew since.
+ */
+function take(
+  draft: Draft<Conversation>,
+  messages: readonly unknown[],
+  runId: string | undefined,
+  isOld = false,
+): string[] {
   return messages.flatMap((given) => {
     const fields = fieldsOf(given);
     const read = messageOf(fields);
     if (read === undefined) return [];
     if (runId !== undefined && !draft.messages.has(read.id) && !draft.runs.has(read.id)) draft.runs.set(read.id, runId);
+    if (isOld && draft.messages.get(read.id)?.state === 'complete') return [read.id];
     draft.messages.set(read.id, read);
     const callId = stringOf(fields.tool_call_id);
     if (callId === undefined) return [read.id];

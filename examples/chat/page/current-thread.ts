@@ -31,7 +31,8 @@ export function say(text: string): Promise<boolean> {
 }
 
 function threadAt(hash: string): Thread {
-  return new Thread(idOf(hash) ?? uuidv7(), () => void loadThreads());
+  const id = idOf(hash);
+  return new Thread(id ?? uuidv7(), id === undefined, () => void loadThreads());
 }
 
 function idOf(hash: string): string | undefined {

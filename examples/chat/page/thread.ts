@@ -40,10 +40,15 @@ export class Thread {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #turn: Turn | undefined;
   #isOpen = false;
+  #isNew: boolean;
 
-  /** @param onChange called when the list of threads may have changed */
-  constructor(id: string, onChange: () => void) {
+  /**
+   * @param isNew whether the server cannot know it yet
+   * @param onChange called when the list of threads may have changed
+   */
+  constructor(id: string, isNew: boolean, onChange: () => void) {
     this.id = id;
+    this.#isNew = isNew;
     this.#onChange = onChange;
     this.#stream = new ThreadStream({
       threadId: id,
@@ -170,6 +175,10 @@ export class Thread {
   }
 
   async #load(): Promise<void> {
+    if (this.#isNew) {
+      this.#isNew = false;
+      return;
+    }
     const state = await api.state(this.id);
     const known = this.conversation.value;
     if (state !== undefined) this.conversation.value = withState(known, state);

@@ -36,7 +36,7 @@ export function TurnView(props: TurnViewProps): JSX.Element {
           {!isOver && <p class="working">Working</p>}
         </article>
       )}
-      {isOver && answer.length > 0 && <AnswerActions {...props} />}
+      {isOver && answer.length > 0 && !(isLast && conversation.requests.length > 0) && <AnswerActions {...props} />}
     </li>
   );
 }
@@ -120,12 +120,15 @@ function QuestionForm({
   );
 }
 
-function AnswerActions({ turn: { runId }, thread, isLast, isBusy }: TurnViewProps): JSX.Element {
+function AnswerActions({ turn: { runId }, thread, conversation, isLast, isBusy }: TurnViewProps): JSX.Element {
+  const { run, next } = conversation;
+  // Where there is no answer, that is told apart, with the way to get one.
+  const isAnswered = run.status === 'completed' || (run.status === 'idle' && next.length === 0);
   const viewerUrl = info.value?.tracing.viewer_url ?? undefined;
   const isRated = (info.value?.feedback_keys.length ?? 0) > 0;
   return (
     <div class="answer-actions" role="group" aria-label="About this answer">
-      {isLast && !isBusy && (
+      {isLast && !isBusy && isAnswered && (
         <button type="button" class="button quiet" onClick={() => void thread.retry()}>
           <Icon name="retry" /> Retry
         </button>

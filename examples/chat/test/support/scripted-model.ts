@@ -1,0 +1,79 @@
+import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
+import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
+import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
+import { ChatGenerationChunk } from '@langchain/core/outputs';
+import { LocalModel } from '../../server/agent/local-model.ts';
+import { Gate } from './held-model.ts';
+
+/** What a model does with its next answers. */
+export class Script {
+  /** Where it waits after the second piece of an answer. */
+  gate: Gate | undefined;
+  /** Answers of the supervisor that are held; others are not where it is `researcher`, and so on. */
+  held: string | undefined;
+  /** Answers that fail before they begin. */
+  failures = 0;
+  /** What the supervisor says, whatever it is asked. */
+  say: string | undefined;
+
+  set({ hold, fail, say }: { readonly hold?: string; readonly fail?: number; readonly say?: string }): void {
+    if (hold !== undefined) {
+      this.gate = new Gate();
+      this.held = hold;
+    }
+    this.failures = fail ?? this.failures;
+    this.say = say ?? this.say;
+  }
+
+  /** Lets the answers go on that wait, and those that come. */
+  release(): void {
+    this.gate?.open();
+    this.gate = undefined;
+  }
+}
+
+/** The local model, as a test has it answer. */
+export class ScriptedModel extends LocalModel {
+  readonly #script: Script;
+  readonly #agent: string;
+
+  constructor(script: Script, tools: readonly string[] = []) {
+    super({}, tools);
+    this.#script = script;
+    this.#agent = tools.includes('task') ? 'supervisor' : tools.includes('search_docs') ? 'researcher' : 'writer';
+  }
+
+  override bindTools(tools: BindToolsInput[]): ScriptedModel {
+    return new ScriptedModel(
+      this.#script,
+      tools.map((tool) => (tool as { name: string }).name),
+    );
+  }
+
+  override async *_streamResponseChunks(
+    messages: BaseMessage[],
+    options: this['ParsedCallOptions'],
+    manager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    const { say } = this.#script;
+    if (this.#script.failures > 0) {
+      this.#script.failures -= 1;
+      throw new Error('The model is on strike.');
+    }
+    const said = say !== undefined && this.#agent === 'supervisor';
+    let pieces = 0;
+    for await (const chunk of said ? saying(say) : super._streamResponseChunks(messages, options, manager)) {
+      yield chunk;
+      if (said) await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
+      pieces += 1;
+      if (pieces === 2 && this.#script.held === this.#agent) await this.#script.gate?.pass(options.signal);
+    }
+  }
+}
+
+async function* saying(text: string): AsyncGenerator<ChatGenerationChunk> {
+  for (let start = 0; start < text.length; start += 50_000) {
+    const content = text.slice(start, start + 50_000);
+    yield new ChatGenerationChunk({ text: content, message: new AIMessageChunk({ content }) });
+  }
+}
