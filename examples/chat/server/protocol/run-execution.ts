@@ -1,5 +1,4 @@
 import { isGraphInterrupt } from '@langchain/langgraph';
-import { RENEW_MS } from '../storage/session-store.ts';
 import { EventWriter } from './event-writer.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
@@ -50,7 +49,7 @@ export class RunExecution {
 
   async #run(request: RunRequest): Promise<void> {
     const { storage, threadId, runId, log } = this.#options;
-    const renewal = setInterval(() => void this.#renew(), RENEW_MS);
+    const renewal = setInterval(() => void this.#renew(), storage.sessions.renewMs);
     const deadline = setTimeout(() => this.#halt('overdue'), RUN_MS_MAX);
     const unwatch = storage.sessions.watch(threadId, (what) => {
       if (what === 'run') void this.#renew();

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, type HeadersLike, withRun } from 'runspan';
-import { LEASE_MS, RENEW_MS } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
@@ -9,6 +8,9 @@ import { CommandError } from './command-error.ts';
 import { RunEvents } from './run-events.ts';
 import { RunExecution } from './run-execution.ts';
 import { WaitingRuns } from './waiting-runs.ts';
+
+/** How long the end of a thread's run is waited for before the thread is deleted all the same. */
+const END_MS = 15_000;
 
 /** What becomes of a run that is asked for while another has its thread. */
 export type MultitaskStrategy = 'reject' | 'interrupt' | 'enqueue';
@@ -50,7 +52,7 @@ export class Runs {
   constructor(options: RunsOptions) {
     this.#options = options;
     this.#waiting = new WaitingRuns(options.storage.sessions);
-    this.#sweep = setInterval(() => void this.tellCutRuns(), RENEW_MS).unref();
+    this.#sweep = setInterval(() => void this.tellCutRuns(), options.storage.sessions.renewMs).unref();
   }
 
   /** Resolves when the run is under way, or waits for the one before it. */
@@ -87,7 +89,7 @@ export class Runs {
   async endAll(threadId: string): Promise<void> {
     const { sessions } = this.#options.storage;
     this.#waiting.cancelAll(threadId);
-    const deadline = AbortSignal.timeout(LEASE_MS);
+    const deadline = AbortSignal.timeout(END_MS);
     const bell = new Bell();
     const unwatch = sessions.watch(threadId, () => bell.ring());
     try {
@@ -97,7 +99,7 @@ export class Runs {
         runId = await sessions.activeRun(threadId)
       ) {
         await sessions.cancel(threadId, runId);
-        await bell.rung(RENEW_MS);
+        await bell.rung(sessions.renewMs);
         // What rings most is the cancellation itself; the run needs its turn to end.
         await nextTurn();
       }
@@ -133,7 +135,9 @@ export class Runs {
   }
 
   async #tell(threadId: string, runId: string, reason: string): Promise<void> {
-    const events = new RunEvents(runId, this.#options.agent.name ?? 'agent');
-    await this.#options.storage.sessions.append(threadId, [events.lifecycle('interrupted', reason)]);
+    const { agent, storage } = this.#options;
+    const events = new RunEvents(runId, agent.name ?? 'agent');
+    await storage.sessions.append(threadId, [events.lifecycle('interrupted', reason)]);
+    await storage.sessions.release(threadId, runId);
   }
 }

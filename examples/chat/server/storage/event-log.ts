@@ -1,11 +1,4 @@
-import {
-  BYTES_PER_THREAD_MAX,
-  EVENTS_PER_THREAD_MAX,
-  type EventPage,
-  firstSeq,
-  type NewEvent,
-  type StoredEvent,
-} from './session-store.ts';
+import type { EventPage, NewEvent, SessionLimits, StoredEvent } from './session-store.ts';
 
 /** The events of one thread, in memory: the last of them, as far as there is room. */
 export class EventLog {
@@ -13,11 +6,18 @@ export class EventLog {
   /** Where the first one stands that is kept; those before it are taken away at times, all at once. */
   #head = 0;
   #bytes = 0;
+  readonly #limits: SessionLimits;
   #lastSeq: number;
   #droppedThrough = 0;
 
-  constructor(nowMs: number) {
-    this.#lastSeq = firstSeq(nowMs);
+  /** The events come after a number. */
+  constructor(limits: SessionLimits, lastSeq: number) {
+    this.#limits = limits;
+    this.#lastSeq = lastSeq;
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
   }
 
   get lastSeq(): number {
@@ -40,7 +40,8 @@ export class EventLog {
   }
 
   #trim(): void {
-    while (this.#events.length - this.#head > EVENTS_PER_THREAD_MAX || this.#bytes > BYTES_PER_THREAD_MAX) {
+    const { eventsMax, bytesMax } = this.#limits;
+    while (this.#events.length - this.#head > eventsMax || this.#bytes > bytesMax) {
       const dropped = this.#events[this.#head];
       if (dropped === undefined) break;
       this.#head += 1;

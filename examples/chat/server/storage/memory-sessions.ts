@@ -1,5 +1,14 @@
 import { EventLog } from './event-log.ts';
-import type { CutRun, EventPage, NewEvent, SessionStore, Wake } from './session-store.ts';
+import {
+  type CutRun,
+  type EventPage,
+  firstSeq,
+  type NewEvent,
+  SESSION_LIMITS,
+  type SessionLimits,
+  type SessionStore,
+  type Wake,
+} from './session-store.ts';
 import { Wakers } from './wakers.ts';
 
 /** Of threads that nobody works on or reads: those unused for longest are forgotten. */
@@ -15,6 +24,17 @@ export class MemorySessions implements SessionStore {
   /** By thread, the last used at the end. */
   readonly #sessions = new Map<string, Session>();
   readonly #wakers = new Wakers();
+  readonly #limits: SessionLimits;
+  /** The highest number of threads that are forgotten: the clock may not have got so far yet. */
+  #forgottenSeq = 0;
+
+  constructor(limits: Partial<SessionLimits> = {}) {
+    this.#limits = { ...SESSION_LIMITS, ...limits };
+  }
+
+  get renewMs(): number {
+    return this.#limits.renewMs;
+  }
 
   async append(threadId: string, events: readonly NewEvent[]): Promise<void> {
     this.#sessionOf(threadId).log.append(events);
@@ -70,7 +90,7 @@ export class MemorySessions implements SessionStore {
   }
 
   async delete(threadId: string): Promise<void> {
-    this.#sessions.delete(threadId);
+    this.#forget(threadId);
     this.#wakers.wake(threadId, 'run');
   }
 
@@ -79,17 +99,26 @@ export class MemorySessions implements SessionStore {
   }
 
   #sessionOf(threadId: string): Session {
-    const session = this.#sessions.get(threadId) ?? { log: new EventLog(Date.now()) };
+    const session = this.#sessions.get(threadId) ?? { log: this.#newLog() };
     this.#sessions.delete(threadId);
     this.#sessions.set(threadId, session);
     if (this.#sessions.size > IDLE_THREADS_MAX) this.#forgetIdle();
     return session;
   }
 
+  #newLog(): EventLog {
+    return new EventLog(this.#limits, Math.max(firstSeq(Date.now()), this.#forgottenSeq));
+  }
+
+  #forget(threadId: string): void {
+    this.#forgottenSeq = Math.max(this.#forgottenSeq, this.#sessions.get(threadId)?.log.lastSeq ?? 0);
+    this.#sessions.delete(threadId);
+  }
+
   #forgetIdle(): void {
     for (const [threadId, { run }] of this.#sessions) {
       if (this.#sessions.size <= IDLE_THREADS_MAX) return;
-      if (run === undefined && !this.#wakers.has(threadId)) this.#sessions.delete(threadId);
+      if (run === undefined && !this.#wakers.has(threadId)) this.#forget(threadId);
     }
   }
 }

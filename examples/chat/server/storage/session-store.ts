@@ -31,9 +31,12 @@ export type Wake = (what: 'events' | 'run') => void;
  * What is known of the threads that are in use: their events, for whoever joins later, and which run each has under way. Instances that share
  * one see the same. A run is held by a lease, so that what becomes of it is told when its process is gone.
  *
- * Limits: of a thread the last EVENTS_PER_THREAD_MAX events are kept, at least.
+ * Limits: of a thread the last events are kept, by number and by bytes, and those that outlast the process as long as it is used every few days.
  */
 export interface SessionStore {
+  /** How often a run is to be renewed, in milliseconds, well within the time for which a lease holds. */
+  readonly renewMs: number;
+
   /** Adds events at the end, in this order, all or none. */
   append(threadId: string, events: readonly NewEvent[]): Promise<void>;
 
@@ -49,7 +52,7 @@ export interface SessionStore {
   /** Takes the thread for a run. Gives the id of the run that has it: the same, or the one that is before it. */
   claim(threadId: string, runId: string): Promise<string>;
 
-  /** To be called at least each RENEW_MS. `lost` where the lease had run out and was taken away: its events are not wanted any more. */
+  /** To be called each `renewMs`. `lost` where the lease had run out and was taken away: its events are not wanted any more. */
   renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'>;
 
   release(threadId: string, runId: string): Promise<void>;
@@ -60,7 +63,10 @@ export interface SessionStore {
   /** Has the run told by `renew` that it is to end; false where it has not the thread. */
   cancel(threadId: string, runId: string): Promise<boolean>;
 
-  /** Takes away the leases that have run out. Each is given to one caller only, who tells the thread. */
+  /**
+   * Takes away the leases that have run out. Each is given to one caller, who tells the thread and then releases it: until then no other run gets the
+   * thread, so that what is told of the two stays in order. Where the caller is cut as well, it is given to another.
+   */
   takeCutRuns(): Promise<readonly CutRun[]>;
 
   /** Forgets a thread: its events and its lease. */
@@ -69,12 +75,27 @@ export interface SessionStore {
   close(): Promise<void>;
 }
 
-/** How long a run is thought to be worked on without a sign of it. */
-export const LEASE_MS: number = 15_000;
-export const RENEW_MS: number = 4_000;
-export const EVENTS_PER_THREAD_MAX: number = 20_000;
-/** Of the bodies of a thread's events. */
-export const BYTES_PER_THREAD_MAX: number = 64 * 1024 * 1024;
+/** Bounds of a store, which tests and unusual installations change. */
+export interface SessionLimits {
+  /** How long a run is thought to be worked on without a sign of it. @default 15 000 */
+  readonly leaseMs: number;
+  /** @default 4 000 */
+  readonly renewMs: number;
+  /** Of one thread; the oldest go. @default 20 000 */
+  readonly eventsMax: number;
+  /** Of the bodies of a thread's events; the oldest go. @default 64 MiB */
+  readonly bytesMax: number;
+  /** After so long without a sign of life the events of a thread are forgotten; its history is not. @default 7 days */
+  readonly idleMs: number;
+}
+
+export const SESSION_LIMITS: SessionLimits = {
+  leaseMs: 15_000,
+  renewMs: 4_000,
+  eventsMax: 20_000,
+  bytesMax: 64 * 1024 * 1024,
+  idleMs: 7 * 24 * 3_600_000,
+};
 
 /**
  * The number before a thread's first one: the time in microseconds. Readers remember the numbers that they have seen; a log that begins anew, after a restart without a store

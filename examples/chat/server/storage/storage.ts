@@ -1,7 +1,11 @@
 import { type BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph';
 import { MemorySessions } from './memory-sessions.ts';
 import { MemoryThreads } from './memory-threads.ts';
-import type { SessionStore } from './session-store.ts';
+import type { SessionLimits, SessionStore } from './session-store.ts';
+import { SqliteDatabase } from './sqlite-database.ts';
+import { SqliteSaver } from './sqlite-saver.ts';
+import { SqliteSessions } from './sqlite-sessions.ts';
+import { SqliteThreads } from './sqlite-threads.ts';
 import type { ThreadIndex } from './thread-index.ts';
 
 /** Where a chat keeps what it knows. */
@@ -13,16 +17,18 @@ export interface Storage {
 }
 
 /** In this process, as long as it runs. */
-export function memoryStorage(): Storage {
-  const sessions = new MemorySessions();
+export function memoryStorage(limits: Partial<SessionLimits> = {}): Storage {
+  const sessions = new MemorySessions(limits);
   return { checkpointer: new MemorySaver(), threads: new MemoryThreads(), sessions, close: () => sessions.close() };
 }
 
-/** By the addresses that were given. */
-export async function chooseStorage(_settings: {
-  data?: string | undefined;
-  postgres?: string | undefined;
-  redis?: string | undefined;
-}): Promise<Storage> {
-  return memoryStorage();
+/** In the file `chat.db` of a folder, for one process at a time. */
+export function sqliteStorage(folder: string, limits: Partial<SessionLimits> = {}): Storage {
+  const database = SqliteDatabase.open(folder);
+  return {
+    checkpointer: new SqliteSaver(database),
+    threads: new SqliteThreads(database),
+    sessions: new SqliteSessions(database, limits),
+    close: async () => database.close(),
+  };
 }
