@@ -97,6 +97,9 @@ export const SESSION_LIMITS: SessionLimits = {
   idleMs: 7 * 24 * 3_600_000,
 };
 
+/** How often threads are looked for that nobody uses. */
+export const IDLE_CHECK_MS: number = 3_600_000;
+
 /**
  * The number before a thread's first one: the time in microseconds. Readers remember the numbers that they have seen; a log that begins anew, after a restart without a store
  * or after a thread was deleted, has none of them.

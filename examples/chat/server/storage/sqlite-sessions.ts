@@ -2,6 +2,7 @@ import {
   type CutRun,
   type EventPage,
   firstSeq,
+  IDLE_CHECK_MS,
   type NewEvent,
   SESSION_LIMITS,
   type SessionLimits,
@@ -27,12 +28,14 @@ export class SqliteSessions implements SessionStore {
   readonly #database: SqliteDatabase;
   readonly #limits: SessionLimits;
   readonly #wakers = new Wakers();
+  readonly #idleCheck: NodeJS.Timeout;
 
   constructor(database: SqliteDatabase, limits: Partial<SessionLimits> = {}) {
     this.#database = database;
     this.#limits = { ...SESSION_LIMITS, ...limits };
     this.#database.run('UPDATE sessions SET is_cut = 1, told_until_ms = 0 WHERE run_id IS NOT NULL');
     this.#forgetIdle();
+    this.#idleCheck = setInterval(() => this.#tidy(), IDLE_CHECK_MS).unref();
   }
 
   get renewMs(): number {
@@ -144,7 +147,9 @@ export class SqliteSessions implements SessionStore {
   }
 
   /** The file is closed by whoever has opened it. */
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    clearInterval(this.#idleCheck);
+  }
 
   #find(threadId: string): SessionRow | undefined {
     const sql = 'SELECT n, last_seq, dropped_through, bytes FROM sessions WHERE thread_id = ?';
@@ -186,6 +191,14 @@ export class SqliteSessions implements SessionStore {
       bytes,
     );
     return row?.seq ?? 0;
+  }
+
+  #tidy(): void {
+    try {
+      this.#forgetIdle();
+    } catch {
+      // Of a disk that is full, runs tell that cannot go on.
+    }
   }
 
   #forgetIdle(): void {

@@ -22,4 +22,12 @@ export class Wakers {
   wake(threadId: string, what: Parameters<Wake>[0]): void {
     for (const wake of [...(this.#byThread.get(threadId) ?? [])]) wake(what);
   }
+
+  /** For when signs may have been missed. */
+  wakeAll(): void {
+    for (const threadId of [...this.#byThread.keys()]) {
+      this.wake(threadId, 'events');
+      this.wake(threadId, 'run');
+    }
+  }
 }

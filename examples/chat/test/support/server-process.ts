@@ -30,7 +30,7 @@ export async function startPostgres(): Promise<StoreServer> {
   const init = ['-D', data, '-U', 'chat', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'];
   execFileSync(found('initdb'), init, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
   const port = await freePort();
-  const settings = ['listen_addresses=127.0.0.1', 'fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+  const settings = ['listen_addresses=127.0.0.1', 'fsync=off', 'full_page_writes=off'];
   const args = ['-D', data, '-p', `${port}`, '-k', folder, ...settings.flatMap((setting) => ['-c', setting])];
   const start = (): Promise<ChildProcess> =>
     ready(spawn(found('postgres'), args, { ...options, stdio: 'pipe' }), 'ready to accept connections');

@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto';
+import type { ClientConfig, Pool, QueryResultRow } from 'pg';
+import { PostgresListener } from './postgres-listener.ts';
+import {
+  type CutRun,
+  type EventPage,
+  IDLE_CHECK_MS,
+  type NewEvent,
+  SESSION_LIMITS,
+  type SessionLimits,
+  type SessionStore,
+  type Wake,
+} from './session-store.ts';
+import { headOf, storedEvent } from './stored-event.ts';
+import { Wakers } from './wakers.ts';
+
+const CHANNEL = 'chat_wake';
+/** The part of its bound by which a thread may have too many events for a while: they are not counted at each append. */
+const TRIM_SHARE = 1 / 40;
+
+/** Sessions that instances share through PostgreSQL, whose clock is the one for leases and for the first numbers. */
+export class PostgresSessions implements SessionStore {
+  readonly #pool: Pool;
+  readonly #limits: SessionLimits;
+  /** By the name that a thread has in notices. */
+  readonly #wakers: Wakers;
+  readonly #listener: PostgresListener;
+  readonly #idleCheck: NodeJS.Timeout;
+
+  /** The pool stays the caller's; `config` is for the connection on which notices are heard. */
+  static async open(pool: Pool, config: ClientConfig, limits: Partial<SessionLimits> = {}): Promise<PostgresSessions> {
+    const wakers = new Wakers();
+    const listener = await PostgresListener.open({
+      config,
+      channel: CHANNEL,
+      onNotice: (notice) => wakers.wake(notice.slice(1), notice.startsWith('e') ? 'events' : 'run'),
+      onGap: () => wakers.wakeAll(),
+    });
+    return new PostgresSessions(pool, { ...SESSION_LIMITS, ...limits }, wakers, listener);
+  }
+
+  private constructor(pool: Pool, limits: SessionLimits, wakers: Wakers, listener: PostgresListener) {
+    this.#pool = pool;
+    this.#limits = limits;
+    this.#wakers = wakers;
+    this.#listener = listener;
+    this.#idleCheck = setInterval(() => void this.#forgetIdle().catch(() => {}), IDLE_CHECK_MS).unref();
+  }
+
+  get renewMs(): number {
+    return this.#limits.renewMs;
+  }
+
+  async append(threadId: string, events: readonly NewEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const [row] = await this.#rows<{ last_seq: string; dropped_through: string; bytes: string }>(
+      APPEND,
+      threadId,
+      events.map(headOf),
+      events.map(({ body }) => body),
+      events.map(({ body }) => body.length),
+      notice('e', threadId),
+    );
+    const [lastSeq, dropped, bytes] = [Number(row?.last_seq), Number(row?.dropped_through), Number(row?.bytes)];
+    const { eventsMax, bytesMax } = this.#limits;
+    const step = Math.ceil(eventsMax * TRIM_SHARE);
+    const isRound = Math.floor(lastSeq / step) > Math.floor((lastSeq - events.length) / step);
+    if (bytes > bytesMax || (isRound && lastSeq - dropped > eventsMax)) await this.#trim(threadId);
+  }
+
+  async read(threadId: string, after: number, limit: number): Promise<EventPage> {
+    const rows = await this.#rows<{ dropped_through: string; seq: string | null; head: string; body: string }>(
+      READ,
+      threadId,
+      after,
+      limit,
+    );
+    const events = rows.flatMap(({ seq, head, body }) => (seq === null ? [] : [storedEvent(Number(seq), head, body)]));
+    return { events, droppedThrough: Number(rows[0]?.dropped_through ?? 0) };
+  }
+
+  watch(threadId: string, wake: Wake): () => void {
+    return this.#wakers.add(nameOf(threadId), wake);
+  }
+
+  async claim(threadId: string, runId: string): Promise<string> {
+    const [row] = await this.#rows<{ run_id: string }>(CLAIM, threadId, runId, this.#limits.leaseMs);
+    return row?.run_id ?? runId;
+  }
+
+  async renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'> {
+    const [row] = await this.#rows<{ is_cancelled: boolean }>(RENEW, threadId, runId, this.#limits.leaseMs);
+    if (row === undefined) return 'lost';
+    return row.is_cancelled ? 'cancelled' : 'held';
+  }
+
+  async release(threadId: string, runId: string): Promise<void> {
+    await this.#rows(RELEASE, threadId, runId, notice('r', threadId));
+  }
+
+  async activeRun(threadId: string): Promise<string | undefined> {
+    const sql = 'SELECT run_id FROM chat.sessions WHERE thread_id = $1';
+    return (await this.#rows<{ run_id: string | null }>(sql, threadId))[0]?.run_id ?? undefined;
+  }
+
+  async cancel(threadId: string, runId: string): Promise<boolean> {
+    return (await this.#rows(CANCEL, threadId, runId, notice('r', threadId))).length > 0;
+  }
+
+  async takeCutRuns(): Promise<readonly CutRun[]> {
+    const rows = await this.#rows<{ thread_id: string; run_id: string }>(TAKE_CUT, this.#limits.leaseMs);
+    return rows.map(({ thread_id, run_id }) => ({ threadId: thread_id, runId: run_id }));
+  }
+
+  async delete(threadId: string): Promise<void> {
+    await this.#rows(DELETE, threadId, notice('r', threadId));
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#idleCheck);
+    await this.#listener.close();
+  }
+
+  async #trim(threadId: string): Promise<void> {
+    await this.#rows(TRIM, threadId, this.#limits.eventsMax, this.#limits.bytesMax);
+  }
+
+  async #forgetIdle(): Promise<void> {
+    await this.#rows(FORGET_IDLE, this.#limits.idleMs);
+  }
+
+  async #rows<Row extends QueryResultRow>(sql: string, ...values: unknown[]): Promise<Row[]> {
+    return (await this.#pool.query<Row>(sql, values)).rows;
+  }
+}
+
+/** What follows is heard on one channel, whose notices are short; the id of a thread may not be. */
+function notice(what: 'e' | 'r', threadId: string): string {
+  return `${what}${nameOf(threadId)}`;
+}
+
+function nameOf(threadId: string): string {
+  return createHash('sha256').update(threadId).digest('base64url');
+}
+
+/** As `firstSeq` has it. */
+const FIRST_SEQ = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+const LEASE_UNTIL = (ms: string): string => `clock_timestamp() + ${ms} * interval '1 millisecond'`;
+
+/**
+ * The row of the thread is locked until all of it can be seen, so that nobody gets the next numbers before: a reader that has seen a number has
+ * seen all before it.
+ */
+const APPEND = `
+  WITH session AS (
+    INSERT INTO chat.sessions AS s (thread_id, last_seq, bytes)
+    SELECT $1, ${FIRST_SEQ} + cardinality($3::text[]), (SELECT sum(b) FROM unnest($4::int[]) AS b)
+    ON CONFLICT (thread_id) DO UPDATE
+      SET last_seq = s.last_seq + cardinality($3::text[]), bytes = s.bytes + excluded.bytes, used_at = clock_timestamp()
+    RETURNING last_seq, dropped_through, bytes
+  ), added AS (
+    INSERT INTO chat.events (thread_id, seq, head, body, bytes)
+    SELECT $1, session.last_seq - cardinality($3::text[]) + event.place, event.head, event.body, event.bytes
+    FROM session, unnest($2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS event (head, body, bytes, place)
+  )
+  SELECT last_seq, dropped_through, bytes, pg_notify('${CHANNEL}', $5) FROM session`;
+
+const READ = `
+  SELECT s.dropped_through, e.seq, e.head, e.body FROM chat.sessions s
+  LEFT JOIN LATERAL (
+    SELECT seq, head, body FROM chat.events WHERE thread_id = s.thread_id AND seq > $2 ORDER BY seq LIMIT $3
+  ) e ON true
+  WHERE s.thread_id = $1 ORDER BY e.seq`;
+
+const CLAIM = `
+  INSERT INTO chat.sessions AS s (thread_id, last_seq, run_id, lease_until)
+  VALUES ($1, ${FIRST_SEQ}, $2, ${LEASE_UNTIL('$3')})
+  ON CONFLICT (thread_id) DO UPDATE SET
+    run_id = coalesce(s.run_id, excluded.run_id),
+    lease_until = CASE WHEN s.run_id IS NULL THEN excluded.lease_until ELSE s.lease_until END,
+    used_at = clock_timestamp()
+  RETURNING run_id`;
+
+const RENEW = `
+  UPDATE chat.sessions SET lease_until = ${LEASE_UNTIL('$3')}, used_at = clock_timestamp()
+  WHERE thread_id = $1 AND run_id = $2 AND NOT is_cut RETURNING is_cancelled`;
+
+const RELEASE = `
+  WITH released AS (
+    UPDATE chat.sessions SET run_id = NULL, lease_until = NULL, is_cancelled = false, is_cut = false
+    WHERE thread_id = $1 AND run_id = $2 RETURNING 1
+  )
+  SELECT pg_notify('${CHANNEL}', $3) FROM released`;
+
+const CANCEL = `
+  WITH cancelled AS (
+    UPDATE chat.sessions SET is_cancelled = true WHERE thread_id = $1 AND run_id = $2 RETURNING 1
+  )
+  SELECT pg_notify('${CHANNEL}', $3) FROM cancelled`;
+
+const TAKE_CUT = `
+  UPDATE chat.sessions SET is_cut = true, lease_until = ${LEASE_UNTIL('$1')}
+  WHERE thread_id IN (
+    SELECT thread_id FROM chat.sessions WHERE run_id IS NOT NULL AND lease_until < clock_timestamp()
+    FOR UPDATE SKIP LOCKED
+  )
+  RETURNING thread_id, run_id`;
+
+const DELETE = `
+  WITH gone AS (DELETE FROM chat.sessions WHERE thread_id = $1 RETURNING thread_id),
+    events AS (DELETE FROM chat.events WHERE thread_id IN (SELECT thread_id FROM gone))
+  SELECT pg_notify('${CHANNEL}', $2)`;
+
+/** Up to where events have to go is found from the newest back: numbers have no gaps. */
+const TRIM = `
+  WITH session AS (
+    SELECT thread_id, last_seq FROM chat.sessions WHERE thread_id = $1 FOR UPDATE
+  ), cut AS (
+    SELECT greatest(session.last_seq - $2, coalesce((
+      SELECT max(seq) FROM (
+        SELECT seq, sum(bytes) OVER (ORDER BY seq DESC) AS from_here FROM chat.events WHERE thread_id = session.thread_id
+      ) AS counted WHERE from_here > $3
+    ), 0)) AS seq FROM session
+  ), gone AS (
+    DELETE FROM chat.events USING cut WHERE thread_id = $1 AND events.seq <= cut.seq RETURNING bytes
+  )
+  UPDATE chat.sessions SET
+    dropped_through = greatest(dropped_through, cut.seq),
+    bytes = bytes - (SELECT coalesce(sum(bytes), 0) FROM gone)
+  FROM cut WHERE thread_id = $1 AND EXISTS (SELECT 1 FROM gone)`;
+
+const FORGET_IDLE = `
+  WITH idle AS (
+    UPDATE chat.sessions SET dropped_through = last_seq, bytes = 0
+    WHERE used_at < clock_timestamp() - $1 * interval '1 millisecond' AND run_id IS NULL AND dropped_through < last_seq
+    RETURNING thread_id
+  )
+  DELETE FROM chat.events WHERE thread_id IN (SELECT thread_id FROM idle)`;

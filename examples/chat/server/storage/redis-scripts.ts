@@ -1,0 +1,127 @@
+/**
+ * What is done in Redis at once, as nobody else sees it half done. Keys: `chat:session:<thread>` is a hash (seq, dropped, bytes, run, cancelled,
+ * cut), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that have a run, by the time at which its lease runs out.
+ * They are not hashed to one node, so a cluster will not do.
+ */
+export const LEASES_KEY = 'chat:leases';
+export const SESSION_PREFIX = 'chat:session:';
+export const LOG_PREFIX = 'chat:log:';
+export const WAKE_CHANNEL = 'chat:wake';
+
+/** Numbers of 53 bits: as a text of their own, Lua would round them. */
+const COMMON = `
+local function text(number) return string.format('%.0f', number) end
+local function clock() local t = redis.call('TIME') return tonumber(t[1]) * 1000000 + tonumber(t[2]) end
+local function now() return math.floor(clock() / 1000) end
+`;
+
+/** KEYS session, log. ARGV thread, events to keep, bytes to keep, idle ms, then head and body of each event. */
+export const APPEND: string = `${COMMON}
+local seq = tonumber(redis.call('HGET', KEYS[1], 'seq')) or clock()
+local bytes = tonumber(redis.call('HGET', KEYS[1], 'bytes')) or 0
+local first = seq
+for at = 5, #ARGV, 2 do
+  seq = seq + 1
+  redis.call('XADD', KEYS[2], text(seq) .. '-0', 'h', ARGV[at], 'b', ARGV[at + 1])
+  bytes = bytes + #ARGV[at + 1]
+end
+local kept, dropped = redis.call('XLEN', KEYS[2]), nil
+local eventsMax, bytesMax = tonumber(ARGV[2]), tonumber(ARGV[3])
+local from = '-'
+while kept > eventsMax or bytes > bytesMax do
+  local oldest = redis.call('XRANGE', KEYS[2], from, '+', 'COUNT', 100)
+  if #oldest == 0 then break end
+  for _, event in ipairs(oldest) do
+    if kept <= eventsMax and bytes <= bytesMax then break end
+    kept = kept - 1
+    bytes = bytes - #event[2][4]
+    dropped = event[1]
+  end
+  from = '(' .. dropped
+end
+if dropped then
+  redis.call('XTRIM', KEYS[2], 'MINID', text(tonumber(dropped:match('^%d+')) + 1) .. '-0')
+  redis.call('HSET', KEYS[1], 'dropped', dropped:match('^%d+'))
+end
+redis.call('HSET', KEYS[1], 'seq', text(seq), 'bytes', text(bytes))
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+redis.call('PUBLISH', '${WAKE_CHANNEL}', 'e' .. ARGV[1])
+return text(seq)
+`;
+
+/** KEYS session, log. ARGV first id, count. */
+export const READ = `
+return {redis.call('HGET', KEYS[1], 'dropped') or '0', redis.call('XRANGE', KEYS[2], ARGV[1], '+', 'COUNT', ARGV[2])}
+`;
+
+/** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms. */
+export const CLAIM: string = `${COMMON}
+local holder = redis.call('HGET', KEYS[1], 'run')
+if holder then return holder end
+redis.call('HSET', KEYS[1], 'run', ARGV[2])
+redis.call('HDEL', KEYS[1], 'cancelled', 'cut')
+redis.call('HSETNX', KEYS[1], 'seq', text(clock()))
+redis.call('ZADD', KEYS[2], now() + ARGV[3], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
+return ARGV[2]
+`;
+
+/** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms. */
+export const RENEW: string = `${COMMON}
+if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] or redis.call('HEXISTS', KEYS[1], 'cut') == 1 then return 'lost' end
+redis.call('ZADD', KEYS[2], now() + ARGV[3], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
+if redis.call('HEXISTS', KEYS[1], 'cancelled') == 1 then return 'cancelled' end
+return 'held'
+`;
+
+/** KEYS session, leases. ARGV thread, run. */
+export const RELEASE = `
+if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[1], 'run', 'cancelled', 'cut')
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
+return 1
+`;
+
+/** KEYS session. ARGV thread, run. */
+export const CANCEL = `
+if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 'cancelled', '1')
+redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
+return 1
+`;
+
+/** KEYS leases. ARGV lease ms. Gives thread and run of each, one after the other. */
+export const TAKE_CUT: string = `${COMMON}
+local cut = {}
+for _, thread in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. text(now()), 'LIMIT', 0, 100)) do
+  local session = '${SESSION_PREFIX}' .. thread
+  local run = redis.call('HGET', session, 'run')
+  if run then
+    redis.call('HSET', session, 'cut', '1')
+    redis.call('ZADD', KEYS[1], now() + ARGV[1], thread)
+    table.insert(cut, thread)
+    table.insert(cut, run)
+  else
+    redis.call('ZREM', KEYS[1], thread)
+  end
+end
+return cut
+`;
+
+/** KEYS session, leases, log. ARGV thread, ms for which the number is kept: the next log of that name goes on with it. */
+export const DELETE = `
+local seq = redis.call('HGET', KEYS[1], 'seq')
+redis.call('DEL', KEYS[1], KEYS[3])
+redis.call('ZREM', KEYS[2], ARGV[1])
+if seq then
+  redis.call('HSET', KEYS[1], 'seq', seq)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
+return 1
+`;
