@@ -1,4 +1,5 @@
 import { isGraphInterrupt } from '@langchain/langgraph';
+import type { CutRun } from '../storage/session-store.ts';
 import { EventWriter } from './event-writer.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
@@ -22,7 +23,7 @@ export class RunExecution {
   readonly #writer: EventWriter;
   readonly #stop = new AbortController();
   #state: 'running' | 'cancelled' | 'overdue' | 'lost' = 'running';
-  #done: Promise<void> | undefined;
+  #done: Promise<boolean> | undefined;
 
   constructor(options: RunExecutionOptions) {
     this.#options = options;
@@ -30,8 +31,12 @@ export class RunExecution {
     this.#writer = new EventWriter(options.storage.sessions, options.threadId);
   }
 
-  /** Never rejects; what goes wrong is told to the thread, and to the log where that is not possible. */
-  run(request: RunRequest): Promise<void> {
+  get place(): CutRun {
+    return { threadId: this.#options.threadId, runId: this.#options.runId };
+  }
+
+  /** Never rejects: what goes wrong is told to the thread. Resolves to false where that was not possible, and the thread is still its own. */
+  run(request: RunRequest): Promise<boolean> {
     this.#done ??= this.#run(request);
     return this.#done;
   }
@@ -47,7 +52,7 @@ export class RunExecution {
     await this.#done;
   }
 
-  async #run(request: RunRequest): Promise<void> {
+  async #run(request: RunRequest): Promise<boolean> {
     const { storage, threadId, runId, log } = this.#options;
     const renewal = setInterval(() => void this.#renew(), storage.sessions.renewMs);
     const deadline = setTimeout(() => this.#halt('overdue'), RUN_MS_MAX);
@@ -56,13 +61,14 @@ export class RunExecution {
     });
     try {
       const [status, error] = await this.#outcome(request);
-      if (this.#state === 'lost') return;
+      if (this.#state === 'lost') return true;
       this.#writer.write(this.#events.lifecycle(status, error));
       await this.#writer.flush();
       await storage.sessions.release(threadId, runId);
+      return true;
     } catch (error) {
-      // Its lease runs out, so that the thread is told of its end all the same.
       log(`run ${runId} of thread ${threadId} cannot be told of: ${(error as Error).message}`);
+      return false;
     } finally {
       // An agent whose events nobody takes any more is to do nothing more.
       this.#stop.abort();

@@ -20,10 +20,6 @@ export class EventLog {
     return this.#lastSeq;
   }
 
-  get lastSeq(): number {
-    return this.#lastSeq;
-  }
-
   append(events: readonly NewEvent[]): void {
     for (const event of events) {
       this.#lastSeq += 1;

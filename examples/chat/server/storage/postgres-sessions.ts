@@ -79,6 +79,11 @@ export class PostgresSessions implements SessionStore {
     return { events, droppedThrough: Number(rows[0]?.dropped_through ?? 0) };
   }
 
+  async lastSeq(threadId: string): Promise<number> {
+    const sql = 'SELECT last_seq FROM chat.sessions WHERE thread_id = $1';
+    return Number((await this.#rows<{ last_seq: string }>(sql, threadId))[0]?.last_seq ?? 0);
+  }
+
   watch(threadId: string, wake: Wake): () => void {
     return this.#wakers.add(nameOf(threadId), wake);
   }

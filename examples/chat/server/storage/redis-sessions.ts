@@ -72,6 +72,10 @@ export class RedisSessions implements SessionStore {
     return { events, droppedThrough: Number(dropped) };
   }
 
+  async lastSeq(threadId: string): Promise<number> {
+    return Number((await this.#redis.field(sessionOf(threadId), 'seq')) ?? 0);
+  }
+
   watch(threadId: string, wake: Wake): () => void {
     return this.#wakers.add(threadId, wake);
   }

@@ -81,6 +81,10 @@ export class SqliteSessions implements SessionStore {
     };
   }
 
+  async lastSeq(threadId: string): Promise<number> {
+    return this.#find(threadId)?.last_seq ?? 0;
+  }
+
   watch(threadId: string, wake: Wake): () => void {
     return this.#wakers.add(threadId, wake);
   }

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { eventStream } from '../../server/http/event-stream.ts';
 import type { Subscription } from '../../server/http/subscription.ts';
 import { MemorySessions } from '../../server/storage/memory-sessions.ts';
-import { EVENTS_PER_THREAD_MAX, type NewEvent } from '../../server/storage/session-store.ts';
+import type { NewEvent } from '../../server/storage/session-store.ts';
 
 const event = (channel: string, namespace: readonly string[] = [], data: unknown = {}): NewEvent => ({
   channel,
@@ -123,15 +123,14 @@ test('a stream in which nothing comes has a comment every five seconds', async (
 });
 
 test('a reader that falls behind what is kept is told what it has missed, and goes on', async () => {
-  const sessions = new MemorySessions();
+  const sessions = new MemorySessions({ eventsMax: 5 });
   await sessions.append('t', [event('values', [], { n: 0 })]);
   const reader = open(sessions, { channels: ['values'] });
   const [first] = await reader.events(1);
   const start = first?.seq ?? 0;
-  // All of them but three are kept beside the first.
   await sessions.append(
     't',
-    Array.from({ length: EVENTS_PER_THREAD_MAX + 3 }, (_, n) => event('values', [], { n: n + 1 })),
+    [1, 2, 3, 4, 5, 6, 7, 8].map((n) => event('values', [], { n })),
   );
   const [missed, next] = await reader.events(2);
   expect(missed).toMatchObject({
@@ -140,6 +139,15 @@ test('a reader that falls behind what is kept is told what it has missed, and go
     params: { namespace: [], data: { name: 'missed_events', payload: { after: start, before: start + 4 } } },
   });
   expect(next?.params.data.n).toBe(4);
+});
+
+test('a reader that is one event ahead of what is no longer kept has missed nothing', async () => {
+  const sessions = new MemorySessions({ eventsMax: 2 });
+  await sessions.append('t', [event('values', [], { n: 0 })]);
+  const reader = open(sessions);
+  await reader.events(1);
+  await sessions.append('t', [event('values', [], { n: 1 }), event('values', [], { n: 2 })]);
+  expect((await reader.events(2)).map(({ params }) => params.data.n)).toEqual([1, 2]);
 });
 
 test('a reader that leaves is waited for no longer', async () => {

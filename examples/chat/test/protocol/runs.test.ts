@@ -230,20 +230,29 @@ test('a thread that is deleted while it runs is gone, and its reader sees the ne
   expect(state).not.toContain('What is a heron?');
 });
 
-test('a run whose events cannot be stored keeps its thread until its lease has run out, and is logged', async () => {
-  const storage = memoryStorage();
+test('a run whose events cannot be stored is logged, and its thread is told as soon as that can be done', async () => {
+  const storage = memoryStorage({ renewMs: 20 });
   const { append } = storage.sessions;
-  let released = 0;
+  let isFull = false;
   storage.sessions.append = async (threadId, events) => {
-    if (events.some(({ channel }) => channel === 'tools')) throw new Error('disk full');
+    isFull ||= events.some(({ channel }) => channel === 'tools');
+    if (isFull) throw new Error('disk full');
     return append.call(storage.sessions, threadId, events);
   };
-  storage.sessions.release = async () => {
-    released += 1;
-  };
-  const logged = new Deferred<string>();
-  await using chat = await ChatServer.start({ storage, log: logged.resolve });
+  const logged = [new Deferred<string>(), new Deferred<string>()];
+  let lines = 0;
+  await using chat = await ChatServer.start({ storage, log: (line) => logged[lines++]?.resolve(line) });
   const runId = await chat.say('t', 'What is a heron?');
-  expect(await logged.promise).toBe(`run ${runId} of thread t cannot be told of: disk full`);
-  expect([released, await storage.sessions.activeRun('t')]).toEqual([0, runId]);
+  expect(await Promise.all(logged.map(({ promise }) => promise))).toEqual([
+    `run ${runId} of thread t cannot be told of: disk full`,
+    'runs that have ended cannot be told of: disk full',
+  ]);
+  storage.sessions.append = append;
+  const events = await untilEnd(chat, 't', runId);
+  expect(events.at(-1)?.params.data).toEqual({
+    event: 'interrupted',
+    graph_name: 'supervisor',
+    error: 'its events could not be kept',
+  });
+  expect(await storage.sessions.activeRun('t')).toBeUndefined();
 });
