@@ -6,15 +6,21 @@ const LIFE_MAX_MS = 120_000;
 /** Runs the tests of a copy, in a process that stays until one of them never ends. */
 export class DefectRunner {
   #folder;
+  #config;
   #child;
 
-  constructor(folder) {
+  constructor(folder, config) {
     this.#folder = folder;
+    this.#config = config;
   }
 
   /** The outcome after a change of a file: `passed`, `failed`, `not loaded`, or `not ended`. */
   async outcomeOf(changed, tests) {
-    this.#child ??= fork('scripts/defect-worker.mjs', { cwd: this.#folder, stdio: 'ignore', detached: true });
+    this.#child ??= fork('scripts/defect-worker.mjs', [this.#config], {
+      cwd: this.#folder,
+      stdio: 'ignore',
+      detached: true,
+    });
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), LIFE_MAX_MS);
     try {

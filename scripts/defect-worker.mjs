@@ -8,7 +8,12 @@ import { createVitest } from 'vitest/node';
 /** A test that a defect has made wait for ever need not wait for so long as one on a busy machine. */
 const TEST_TIMEOUT_MS = 15_000;
 
-const vitest = await createVitest('test', { watch: false, reporters: [{}], testTimeout: TEST_TIMEOUT_MS });
+const vitest = await createVitest('test', {
+  config: process.argv[2],
+  watch: false,
+  reporters: [{}],
+  testTimeout: TEST_TIMEOUT_MS,
+});
 process.on('message', async ({ changed, tests }) => {
   vitest.invalidateFile(changed);
   const files = await vitest.globTestSpecifications(tests);

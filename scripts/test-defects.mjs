@@ -4,9 +4,19 @@
 // title or file has them. Works on a copy, so that the checkout stays as it is.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DefectRunner } from './defect-runner.mjs';
 
@@ -23,7 +33,10 @@ const COPIED = [
   'tsconfig.json',
   'tsconfig.check.json',
   'vitest.config.ts',
+  'vitest.peers.config.ts',
 ];
+/** The application has packages of its own. */
+const INSTALLED = join('examples', 'chat', 'node_modules');
 
 const words = process.argv.slice(2);
 const defects = (await allDefects()).filter(({ group, title, file }) =>
@@ -60,23 +73,27 @@ async function allDefects() {
 /** Takes one defect after the other, in a copy of its own. */
 async function work(folder) {
   makeCopy(folder);
-  const runner = new DefectRunner(folder);
+  const runners = new Map();
   while (next < defects.length) {
     const defect = defects[next++];
     const startedMs = performance.now();
-    const complaint = await complaintOf(folder, runner, defect);
+    const { config = 'vitest.config.ts' } = defect;
+    if (!runners.has(config)) runners.set(config, new DefectRunner(folder, config));
+    const complaint = await complaintOf(folder, runners.get(config), defect);
     const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
     console.log(
       `${complaint === undefined ? 'caught' : 'MISSED'}  ${seconds.padStart(5)} s  ${defect.group}: ${defect.title}`,
     );
     if (complaint !== undefined) failures.push(`${defect.group}: ${defect.title}: ${complaint}`);
   }
-  runner.stop();
+  for (const runner of runners.values()) runner.stop();
 }
 
 function makeCopy(folder) {
   mkdirSync(folder, { recursive: true });
-  for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
+  const filter = (path) => !path.split(sep).includes('node_modules');
+  for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true, filter });
+  if (existsSync(join(root, INSTALLED))) symlinkSync(join(root, INSTALLED), join(folder, INSTALLED));
   // A folder of its own, so that what tests and builds keep in node_modules/.cache stays apart.
   mkdirSync(join(folder, 'node_modules'));
   for (const name of readdirSync(join(root, 'node_modules'))) {

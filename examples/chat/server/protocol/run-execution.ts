@@ -82,7 +82,7 @@ export class RunExecution {
     try {
       this.#writer.write(this.#events.lifecycle('running'));
       await this.#touch(request);
-      if (this.#state === 'running') await this.#drive(request);
+      await this.#drive(request);
     } catch (error) {
       if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
       if (this.#state === 'overdue') return ['failed', `It took longer than ${RUN_MS_MAX / 60_000} minutes.`];

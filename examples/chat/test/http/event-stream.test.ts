@@ -73,6 +73,19 @@ test('what has been comes first, then what comes, in order and once', async () =
   );
 });
 
+test('what comes while a page is read that does not have it yet comes at once', async () => {
+  const sessions = new MemorySessions();
+  const { read } = sessions;
+  sessions.read = async (threadId, after, limit) => {
+    const page = await read.call(sessions, threadId, after, limit);
+    if (page.events.length === 0 && after === 0) await sessions.append('t', [event('values', [], { n: 1 })]);
+    return page;
+  };
+  const reader = open(sessions);
+  await reader.next();
+  expect(await reader.next()).toMatch(/^id: /);
+});
+
 test('what a filter leaves out does not come', async () => {
   const sessions = new MemorySessions();
   await sessions.append('t', [

@@ -1,0 +1,53 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { masked, snippetsOf } from '../../../test/package/snippets.ts';
+
+const build = new URL('../build/', import.meta.url);
+const page = readFileSync(new URL('../../../docs/chat.md', import.meta.url), 'utf8');
+const programs = snippetsOf('docs/chat.md', page).filter(({ isOfPeers }) => isOfPeers);
+
+let chat: ChildProcess;
+let url = '';
+let lines: string[];
+
+beforeAll(async () => {
+  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
+  const main = fileURLToPath(new URL('chat/server/main.js', build));
+  const argv = [main, '--port', '0', '--trace-port', '0', '--word-delay', '0'];
+  chat = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  lines = [];
+  for await (const line of createInterface({ input: chat.stdout as NodeJS.ReadableStream })) {
+    lines.push(line);
+    if (lines.length === 3) break;
+  }
+  url = /http:\S+/.exec(lines[0] ?? '')?.[0] ?? '';
+});
+
+afterAll(() => chat.kill());
+
+describe('the page on the chat', () => {
+  test('shows what the program prints', () => {
+    const shown = snippetsOf('docs/chat.md', page)[0]?.prints;
+    expect(masked(lines.join('\n'))).toEqual(masked(shown ?? ''));
+  });
+
+  test.each(programs.map((program) => [program.place, program] as const))(
+    '%s prints what it says',
+    async (place, program) => {
+      // Where the packages of the application are found.
+      const file = fileURLToPath(new URL(`snippet-${place.replace(/\W/g, '-')}.mjs`, build));
+      writeFileSync(file, program.code.replaceAll('http://127.0.0.1:4888', url));
+      try {
+        const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 30_000 });
+        expect(stderr).toBe('');
+        expect(masked(stdout)).toEqual(masked(program.prints ?? ''));
+      } finally {
+        rmSync(file);
+      }
+    },
+  );
+});

@@ -1,0 +1,155 @@
+// Mistakes in the chat application, each of which has to make a test fail. `npm run test:peers` has to have installed its packages.
+const config = 'vitest.peers.config.ts';
+const folder = 'examples/chat/server';
+const tests = 'examples/chat/test';
+const inRuns = { config, tests: [`${tests}/protocol/runs.test.ts`] };
+const inEvents = { config, tests: [`${tests}/protocol/run-events.test.ts`] };
+const inStream = { config, tests: [`${tests}/http/event-stream.test.ts`] };
+const inFilter = { config, tests: [`${tests}/http/subscription.test.ts`] };
+const inRoutes = { config, tests: [`${tests}/http/protocol-routes.test.ts`] };
+const inClient = { config, tests: [`${tests}/client.test.ts`] };
+const inTraces = { config, tests: [`${tests}/tracing/traces.test.ts`] };
+const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
+
+export const defects = [
+  {
+    ...inRuns,
+    title: 'a run that asks for input counts as completed',
+    file: `${folder}/protocol/run-execution.ts`,
+    find: "this.#events.isInputRequested ? 'interrupted' : 'completed'",
+    replace: "'completed'",
+  },
+  {
+    ...inRuns,
+    title: 'a run is cancelled, and its agent is not told',
+    file: `${folder}/protocol/run-execution.ts`,
+    find: 'this.#state = state;\n    this.#stop.abort();',
+    replace: 'this.#state = state;',
+  },
+  {
+    ...inRuns,
+    title: 'a thread is not told of a run whose events could not be kept',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'if (!isTold) this.#untold.push(execution.place);',
+    replace: 'if (isTold) this.#untold.push(execution.place);',
+  },
+  {
+    ...inRuns,
+    title: 'a run that is urgent waits behind the others',
+    file: `${folder}/protocol/waiting-runs.ts`,
+    find: 'if (isFirst) queue.runs.unshift(run);',
+    replace: 'if (isFirst) queue.runs.push(run);',
+  },
+  {
+    ...inRuns,
+    title: 'more runs may wait than the limit says',
+    file: `${folder}/protocol/waiting-runs.ts`,
+    find: 'queue.runs.length >= WAITING_MAX',
+    replace: 'queue.runs.length > WAITING_MAX',
+  },
+  {
+    ...inRuns,
+    title: 'a message to a thread that waits for an answer leaves the answer open',
+    file: `${folder}/protocol/run-input.ts`,
+    find: 'isAsking ? new Command({ resume: input }) : input',
+    replace: 'input',
+  },
+  {
+    ...inRuns,
+    title: 'an approval is taken from whatever is said',
+    file: `${folder}/agent/note-tool.ts`,
+    find: "if (decision !== 'approve')",
+    replace: "if (decision === 'decline')",
+  },
+  {
+    ...inEvents,
+    title: 'messages go out in the envelope of LangChain',
+    file: `${folder}/protocol/plain-json.ts`,
+    find: 'if (Message.isInstance(original)) return plainMessage(original);',
+    replace: '',
+  },
+  {
+    ...inEvents,
+    title: 'an interrupt is asked for as often as the graph tells of it',
+    file: `${folder}/protocol/run-events.ts`,
+    find: 'this.#requested.has(id)',
+    replace: 'id === undefined',
+  },
+  {
+    ...inEvents,
+    title: 'a tool that asks is told of as one that has failed',
+    file: `${folder}/protocol/run-events.ts`,
+    find: 'return isInterrupt(data) ? [] :',
+    replace: 'return data === undefined ? [] :',
+  },
+  {
+    ...inEvents,
+    title: 'the graph tells of the end of the run before its last checkpoint is there',
+    file: `${folder}/protocol/run-events.ts`,
+    find: 'namespace.length === 0 ? [] : [make(method,',
+    replace: 'namespace.length === -1 ? [] : [make(method,',
+  },
+  {
+    ...inStream,
+    title: 'events that come while a reader reads are forgotten until the next',
+    file: `${folder}/protocol/bell.ts`,
+    find: 'if (!this.#isRung) {',
+    replace: 'this.#isRung = false;\n    if (!this.#isRung) {',
+  },
+  {
+    ...inStream,
+    title: 'a reader is not told of events that are no longer kept',
+    file: `${folder}/http/event-stream.ts`,
+    find: 'frames = missed(after, droppedThrough);',
+    replace: '',
+  },
+  {
+    ...inStream,
+    title: 'a reader who left is told of events for ever',
+    file: `${folder}/http/event-stream.ts`,
+    find: 'isOver = true;\n        unwatch();',
+    replace: 'isOver = true;',
+  },
+  {
+    ...inFilter,
+    title: 'a depth counts from the root, and not from the namespace that is asked for',
+    file: `${folder}/http/subscription.ts`,
+    find: 'namespace.length - prefix.length <= depth',
+    replace: 'namespace.length <= depth',
+  },
+  {
+    ...inRoutes,
+    title: 'a body is read whatever its type',
+    file: `${folder}/http/bodies.ts`,
+    find: "if (!/^application\\/([\\w.+-]+\\+)?json\\b/i.test(context.req.header('content-type') ?? '')) {",
+    replace: 'if (false) {',
+  },
+  {
+    ...inRoutes,
+    title: 'a client is told the reason of a failure that nobody has foreseen',
+    file: `${folder}/protocol/commands.ts`,
+    find: "message: 'The command failed; the log of the server says why.',",
+    replace: 'message: (error as Error).message,',
+  },
+  {
+    ...inClient,
+    title: 'a run begins, by what the command says, with the events of the one before',
+    file: `${folder}/protocol/commands.ts`,
+    find: 'applied_through_seq: afterSeq',
+    replace: 'applied_through_seq: 0',
+  },
+  {
+    ...inTraces,
+    title: 'a run does not join the trace of whoever asked for it',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'const caller = fromHeaders(request.headers);',
+    replace: 'const caller = fromHeaders({});',
+  },
+  {
+    ...inModel,
+    title: 'a model is given calls that nothing has answered',
+    file: `${folder}/agent/tool-loop.ts`,
+    find: 'messages: [await asked.invoke([system, ...allAnswered(messages)], config)],',
+    replace: 'messages: [await asked.invoke([system, ...messages], config)],',
+  },
+];
