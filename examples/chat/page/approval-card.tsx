@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useId } from 'preact/hooks';
+import { focusComposer } from './composer-focus.ts';
 import type { InputRequest } from './conversation.ts';
 import { fieldsOf, stringOf } from './protocol.ts';
 import { LongText, Text } from './text.tsx';
@@ -21,13 +22,14 @@ export function ApprovalCard({
   const id = useId();
   const answer = async (response: object): Promise<void> => {
     isSent.value = true;
-    if (!(await respond(response))) isSent.value = false;
+    if (await respond(response)) focusComposer();
+    else isSent.value = false;
   };
   return (
-    <section class="approval" aria-labelledby={`${id}-question`}>
-      <h3 id={`${id}-question`}>
+    <article class="approval" aria-labelledby={`${id}-question`}>
+      <h2 id={`${id}-question`}>
         <Text value={asked} />
-      </h3>
+      </h2>
       {given === undefined ? (
         <p class="plain">
           <LongText value={JSON.stringify(request.payload, null, 2) ?? ''} />
@@ -67,6 +69,6 @@ export function ApprovalCard({
           Decline
         </button>
       </p>
-    </section>
+    </article>
   );
 }

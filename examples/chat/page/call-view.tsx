@@ -63,7 +63,7 @@ function SubagentCard({
   const name = visible(stringOf(subagent_type) ?? 'subagent');
   const messages = (conversation.agents.get(id) ?? []).flatMap((one) => conversation.messages.get(one) ?? []);
   return (
-    <section class={`subagent subagent-${status}`} aria-label={`Subagent ${name}`}>
+    <article class={`subagent subagent-${status}`} aria-label={`Subagent ${name}`}>
       <header>
         <strong>{name}</strong>
         <StatusMark status={status} />
@@ -89,14 +89,14 @@ function SubagentCard({
           </p>
         )}
       </div>
-    </section>
+    </article>
   );
 }
 
 function Payload({ text, label }: { text: string; label: string }): JSX.Element {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
-    <pre tabIndex={0} role="region" aria-label={label}>
+    <pre tabIndex={0} role="group" aria-label={label}>
       <LongText value={text} />
     </pre>
   );

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { isBusy } from './conversation.ts';
 import { say } from './current-thread.ts';
 import { Icon } from './icon.tsx';
@@ -15,7 +15,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const conversation = thread.conversation.value;
   const isWorking = isBusy(conversation);
   const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
-  useEffect(() => area.current?.focus(), [thread]);
+  useLayoutEffect(() => area.current?.focus(), [thread]);
   const send = async (): Promise<void> => {
     const said = text.value.trim();
     if (said === '' || isWorking || isAsked) return;

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApprovalCard } from './approval-card.tsx';
+import { focusComposer } from './composer-focus.ts';
 import { atState, type Conversation, isBusy } from './conversation.ts';
 import { say } from './current-thread.ts';
 import { Icon } from './icon.tsx';
@@ -66,7 +67,7 @@ function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
       <ul>
         {SUGGESTIONS.map((suggestion) => (
           <li key={suggestion}>
-            <button type="button" class="button" onClick={() => void say(suggestion)}>
+            <button type="button" class="button" onClick={() => void say(suggestion).then(focusComposer)}>
               {suggestion}
             </button>
           </li>
@@ -95,7 +96,7 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
         {isStopped && (run.error === 'cancelled' ? 'You stopped this.' : `This was interrupted: ${run.error ?? ''}`)}
         {isLeft && 'This was left before its end.'}
       </p>
-      <button type="button" class="button" onClick={() => void thread.retry()}>
+      <button type="button" class="button" onClick={() => void thread.retry().then(focusComposer)}>
         <Icon name="retry" /> Try again
       </button>
     </div>

@@ -34,7 +34,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
   useEffect(() => heading.current?.focus(), []);
   const oldest = loaded.value?.states.at(-1);
   return (
-    <aside class="history" aria-label="History">
+    <aside id="history" class="history" aria-label="History">
       <header>
         <h2 ref={heading} tabIndex={-1}>
           History
@@ -45,6 +45,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
           aria-label="Close the history"
           onClick={() => {
             isHistoryOpen.value = false;
+            document.querySelector<HTMLElement>('[aria-controls=history]')?.focus();
           }}
         >
           <Icon name="close" />

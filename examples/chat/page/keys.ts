@@ -8,7 +8,9 @@ export function listenToKeys(): void {
     if (isDrawerOpen.value) {
       isDrawerOpen.value = false;
       document.querySelector<HTMLElement>('[aria-controls=threads]')?.focus();
-    } else if (isHistoryOpen.value && document.activeElement?.closest('.history')) isHistoryOpen.value = false;
-    else void currentThread.value.stop();
+    } else if (isHistoryOpen.value && document.activeElement?.closest('#history') != null) {
+      isHistoryOpen.value = false;
+      document.querySelector<HTMLElement>('[aria-controls=history]')?.focus();
+    } else void currentThread.value.stop();
   });
 }

@@ -15,6 +15,9 @@ export interface Message {
   readonly error?: string;
 }
 
+/** Blocks that one message may have; the others are passed over. */
+const BLOCKS_MAX = 1_000;
+
 /** A message of a state. */
 export function messageOf(message: Fields): Message | undefined {
   const id = stringOf(message.id);
@@ -70,6 +73,23 @@ export function grown(block: Block | undefined, delta: Fields): Block {
   }
 }
 
+/** A message with what has come of it since. */
+export function withPiece(message: Message, { event, index, content, delta, message: error }: Fields): Message {
+  switch (event) {
+    case 'content-block-start':
+    case 'content-block-finish':
+      return { ...message, blocks: replaced(message.blocks, index, () => blockOf(content)) };
+    case 'content-block-delta':
+      return { ...message, blocks: replaced(message.blocks, index, (block) => grown(block, fieldsOf(delta))) };
+    case 'message-finish':
+      return { ...message, state: 'complete' };
+    case 'error':
+      return { ...message, state: 'cut', error: stringOf(error) ?? 'The message was cut.' };
+    default:
+      return message;
+  }
+}
+
 /** All that a message says in words. */
 export function textIn({ blocks }: Message): string {
   return blocks
@@ -101,4 +121,16 @@ function said(block: Block | undefined): string {
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
+function replaced(
+  blocks: readonly Block[],
+  index: unknown,
+  make: (block: Block | undefined) => Block,
+): readonly Block[] {
+  if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= BLOCKS_MAX) return blocks;
+  const made = [...blocks];
+  while (made.length < (index as number)) made.push({ kind: 'other' });
+  made[index as number] = make(made[index as number]);
+  return made;
 }

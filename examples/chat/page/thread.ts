@@ -7,11 +7,11 @@ import {
   EMPTY,
   type InputRequest,
   isBusy,
-  withEvents,
   withQuestion,
   withRun,
   withState,
 } from './conversation.ts';
+import { withEvents } from './conversation-events.ts';
 import { stateBehind } from './history.ts';
 import { textIn } from './message.ts';
 import { checkpointOf, fieldsOf, type ProtocolEvent, type ThreadState } from './protocol.ts';

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { focusComposer } from './composer-focus.ts';
 import { Icon } from './icon.tsx';
 import { info } from './info.ts';
 import { isDrawerOpen, isHistoryOpen } from './layout.ts';
@@ -34,7 +35,8 @@ export function TopBar({ thread }: { thread: Thread }): JSX.Element {
         class="button quiet"
         aria-label="History"
         title="History of this conversation"
-        aria-pressed={isHistoryOpen.value}
+        aria-expanded={isHistoryOpen.value}
+        aria-controls="history"
         onClick={() => {
           isHistoryOpen.value = !isHistoryOpen.value;
         }}
@@ -71,7 +73,14 @@ export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
         The conversation as it was{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. What you
         send now begins a branch here.
       </p>
-      <button type="button" class="button" onClick={() => thread.view(undefined)}>
+      <button
+        type="button"
+        class="button"
+        onClick={() => {
+          thread.view(undefined);
+          focusComposer();
+        }}
+      >
         Back to the newest
       </button>
     </div>

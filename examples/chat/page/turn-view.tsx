@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { focusComposer } from './composer-focus.ts';
 import type { Conversation } from './conversation.ts';
 import { Icon } from './icon.tsx';
 import { info } from './info.ts';
@@ -44,11 +45,18 @@ export function TurnView(props: TurnViewProps): JSX.Element {
 function Question({ question, thread, isBusy }: TurnViewProps & { readonly question: Message }): JSX.Element {
   const isEdited = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
+  const wasEdited = useRef(false);
+  useLayoutEffect(() => {
+    if (wasEdited.current && !isEdited.value) {
+      if (button.current === null) focusComposer();
+      else button.current.focus();
+    }
+    wasEdited.current = isEdited.value;
+  }, [isEdited.value]);
   const text = textIn(question);
   if (isEdited.value) {
     const close = (): void => {
       isEdited.value = false;
-      queueMicrotask(() => button.current?.focus());
     };
     return <QuestionForm text={text} send={(changed) => thread.edit(question.id, changed)} close={close} />;
   }
@@ -85,7 +93,7 @@ function QuestionForm({
   close: () => void;
 }): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => area.current?.focus(), []);
+  useLayoutEffect(() => area.current?.focus(), []);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const changed = area.current?.value.trim() ?? '';
@@ -129,7 +137,7 @@ function AnswerActions({ turn: { runId }, thread, conversation, isLast, isBusy }
   return (
     <div class="answer-actions" role="group" aria-label="About this answer">
       {isLast && !isBusy && isAnswered && (
-        <button type="button" class="button quiet" onClick={() => void thread.retry()}>
+        <button type="button" class="button quiet" onClick={() => void thread.retry().then(focusComposer)}>
           <Icon name="retry" /> Retry
         </button>
       )}

@@ -4,11 +4,11 @@ import {
   type Conversation,
   EMPTY,
   isBusy,
-  withEvents,
   withQuestion,
   withRun,
   withState,
 } from '../../page/conversation.ts';
+import { withEvents } from '../../page/conversation-events.ts';
 import { textIn } from '../../page/message.ts';
 import { turnsOf } from '../../page/turns.ts';
 import { ai, eventsOf, human, pieces, state } from './events.ts';

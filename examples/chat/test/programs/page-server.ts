@@ -2,7 +2,7 @@
  * Chats for the tests of the page, as many as are asked for, each on a port of its own. What cannot be left to chance is done by request:
  *
  * - `POST /chats {traced?}` gives `{ id, url, viewer_url }`
- * - `POST /chats/:id/model {hold?, fail?, say?}` says how its model answers from now on: an agent that waits in the middle, failures, a text
+ * - `POST /chats/:id/model {hold?, fail?, say?, pieceChars?}` says how its model answers from now on: an agent that waits in the middle, failures, a text
  * - `POST /chats/:id/release` lets the answers go on that are held
  * - `POST /chats/:id/cut` breaks every connection to the chat
  * - `POST /chats/:id/flush` has the traces arrive
@@ -12,7 +12,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
-import { configure, flush } from 'runspan';
+import { configure, flush, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
 import { Retriever } from '../../../ask-docs/retriever.ts';
@@ -20,7 +20,7 @@ import { createAgent } from '../../server/agent/agent.ts';
 import { createChat } from '../../server/chat.ts';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { TraceService } from '../../server/tracing/trace-service.ts';
-import { Script, ScriptedModel } from '../support/scripted-model.ts';
+import { Script, type ScriptChanges, ScriptedModel } from '../support/scripted-model.ts';
 
 const PAGE = fileURLToPath(new URL('../../../page/', import.meta.url));
 
@@ -89,7 +89,7 @@ control.post('/chats/:id/:what', async (context) => {
   if (chat === undefined) return context.json({}, 404);
   switch (context.req.param('what')) {
     case 'model':
-      chat.script.set((await context.req.json()) as Parameters<Script['set']>[0]);
+      chat.script.set((await context.req.json()) as ScriptChanges);
       break;
     case 'release':
       chat.script.release();
@@ -109,5 +109,7 @@ const server = serve({ fetch: control.fetch, port: 0, hostname: '127.0.0.1' }, (
   console.log(`http://127.0.0.1:${port}`);
 });
 // It ends with whoever has started it.
-process.stdin.resume().on('end', () => process.exit());
-process.on('exit', () => server.close());
+process.stdin.resume().on('end', () => {
+  server.close();
+  void shutdown({ timeoutMs: 2_000 }).finally(() => process.exit());
+});

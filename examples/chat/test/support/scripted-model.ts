@@ -5,6 +5,13 @@ import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { LocalModel } from '../../server/agent/local-model.ts';
 import { Gate } from './held-model.ts';
 
+export interface ScriptChanges {
+  readonly hold?: string;
+  readonly fail?: number;
+  readonly say?: string;
+  readonly pieceChars?: number;
+}
+
 /** What a model does with its next answers. */
 export class Script {
   /** Where it waits after the second piece of an answer. */
@@ -15,14 +22,17 @@ export class Script {
   failures = 0;
   /** What the supervisor says, whatever it is asked. */
   say: string | undefined;
+  /** In pieces of how many characters. */
+  pieceChars = 50_000;
 
-  set({ hold, fail, say }: { readonly hold?: string; readonly fail?: number; readonly say?: string }): void {
+  set({ hold, fail, say, pieceChars }: ScriptChanges): void {
     if (hold !== undefined) {
       this.gate = new Gate();
       this.held = hold;
     }
     this.failures = fail ?? this.failures;
-    this.say = say ?? this.say;
+    if (say !== undefined) this.say = say === '' ? undefined : say;
+    this.pieceChars = pieceChars ?? this.pieceChars;
   }
 
   /** Lets the answers go on that wait, and those that come. */
@@ -55,14 +65,16 @@ export class ScriptedModel extends LocalModel {
     options: this['ParsedCallOptions'],
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { say } = this.#script;
+    const { say, pieceChars } = this.#script;
     if (this.#script.failures > 0) {
       this.#script.failures -= 1;
       throw new Error('The model is on strike.');
     }
     const said = say !== undefined && this.#agent === 'supervisor';
     let pieces = 0;
-    for await (const chunk of said ? saying(say) : super._streamResponseChunks(messages, options, manager)) {
+    for await (const chunk of said
+      ? saying(say, pieceChars)
+      : super._streamResponseChunks(messages, options, manager)) {
       yield chunk;
       if (said) await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
       pieces += 1;
@@ -71,9 +83,9 @@ export class ScriptedModel extends LocalModel {
   }
 }
 
-async function* saying(text: string): AsyncGenerator<ChatGenerationChunk> {
-  for (let start = 0; start < text.length; start += 50_000) {
-    const content = text.slice(start, start + 50_000);
+async function* saying(text: string, pieceChars: number): AsyncGenerator<ChatGenerationChunk> {
+  for (let start = 0; start < text.length; start += pieceChars) {
+    const content = text.slice(start, start + pieceChars);
     yield new ChatGenerationChunk({ text: content, message: new AIMessageChunk({ content }) });
   }
 }

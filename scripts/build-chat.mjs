@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+// Installs the chat application, where that has not been done since its lockfile changed, and builds it: the server by its own
+// compiler, the page by its own Vite, both into examples/chat/build. It runs on dist/, which has to be there.
+import { execFileSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { installLocked } from './install-locked.mjs';
+
+const folder = new URL('../examples/chat/', import.meta.url);
+
+installLocked(folder);
+run('typescript', 'bin/tsc', '-p', '.');
+run('vite', 'bin/vite.js', 'build');
+
+/** A program of a package that the application has installed. */
+function run(name, file, ...args) {
+  const packageFile = createRequire(new URL('package.json', folder)).resolve(`${name}/package.json`);
+  execFileSync(process.execPath, [join(dirname(packageFile), file), ...args], {
+    cwd: fileURLToPath(folder),
+    stdio: 'inherit',
+  });
+}

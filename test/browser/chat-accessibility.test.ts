@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { root } from '../support/folders.ts';
+import { chatPages } from './chat-page.ts';
+
+const openChat = chatPages();
+const axe = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8');
+
+/** What a checker of WCAG finds, all of it. */
+async function findings(page: Page): Promise<string[]> {
+  // Run by the debugger, which the policy of the page does not bind.
+  await page.evaluate(axe);
+  const result = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+  };
+  return result.violations.flatMap(({ id, nodes }) =>
+    nodes.slice(0, 3).map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`),
+  );
+}
+
+const fits = (page: Page): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth <= innerWidth');
+
+test.each([
+  ['light', 1280],
+  ['dark', 1280],
+  ['light', 390],
+  ['dark', 390],
+] as const)(
+  'a checker finds nothing in any view, in %s at a width of %i, and none is wider',
+  async (colorScheme, width) => {
+    const chat = await openChat({ traced: true, colorScheme, viewport: { width, height: 800 } });
+    const { page, answers } = chat;
+    const check = async (view: string): Promise<void> => {
+      expect({ view, found: await findings(page), fits: await fits(page) }).toEqual({ view, found: [], fits: true });
+    };
+    await page.getByText('No model is configured').waitFor();
+    await check('nothing yet');
+    await chat.model({ hold: 'writer' });
+    await chat.say('Compare heron and otter');
+    await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
+    await page.getByText('search_docs').first().click();
+    await check('subagents at work');
+    await chat.release();
+    await chat.settled();
+    await page.getByRole('button', { name: 'Good answer' }).click();
+    await page.getByRole('textbox', { name: 'Comment on the answer' }).waitFor();
+    await check('an answer that is rated');
+    await chat.say('Save a note: x');
+    await page.getByRole('article', { name: 'Save this note?' }).waitFor();
+    await check('an approval');
+    await page.getByRole('button', { name: 'Decline' }).click();
+    await answers.getByText('The user declined').last().waitFor();
+    await chat.model({ fail: 1 });
+    await chat.say('heron');
+    await page.getByRole('group', { name: 'Outcome' }).waitFor();
+    await page.getByRole('button', { name: 'Edit the message' }).first().click();
+    await check('a failure, and a message that is changed');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'History', exact: true }).click();
+    await page.getByText('checkpoints').first().click();
+    await page.getByRole('button', { name: 'Branch from here' }).last().click();
+    await page.getByRole('group', { name: 'An earlier point' }).waitFor();
+    await check('the history');
+    await page.getByRole('button', { name: 'Close the history' }).click();
+    if (width < 768) await page.getByRole('button', { name: 'Conversations', exact: true }).click();
+    await page.getByRole('button', { name: /^Delete/ }).click();
+    await page.getByRole('dialog').waitFor();
+    await check('what is to be deleted');
+  },
+);
+
+test('everything is done by the keyboard alone', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  const { keyboard } = page;
+  /** Goes on until what is named has the focus. */
+  const reach = async (name: string | RegExp, key = 'Tab'): Promise<void> => {
+    const wanted = page.locator(':focus').and(page.getByRole('button', { name }).or(page.getByRole('link', { name })));
+    for (let steps = 0; steps < 40 && (await wanted.count()) === 0; steps++) await keyboard.press(key);
+    expect(await wanted.count()).toBe(1);
+  };
+  await chat.composer.and(page.locator(':focus')).waitFor();
+  // Shift and Enter begin a line, Enter sends.
+  await keyboard.type('hello');
+  await keyboard.press('Shift+Enter');
+  await keyboard.type('you');
+  expect(await chat.composer.inputValue()).toBe('hello\nyou');
+  await keyboard.press('Enter');
+  await answers.getByText('Hello.').waitFor();
+  await chat.settled();
+  await keyboard.type('Save a note: x');
+  await keyboard.press('Enter');
+  await page.getByRole('article', { name: 'Save this note?' }).waitFor();
+  await reach('Approve', 'Shift+Tab');
+  await keyboard.press('Enter');
+  await answers.getByText('Saved: x').last().waitFor();
+  await chat.settled();
+
+  await reach('Edit the message', 'Shift+Tab');
+  await keyboard.press('Enter');
+  await keyboard.press('Escape');
+  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Edit the message');
+  await reach('History', 'Shift+Tab');
+  await keyboard.press('Enter');
+  await page.getByRole('complementary').getByText('hello you').waitFor();
+  await reach('Branch from here');
+  await keyboard.press('Enter');
+  await keyboard.press('Escape');
+  expect(await page.getByRole('complementary').count()).toBe(0);
+  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('History');
+  await reach('Delete hello you', 'Shift+Tab');
+  await keyboard.press('Enter');
+  await reach('Delete');
+  await keyboard.press('Enter');
+  await page.getByText('Your conversations will be here.').waitFor();
+  await chat.composer.and(page.locator(':focus')).waitFor();
+});
+
+test('the conversations are a drawer on a narrow screen, which Escape closes', async () => {
+  const chat = await openChat({ viewport: { width: 390, height: 800 } });
+  const { page } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  const nav = page.getByRole('navigation', { name: 'Conversations' });
+  expect(await nav.count()).toBe(0);
+  const menu = page.getByRole('button', { name: 'Conversations', exact: true });
+  await menu.click();
+  await nav.waitFor();
+  expect(await menu.getAttribute('aria-expanded')).toBe('true');
+  await page.keyboard.press('Escape');
+  expect(await nav.count()).toBe(0);
+  expect(await menu.evaluate((element) => element.matches(':focus'))).toBe(true);
+  await menu.click();
+  await nav.getByRole('link', { name: 'New conversation' }).click();
+  await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+  expect(await nav.count()).toBe(0);
+});
+
+test('an answer is announced when it is whole, and none of its words before', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await page.evaluate(`{
+    globalThis.announced = [];
+    const region = document.querySelector('[role=status][aria-live]');
+    new MutationObserver(() => announced.push(region.textContent)).observe(region, { childList: true, characterData: true, subtree: true });
+  }`);
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('hello');
+  await answers.getByText('Hello. Ask', { exact: true }).waitFor();
+  await chat.release();
+  await chat.settled();
+  expect(await page.evaluate('announced')).toEqual([
+    'The agent is at work.',
+    'Answer: Hello. Ask about the documents, ask to compare two things, or say "save a note: …".',
+  ]);
+  // No region that is read as it changes is around the words.
+  expect(await answers.evaluateAll((all) => all.some((one) => one.closest('[aria-live], [role=log]') !== null))).toBe(
+    false,
+  );
+});
+
+test('the colours follow the system, or the reader, who is asked once', async () => {
+  const { page } = await openChat({ colorScheme: 'dark' });
+  const background = (): Promise<unknown> => page.evaluate('getComputedStyle(document.body).backgroundColor');
+  const dark = await background();
+  await page.getByRole('button', { name: 'Colours: system' }).click();
+  expect(await background()).toBe(dark);
+  await page.getByRole('button', { name: 'Colours: dark' }).click();
+  expect(await background()).not.toBe(dark);
+  await page.reload();
+  await page.getByRole('button', { name: 'Colours: light' }).waitFor();
+  expect(await background()).not.toBe(dark);
+});

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+import { chatPages } from './chat-page.ts';
+
+const openChat = chatPages();
+
+test('thumbs and a comment are feedback on the trace, which the answer leads to', async () => {
+  const chat = await openChat({ traced: true });
+  const { page, answers, context } = chat;
+  await chat.say('heron');
+  await answers.getByText('The heron is a tall bird.').last().waitFor();
+  await chat.settled();
+  await page.getByRole('button', { name: 'Bad answer' }).click();
+  await page.getByText('Thank you.').waitFor();
+  await page.getByRole('button', { name: 'Good answer' }).click();
+  await page.getByRole('button', { name: 'Good answer', pressed: true }).waitFor();
+  await page.getByRole('textbox', { name: 'Comment on the answer' }).fill('Tall, indeed');
+  await page.keyboard.press('Enter');
+  await page.getByText('Thank you for the comment.').waitFor();
+  await chat.flush();
+
+  const opened = context.waitForEvent('page');
+  await page.getByRole('link', { name: 'Trace' }).click();
+  const viewer = await opened;
+  // The turn of the page is the root, the agent and its subagent are below it.
+  const tree = viewer.getByRole('treegrid');
+  for (const name of ['page turn', 'chat turn', 'researcher'])
+    await tree.getByText(name, { exact: true }).first().waitFor();
+  const feedback = viewer.getByRole('region', { name: 'Feedback' });
+  await feedback.getByText('user_score').waitFor();
+  expect(await feedback.getByRole('listitem').count()).toBe(1);
+  expect(await feedback.getByRole('listitem').textContent()).toMatch(/user_score1.*Tall, indeed/);
+});
+
+test('a turn is told of with how long it took, also when the page is left before its end', async () => {
+  const chat = await openChat({ traced: true });
+  const { page } = chat;
+  const turns: Record<string, unknown>[] = [];
+  page.on('request', (request) => {
+    if (new URL(request.url()).pathname === '/api/turns') turns.push(request.postDataJSON());
+  });
+  const answered = page.waitForResponse(/\/api\/turns$/);
+  await chat.say('hello');
+  expect((await answered).status()).toBe(204);
+  expect(turns[0]).toMatchObject({ inputs: { message: 'hello' }, outputs: { status: 'completed' } });
+  const outputs = turns[0]?.outputs as { first_text_ms: number; total_ms: number } | undefined;
+  const { first_text_ms = 0, total_ms = 0 } = outputs ?? {};
+  expect(first_text_ms).toBeGreaterThan(0);
+  expect(total_ms).toBeGreaterThanOrEqual(first_text_ms);
+
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await page.reload();
+  await expect
+    .poll(async () => {
+      const { items } = (await (await fetch(`${chat.viewerUrl}/query/runs?run_type=chain&limit=100`)).json()) as {
+        items: { name: string; id: string }[];
+      };
+      const told = items.filter(({ name }) => name === 'page turn').map(({ id }) => outputsOf(chat.viewerUrl, id));
+      return (await Promise.all(told)).filter(({ status }) => status === 'left').length;
+    })
+    .toBe(1);
+  await chat.release();
+});
+
+test('without tracing nothing is rated, no trace is linked, and turns are told of once at most', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  let turns = 0;
+  page.on('request', (request) => {
+    if (new URL(request.url()).pathname === '/api/turns') turns += 1;
+  });
+  const refused = page.waitForResponse(/\/api\/turns$/);
+  await chat.say('hello');
+  expect((await refused).status()).toBe(404);
+  await chat.say('heron');
+  await chat.answers.getByText('The heron is a tall bird.').last().waitFor();
+  await chat.settled();
+  expect(turns).toBe(1);
+  expect(await page.getByRole('link', { name: 'Trace' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: /Good|Bad/ }).count()).toBe(0);
+});
+
+async function outputsOf(viewerUrl: string | null, id: string): Promise<{ status?: string }> {
+  return (await fetch(`${viewerUrl}/query/runs/${id}/outputs`)).json();
+}

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { chatPages } from './chat-page.ts';
+
+const openChat = chatPages();
+
+/** What would show that it ran. */
+const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
+
+const HOSTILE = [
+  `<script>${HIT}</script>`,
+  `"><img src=x onerror="${HIT}"><svg onload="${HIT}"></svg>`,
+  `[a link](javascript:${HIT}) <javascript:${HIT}> ![x](javascript:${HIT}) [b](data:text/html;base64,PHNjcmlwdD4=)`,
+  `<style>* { display: none }</style><iframe srcdoc="<script>parent.${HIT}</script>"></iframe>`,
+  'gpj\u202eexe \u2066hidden\u2069 \u200bzero \u001b[31mred',
+  `| <b onmouseover=${HIT}>x</b> |\n|---|\n| <img src=x onerror=${HIT}> |`,
+  `${'>'.repeat(500)} deep ${'['.repeat(500)}`,
+  'constructor and toString',
+].join('\n\n');
+
+test('hostile text, wherever it stands, runs nothing, asks nobody, and shows what is hidden in it', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).origin));
+  await chat.model({ say: HOSTILE });
+  await chat.say(HOSTILE);
+  await answers.getByText('constructor and toString').waitFor();
+  await chat.settled();
+  // In an answer, in a question, in the list and in the title.
+  await answers.locator('.hidden-character', { hasText: '\\u202e' }).waitFor();
+  await page.getByRole('article', { name: 'You' }).locator('.hidden-character', { hasText: '\\u202e' }).waitFor();
+  expect(await page.getByRole('link', { name: 'a link' }).count()).toBe(0);
+
+  // As what is asked for, as what a tool is called with, and as what it answers.
+  await chat.model({ say: '' });
+  await chat.say(`Save a note: ${HOSTILE}`);
+  const card = page.getByRole('article', { name: 'Save this note?' });
+  expect(await card.getByRole('textbox').inputValue()).toContain(HIT);
+  await card.getByRole('button', { name: 'Approve' }).click();
+  await answers.last().getByText('Saved:').last().waitFor();
+  await chat.settled();
+  await answers.last().getByText('save_note').click();
+
+  // As the task of a subagent, as why a run has failed, and in the history.
+  await chat.say(HOSTILE);
+  await page.getByRole('article', { name: 'Subagent researcher' }).waitFor();
+  await chat.settled();
+  await page.locator('.task > summary').first().click();
+  await page.getByRole('button', { name: 'History', exact: true }).click();
+  await page.getByRole('button', { name: 'Branch from here' }).nth(2).waitFor();
+  await page.reload();
+  await page.getByRole('article', { name: 'Subagent researcher' }).waitFor();
+
+  expect(await page.evaluate('globalThis.hits ?? 0')).toBe(0);
+  expect(new Set(asked)).toEqual(new Set([new URL(chat.url).origin]));
+  const links = await page.locator('a[href]').evaluateAll((all) => all.map((one) => one.getAttribute('href') ?? ''));
+  expect(links.filter((link) => !/^(https?:|#)/.test(link))).toEqual([]);
+  expect(await page.locator('main').isVisible()).toBe(true);
+});
+
+test('a word of a mebibyte is shown in part, and is no wider than the page', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.model({ say: 'x'.repeat(2 ** 20) });
+  await chat.say('y'.repeat(900_000));
+  await answers.getByText('Show more').waitFor();
+  await chat.settled();
+  expect((await answers.innerText()).length).toBeLessThan(20_000);
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+  await answers.getByRole('button', { name: 'Show more' }).click();
+  expect((await answers.innerText()).length).toBeGreaterThan(80_000);
+});

@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
+import { root } from '../support/folders.ts';
+
+const PROGRAM = join(root, 'examples/chat/build/chat/test/programs/page-server.js');
+
+/** What the model does from now on. */
+export interface ModelScript {
+  /** The agent that waits in the middle of its answer until it is released. */
+  readonly hold?: 'supervisor' | 'researcher' | 'writer';
+  /** Answers that fail. */
+  readonly fail?: number;
+  /** What the supervisor says, whatever it is asked, and in pieces of how many characters. */
+  readonly say?: string;
+  readonly pieceChars?: number;
+}
+
+/** A page on a chat of its own. What is wrong with the page at the end fails the test. */
+export class ChatPage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  readonly url: string;
+  readonly viewerUrl: string | null;
+  readonly #control: (what: string, body?: object) => Promise<void>;
+
+  constructor(parts: {
+    page: Page;
+    context: BrowserContext;
+    url: string;
+    viewerUrl: string | null;
+    control: (what: string, body?: object) => Promise<void>;
+  }) {
+    this.page = parts.page;
+    this.context = parts.context;
+    this.url = parts.url;
+    this.viewerUrl = parts.viewerUrl;
+    this.#control = parts.control;
+  }
+
+  /** Where messages are written. */
+  get composer(): Locator {
+    return this.page.getByRole('textbox', { name: 'Message', exact: true });
+  }
+
+  get answers(): Locator {
+    return this.page.getByRole('article', { name: 'Answer' });
+  }
+
+  model(script: ModelScript): Promise<void> {
+    return this.#control('model', script);
+  }
+
+  release(): Promise<void> {
+    return this.#control('release');
+  }
+
+  cut(): Promise<void> {
+    return this.#control('cut');
+  }
+
+  flush(): Promise<void> {
+    return this.#control('flush');
+  }
+
+  async say(text: string): Promise<void> {
+    await this.composer.fill(text);
+    await this.composer.press('Enter');
+  }
+
+  /** Until the agent has nothing to do. */
+  async settled(): Promise<void> {
+    await this.page.getByRole('button', { name: 'Send' }).waitFor();
+    await this.page.getByText('Working', { exact: true }).waitFor({ state: 'detached' });
+  }
+}
+
+/** Runs the chats of a file of tests, and gives what opens a page on a new one. */
+export function chatPages(): (options?: { traced?: boolean } & BrowserContextOptions) => Promise<ChatPage> {
+  let program: ChildProcess;
+  let control = '';
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.connect(inject('browser'));
+    program = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
+    [control] = (await once(createInterface({ input: program.stdout as Readable }), 'line')) as [string];
+  });
+  afterAll(async () => {
+    program.stdin?.end();
+    await browser.close();
+  });
+  const post = async (path: string, body: object): Promise<Response> => {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(control + path, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path} was answered with ${answer.status}`);
+    return answer;
+  };
+  return async ({ traced = false, ...options } = {}) => {
+    const chat = (await (await post('/chats', { traced })).json()) as { id: number; url: string; viewer_url: string };
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('pageerror', (error) => complaints.push(`${error}`));
+    page.on('console', (message) => {
+      // What a test has the server refuse, or cuts, is no fault of the page.
+      if (message.type() === 'error' && !/^Failed to load resource/.test(message.text()))
+        complaints.push(message.text());
+    });
+    onTestFinished(async () => {
+      await context.close();
+      expect(complaints).toEqual([]);
+    });
+    await page.goto(chat.url);
+    return new ChatPage({
+      page,
+      context,
+      url: chat.url,
+      viewerUrl: chat.viewer_url,
+      control: async (what, body = {}) => void (await post(`/chats/${chat.id}/${what}`, body)),
+    });
+  };
+}

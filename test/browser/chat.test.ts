@@ -1,0 +1,237 @@
+import { expect, test } from 'vitest';
+import { chatPages } from './chat-page.ts';
+
+const openChat = chatPages();
+
+/** What the rules of the local model answer. */
+const HERON =
+  'On "heron": The heron is a tall bird. It stands still in shallow water and waits for fish. (river.md, "heron")';
+
+test('the first message begins a conversation, and its answer is there as it comes', async () => {
+  const chat = await openChat();
+  const { page, composer, answers } = chat;
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await page.getByRole('article', { name: 'You' }).getByText('heron').waitFor();
+  await answers.getByText('Let me', { exact: true }).waitFor();
+  expect(page.url()).toMatch(/#\/t\/[\da-f-]{36}$/);
+  expect(await composer.inputValue()).toBe('');
+  await chat.release();
+  await answers.getByText(HERON).last().waitFor();
+  await chat.settled();
+  expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
+  // The focus has not moved, and the sidebar knows the conversation.
+  expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
+  await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
+  expect(await page.getByRole('status').allTextContents()).toContain(`Answer: ${HERON}`);
+});
+
+test('subagents are shown while they work, each with its task, its tools and its words', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  await chat.model({ hold: 'researcher' });
+  await chat.say('Compare heron and otter');
+  const cards = page.getByRole('article', { name: 'Subagent researcher' });
+  await cards.nth(1).getByText('working').first().waitFor();
+  expect(await cards.count()).toBe(2);
+  expect(await cards.nth(0).getByText('heron').count()).toBeGreaterThan(0);
+  expect(await cards.nth(0).getByText('done').count()).toBe(0);
+  await cards.nth(0).getByText('search_docs').click();
+  expect(await cards.nth(0).getByRole('group', { name: 'Input of the tool' }).textContent()).toContain('"heron"');
+  await chat.release();
+  await page.getByRole('article', { name: 'Subagent writer' }).getByText('done').waitFor();
+  await chat.settled();
+  expect(await cards.nth(0).getByText(HERON).count()).toBe(1);
+  expect(await cards.nth(0).getByRole('group', { name: 'Output of the tool' }).textContent()).toMatch(
+    /^\[1\] river.md/,
+  );
+});
+
+test('an answer is stopped by Escape, stays as far as it is, and is tried again', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await answers.getByText('Let me', { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByText('You stopped this.').waitFor();
+  expect(await answers.textContent()).toBe('Let meStopped here.');
+  await chat.release();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await answers.getByText(HERON).last().waitFor();
+  await chat.settled();
+  expect(await answers.count()).toBe(1);
+  expect(await page.getByText('Stopped here.').count()).toBe(0);
+  expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
+});
+
+test('a page that is loaded anew in the middle of an answer sees it go on, and no word twice', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.model({ hold: 'writer' });
+  await chat.say('Compare heron and otter');
+  await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
+  const before = await answers.innerText();
+  await page.reload();
+  await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
+  expect(await answers.innerText()).toBe(before);
+  await page.getByRole('button', { name: 'Stop' }).waitFor();
+  await chat.release();
+  await chat.settled();
+  const whole = await answers.innerText();
+  await page.reload();
+  await expect.poll(() => answers.innerText()).toBe(whole);
+  expect(whole.match(/Let me look that up\./g)).toHaveLength(1);
+});
+
+test('conversations are listed, left and come back to, and deleted when that is confirmed', async () => {
+  const chat = await openChat();
+  const { page, answers, composer } = chat;
+  const nav = page.getByRole('navigation');
+  await chat.say('hello');
+  await chat.settled();
+  await nav.getByRole('link', { name: 'New conversation' }).click();
+  await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+  expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
+  await chat.say('heron');
+  await answers.getByText(HERON).last().waitFor();
+  await nav.getByRole('link', { name: 'hello', exact: true }).click();
+  await answers.getByText('Hello. Ask about the documents').waitFor();
+  expect(await nav.locator('[aria-current=page]').allTextContents()).toEqual(['hello']);
+  await page.goBack();
+  await answers.getByText(HERON).last().waitFor();
+  expect(await nav.locator('[aria-current=page]').allTextContents()).toEqual(['heron']);
+
+  await nav.getByRole('button', { name: 'Delete heron' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  expect(await nav.getByRole('listitem').count()).toBe(2);
+  await nav.getByRole('button', { name: 'Delete heron' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+  await page.reload();
+  await nav.getByRole('link', { name: 'hello', exact: true }).waitFor();
+  expect(await nav.getByRole('listitem').count()).toBe(1);
+});
+
+test('what the agent asks is approved with another text, or declined', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.say('Save a note: buy milk');
+  const card = page.getByRole('article', { name: 'Save this note?' });
+  await card.waitFor();
+  expect(await page.getByRole('status').allTextContents()).toContain('The agent asks for your approval.');
+  // It is still asked after the page has been away.
+  await page.reload();
+  expect(await card.getByRole('textbox').inputValue()).toBe('buy milk');
+  await card.getByRole('textbox').fill('buy bread');
+  await card.getByRole('button', { name: 'Approve' }).click();
+  await answers.getByText('Saved: buy bread').last().waitFor();
+  await chat.settled();
+  expect(await card.count()).toBe(0);
+  await chat.say('Save a note: buy eggs');
+  await card.getByRole('button', { name: 'Decline' }).click();
+  await answers.getByText('The user declined; nothing was saved.').last().waitFor();
+});
+
+test('an answer is made anew, a message is changed, and each of them is a branch that can be gone on from', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  await chat.say('heron');
+  await answers.getByText(HERON).last().waitFor();
+  await chat.model({ say: 'Another answer.' });
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await answers.getByText('Another answer.').waitFor();
+  await chat.settled();
+  expect(await answers.count()).toBe(2);
+  expect(await page.getByText(HERON).count()).toBe(0);
+
+  await chat.model({ say: 'An answer to what was changed.' });
+  await page.getByRole('button', { name: 'Edit the message' }).last().click();
+  await page.getByRole('textbox', { name: 'Message in the place of this one' }).fill('otter');
+  await page.keyboard.press('Enter');
+  await answers.getByText('An answer to what was changed.').waitFor();
+  await chat.settled();
+  const questions = page.getByRole('article', { name: 'You' });
+  expect(await questions.allTextContents()).toEqual(['hello', 'otter']);
+
+  await page.getByRole('button', { name: 'History', exact: true }).click();
+  const history = page.getByRole('complementary', { name: 'History' });
+  await history.getByText('version 1 of 3').waitFor();
+  const first = history.getByRole('listitem').filter({ hasText: 'version 1 of 3' });
+  await first.getByRole('button', { name: 'Branch from here' }).click();
+  await page.getByRole('group', { name: 'An earlier point' }).waitFor();
+  expect(await questions.allTextContents()).toEqual(['hello', 'heron']);
+  await answers.getByText(HERON).last().waitFor();
+  await page.getByRole('button', { name: 'Back to the newest' }).click();
+  expect(await questions.allTextContents()).toEqual(['hello', 'otter']);
+  await first.getByRole('button', { name: 'Branch from here' }).click();
+  await chat.model({ say: 'From there.' });
+  await chat.say('And then?');
+  await answers.getByText('From there.').waitFor();
+  await chat.settled();
+  expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
+  await page.reload();
+  await answers.getByText('From there.').waitFor();
+  expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
+});
+
+test('a run that fails says why in its place, and is tried again', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.model({ fail: 1 });
+  await chat.say('heron');
+  const outcome = page.getByRole('group', { name: 'Outcome' });
+  await outcome.getByText('The model is on strike.').waitFor();
+  await page.reload();
+  await outcome.getByText('The model is on strike.').waitFor();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await answers.getByText(HERON).last().waitFor();
+  await chat.settled();
+  expect(await outcome.count()).toBe(0);
+  expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
+});
+
+test('a connection that breaks is made again, and the answer goes on where it was', async () => {
+  const chat = await openChat();
+  const { page, answers, context } = chat;
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await answers.getByText('Let me', { exact: true }).waitFor();
+  await context.setOffline(true);
+  await chat.cut();
+  await page.getByText('Reconnecting').waitFor();
+  await chat.release();
+  await context.setOffline(false);
+  await answers.getByText(HERON).last().waitFor();
+  await chat.settled();
+  await page.getByText('Reconnecting').waitFor({ state: 'detached' });
+  expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
+});
+
+test('a message that the server does not take is not lost', async () => {
+  const chat = await openChat();
+  const { page, composer, context } = chat;
+  await context.setOffline(true);
+  await chat.say('heron');
+  await page.getByText('The server does not answer.').waitFor();
+  expect(await composer.inputValue()).toBe('heron');
+  await context.setOffline(false);
+  await composer.press('Enter');
+  await page.getByText(HERON).last().waitFor();
+});
+
+test('a conversation of more events than are kept is shown whole', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  const words = Array.from({ length: 21_000 }, (_, index) => `w${index}`).join(' ');
+  await chat.model({ say: words, pieceChars: 6 });
+  await chat.say('all of them');
+  await answers.getByText('w100 ').waitFor();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  await page.reload();
+  await page.getByRole('button', { name: 'Retry' }).waitFor();
+  for (let more = page.getByText('Show more'); (await more.count()) > 0; ) await more.click();
+  expect(await answers.innerText()).toBe(words);
+});
