@@ -29,9 +29,9 @@ export const defects = [
   {
     ...inRuns,
     title: 'a thread is not told of a run whose events could not be kept',
-    file: `${folder}/protocol/runs.ts`,
-    find: 'if (!isTold) this.#untold.push(execution.place);',
-    replace: 'if (isTold) this.#untold.push(execution.place);',
+    file: `${folder}/protocol/run-execution.ts`,
+    find: 'if (!isTold) {',
+    replace: 'if (isTold) {',
   },
   {
     ...inRuns,

@@ -1,5 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { isGraphInterrupt } from '@langchain/langgraph';
-import type { CutRun } from '../storage/session-store.ts';
 import { EventWriter } from './event-writer.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
@@ -22,8 +22,10 @@ export class RunExecution {
   readonly #events: RunEvents;
   readonly #writer: EventWriter;
   readonly #stop = new AbortController();
+  /** Of the waiting for a store that is away. */
+  readonly #leave = new AbortController();
   #state: 'running' | 'cancelled' | 'overdue' | 'lost' = 'running';
-  #done: Promise<boolean> | undefined;
+  #done: Promise<void> | undefined;
 
   constructor(options: RunExecutionOptions) {
     this.#options = options;
@@ -31,12 +33,8 @@ export class RunExecution {
     this.#writer = new EventWriter(options.storage.sessions, options.threadId);
   }
 
-  get place(): CutRun {
-    return { threadId: this.#options.threadId, runId: this.#options.runId };
-  }
-
-  /** Never rejects: what goes wrong is told to the thread. Resolves to false where that was not possible, and the thread is still its own. */
-  run(request: RunRequest): Promise<boolean> {
+  /** Never rejects: what goes wrong is told to the thread, and to the log where that is not possible. */
+  run(request: RunRequest): Promise<void> {
     this.#done ??= this.#run(request);
     return this.#done;
   }
@@ -49,32 +47,54 @@ export class RunExecution {
   /** Ends it, and waits until that has been told. */
   async interrupt(): Promise<void> {
     this.cancel();
+    this.#leave.abort();
     await this.#done;
   }
 
-  async #run(request: RunRequest): Promise<boolean> {
+  async #run(request: RunRequest): Promise<void> {
     const { storage, threadId, runId, log } = this.#options;
     const renewal = setInterval(() => void this.#renew(), storage.sessions.renewMs);
     const deadline = setTimeout(() => this.#halt('overdue'), RUN_MS_MAX);
     const unwatch = storage.sessions.watch(threadId, (what) => {
       if (what === 'run') void this.#renew();
     });
+    let isTold = false;
     try {
       const [status, error] = await this.#outcome(request);
-      if (this.#state === 'lost') return true;
+      if (this.#state === 'lost') return;
       this.#writer.write(this.#events.lifecycle(status, error));
       await this.#writer.flush();
+      isTold = true;
       await storage.sessions.release(threadId, runId);
-      return true;
     } catch (error) {
       log(`run ${runId} of thread ${threadId} cannot be told of: ${(error as Error).message}`);
-      return false;
+      await this.#endLater(isTold);
     } finally {
-      // An agent whose events nobody takes any more is to do nothing more.
-      this.#stop.abort();
       clearInterval(renewal);
       clearTimeout(deadline);
       unwatch();
+    }
+  }
+
+  /** The store was away, and part of the events may be missing. That is told when it is back, unless the lease has run out by then. */
+  async #endLater(wasTold: boolean): Promise<void> {
+    const { sessions } = this.#options.storage;
+    const { threadId, runId } = this.#options;
+    // An agent whose events nobody takes is to do nothing more.
+    this.#stop.abort();
+    let isTold = wasTold;
+    while (!this.#leave.signal.aborted) {
+      try {
+        await wait(sessions.renewMs, undefined, { signal: this.#leave.signal });
+        if ((await sessions.renew(threadId, runId)) === 'lost') return;
+        if (!isTold) {
+          await sessions.append(threadId, [this.#events.lifecycle('failed', 'Its events could not be kept.')]);
+        }
+        isTold = true;
+        return await sessions.release(threadId, runId);
+      } catch {
+        // It is still away.
+      }
     }
   }
 

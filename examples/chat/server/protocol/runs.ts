@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, type HeadersLike, withRun } from 'runspan';
-import type { CutRun } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
@@ -48,8 +47,6 @@ export class Runs {
   readonly #options: RunsOptions;
   readonly #waiting: WaitingRuns;
   readonly #executions = new Set<RunExecution>();
-  /** Runs that have ended here, which the store could not be told. */
-  #untold: CutRun[] = [];
   readonly #sweep: NodeJS.Timeout;
 
   constructor(options: RunsOptions) {
@@ -111,25 +108,13 @@ export class Runs {
     }
   }
 
-  /** Tells the threads whose runs have ended without a word of it. Done by itself every few seconds. */
+  /** Tells the threads whose runs were cut by the end of their process. Done by itself every few seconds. */
   async tellCutRuns(): Promise<void> {
     const { storage, log } = this.#options;
-    const untold = this.#untold;
-    this.#untold = [];
     try {
-      for (const { threadId, runId } of await storage.sessions.takeCutRuns()) {
-        await this.#tell(threadId, runId, 'the process that it ran in has ended');
-      }
-      for (let run = untold.at(-1); run !== undefined; run = untold.at(-1)) {
-        const { threadId, runId } = run;
-        // Otherwise its lease had run out, and another instance tells.
-        if ((await storage.sessions.renew(threadId, runId)) !== 'lost')
-          await this.#tell(threadId, runId, 'its events could not be kept');
-        untold.pop();
-      }
+      for (const { threadId, runId } of await storage.sessions.takeCutRuns()) await this.#tell(threadId, runId);
     } catch (error) {
-      this.#untold.push(...untold);
-      log(`runs that have ended cannot be told of: ${(error as Error).message}`);
+      log(`runs that were cut cannot be told of: ${(error as Error).message}`);
     }
   }
 
@@ -141,19 +126,17 @@ export class Runs {
   }
 
   #begin(execution: RunExecution, request: RunRequest): void {
-    const run = (): Promise<boolean> => execution.run(request);
+    const run = (): Promise<void> => execution.run(request);
     const caller = fromHeaders(request.headers);
     const done = caller === undefined ? run() : withRun(caller, run);
     this.#executions.add(execution);
-    void done.then((isTold) => {
-      this.#executions.delete(execution);
-      if (!isTold) this.#untold.push(execution.place);
-    });
+    void done.finally(() => this.#executions.delete(execution));
   }
 
-  async #tell(threadId: string, runId: string, reason: string): Promise<void> {
+  async #tell(threadId: string, runId: string): Promise<void> {
     const { agent, storage } = this.#options;
     const events = new RunEvents(runId, agent.name ?? 'agent');
+    const reason = 'the process that it ran in has ended';
     await storage.sessions.append(threadId, [events.lifecycle('interrupted', reason)]);
     await storage.sessions.release(threadId, runId);
   }

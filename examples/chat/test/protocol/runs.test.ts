@@ -239,20 +239,18 @@ test('a run whose events cannot be stored is logged, and its thread is told as s
     if (isFull) throw new Error('disk full');
     return append.call(storage.sessions, threadId, events);
   };
-  const logged = [new Deferred<string>(), new Deferred<string>()];
-  let lines = 0;
-  await using chat = await ChatServer.start({ storage, log: (line) => logged[lines++]?.resolve(line) });
+  const logged = new Deferred<string>();
+  await using chat = await ChatServer.start({ storage, log: logged.resolve });
   const runId = await chat.say('t', 'What is a heron?');
-  expect(await Promise.all(logged.map(({ promise }) => promise))).toEqual([
-    `run ${runId} of thread t cannot be told of: disk full`,
-    'runs that have ended cannot be told of: disk full',
-  ]);
+  expect(await logged.promise).toBe(`run ${runId} of thread t cannot be told of: disk full`);
   storage.sessions.append = append;
   const events = await untilEnd(chat, 't', runId);
   expect(events.at(-1)?.params.data).toEqual({
-    event: 'interrupted',
+    event: 'failed',
     graph_name: 'supervisor',
-    error: 'its events could not be kept',
+    error: 'Its events could not be kept.',
   });
-  expect(await storage.sessions.activeRun('t')).toBeUndefined();
+  // It is released after that.
+  const next = await chat.say('t', 'Hello');
+  expect(courseOf(await untilEnd(chat, 't', next)).at(-1)).toBe(`${next} completed`);
 });

@@ -93,10 +93,8 @@ describe.each(Object.keys(OPEN))('a graph on %s', (name) => {
   it('pages through history, and forgets a thread and no other', async () => {
     const { checkpointer } = await newStorage(name);
     const graph = listGraph(checkpointer);
-    const [kept, deleted] = ['kept', 'kep_'].map((thread_id) => ({ configurable: { thread_id } })) as [
-      RunnableConfig,
-      RunnableConfig,
-    ];
+    const kept = { configurable: { thread_id: 'kept' } };
+    const deleted = { configurable: { thread_id: 'kep_' } };
     for (const config of [kept, deleted]) {
       for (let turn = 0; turn < 3; turn += 1) await graph.invoke({ list: [`${turn}`] }, config);
     }

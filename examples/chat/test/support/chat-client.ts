@@ -17,17 +17,25 @@ interface Answer {
   readonly result: { readonly run_id: string };
 }
 
+interface ToldState {
+  readonly checkpoint: { readonly checkpoint_id: string };
+}
+
 /** Talks to a chat, in as few words as tests need. */
 export class ChatClient {
   readonly #url: string;
+  readonly #send: typeof fetch;
 
-  constructor(url: string) {
+  constructor(url: string, send: typeof fetch = fetch) {
     this.#url = url;
+    this.#send = send;
   }
 
   async start(thread: string, text: string, multitaskStrategy?: string): Promise<Answer> {
     const params = { input: { messages: [{ role: 'user', content: text }] }, multitaskStrategy };
-    return (await this.#post(`/threads/${thread}/commands`, { id: 1, method: 'run.start', params })).json();
+    return (
+      await this.#post(`/threads/${thread}/commands`, { id: 1, method: 'run.start', params })
+    ).json() as Promise<Answer>;
   }
 
   async cancel(thread: string, run: string): Promise<number> {
@@ -41,15 +49,15 @@ export class ChatClient {
   }
 
   async get<Body>(path: string): Promise<Body> {
-    return (await fetch(`${this.#url}${path}`)).json() as Promise<Body>;
+    return (await this.#send(`${this.#url}${path}`)).json() as Promise<Body>;
   }
 
   /** The history, page by page. */
   async history(thread: string, limit: number): Promise<unknown[]> {
-    const states: { readonly checkpoint: { readonly checkpoint_id: string } }[] = [];
+    const states: ToldState[] = [];
     for (;;) {
       const before = states.at(-1)?.checkpoint.checkpoint_id;
-      const page = await (await this.#post(`/threads/${thread}/history`, { limit, before })).json();
+      const page = (await (await this.#post(`/threads/${thread}/history`, { limit, before })).json()) as ToldState[];
       states.push(...page);
       if (page.length < limit) return states;
     }
@@ -87,7 +95,7 @@ export class ChatClient {
   #post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
     const headers = { 'content-type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
-    return fetch(`${this.#url}${path}`, signal === undefined ? init : { ...init, signal });
+    return this.#send(`${this.#url}${path}`, signal === undefined ? init : { ...init, signal });
   }
 }
 
