@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Installs what `npm run test:peers` needs beside the development dependencies: every folder of test/peers/ that has a
-// lockfile, when that has changed, the chat application, and the Node that some of them ask for. They are folders of their own so that programs
+// lockfile, when that has changed, and the Node that some of them ask for. They are folders of their own so that programs
 // beside them still find runspan by its name.
 import { existsSync, readdirSync } from 'node:fs';
 import { installLocked } from './install-locked.mjs';
@@ -12,7 +12,5 @@ for (const entry of readdirSync(peers, { withFileTypes: true })) {
   const folder = new URL(`${entry.name}/`, peers);
   if (entry.isDirectory() && existsSync(new URL('package-lock.json', folder))) installLocked(folder);
 }
-
-installLocked(new URL('../examples/chat/', import.meta.url));
 
 if (Number.parseInt(process.versions.node, 10) < 22) nodeBinary('22');

@@ -7,6 +7,8 @@ export function pageRoutes(folder: string, traceOrigin: string | undefined): Hon
   const app = new Hono();
   app.use(
     secureHeaders({
+      // Whether there is TLS, and for which names, is up to whoever stands in front.
+      strictTransportSecurity: false,
       contentSecurityPolicy: {
         defaultSrc: ["'self'"],
         connectSrc: ["'self'", ...(traceOrigin === undefined ? [] : [traceOrigin])],
