@@ -1,10 +1,11 @@
-// Writes docs/images: the page as it shows an application that answers customers.
+// Writes docs/images: the page as it shows an application that answers customers, and the chat application.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { createReceiver } from 'runspan/receiver';
 import { chromiumOptions } from '../chromium.mjs';
+import { shootChat } from './chat.mjs';
 import { supportAgentRuns } from './support-agent.mjs';
 
 const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
@@ -25,6 +26,7 @@ try {
   await shoot(page, 'trace', `/?trace=${failed.trace_id}&run=${failed.id}`, 'PaymentClient.refund');
   await shoot(page, 'conversation', `/?trace=${answer.trace_id}&run=${answer.id}`, 'A replacement');
   await shoot(page, 'statistics', '/?view=statistics', 'issue_refund');
+  for (const name of await shootChat(browser, images)) console.log(`docs/images/${name}`);
 } finally {
   await browser.close();
   await receiver.close();

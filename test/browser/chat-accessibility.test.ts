@@ -26,7 +26,6 @@ test.each([
   ['light', 1280],
   ['dark', 1280],
   ['light', 390],
-  ['dark', 390],
 ] as const)(
   'a checker finds nothing in any view, in %s at a width of %i, and none is wider',
   async (colorScheme, width) => {

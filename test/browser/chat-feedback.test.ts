@@ -82,5 +82,5 @@ test('without tracing nothing is rated, no trace is linked, and turns are told o
 });
 
 async function outputsOf(viewerUrl: string | null, id: string): Promise<{ status?: string }> {
-  return (await fetch(`${viewerUrl}/query/runs/${id}/outputs`)).json();
+  return (await (await fetch(`${viewerUrl}/query/runs/${id}/outputs`)).json()) as { status?: string };
 }

@@ -229,9 +229,41 @@ test('a conversation of more events than are kept is shown whole', async () => {
   await chat.model({ say: words, pieceChars: 6 });
   await chat.say('all of them');
   await answers.getByText('w100 ').waitFor();
-  await page.getByRole('button', { name: 'Send' }).waitFor();
+  await chat.settled();
+  // The reader has followed it to its end.
+  const left = 'element => element.scrollHeight - element.scrollTop - element.clientHeight';
+  expect(await page.evaluate(`(${left})(document.querySelector('.scroller'))`)).toBeLessThan(2);
   await page.reload();
   await page.getByRole('button', { name: 'Retry' }).waitFor();
   for (let more = page.getByText('Show more'); (await more.count()) > 0; ) await more.click();
   expect(await answers.innerText()).toBe(words);
+});
+
+test('an address that can be of no conversation says so, and leads on', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  await page.goto(`${chat.url}/#/t/${encodeURIComponent('a b')}`);
+  await page.getByText('Expected 1 to 128 letters').waitFor();
+  expect(await page.getByText('Reconnecting').count()).toBe(0);
+  await page.getByRole('link', { name: 'New conversation' }).click();
+  await chat.say('hello');
+  await chat.answers.getByText('Hello. Ask about the documents').waitFor();
+});
+
+test('an earlier point is gone on from by trying its last message again', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  await chat.say('heron');
+  await answers.getByText(HERON).last().waitFor();
+  await chat.settled();
+  await page.getByRole('button', { name: 'History', exact: true }).click();
+  await page.getByRole('button', { name: 'Branch from here' }).last().click();
+  await page.getByRole('group', { name: 'An earlier point' }).waitFor();
+  await chat.model({ say: 'Hello again.' });
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await answers.getByText('Hello again.').waitFor();
+  await chat.settled();
+  expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
 });

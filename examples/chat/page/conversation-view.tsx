@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApprovalCard } from './approval-card.tsx';
 import { focusComposer } from './composer-focus.ts';
-import { atState, type Conversation, isBusy } from './conversation.ts';
+import { type Conversation, isBusy } from './conversation.ts';
 import { say } from './current-thread.ts';
 import { Icon } from './icon.tsx';
 import { LongText } from './text.tsx';
@@ -20,46 +20,51 @@ const SUGGESTIONS = ['What is the spool?', 'Compare sampling and redaction', 'Sa
 
 /** The conversation, as far as it has come, and what it waits for. */
 export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
-  const viewed = thread.viewed.value;
-  const newest = thread.conversation.value;
-  const conversation = viewed === undefined ? newest : atState(newest, viewed);
+  const conversation = thread.shown;
   const turns = turnsOf(conversation);
   const [count, setCount] = useState(SHOWN_TURNS);
   const hidden = Math.max(0, turns.length - count);
   const isWorking = isBusy(conversation);
-  const scroller = useFollowedEnd(conversation);
+  const scroller = useFollowedEnd();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
     <div class="scroller" ref={scroller} tabIndex={0} role="region" aria-label="Conversation">
-      {turns.length === 0 && <Welcome thread={thread} />}
-      {hidden > 0 && (
-        <button type="button" class="link earlier" onClick={() => setCount(count + MORE_TURNS)}>
-          Show {Math.min(MORE_TURNS, hidden)} earlier of {turns.length.toLocaleString('en')} turns
-        </button>
-      )}
-      <ol class="turns" start={hidden + 1}>
-        {turns.slice(hidden).map((turn, index) => (
-          <TurnView
-            key={turn.question?.id ?? 'first'}
-            turn={turn}
-            thread={thread}
-            conversation={conversation}
-            isLast={hidden + index === turns.length - 1}
-            isBusy={isWorking}
-          />
-        ))}
-      </ol>
-      {!isWorking &&
-        conversation.requests.map((request) => (
-          <ApprovalCard key={request.id} request={request} respond={(response) => thread.respond(request, response)} />
-        ))}
-      <Outcome thread={thread} conversation={conversation} />
+      <div class="content">
+        {turns.length === 0 && <Welcome thread={thread} />}
+        {hidden > 0 && (
+          <button type="button" class="link earlier" onClick={() => setCount(count + MORE_TURNS)}>
+            Show {Math.min(MORE_TURNS, hidden)} earlier of {turns.length.toLocaleString('en')} turns
+          </button>
+        )}
+        <ol class="turns" start={hidden + 1}>
+          {turns.slice(hidden).map((turn, index) => (
+            <TurnView
+              key={turn.question?.id ?? 'first'}
+              turn={turn}
+              thread={thread}
+              conversation={conversation}
+              isLast={hidden + index === turns.length - 1}
+              isBusy={isWorking}
+            />
+          ))}
+        </ol>
+        {!isWorking &&
+          conversation.requests.map((request) => (
+            <ApprovalCard
+              key={request.id}
+              request={request}
+              respond={(response) => thread.respond(request, response)}
+            />
+          ))}
+        <Outcome thread={thread} conversation={conversation} />
+      </div>
     </div>
   );
 }
 
 function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
-  if (thread.connection.value === 'connecting') return <p class="note loading">Loading</p>;
+  const connection = thread.connection.value;
+  if (connection === 'connecting' || connection === 'reconnecting') return <p class="note loading">Loading</p>;
   return (
     <div class="welcome">
       <h2>What would you like to know?</h2>
@@ -104,21 +109,28 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
 }
 
 /** Scrolls along with what comes, as long as the reader is at the end. */
-function useFollowedEnd(conversation: Conversation): { readonly current: HTMLDivElement | null } {
+function useFollowedEnd(): { readonly current: HTMLDivElement | null } {
   const scroller = useRef<HTMLDivElement>(null);
-  const isAtEnd = useRef(true);
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null) return;
+    let isAtEnd = true;
+    let lastTop = 0;
     const note = (): void => {
-      isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
+      const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
+      // What has come since the last step down is no step of the reader's.
+      if (isNear || element.scrollTop < lastTop) isAtEnd = isNear;
+      lastTop = element.scrollTop;
     };
+    const follow = new ResizeObserver(() => {
+      if (isAtEnd) element.scrollTop = element.scrollHeight;
+    });
     element.addEventListener('scroll', note, { passive: true });
-    return () => element.removeEventListener('scroll', note);
+    for (const grows of [element, ...element.children]) follow.observe(grows);
+    return () => {
+      element.removeEventListener('scroll', note);
+      follow.disconnect();
+    };
   }, []);
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (element !== null && isAtEnd.current) element.scrollTop = element.scrollHeight;
-  }, [conversation]);
   return scroller;
 }

@@ -1,4 +1,4 @@
-import { api } from './api.ts';
+import { ApiError, api } from './api.ts';
 import { EventReader } from './event-reader.ts';
 import type { ProtocolEvent } from './protocol.ts';
 
@@ -11,6 +11,8 @@ export interface ThreadStreamOptions {
   /** Events, each once, in the order of the thread. */
   readonly onEvents: (events: readonly ProtocolEvent[]) => void;
   readonly onConnection: (connection: Connection) => void;
+  /** The server does not give this thread, and will not. */
+  readonly onRefusal: (error: ApiError) => void;
 }
 
 const CHANNELS = ['messages', 'tools', 'lifecycle', 'values', 'checkpoints', 'input', 'custom'];
@@ -51,8 +53,12 @@ export class ThreadStream {
     while (!signal.aborted) {
       try {
         await this.#connect();
-      } catch {
-        // Whatever it was: it is tried again, and the reader is told that it is.
+      } catch (error) {
+        if (error instanceof ApiError && isFinal(error)) {
+          this.#options.onRefusal(error);
+          this.close();
+        }
+        // Whatever else it was is tried again, and the reader is told that it is.
       }
       if (signal.aborted) return;
       this.#options.onConnection('reconnecting');
@@ -117,4 +123,8 @@ export class ThreadStream {
     clearTimeout(timer);
     this.#hurry = undefined;
   }
+}
+
+function isFinal({ status }: ApiError): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }

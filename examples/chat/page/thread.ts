@@ -57,6 +57,9 @@ export class Thread {
       onConnection: (connection) => {
         this.connection.value = connection;
       },
+      onRefusal: (error) => {
+        this.problem.value = problemOf(error);
+      },
     });
   }
 
@@ -72,6 +75,12 @@ export class Thread {
     this.#turn?.leave();
   }
 
+  /** What is looked at: the newest, or the earlier state. */
+  get shown(): Conversation {
+    const viewed = this.viewed.value;
+    return viewed === undefined ? this.conversation.value : atState(this.conversation.value, viewed);
+  }
+
   /** Says something; false where the server did not take it. */
   send(text: string): Promise<boolean> {
     const viewed = this.viewed.value;
@@ -85,7 +94,7 @@ export class Thread {
 
   /** Has the last message answered once more. */
   async retry(): Promise<boolean> {
-    const question = turnsOf(this.conversation.value).at(-1)?.question;
+    const question = turnsOf(this.shown).at(-1)?.question;
     return question === undefined ? false : this.#again(question.id, textIn(question), false);
   }
 
@@ -135,8 +144,7 @@ export class Thread {
     isThere = false,
   ): Promise<boolean> {
     const before = this.conversation.value;
-    const from = viewed === undefined ? before : atState(before, viewed);
-    this.conversation.value = withRun(withQuestion(from, id, text), { status: 'starting' });
+    this.conversation.value = withRun(withQuestion(this.shown, id, text), { status: 'starting' });
     this.viewed.value = undefined;
     const isTaken = await this.#start(text, 'run.start', {
       assistant_id: 'agent',

@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const program = fileURLToPath(new URL('../../examples/chat/build/chat/server/main.js', import.meta.url));
+
+/** Writes pictures of the chat, which answers about runspan's own documents, and gives their names. */
+export async function shootChat(browser, folder) {
+  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
+  const argv = ['--port', '0', '--trace-port', '0', '--word-delay', '0'];
+  const chat = spawn(process.execPath, [program, ...argv], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const [line] = await once(createInterface({ input: chat.stdout }), 'line');
+    const url = /http:\S+/.exec(line)[0];
+    const settings = { viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' };
+    const context = await browser.newContext({ ...settings, colorScheme: 'light' });
+    const page = await context.newPage();
+    await page.goto(url);
+    await ask(page, 'What happens when the service is away?');
+    await newConversation(page);
+    await ask(page, 'Compare the spool and secrets');
+    await page.getByRole('button', { name: 'Good answer' }).click();
+    await page.getByRole('textbox', { name: 'Comment on the answer' }).waitFor();
+    await page.getByRole('button', { name: 'History', exact: true }).click();
+    await page.getByText('checkpoints').waitFor();
+    await page.screenshot({ path: join(folder, 'chat-light.png') });
+    const thread = page.url();
+
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.getByRole('button', { name: 'Close the history' }).click();
+    await ask(page, 'Save a note: secrets never reach the spool', 'Save this note?');
+    await page.screenshot({ path: join(folder, 'chat-dark.png') });
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await settled(page);
+
+    const phone = await browser.newContext({ viewport: { width: 390, height: 800 }, reducedMotion: 'reduce' });
+    const small = await phone.newPage();
+    await small.goto(thread);
+    await small.getByText('Saved').last().waitFor();
+    await small.screenshot({ path: join(folder, 'chat-mobile.png') });
+    await phone.close();
+    await context.close();
+    return ['chat-light.png', 'chat-dark.png', 'chat-mobile.png'];
+  } finally {
+    chat.kill();
+  }
+}
+
+async function newConversation(page) {
+  await page.getByRole('link', { name: 'New conversation' }).click();
+  await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+}
+
+/** Asks, and waits for the end of the answer, or for a text. */
+async function ask(page, question, text) {
+  const composer = page.getByRole('textbox', { name: 'Message', exact: true });
+  await composer.fill(question);
+  await composer.press('Enter');
+  if (text === undefined) await settled(page);
+  else await page.getByText(text).first().waitFor();
+}
+
+async function settled(page) {
+  await page.getByRole('button', { name: 'Retry' }).waitFor();
+}
