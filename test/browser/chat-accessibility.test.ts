@@ -39,6 +39,7 @@ test.each([
     await chat.model({ hold: 'writer' });
     await chat.say('Compare heron and otter');
     await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
+    await page.getByRole('article', { name: 'Subagent researcher' }).first().locator('summary').first().click();
     await page.getByText('search_docs').first().click();
     await check('subagents at work');
     await chat.release();

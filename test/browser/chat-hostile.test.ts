@@ -45,7 +45,7 @@ test('hostile text, wherever it stands, runs nothing, asks nobody, and shows wha
   await chat.say(HOSTILE);
   await page.getByRole('article', { name: 'Subagent researcher' }).waitFor();
   await chat.settled();
-  await page.locator('.task > summary').first().click();
+  await page.getByRole('article', { name: 'Subagent researcher' }).locator('summary').first().click();
   await page.getByRole('button', { name: 'History', exact: true }).click();
   await page.getByRole('button', { name: 'Branch from here' }).nth(2).waitFor();
   await page.reload();

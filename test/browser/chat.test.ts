@@ -23,6 +23,7 @@ test('the first message begins a conversation, and its answer is there as it com
   // The focus has not moved, and the sidebar knows the conversation.
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
+  await expect.poll(() => page.title()).toBe('heron');
   expect(await page.getByRole('status').allTextContents()).toContain(`Answer: ${HERON}`);
 });
 
@@ -41,7 +42,10 @@ test('subagents are shown while they work, each with its task, its tools and its
   await chat.release();
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('done').waitFor();
   await chat.settled();
-  expect(await cards.nth(0).getByText(HERON).count()).toBe(1);
+  // What is done is folded; it can be looked at again.
+  expect(await cards.nth(0).getByText(HERON).isVisible()).toBe(false);
+  await cards.nth(0).locator('summary').first().click();
+  await cards.nth(0).getByText(HERON).waitFor();
   expect(await cards.nth(0).getByRole('group', { name: 'Output of the tool' }).textContent()).toMatch(
     /^\[1\] river.md/,
   );
@@ -67,7 +71,7 @@ test('an answer is stopped by Escape, stays as far as it is, and is tried again'
 
 test('a page that is loaded anew in the middle of an answer sees it go on, and no word twice', async () => {
   const chat = await openChat();
-  const { page, answers } = chat;
+  const { page, answers, context } = chat;
   await chat.model({ hold: 'writer' });
   await chat.say('Compare heron and otter');
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
@@ -76,9 +80,15 @@ test('a page that is loaded anew in the middle of an answer sees it go on, and n
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
   expect(await answers.innerText()).toBe(before);
   await page.getByRole('button', { name: 'Stop' }).waitFor();
+  // Another page that comes in between sees the same.
+  const other = await context.newPage();
+  await other.goto(page.url());
+  const otherAnswer = other.getByRole('article', { name: 'Answer' });
+  await expect.poll(() => otherAnswer.innerText()).toBe(before);
   await chat.release();
   await chat.settled();
   const whole = await answers.innerText();
+  await expect.poll(() => otherAnswer.innerText()).toBe(whole);
   await page.reload();
   await expect.poll(() => answers.innerText()).toBe(whole);
   expect(whole.match(/Let me look that up\./g)).toHaveLength(1);

@@ -8,6 +8,9 @@ import { visible } from './visible-text.ts';
 
 type Call = Extract<Block, { kind: 'call' }>;
 
+/** Of what it is called with, what stands beside its name. */
+const GIST_CHARS = 80;
+
 /** What a message calls: a tool, or a subagent, whose work is shown as it happens, message by message. */
 export function CallView({
   call,
@@ -61,26 +64,26 @@ function SubagentCard({
 }): JSX.Element {
   const { subagent_type, description } = fieldsOf(input);
   const name = visible(stringOf(subagent_type) ?? 'subagent');
+  const task = stringOf(description) ?? '';
   const messages = (conversation.agents.get(id) ?? []).flatMap((one) => conversation.messages.get(one) ?? []);
   return (
     <article class={`subagent subagent-${status}`} aria-label={`Subagent ${name}`}>
-      <header>
-        <strong>{name}</strong>
-        <StatusMark status={status} />
-      </header>
-      {stringOf(description) !== undefined && (
-        <details class="task">
-          <summary>{visible(stringOf(description)?.slice(0, 400) ?? '')}</summary>
-          <p class="plain">
-            <LongText value={stringOf(description) ?? ''} />
+      {/* Open while it works, so that it can be watched; what it has found is in the answer then. */}
+      <details open={status !== 'complete'}>
+        <summary>
+          <strong>{name}</strong>
+          <span class="call-gist">{visible(task.slice(0, GIST_CHARS))}</span>
+          <StatusMark status={status} />
+        </summary>
+        {task.length > GIST_CHARS && (
+          <p class="note plain">
+            <LongText value={task} />
           </p>
-        </details>
-      )}
-      <div class="subagent-work">
+        )}
         {messages.map(children)}
-        {messages.length === 0 && known !== undefined && status === 'complete' && (
+        {messages.length === 0 && status === 'complete' && (
           <p class="plain">
-            <LongText value={known.output} />
+            <LongText value={known?.output ?? ''} />
           </p>
         )}
         {status === 'failed' && (
@@ -88,7 +91,7 @@ function SubagentCard({
             <LongText value={known?.output ?? ''} />
           </p>
         )}
-      </div>
+      </details>
     </article>
   );
 }
@@ -117,5 +120,5 @@ function inputText(input: unknown): string {
 function gistOf(input: unknown): string {
   const values = Object.values(fieldsOf(input));
   const [only] = values;
-  return values.length === 1 && typeof only === 'string' ? only.slice(0, 200) : '';
+  return values.length === 1 && typeof only === 'string' ? only.slice(0, GIST_CHARS) : '';
 }

@@ -10,7 +10,8 @@ interface Given {
   readonly hasComment: boolean;
 }
 
-const KEY = 'user_score';
+/** What the server has to ask about for thumbs to be an answer. */
+export const RATING_KEY = 'user_score';
 
 /** What was given in this visit, by run. */
 const ratings = new Map<string, Signal<Given>>();
@@ -99,8 +100,8 @@ function urlOf(threadId: string, runId: string): Promise<string> {
   const known = urls.get(runId);
   if (known !== undefined) return known;
   const asked = api.feedbackUrls(threadId, runId).then((byKey) => {
-    const url = byKey[KEY];
-    if (url === undefined) throw new Error(`The server has no address for ${KEY}.`);
+    const url = byKey[RATING_KEY];
+    if (url === undefined) throw new Error(`The server has no address for ${RATING_KEY}.`);
     return url;
   });
   urls.set(runId, asked);

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
 import { focusComposer } from './composer-focus.ts';
 import { Icon } from './icon.tsx';
 import { info } from './info.ts';
@@ -10,6 +11,9 @@ import { visible } from './visible-text.ts';
 
 export function TopBar({ thread }: { thread: Thread }): JSX.Element {
   const title = threads.value?.find(({ id }) => id === thread.id)?.title ?? 'New conversation';
+  useEffect(() => {
+    document.title = visible(title);
+  }, [title]);
   return (
     <header class="top">
       <button

@@ -9,12 +9,13 @@ export function keepTrace(runId: string, traceId: string): void {
   keep(KEY, JSON.stringify([...traces().filter(([id]) => id !== runId), [runId, traceId]].slice(-RUNS_MAX)));
 }
 
-/** Where the viewer shows a run. */
-export function traceUrl(viewerUrl: string, runId: string): string {
+/** Where the viewer shows a run; undefined where there is none for browsers. */
+export function traceUrl(viewerUrl: string | null | undefined, runId: string): string | undefined {
+  if (viewerUrl === null || viewerUrl === undefined || !URL.canParse(viewerUrl)) return undefined;
   const traceId = traces().find(([id]) => id === runId)?.[1] ?? runId;
   const url = new URL(viewerUrl);
   url.search = `${new URLSearchParams({ trace: traceId, run: runId })}`;
-  return url.href;
+  return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : undefined;
 }
 
 function traces(): [string, string][] {

@@ -7,7 +7,7 @@ import { Icon } from './icon.tsx';
 import { info } from './info.ts';
 import { type Message, textIn } from './message.ts';
 import { MessageBlocks } from './message-blocks.tsx';
-import { Rating } from './rating.tsx';
+import { RATING_KEY, Rating } from './rating.tsx';
 import { LongText } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { traceUrl } from './trace-link.ts';
@@ -132,8 +132,8 @@ function AnswerActions({ turn: { runId }, thread, conversation, isLast, isBusy }
   const { run, next } = conversation;
   // Where there is no answer, that is told apart, with the way to get one.
   const isAnswered = run.status === 'completed' || (run.status === 'idle' && next.length === 0);
-  const viewerUrl = info.value?.tracing.viewer_url ?? undefined;
-  const isRated = (info.value?.feedback_keys.length ?? 0) > 0;
+  const trace = runId === undefined ? undefined : traceUrl(info.value?.tracing.viewer_url, runId);
+  const isRated = info.value?.feedback_keys.includes(RATING_KEY) === true;
   return (
     <div class="answer-actions" role="group" aria-label="About this answer">
       {isLast && !isBusy && isAnswered && (
@@ -141,8 +141,8 @@ function AnswerActions({ turn: { runId }, thread, conversation, isLast, isBusy }
           <Icon name="retry" /> Retry
         </button>
       )}
-      {runId !== undefined && viewerUrl !== undefined && (
-        <a class="button quiet" href={traceUrl(viewerUrl, runId)} target="_blank" rel="noopener noreferrer">
+      {trace !== undefined && (
+        <a class="button quiet" href={trace} target="_blank" rel="noopener noreferrer">
           <Icon name="trace" /> Trace
         </a>
       )}
