@@ -32,7 +32,7 @@ export const defects = [
   {
     ...inStorage,
     title: 'an error names the password of the store',
-    file: `${folder}/address.ts`,
+    file: `${folder}/store-error.ts`,
     find: 'const { protocol, host, pathname } = new URL(address);',
     replace: "const { protocol, host, pathname } = { protocol: address, host: '', pathname: '' };",
   },

@@ -1,21 +1,30 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startNode } from '../../../test/support/program.ts';
 import type { StorageChoice } from '../server/storage/storage.ts';
 import { ChatClient, endOf, isEndOf, type SeenEvent } from './support/chat-client.ts';
 import { temporaryFolder } from './support/folder.ts';
-import { type StoreServer, startPostgres, startRedis } from './support/server-process.ts';
+import { emptyDatabase, type StoreServer, startPostgres, startRedis } from './support/server-process.ts';
 
 const CHAT = fileURLToPath(new URL('..', import.meta.url));
 /** Longer than a machine that is busy takes to come to a renewal. */
 const LIMITS = { leaseMs: 2_500, renewMs: 250 };
 const LIFE_MAX_MS = 100_000;
 
-beforeAll(() => {
-  execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', '.'], { cwd: CHAT });
+let servers: { readonly postgres: StoreServer; readonly redis: StoreServer };
+beforeAll(async () => {
+  const tsc = ['node_modules/typescript/bin/tsc', '-p', '.'];
+  const [postgres, redis] = await Promise.all([
+    startPostgres(),
+    startRedis(),
+    promisify(execFile)(process.execPath, tsc, { cwd: CHAT }),
+  ]);
+  servers = { postgres, redis };
 });
+afterAll(() => Promise.all([servers?.postgres.close(), servers?.redis.close()]));
 
 describe('a chat on a folder', () => {
   it('has threads, their states and histories, and the events of the last run, after it was killed', async () => {
@@ -67,19 +76,15 @@ describe('a chat on a folder', () => {
 });
 
 describe.each(['PostgreSQL', 'PostgreSQL and Redis'])('two instances on %s', (name) => {
-  let servers: { readonly postgres: StoreServer; readonly redis: StoreServer | undefined };
   let endless: RunningChat;
   let quick: RunningChat;
 
   beforeAll(async () => {
-    servers = { postgres: await startPostgres(), redis: name.includes('Redis') ? await startRedis() : undefined };
-    const choice = { postgres: servers.postgres.url, redis: servers.redis?.url };
+    const postgres = await emptyDatabase(servers.postgres);
+    const choice = { postgres, redis: name.includes('Redis') ? servers.redis.url : undefined };
     [endless, quick] = await Promise.all([startChat(choice, true), startChat(choice)]);
   });
-  afterAll(async () => {
-    await Promise.all([endless?.kill(), quick?.kill()]);
-    await Promise.all([servers?.postgres.close(), servers?.redis?.close()]);
-  });
+  afterAll(() => Promise.all([endless?.kill(), quick?.kill()]));
 
   it('stream a run that is on the other, and end it from there', async () => {
     const thread = randomUUID();

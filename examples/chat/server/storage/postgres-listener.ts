@@ -55,9 +55,14 @@ export class PostgresListener {
     // What is wrong is said by the end that follows.
     client.on('error', () => {});
     client.on('notification', ({ payload = '' }) => onNotice(payload));
-    await client.connect();
-    client.once('end', () => this.#lose(client));
-    await client.query(`LISTEN ${channel}`);
+    try {
+      await client.connect();
+      client.once('end', () => this.#lose(client));
+      await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      client.end().catch(() => {});
+      throw error;
+    }
     if (!this.#isOpen) return client.end();
     this.#client = client;
     this.#retryMs = RETRY_MS_MIN;

@@ -43,14 +43,13 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** Makes what is missing, while instances that start at the same time wait for it. */
-export async function preparePostgres(pool: Pool, prepareMore: () => Promise<void>): Promise<void> {
+/** Makes what is missing, after the schema and what others keep in it, while instances that start at the same time wait for it. */
+export async function preparePostgres(pool: Pool, makeSchema: () => Promise<void>): Promise<void> {
   const client = await pool.connect();
   try {
     await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
     try {
-      await makeSchema(client);
-      await prepareMore();
+      await makeSchema();
       await migrate(client);
     } finally {
       await client.query('SELECT pg_advisory_unlock($1)', [LOCK]);
@@ -58,12 +57,6 @@ export async function preparePostgres(pool: Pool, prepareMore: () => Promise<voi
   } finally {
     client.release();
   }
-}
-
-/** One that is there is not asked for again: that would need the right to make it. */
-async function makeSchema(client: PoolClient): Promise<void> {
-  const { rowCount } = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [POSTGRES_SCHEMA]);
-  if (rowCount === 0) await client.query(`CREATE SCHEMA ${POSTGRES_SCHEMA}`);
 }
 
 async function migrate(client: PoolClient): Promise<void> {

@@ -1,11 +1,11 @@
 import { type ClientConfig, Pool } from 'pg';
-import { placeOf, unusable } from './address.ts';
 import { ChatPostgresSaver } from './postgres-saver.ts';
 import { POSTGRES_SCHEMA, preparePostgres } from './postgres-schema.ts';
 import { PostgresSessions } from './postgres-sessions.ts';
 import { PostgresThreads } from './postgres-threads.ts';
 import type { SessionLimits, SessionStore } from './session-store.ts';
 import type { Storage } from './storage.ts';
+import { placeOf, unusable } from './store-error.ts';
 
 const CONNECTIONS_MAX = 10;
 const CONNECT_MS = 5_000;

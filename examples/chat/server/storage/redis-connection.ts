@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createClient } from '@redis/client';
-import { placeOf, unusable } from './address.ts';
+import { placeOf, unusable } from './store-error.ts';
 
 type Client = ReturnType<typeof connectionTo>;
 

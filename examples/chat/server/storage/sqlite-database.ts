@@ -2,6 +2,7 @@ import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { SQLITE_MIGRATIONS } from './sqlite-schema.ts';
+import { StoreError, unusable } from './store-error.ts';
 
 export type SqlValue = null | number | string | Uint8Array;
 
@@ -21,8 +22,15 @@ export class SqliteDatabase {
   /** Makes folder and file where there are none. Throws where another process has the file open, or where it is none of ours. */
   static open(folder: string): SqliteDatabase {
     const path = join(folder, 'chat.db');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const lock = takeLock(path);
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      return SqliteDatabase.#openLocked(path, takeLock(path));
+    } catch (error) {
+      throw unusable('SQLite', path, error);
+    }
+  }
+
+  static #openLocked(path: string, lock: DatabaseSyncInstance): SqliteDatabase {
     try {
       return new SqliteDatabase(openFile(path), lock);
     } catch (error) {
@@ -89,7 +97,7 @@ function takeLock(path: string): DatabaseSyncInstance {
   } catch (error) {
     lock.close();
     if (!isBusy(error)) throw error;
-    throw new Error(
+    throw new StoreError(
       `${path} is open in another process. One process at a time can have it: end that one, name another folder, or use Postgres for several.`,
     );
   }
@@ -103,9 +111,9 @@ function openFile(path: string): DatabaseSyncInstance {
   try {
     const [version, application] = [pragma(database, 'user_version'), pragma(database, 'application_id')];
     const tables = database.prepare('SELECT count(*) AS n FROM sqlite_master').get() as { n: number };
-    if (application !== APPLICATION_ID && tables.n > 0) throw new Error(`${path} is no file of this application.`);
+    if (application !== APPLICATION_ID && tables.n > 0) throw new StoreError(`${path} is no file of this application.`);
     if (version > SQLITE_MIGRATIONS.length)
-      throw new Error(
+      throw new StoreError(
         `${path} is of version ${version}, and this application knows ${SQLITE_MIGRATIONS.length}: a newer one made it.`,
       );
     database.exec(`

@@ -1,5 +1,4 @@
 import { type BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph';
-import { StoreError } from './address.ts';
 import { MemorySessions } from './memory-sessions.ts';
 import { MemoryThreads } from './memory-threads.ts';
 import { postgresStorage } from './postgres-storage.ts';
@@ -9,6 +8,7 @@ import { SqliteDatabase } from './sqlite-database.ts';
 import { SqliteSaver } from './sqlite-saver.ts';
 import { SqliteSessions } from './sqlite-sessions.ts';
 import { SqliteThreads } from './sqlite-threads.ts';
+import { StoreError } from './store-error.ts';
 import type { ThreadIndex } from './thread-index.ts';
 
 /** Where a chat keeps what it knows. */

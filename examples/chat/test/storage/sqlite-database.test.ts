@@ -46,6 +46,13 @@ describe('the file of a chat', () => {
     expect(statSync(path).size).toBe(before);
   });
 
+  it('is said to be unusable where its folder is none', () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'file');
+    writeFileSync(path, '');
+    expect(() => SqliteDatabase.open(path)).toThrow(`SQLite at ${join(path, 'chat.db')} cannot be used: EEXIST`);
+  });
+
   it('does all of a transaction or nothing', () => {
     using folder = temporaryFolder();
     const database = SqliteDatabase.open(folder.path);

@@ -9,7 +9,7 @@ import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { chooseStorage, type Storage } from '../../server/storage/storage.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { type StoreServer, startPostgres, startRedis } from '../support/server-process.ts';
+import { emptyDatabase, type StoreServer, startPostgres, startRedis } from '../support/server-process.ts';
 
 // The suite of LangGraph for savers takes these from the globals of the runner.
 Object.assign(globalThis, { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach });
@@ -186,13 +186,8 @@ function choiceOf(postgres: string): { readonly postgres: string } {
   return { postgres };
 }
 
-async function newDatabase(): Promise<string> {
-  const name = `chat_${randomUUID().replaceAll('-', '')}`;
-  const client = new Client(servers.postgres.url);
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  return servers.postgres.url.replace(/postgres$/, name);
+function newDatabase(): Promise<string> {
+  return emptyDatabase(servers.postgres);
 }
 
 /** Adds a word to whatever list it is given. */

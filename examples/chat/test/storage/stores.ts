@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Pool } from 'pg';
 import { MemorySessions } from '../../server/storage/memory-sessions.ts';
 import { MemoryThreads } from '../../server/storage/memory-threads.ts';
-import { preparePostgres } from '../../server/storage/postgres-schema.ts';
+import { POSTGRES_SCHEMA, preparePostgres } from '../../server/storage/postgres-schema.ts';
 import { PostgresSessions } from '../../server/storage/postgres-sessions.ts';
 import { PostgresThreads } from '../../server/storage/postgres-threads.ts';
 import { RedisSessions } from '../../server/storage/redis-sessions.ts';
@@ -58,7 +58,7 @@ export const STORE_KINDS: Readonly<Record<string, () => Promise<StoreKind>>> = {
     const config = { connectionString: server.url, connectionTimeoutMillis: 5_000, query_timeout: 10_000 };
     const pool = new Pool({ ...config, max: 10 });
     pool.on('error', () => {});
-    await preparePostgres(pool, async () => {});
+    await preparePostgres(pool, async () => void (await pool.query(`CREATE SCHEMA ${POSTGRES_SCHEMA}`)));
     const opened: SessionStore[] = [];
     return {
       server,

@@ -1,10 +1,12 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { Client } from 'pg';
 
 /** A server of a store in a folder of its own, which can be ended and started again. */
 export interface StoreServer {
@@ -35,6 +37,16 @@ export async function startPostgres(): Promise<StoreServer> {
   const start = (): Promise<ChildProcess> =>
     ready(spawn(found('postgres'), args, { ...options, stdio: 'pipe' }), 'ready to accept connections');
   return serverOf(`postgres://chat:secret-of-chat@127.0.0.1:${port}/postgres`, folder, start, 'SIGQUIT');
+}
+
+/** The address of a new database of a server. */
+export async function emptyDatabase({ url }: StoreServer): Promise<string> {
+  const name = `chat_${randomUUID().replaceAll('-', '')}`;
+  const client = new Client(url);
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  return url.replace(/postgres$/, name);
 }
 
 /** Starts Redis; what it holds is written to its folder when it ends in order. */
