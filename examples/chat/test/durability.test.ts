@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startNode } from '../../../test/support/program.ts';
 import type { StorageChoice } from '../server/storage/storage.ts';
@@ -16,12 +14,7 @@ const LIFE_MAX_MS = 100_000;
 
 let servers: { readonly postgres: StoreServer; readonly redis: StoreServer };
 beforeAll(async () => {
-  const tsc = ['node_modules/typescript/bin/tsc', '-p', '.'];
-  const [postgres, redis] = await Promise.all([
-    startPostgres(),
-    startRedis(),
-    promisify(execFile)(process.execPath, tsc, { cwd: CHAT }),
-  ]);
+  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   servers = { postgres, redis };
 });
 afterAll(() => Promise.all([servers?.postgres.close(), servers?.redis.close()]));
