@@ -31,8 +31,8 @@ afterAll(() => chat.kill());
 
 describe('the page on the chat', () => {
   test('shows what the program prints', () => {
-    const shown = snippetsOf('docs/chat.md', page)[0]?.prints;
-    expect(masked(lines.join('\n'))).toEqual(masked(shown ?? ''));
+    const shown = snippetsOf('docs/chat.md', page).find(({ language }) => language === 'console');
+    expect(masked(lines.join('\n'))).toEqual(masked(shown?.code ?? ''));
   });
 
   test.each(programs.map((program) => [program.place, program] as const))(
