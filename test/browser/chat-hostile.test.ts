@@ -65,8 +65,8 @@ test('a word of a mebibyte is shown in part, and is no wider than the page', asy
   await chat.say('y'.repeat(900_000));
   await answers.getByText('Show more').waitFor();
   await chat.settled();
-  expect((await answers.innerText()).length).toBeLessThan(20_000);
+  expect((await answers.textContent())?.length).toBeLessThan(20_000);
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
   await answers.getByRole('button', { name: 'Show more' }).click();
-  expect((await answers.innerText()).length).toBeGreaterThan(80_000);
+  expect((await answers.textContent())?.length).toBeGreaterThan(80_000);
 });

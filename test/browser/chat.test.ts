@@ -58,7 +58,7 @@ test('an answer is stopped by Escape, stays as far as it is, and is tried again'
   await chat.say('heron');
   await answers.getByText('Let me', { exact: true }).waitFor();
   await page.keyboard.press('Escape');
-  await page.getByText('You stopped this.').waitFor();
+  await page.getByText('This was stopped.').waitFor();
   expect(await answers.textContent()).toBe('Let meStopped here.');
   await chat.release();
   await page.getByRole('button', { name: 'Try again' }).click();
@@ -75,22 +75,22 @@ test('a page that is loaded anew in the middle of an answer sees it go on, and n
   await chat.model({ hold: 'writer' });
   await chat.say('Compare heron and otter');
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
-  const before = await answers.innerText();
+  const before = await answers.textContent();
   await page.reload();
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
-  expect(await answers.innerText()).toBe(before);
+  expect(await answers.textContent()).toBe(before);
   await page.getByRole('button', { name: 'Stop' }).waitFor();
   // Another page that comes in between sees the same.
   const other = await context.newPage();
   await other.goto(page.url());
   const otherAnswer = other.getByRole('article', { name: 'Answer' });
-  await expect.poll(() => otherAnswer.innerText()).toBe(before);
+  await expect.poll(() => otherAnswer.textContent()).toBe(before);
   await chat.release();
   await chat.settled();
-  const whole = await answers.innerText();
-  await expect.poll(() => otherAnswer.innerText()).toBe(whole);
+  const whole = (await answers.textContent()) ?? '';
+  await expect.poll(() => otherAnswer.textContent()).toBe(whole);
   await page.reload();
-  await expect.poll(() => answers.innerText()).toBe(whole);
+  await expect.poll(() => answers.textContent()).toBe(whole);
   expect(whole.match(/Let me look that up\./g)).toHaveLength(1);
 });
 
@@ -246,7 +246,7 @@ test('a conversation of more events than are kept is shown whole', async () => {
   await page.reload();
   await page.getByRole('button', { name: 'Retry' }).waitFor();
   for (let more = page.getByText('Show more'); (await more.count()) > 0; ) await more.click();
-  expect(await answers.innerText()).toBe(words);
+  expect(await answers.textContent()).toBe(words);
 });
 
 test('an address that can be of no conversation says so, and leads on', async () => {
@@ -276,4 +276,20 @@ test('an earlier point is gone on from by trying its last message again', async 
   await answers.getByText('Hello again.').waitFor();
   await chat.settled();
   expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
+});
+
+test('a conversation that is gone is told as gone when the server is back', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.context.setOffline(true);
+  const id = page.url().split('/').at(-1);
+  expect((await fetch(`${chat.url}/api/threads/${id}`, { method: 'DELETE' })).status).toBe(204);
+  await chat.cut();
+  await page.getByText('Reconnecting').waitFor();
+  await chat.context.setOffline(false);
+  await page.getByText('The server does not know this conversation any more.').waitFor();
+  await chat.settled();
 });

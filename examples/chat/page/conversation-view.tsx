@@ -98,7 +98,7 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
             <strong>The answer failed.</strong> <LongText value={run.error ?? ''} />
           </>
         )}
-        {isStopped && (run.error === 'cancelled' ? 'You stopped this.' : `This was interrupted: ${run.error ?? ''}`)}
+        {isStopped && (run.error === 'cancelled' ? 'This was stopped.' : `This was interrupted: ${run.error ?? ''}`)}
         {isLeft && 'This was left before its end.'}
       </p>
       <button type="button" class="button" onClick={() => void thread.retry().then(focusComposer)}>

@@ -190,8 +190,11 @@ export class Thread {
     const state = await api.state(this.id);
     const known = this.conversation.value;
     if (state !== undefined) this.conversation.value = withState(known, state);
-    else if (known.checkpointId !== undefined && !isBusy(known))
+    else if (known.checkpointId !== undefined) {
+      // It was deleted elsewhere, or was in the memory of a server that is gone, with the run that was under way.
+      this.conversation.value = withRun(known, { status: 'idle' });
       this.problem.value = 'The server does not know this conversation any more.';
+    }
   }
 
   #take(events: readonly ProtocolEvent[]): void {
@@ -209,7 +212,8 @@ export class Thread {
     this.conversation.value = after;
     this.#endTurn();
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
-    announce(told(after));
+    // What had ended before the page came is no news.
+    if (before.run.status !== 'idle' || isBusy(after)) announce(told(after));
     if (isBusy(before) !== isBusy(after)) this.#onChange();
   }
 
