@@ -43,7 +43,7 @@ const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unkn
 const INPUT_RESPOND = z.looseObject({
   responses: z.array(ANSWER).min(1).optional(),
   interrupt_id: z.string().min(1).optional(),
-  response: z.unknown(),
+  response: z.unknown().optional(),
   update: record.nullish(),
   metadata: record.nullish(),
 });
@@ -93,7 +93,7 @@ export class Commands {
   }
 
   async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: HeadersLike): Promise<StartedRun> {
-    const { input = null, metadata, multitaskStrategy } = params;
+    const { input, metadata, multitaskStrategy } = params;
     if (multitaskStrategy === 'rollback') {
       throw new CommandError(
         'not_supported',

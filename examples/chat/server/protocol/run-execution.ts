@@ -58,17 +58,14 @@ export class RunExecution {
     const unwatch = storage.sessions.watch(threadId, (what) => {
       if (what === 'run') void this.#renew();
     });
-    let isTold = false;
     try {
       const [status, error] = await this.#outcome(request);
       if (this.#state === 'lost') return;
-      this.#writer.write(this.#events.lifecycle(status, error));
       await this.#writer.flush();
-      isTold = true;
-      await storage.sessions.release(threadId, runId);
+      await storage.sessions.end(threadId, runId, this.#events.lifecycle(status, error));
     } catch (error) {
       log(`run ${runId} of thread ${threadId} cannot be told of: ${(error as Error).message}`);
-      await this.#endLater(isTold);
+      await this.#endLater();
     } finally {
       clearInterval(renewal);
       clearTimeout(deadline);
@@ -77,21 +74,16 @@ export class RunExecution {
   }
 
   /** The store was away, and part of the events may be missing. That is told when it is back, unless the lease has run out by then. */
-  async #endLater(wasTold: boolean): Promise<void> {
+  async #endLater(): Promise<void> {
     const { sessions } = this.#options.storage;
     const { threadId, runId } = this.#options;
     // An agent whose events nobody takes is to do nothing more.
     this.#stop.abort();
-    let isTold = wasTold;
     while (!this.#leave.signal.aborted) {
       try {
         await wait(sessions.renewMs, undefined, { signal: this.#leave.signal });
-        if ((await sessions.renew(threadId, runId)) === 'lost') return;
-        if (!isTold) {
-          await sessions.append(threadId, [this.#events.lifecycle('failed', 'Its events could not be kept.')]);
-        }
-        isTold = true;
-        return await sessions.release(threadId, runId);
+        await sessions.end(threadId, runId, this.#events.lifecycle('failed', 'Its events could not be kept.'));
+        return;
       } catch {
         // It is still away.
       }

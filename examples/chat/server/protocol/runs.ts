@@ -137,7 +137,6 @@ export class Runs {
     const { agent, storage } = this.#options;
     const events = new RunEvents(runId, agent.name ?? 'agent');
     const reason = 'the process that it ran in has ended';
-    await storage.sessions.append(threadId, [events.lifecycle('interrupted', reason)]);
-    await storage.sessions.release(threadId, runId);
+    await storage.sessions.end(threadId, runId, events.lifecycle('interrupted', reason));
   }
 }

@@ -65,11 +65,13 @@ export class MemorySessions implements SessionStore {
     return run.isCancelled ? 'cancelled' : 'held';
   }
 
-  async release(threadId: string, runId: string): Promise<void> {
+  async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
     const session = this.#sessions.get(threadId);
-    if (session?.run?.id !== runId) return;
+    if (session?.run?.id !== runId) return false;
+    session.log.append([event]);
     delete session.run;
     this.#wakers.wake(threadId, 'run');
+    return true;
   }
 
   async activeRun(threadId: string): Promise<string | undefined> {

@@ -99,8 +99,9 @@ export class PostgresSessions implements SessionStore {
     return row.is_cancelled ? 'cancelled' : 'held';
   }
 
-  async release(threadId: string, runId: string): Promise<void> {
-    await this.#rows(RELEASE, threadId, runId, notice('r', threadId));
+  async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
+    const { body } = event;
+    return (await this.#rows(END, threadId, runId, headOf(event), body, body.length, notice('r', threadId))).length > 0;
   }
 
   async activeRun(threadId: string): Promise<string | undefined> {
@@ -190,12 +191,15 @@ const RENEW = `
   UPDATE chat.sessions SET lease_until = ${LEASE_UNTIL('$3')}, used_at = clock_timestamp()
   WHERE thread_id = $1 AND run_id = $2 AND NOT is_cut RETURNING is_cancelled`;
 
-const RELEASE = `
-  WITH released AS (
-    UPDATE chat.sessions SET run_id = NULL, lease_until = NULL, is_cancelled = false, is_cut = false
-    WHERE thread_id = $1 AND run_id = $2 RETURNING 1
+const END = `
+  WITH session AS (
+    UPDATE chat.sessions SET run_id = NULL, lease_until = NULL, is_cancelled = false, is_cut = false,
+      last_seq = last_seq + 1, bytes = bytes + $5::int, used_at = clock_timestamp()
+    WHERE thread_id = $1 AND run_id = $2 RETURNING last_seq
+  ), added AS (
+    INSERT INTO chat.events (thread_id, seq, head, body, bytes) SELECT $1, last_seq, $3, $4, $5::int FROM session
   )
-  SELECT pg_notify('${CHANNEL}', $3) FROM released`;
+  SELECT pg_notify('${CHANNEL}', $6) FROM session`;
 
 const CANCEL = `
   WITH cancelled AS (

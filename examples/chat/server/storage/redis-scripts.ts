@@ -78,11 +78,17 @@ if redis.call('HEXISTS', KEYS[1], 'cancelled') == 1 then return 'cancelled' end
 return 'held'
 `;
 
-/** KEYS session, leases. ARGV thread, run. */
-export const RELEASE = `
+/** KEYS session, leases, log. ARGV thread, run, idle ms, head and body of its last event. */
+export const END: string = `${COMMON}
 if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] then return 0 end
+local seq = tonumber(redis.call('HGET', KEYS[1], 'seq')) + 1
+redis.call('XADD', KEYS[3], text(seq) .. '-0', 'h', ARGV[4], 'b', ARGV[5])
+redis.call('HSET', KEYS[1], 'seq', text(seq))
+redis.call('HINCRBY', KEYS[1], 'bytes', #ARGV[5])
 redis.call('HDEL', KEYS[1], 'run', 'cancelled', 'cut')
 redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[3])
 redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
 return 1
 `;

@@ -4,10 +4,10 @@ import {
   CANCEL,
   CLAIM,
   DELETE,
+  END,
   LEASES_KEY,
   LOG_PREFIX,
   READ,
-  RELEASE,
   RENEW,
   SESSION_PREFIX,
   TAKE_CUT,
@@ -88,8 +88,10 @@ export class RedisSessions implements SessionStore {
     return (await this.#lease(RENEW, threadId, runId)) as 'held' | 'cancelled' | 'lost';
   }
 
-  async release(threadId: string, runId: string): Promise<void> {
-    await this.#redis.run(RELEASE, [sessionOf(threadId), LEASES_KEY], [threadId, runId]);
+  async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
+    const keys = [sessionOf(threadId), LEASES_KEY, logOf(threadId)];
+    const values = [threadId, runId, this.#limits.idleMs, headOf(event), event.body];
+    return (await this.#redis.run(END, keys, values)) === 1;
   }
 
   async activeRun(threadId: string): Promise<string | undefined> {

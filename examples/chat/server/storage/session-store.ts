@@ -24,7 +24,7 @@ export interface CutRun {
   readonly runId: string;
 }
 
-/** `events`: there are more. `run`: the thread's run is to be cancelled, or has left it. */
+/** `events`: there are more. `run`: the thread's run is to be cancelled, or has ended, with an event that tells so. */
 export type Wake = (what: 'events' | 'run') => void;
 
 /**
@@ -55,7 +55,11 @@ export interface SessionStore {
   /** To be called each `renewMs`. `lost` where the lease had run out and was taken away: its events are not wanted any more. */
   renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'>;
 
-  release(threadId: string, runId: string): Promise<void>;
+  /**
+   * Adds the last event of a run, and takes its thread from it, at once: whoever sees that it has ended can start the next. Does nothing, and gives
+   * false, where the run has not the thread any more.
+   */
+  end(threadId: string, runId: string, event: NewEvent): Promise<boolean>;
 
   /** The run that has the thread. */
   activeRun(threadId: string): Promise<string | undefined>;
@@ -64,7 +68,7 @@ export interface SessionStore {
   cancel(threadId: string, runId: string): Promise<boolean>;
 
   /**
-   * Takes away the leases that have run out. Each is given to one caller, who tells the thread and then releases it: until then no other run gets the
+   * Takes away the leases that have run out. Each is given to one caller, who ends the run for it: until then no other run gets the
    * thread, so that what is told of the two stays in order. Where the caller is cut as well, it is given to another.
    */
   takeCutRuns(): Promise<readonly CutRun[]>;

@@ -44,25 +44,7 @@ export class SqliteSessions implements SessionStore {
 
   async append(threadId: string, events: readonly NewEvent[]): Promise<void> {
     if (events.length === 0) return;
-    this.#database.transaction(() => {
-      const { n, last_seq } = this.#sessionOf(threadId);
-      let seq = last_seq;
-      let bytes = 0;
-      for (const event of events) {
-        seq += 1;
-        bytes += event.body.length;
-        this.#database.run(
-          'INSERT INTO events VALUES (?, ?, ?, ?, ?)',
-          n,
-          seq,
-          headOf(event),
-          event.body,
-          event.body.length,
-        );
-      }
-      this.#database.run('UPDATE sessions SET last_seq = ?, bytes = bytes + ? WHERE n = ?', seq, bytes, n);
-      this.#trim(this.#sessionOf(threadId));
-    });
+    this.#database.transaction(() => this.#add(threadId, events));
     this.#wakers.wake(threadId, 'events');
   }
 
@@ -111,9 +93,15 @@ export class SqliteSessions implements SessionStore {
     return row.is_cancelled === 1 ? 'cancelled' : 'held';
   }
 
-  async release(threadId: string, runId: string): Promise<void> {
+  async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
     const sql = 'UPDATE sessions SET run_id = NULL, is_cancelled = 0, is_cut = 0 WHERE thread_id = ? AND run_id = ?';
-    if (this.#database.run(sql, threadId, runId) > 0) this.#wakers.wake(threadId, 'run');
+    const isEnded = this.#database.transaction(() => {
+      if (this.#database.run(sql, threadId, runId) === 0) return false;
+      this.#add(threadId, [event]);
+      return true;
+    });
+    if (isEnded) this.#wakers.wake(threadId, 'run');
+    return isEnded;
   }
 
   async activeRun(threadId: string): Promise<string | undefined> {
@@ -153,6 +141,20 @@ export class SqliteSessions implements SessionStore {
   /** The file is closed by whoever has opened it. */
   async close(): Promise<void> {
     clearInterval(this.#idleCheck);
+  }
+
+  #add(threadId: string, events: readonly NewEvent[]): void {
+    const { n, last_seq } = this.#sessionOf(threadId);
+    let seq = last_seq;
+    let bytes = 0;
+    for (const event of events) {
+      seq += 1;
+      bytes += event.body.length;
+      const row = [n, seq, headOf(event), event.body, event.body.length];
+      this.#database.run('INSERT INTO events VALUES (?, ?, ?, ?, ?)', ...row);
+    }
+    this.#database.run('UPDATE sessions SET last_seq = ?, bytes = bytes + ? WHERE n = ?', seq, bytes, n);
+    this.#trim(this.#sessionOf(threadId));
   }
 
   #find(threadId: string): SessionRow | undefined {

@@ -86,11 +86,13 @@ describe('a command that cannot be done is answered with its code', () => {
   const cases: [string, unknown, string][] = [
     ['run.stop', {}, 'unknown_command'],
     ['subscription.subscribe', {}, 'unknown_command'],
+    ['run.start', {}, 'invalid_argument'],
     ['run.start', { input: null, config: 'x' }, 'invalid_argument'],
     ['run.start', { input: {}, multitaskStrategy: 'later' }, 'invalid_argument'],
     ['run.start', { input: {}, multitaskStrategy: 'rollback' }, 'not_supported'],
     ['input.respond', {}, 'invalid_argument'],
     ['input.respond', { responses: [] }, 'invalid_argument'],
+    ['input.respond', { interrupt_id: 'none' }, 'no_such_interrupt'],
     ['input.respond', { interrupt_id: 'none', response: 1 }, 'no_such_interrupt'],
   ];
   test.each(cases)('%s %j', async (method, params, error) => {

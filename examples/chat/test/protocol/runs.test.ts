@@ -3,7 +3,7 @@ import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { Deferred } from '../support/deferred.ts';
 import { eventsOf, isEnd, type SeenEvent, untilEnd } from '../support/events.ts';
-import { FailingModel, Gate, HeldModel } from '../support/held-model.ts';
+import { FailingModel, Gate, HeldModel, TwoNotesModel } from '../support/held-model.ts';
 
 const said = (text: string) => ({ input: { messages: [{ role: 'user', content: text }] } });
 
@@ -172,6 +172,33 @@ test('a run asks before it saves, and does so when it is approved, with the text
     error: 'no_such_interrupt',
     message: `Thread t does not wait for an answer to "${String(interrupt_id)}".`,
   });
+});
+
+test('a run that asks for two approvals takes them together, or one after the other', async () => {
+  await using chat = await ChatServer.start({ chatModel: new TwoNotesModel() });
+  const ask = async (threadId: string) => {
+    const events = await untilEnd(chat, threadId, await chat.say(threadId, 'Hello'));
+    const requests = events.filter(({ method }) => method === 'input.requested').map(({ params }) => params.data);
+    expect(requests.map(({ payload }) => (payload as { text: string }).text).sort()).toEqual(['one', 'two']);
+    return requests.map(({ interrupt_id }) => ({ interrupt_id, response: { decision: 'approve' } }));
+  };
+  const respond = async (threadId: string, params: unknown) => {
+    const answer = await chat.command(threadId, 'input.respond', params);
+    expect(answer).toMatchObject({ type: 'success' });
+    const { result } = answer;
+    return untilEnd(chat, threadId, (result as { run_id: string }).run_id);
+  };
+
+  const together = await respond('together', { responses: await ask('together') });
+  expect(together.at(-1)?.params.data.event).toBe('completed');
+  expect(chat.notes.splice(0).sort()).toEqual(['one', 'two']);
+
+  const [first, second] = await ask('apart');
+  const half = await respond('apart', first);
+  expect(half.at(-1)?.params.data.event).toBe('interrupted');
+  const whole = await respond('apart', second);
+  expect(whole.at(-1)?.params.data.event).toBe('completed');
+  expect(chat.notes.sort()).toEqual(['one', 'two']);
 });
 
 test('a message to a run that asks is its answer, and no approval', async () => {

@@ -33,7 +33,7 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     expect(await here.activeRun(randomUUID())).toBeUndefined();
     expect(await here.renew(randomUUID(), 'run')).toBe('lost');
     expect(await here.cancel(randomUUID(), 'run')).toBe(false);
-    await here.release(randomUUID(), 'run');
+    expect(await here.end(randomUUID(), 'run', LAST)).toBe(false);
     await here.delete(randomUUID());
   });
 
@@ -93,7 +93,7 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     expect(await there.cancel(thread, 'run')).toBe(true);
     await Promise.all(watched.map((watcher) => watcher.heard('run')));
     watched[0]?.end();
-    await here.release(thread, 'run');
+    await here.end(thread, 'run', LAST);
     await here.delete(thread);
     await watched[1]?.heard('run', 3);
     expect(watched[0]?.count('run')).toBe(1);
@@ -111,12 +111,31 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     expect(ids).toContain(holder);
     expect(await there.activeRun(thread)).toBe(holder);
     expect(await there.claim(thread, holder)).toBe(holder);
-    await here.release(thread, 'run-of-nobody');
+    expect(await here.end(thread, 'run-of-nobody', LAST)).toBe(false);
     expect(await there.activeRun(thread)).toBe(holder);
-    await there.release(thread, holder);
+    expect(await there.end(thread, holder, LAST)).toBe(true);
     expect(await here.claim(thread, 'next')).toBe('next');
-    await here.release(thread, 'next');
+    await here.end(thread, 'next', LAST);
     expect(await here.activeRun(thread)).toBeUndefined();
+  });
+
+  it('adds the last event of a run when it takes the thread from it, and nothing for a run that has it no more', async () => {
+    const thread = randomUUID();
+    await here.append(thread, [event('before')]);
+    await here.claim(thread, 'run');
+    const watcher = watch(there, thread);
+    expect(await here.end(thread, 'other', event('of another'))).toBe(false);
+    expect(await here.end(thread, 'run', event('last'))).toBe(true);
+    await watcher.heard('run');
+    watcher.end();
+    expect(await there.activeRun(thread)).toBeUndefined();
+    expect(await here.end(thread, 'run', event('again'))).toBe(false);
+    await here.append(thread, [event('after')]);
+    const { events: kept } = await there.read(thread, 0, 10);
+    expect(kept.map(({ body }) => body)).toEqual(['before', 'last', 'after'].map((text) => event(text).body));
+    const first = kept[0]?.seq ?? 0;
+    expect(kept.map(({ seq }) => seq - first)).toEqual([0, 1, 2]);
+    expect(await there.lastSeq(thread)).toBe(first + 2);
   });
 
   it('tells a run that it is to end, or that it has lost its thread', async () => {
@@ -127,7 +146,7 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     expect(await here.renew(thread, 'first')).toBe('held');
     expect(await there.cancel(thread, 'first')).toBe(true);
     expect(await here.renew(thread, 'first')).toBe('cancelled');
-    await here.release(thread, 'first');
+    await here.end(thread, 'first', LAST);
     expect(await here.renew(thread, 'first')).toBe('lost');
     await here.claim(thread, 'second');
     expect(await here.renew(thread, 'second')).toBe('held');
@@ -139,7 +158,7 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     const thread = randomUUID();
     await here.claim(thread, 'run');
     expect(await there.takeCutRuns()).toEqual([]);
-    await here.release(thread, 'run');
+    await here.end(thread, 'run', LAST);
     expect(await there.takeCutRuns()).toEqual([]);
   });
 
@@ -201,10 +220,10 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     for (const { threadId, runId } of cut) {
       expect(await gone.renew(threadId, runId)).toBe('lost');
       expect(await here.claim(threadId, 'next')).toBe(runId);
-      await there.release(threadId, runId);
+      await there.end(threadId, runId, LAST);
       expect(await here.claim(threadId, 'next')).toBe('next');
       expect(await here.renew(threadId, 'next')).toBe('held');
-      await here.release(threadId, 'next');
+      await here.end(threadId, 'next', LAST);
     }
     await watcher.heard('run');
     watcher.end();
@@ -217,7 +236,7 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     expect(await gone.takeCutRuns()).toEqual([{ threadId: thread, runId: 'run' }]);
     expect(await here.takeCutRuns()).toEqual([{ threadId: thread, runId: 'run' }]);
     expect(await there.takeCutRuns()).toEqual([]);
-    await here.release(thread, 'run');
+    await here.end(thread, 'run', LAST);
   });
 
   it('rejects while the store is away, and goes on when it is back', async () => {
@@ -249,9 +268,11 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     expect(await here.renew(thread, 'run')).toBe('held');
     await watchers[1]?.heard('events', 2);
     for (const watcher of watchers) watcher.end();
-    await here.release(thread, 'run');
+    await here.end(thread, 'run', LAST);
   });
 });
+
+const LAST: NewEvent = { channel: 'lifecycle', namespace: [], body: '{}' };
 
 function event(text: string): NewEvent {
   return { channel: 'messages', namespace: [], body: JSON.stringify({ text }) };

@@ -67,13 +67,15 @@ describe('the file of a chat', () => {
   });
 });
 
+const LAST = { channel: 'lifecycle', namespace: [], body: '{}' };
+
 describe('sessions of a file', () => {
   it('give the runs that were under way when it was closed to one caller, and keep their threads until they are told of', async () => {
     using folder = temporaryFolder();
     const before = opened(folder.path);
     await before.sessions.claim('thread', 'run');
     await before.sessions.claim('done', 'other');
-    await before.sessions.release('done', 'other');
+    await before.sessions.end('done', 'other', LAST);
     expect(await before.sessions.takeCutRuns()).toEqual([]);
     before.database.close();
     const after = opened(folder.path);
@@ -81,7 +83,7 @@ describe('sessions of a file', () => {
     expect(await after.sessions.claim('thread', 'next')).toBe('run');
     expect(await after.sessions.takeCutRuns()).toEqual([{ threadId: 'thread', runId: 'run' }]);
     expect(await after.sessions.takeCutRuns()).toEqual([]);
-    await after.sessions.release('thread', 'run');
+    await after.sessions.end('thread', 'run', LAST);
     expect(await after.sessions.claim('thread', 'next')).toBe('next');
     expect(await after.sessions.renew('thread', 'next')).toBe('held');
     after.database.close();

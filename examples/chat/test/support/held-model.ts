@@ -1,7 +1,7 @@
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
 import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
-import type { BaseMessage } from '@langchain/core/messages';
-import type { ChatGenerationChunk } from '@langchain/core/outputs';
+import { AIMessageChunk, type BaseMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { LocalModel } from '../../server/agent/local-model.ts';
 import { Deferred } from './deferred.ts';
 
@@ -66,5 +66,28 @@ export class FailingModel extends LocalModel {
   // biome-ignore lint/correctness/useYield: it fails before it has anything
   override async *_streamResponseChunks(): AsyncGenerator<ChatGenerationChunk> {
     throw new Error('The model is on strike.');
+  }
+}
+
+/** A model that wants two notes saved at once, and then says what has become of them. */
+export class TwoNotesModel extends LocalModel {
+  override bindTools(): TwoNotesModel {
+    return new TwoNotesModel();
+  }
+
+  override async *_streamResponseChunks(messages: BaseMessage[]): AsyncGenerator<ChatGenerationChunk> {
+    const results = messages.filter((message) => ToolMessage.isInstance(message));
+    const call = (index: number, text: string) => ({
+      index,
+      id: `note-${index}`,
+      name: 'save_note',
+      args: JSON.stringify({ text }),
+      type: 'tool_call_chunk' as const,
+    });
+    const message =
+      results.length === 0
+        ? new AIMessageChunk({ content: '', tool_call_chunks: [call(0, 'one'), call(1, 'two')] })
+        : new AIMessageChunk(results.map(({ text }) => text).join(' '));
+    yield new ChatGenerationChunk({ text: message.text, message });
   }
 }
