@@ -30,8 +30,8 @@ export const defects = [
     ...inRuns,
     title: 'a thread is not told of a run whose events could not be kept',
     file: `${folder}/protocol/run-execution.ts`,
-    find: 'if (!isTold) {',
-    replace: 'if (isTold) {',
+    find: 'await this.#endLater();',
+    replace: '',
   },
   {
     ...inRuns,
