@@ -24,9 +24,9 @@ export const api = {
   deleteThread: (id: string): Promise<void> => send('DELETE', threadPath(id)),
 
   /** The newest state, or undefined where there is none. */
-  state: async (id: string): Promise<ThreadState | undefined> => {
+  state: async (id: string, signal?: AbortSignal): Promise<ThreadState | undefined> => {
     try {
-      return await get<ThreadState>(`${threadPath(id)}/state`);
+      return await get<ThreadState>(`${threadPath(id)}/state`, signal);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
@@ -96,8 +96,8 @@ function threadPath(id: string): string {
   return `/threads/${encodeURIComponent(id)}`;
 }
 
-async function get<Result>(path: string): Promise<Result> {
-  return answered(await fetch(base + path));
+async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
+  return answered(await fetch(base + path, signal === undefined ? {} : { signal }));
 }
 
 async function send<Result>(method: string, path: string, body?: object, headers: TraceHeaders = {}): Promise<Result> {

@@ -6,8 +6,8 @@ export type Connection = 'closed' | 'connecting' | 'open' | 'reconnecting';
 
 export interface ThreadStreamOptions {
   readonly threadId: string;
-  /** Called before each connection, also the later ones; the stream waits for it. */
-  readonly beforeConnect: () => Promise<void>;
+  /** Called before each connection, also the later ones; the stream waits for it until the signal aborts. */
+  readonly beforeConnect: (signal: AbortSignal) => Promise<void>;
   /** Events, each once, in the order of the thread. */
   readonly onEvents: (events: readonly ProtocolEvent[]) => void;
   readonly onConnection: (connection: Connection) => void;
@@ -78,7 +78,7 @@ export class ThreadStream {
     const signal = AbortSignal.any([this.#closed.signal, silence.signal]);
     let timer = setTimeout(() => silence.abort(), SILENCE_MS_MAX);
     try {
-      await this.#options.beforeConnect();
+      await this.#options.beforeConnect(signal);
       const body = await api.stream(
         this.#options.threadId,
         { channels: CHANNELS, ...(this.#lastSeq === undefined ? {} : { since: this.#lastSeq }) },

@@ -52,7 +52,7 @@ export class Thread {
     this.#onChange = onChange;
     this.#stream = new ThreadStream({
       threadId: id,
-      beforeConnect: () => this.#load(),
+      beforeConnect: (signal) => this.#load(signal),
       onEvents: (events) => this.#take(events),
       onConnection: (connection) => {
         this.connection.value = connection;
@@ -182,12 +182,12 @@ export class Thread {
     }
   }
 
-  async #load(): Promise<void> {
+  async #load(signal?: AbortSignal): Promise<void> {
     if (this.#isNew) {
       this.#isNew = false;
       return;
     }
-    const state = await api.state(this.id);
+    const state = await api.state(this.id, signal);
     const known = this.conversation.value;
     if (state !== undefined) this.conversation.value = withState(known, state);
     else if (known.checkpointId !== undefined) {
