@@ -124,6 +124,24 @@ export function withQuestion(conversation: Conversation, id: string, text: strin
   return draft;
 }
 
+/** The conversation without what was said, which the server did not take; what has come meanwhile stays. */
+export function withoutQuestion(
+  now: Conversation,
+  asked: Conversation,
+  before: Conversation,
+  id: string,
+): Conversation {
+  if (now === asked) return before;
+  const draft = draftOf(now);
+  const message = before.messages.get(id);
+  if (message === undefined) draft.messages.delete(id);
+  else draft.messages.set(id, message);
+  if (now.order === asked.order) draft.order = before.order;
+  if (now.streamed === asked.streamed) draft.streamed = before.streamed;
+  if (now.run === asked.run) draft.run = before.run;
+  return draft;
+}
+
 export function withRun(conversation: Conversation, run: RunState): Conversation {
   return { ...conversation, run };
 }

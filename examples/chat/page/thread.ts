@@ -7,6 +7,7 @@ import {
   EMPTY,
   type InputRequest,
   isBusy,
+  withoutQuestion,
   withQuestion,
   withRun,
   withState,
@@ -144,7 +145,8 @@ export class Thread {
     isThere = false,
   ): Promise<boolean> {
     const before = this.conversation.value;
-    this.conversation.value = withRun(withQuestion(this.shown, id, text), { status: 'starting' });
+    const asked = withRun(withQuestion(this.shown, id, text), { status: 'starting' });
+    this.conversation.value = asked;
     this.viewed.value = undefined;
     const isTaken = await this.#start(text, 'run.start', {
       assistant_id: 'agent',
@@ -152,7 +154,7 @@ export class Thread {
       config: { configurable: { thread_id: this.id, ...(checkpointId ? { checkpoint_id: checkpointId } : {}) } },
     });
     if (!isTaken) {
-      this.conversation.value = before;
+      this.conversation.value = withoutQuestion(this.conversation.value, asked, before, id);
       this.viewed.value = viewed;
     }
     return isTaken;

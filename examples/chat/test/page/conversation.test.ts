@@ -4,6 +4,7 @@ import {
   type Conversation,
   EMPTY,
   isBusy,
+  withoutQuestion,
   withQuestion,
   withRun,
   withState,
@@ -48,6 +49,22 @@ test('an answer is there word by word, and once when its state comes', () => {
   expect(isBusy(done)).toBe(false);
   expect(turnsOf(done)[0]?.runId).toBe('r1');
   expect(done.checkpointId).toBe('2');
+});
+
+test('of a message that was not taken nothing is left, and what came meanwhile stays', () => {
+  const before = withState(EMPTY, state('1', [human('h1', 'Why?'), ai('a1', 'So.')]));
+  const asked = withRun(withQuestion(before, 'h2', 'When?'), { status: 'starting' });
+  expect(withoutQuestion(asked, asked, before, 'h2')).toBe(before);
+  // Another page has asked in the thread.
+  const others = withEvents(asked, eventsOf('r2', started, checkpoint('2'), ...pieces('a2', ['Now', '.'])));
+  const undone = withoutQuestion(others, asked, before, 'h2');
+  expect(seen(undone)).toEqual([['Why?', 'So. | Now.']]);
+  expect(undone.run).toEqual({ status: 'running', id: 'r2' });
+  const edited = withRun(withQuestion(before, 'h1', 'Who?'), { status: 'starting' });
+  const elsewhere = withEvents(edited, eventsOf('r2', ['tools', { event: 'tool-started', tool_call_id: 'c1' }]));
+  const kept = withoutQuestion(elsewhere, edited, before, 'h1');
+  expect(seen(kept)).toEqual([['Why?', 'So.']]);
+  expect(isBusy(kept)).toBe(false);
 });
 
 test('what has been given in stays as it is', () => {
