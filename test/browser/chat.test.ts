@@ -69,6 +69,25 @@ test('an answer is stopped by Escape, stays as far as it is, and is tried again'
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
+test('a run is stopped that the page has no name of yet', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.model({ hold: 'supervisor' });
+  let answer: () => void = () => undefined;
+  const isWanted = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route('**/commands', async (route) => {
+    await isWanted;
+    await route.continue();
+  });
+  await chat.say('heron');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  answer();
+  await page.getByText('This was stopped.').waitFor();
+  expect(await answers.count()).toBeLessThanOrEqual(1);
+});
+
 test('a page that is loaded anew in the middle of an answer sees it go on, and no word twice', async () => {
   const chat = await openChat();
   const { page, answers, context } = chat;

@@ -40,6 +40,8 @@ export class Thread {
   #pending: ProtocolEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #turn: Turn | undefined;
+  /** The last command, until it is answered and after. */
+  #asked: Promise<boolean> | undefined;
   #isOpen = false;
   #isNew: boolean;
 
@@ -105,6 +107,8 @@ export class Thread {
   }
 
   async stop(): Promise<void> {
+    // Its run has a name only when the server has answered.
+    await this.#asked;
     const { run } = this.conversation.value;
     if (run.id === undefined || !isBusy(this.conversation.value)) return;
     try {
@@ -160,7 +164,12 @@ export class Thread {
     return isTaken;
   }
 
-  async #start(message: string, method: string, params: object): Promise<boolean> {
+  #start(message: string, method: string, params: object): Promise<boolean> {
+    this.#asked = this.#command(message, method, params);
+    return this.#asked;
+  }
+
+  async #command(message: string, method: string, params: object): Promise<boolean> {
     this.problem.value = undefined;
     this.open();
     const turn = new Turn(this.id, message);
