@@ -15,6 +15,17 @@ describe('the file of a chat', () => {
     for (const file of ['chat.db', 'chat.db-lock']) expect(statSync(join(data, file)).mode & 0o777).toBe(0o600);
   });
 
+  it('throws what ended a transaction, also where SQLite has ended it itself', () => {
+    using folder = temporaryFolder();
+    const database = SqliteDatabase.open(folder.path);
+    const fail = (): void => {
+      database.run('ROLLBACK');
+      throw new Error('The disk is full.');
+    };
+    expect(() => database.transaction(fail)).toThrow('The disk is full.');
+    database.close();
+  });
+
   it('is refused to a second one, and given again after the first', () => {
     using folder = temporaryFolder();
     const first = SqliteDatabase.open(folder.path);
