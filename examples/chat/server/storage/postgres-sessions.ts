@@ -220,15 +220,16 @@ const DELETE = `
     events AS (DELETE FROM chat.events WHERE thread_id IN (SELECT thread_id FROM gone))
   SELECT pg_notify('${CHANNEL}', $2)`;
 
-/** Up to where events have to go is found from the newest back: numbers have no gaps. */
+/** Up to where events have to go is found from the oldest on, without a look at those that stay: numbers have no gaps. */
 const TRIM = `
   WITH session AS (
-    SELECT thread_id, last_seq FROM chat.sessions WHERE thread_id = $1 FOR UPDATE
+    SELECT thread_id, last_seq, bytes FROM chat.sessions WHERE thread_id = $1 FOR UPDATE
   ), cut AS (
     SELECT greatest(session.last_seq - $2, coalesce((
-      SELECT max(seq) FROM (
-        SELECT seq, sum(bytes) OVER (ORDER BY seq DESC) AS from_here FROM chat.events WHERE thread_id = session.thread_id
-      ) AS counted WHERE from_here > $3
+      SELECT seq FROM (
+        SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) AS through
+        FROM chat.events WHERE thread_id = session.thread_id
+      ) AS counted WHERE session.bytes > $3 AND through >= session.bytes - $3 ORDER BY seq LIMIT 1
     ), 0)) AS seq FROM session
   ), gone AS (
     DELETE FROM chat.events USING cut WHERE thread_id = $1 AND events.seq <= cut.seq RETURNING bytes

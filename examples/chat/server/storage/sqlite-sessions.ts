@@ -188,15 +188,20 @@ export class SqliteSessions implements SessionStore {
     this.#database.run('UPDATE sessions SET dropped_through = ?, bytes = bytes - ? WHERE n = ?', cut, gone ?? 0, n);
   }
 
-  /** The number up to which events have to go for so many bytes. */
+  /** The number up to which events have to go for so many bytes. Only those are looked at: each lies behind a body that has to be passed over. */
   #beyondBytes(n: number, bytes: number): number {
-    const row = this.#database.one<{ seq: number }>(
-      `SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) AS through FROM events WHERE session = ?)
-        WHERE through >= ? ORDER BY seq LIMIT 1`,
-      n,
-      bytes,
-    );
-    return row?.seq ?? 0;
+    let [seq, left] = [0, bytes];
+    while (left > 0) {
+      const oldest = this.#database.one<{ seq: number; bytes: number }>(
+        'SELECT seq, bytes FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1',
+        n,
+        seq,
+      );
+      if (oldest === undefined) break;
+      seq = oldest.seq;
+      left -= oldest.bytes;
+    }
+    return seq;
   }
 
   #tidy(): void {
