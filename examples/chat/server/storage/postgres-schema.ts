@@ -48,14 +48,11 @@ export async function preparePostgres(pool: Pool, makeSchema: () => Promise<void
   const client = await pool.connect();
   try {
     await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
-    try {
-      await makeSchema();
-      await migrate(client);
-    } finally {
-      await client.query('SELECT pg_advisory_unlock($1)', [LOCK]);
-    }
+    await makeSchema();
+    await migrate(client);
   } finally {
-    client.release();
+    // The lock goes with its connection, and so does what has been begun and failed.
+    client.release(true);
   }
 }
 
