@@ -31,6 +31,22 @@ test('thumbs and a comment are feedback on the trace, which the answer leads to'
   expect(await feedback.getByRole('listitem').textContent()).toMatch(/user_score1.*Tall, indeed/);
 });
 
+test('an address for feedback that has run out is asked for anew', async () => {
+  const chat = await openChat({ traced: true });
+  const { page } = chat;
+  await chat.say('heron');
+  await chat.settled();
+  await page.getByRole('button', { name: 'Bad answer' }).click();
+  await page.getByText('Thank you.').waitFor();
+  const expired = { status: 410, headers: { 'access-control-allow-origin': '*' }, json: { detail: 'It expired' } };
+  await page.route('**/feedback/tokens/*', (route) => route.fulfill(expired), { times: 1 });
+  const asked = page.waitForRequest('**/api/threads/*/runs/*/feedback');
+  await page.getByRole('button', { name: 'Good answer' }).click();
+  await asked;
+  await page.getByRole('button', { name: 'Good answer', pressed: true }).waitFor();
+  expect(await page.getByRole('alert').count()).toBe(0);
+});
+
 test('a turn is told of with how long it took, also when the page is left before its end', async () => {
   const chat = await openChat({ traced: true });
   const { page } = chat;

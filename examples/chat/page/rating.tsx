@@ -1,6 +1,6 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { api, problemOf } from './api.ts';
+import { ApiError, api, problemOf } from './api.ts';
 import { Icon } from './icon.tsx';
 
 type Score = 1 | -1;
@@ -25,7 +25,7 @@ export function Rating({ threadId, runId }: { threadId: string; runId: string })
   const problem = useSignal<string | undefined>(undefined);
   const give = async (score: Score, comment?: string): Promise<void> => {
     try {
-      await api.giveFeedback(await urlOf(threadId, runId), { score, ...(comment === undefined ? {} : { comment }) });
+      await rate(threadId, runId, { score, ...(comment === undefined ? {} : { comment }) });
       given.value = { score, hasComment: comment !== undefined };
       isCommenting.value = comment === undefined;
       problem.value = undefined;
@@ -94,6 +94,17 @@ function ratingOf(runId: string): Signal<Given> {
   const made = signal<Given>({ score: undefined, hasComment: false });
   ratings.set(runId, made);
   return made;
+}
+
+async function rate(threadId: string, runId: string, feedback: Parameters<typeof api.giveFeedback>[1]): Promise<void> {
+  try {
+    await api.giveFeedback(await urlOf(threadId, runId), feedback);
+  } catch (error) {
+    // Addresses are good for some hours, and pages stay open for longer.
+    if (!(error instanceof ApiError && error.status === 410)) throw error;
+    urls.delete(runId);
+    await api.giveFeedback(await urlOf(threadId, runId), feedback);
+  }
 }
 
 function urlOf(threadId: string, runId: string): Promise<string> {
