@@ -53,10 +53,18 @@ test('subagents are shown while they work, each with its task, its tools and its
 
 test('an answer is stopped by Escape, stays as far as it is, and is tried again', async () => {
   const chat = await openChat();
-  const { page, answers } = chat;
+  const { page, answers, composer } = chat;
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await answers.getByText('Let me', { exact: true }).waitFor();
+  let cancels = 0;
+  page.on('request', (request) => {
+    if (request.url().endsWith('/cancel')) cancels += 1;
+  });
+  // With this one a character is taken back that was being composed.
+  await composer.dispatchEvent('keydown', { key: 'Escape', isComposing: true });
+  await page.evaluate(() => fetch('/api/info').then(({ ok }) => ok));
+  expect(cancels).toBe(0);
   await page.keyboard.press('Escape');
   await page.getByText('This was stopped.').waitFor();
   expect(await answers.textContent()).toBe('Let meStopped here.');

@@ -108,7 +108,8 @@ function QuestionForm({
           rows={3}
           defaultValue={text}
           onKeyDown={(event) => {
-            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void submit(event);
+            if (event.isComposing) return;
+            if (event.key === 'Enter' && !event.shiftKey) void submit(event);
             if (event.key === 'Escape') {
               event.stopPropagation();
               close();
