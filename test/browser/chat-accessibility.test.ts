@@ -129,6 +129,8 @@ test('the conversations are a drawer on a narrow screen, which Escape closes', a
   await menu.click();
   await nav.waitFor();
   expect(await menu.getAttribute('aria-expanded')).toBe('true');
+  const start = nav.getByRole('link', { name: 'New conversation' });
+  await expect.poll(() => start.evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.keyboard.press('Escape');
   expect(await nav.count()).toBe(0);
   expect(await menu.evaluate((element) => element.matches(':focus'))).toBe(true);

@@ -15,6 +15,10 @@ export function Sidebar(): JSX.Element {
   const close = (): void => {
     isDrawerOpen.value = false;
   };
+  // What is asked for comes before the button that asked for it.
+  useEffect(() => {
+    if (isDrawerOpen.value) start.current?.focus();
+  }, [isDrawerOpen.value]);
   return (
     <nav id="threads" class={`sidebar ${isDrawerOpen.value ? 'opened' : ''}`} aria-label="Conversations">
       <a ref={start} class="button new" href={NEW_ADDRESS} onClick={close}>
