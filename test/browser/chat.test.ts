@@ -150,6 +150,18 @@ test('conversations are listed, left and come back to, and deleted when that is 
   expect(await nav.getByRole('listitem').count()).toBe(1);
 });
 
+test('conversations beyond the first hundred are listed when they are asked for', async () => {
+  const { page, url } = await openChat();
+  for (let count = 0; count < 101; count++) await page.request.post(`${url}/api/threads/t${count}/state`, { data: {} });
+  await page.reload();
+  const nav = page.getByRole('navigation');
+  const rows = nav.getByRole('listitem');
+  await expect.poll(() => rows.count()).toBe(100);
+  await nav.getByRole('button', { name: 'Show more conversations' }).click();
+  await expect.poll(() => rows.count()).toBe(101);
+  expect(await nav.getByRole('button', { name: 'Show more conversations' }).count()).toBe(0);
+});
+
 test('what the agent asks is approved with another text, or declined', async () => {
   const chat = await openChat();
   const { page, answers } = chat;

@@ -20,7 +20,7 @@ let commands = 0;
 /** The end points of the server. What goes wrong is thrown, as an ApiError where the server has answered. */
 export const api = {
   info: (): Promise<Info> => get('/info'),
-  threads: (): Promise<ThreadSummary[]> => get('/threads'),
+  threads: (limit: number, offset: number): Promise<ThreadSummary[]> => get(`/threads?limit=${limit}&offset=${offset}`),
   deleteThread: (id: string): Promise<void> => send('DELETE', threadPath(id)),
 
   /** The newest state, or undefined where there is none. */

@@ -5,7 +5,7 @@ import { addressOf, currentThread, NEW_ADDRESS } from './current-thread.ts';
 import { Icon } from './icon.tsx';
 import { isDrawerOpen } from './layout.ts';
 import type { ThreadSummary } from './protocol.ts';
-import { deleteThread, threads, threadsProblem } from './threads.ts';
+import { deleteThread, hasMoreThreads, loadMoreThreads, threads, threadsProblem } from './threads.ts';
 import { visible } from './visible-text.ts';
 
 /** The threads that there are, and a way to a new one. On narrow screens a drawer. */
@@ -47,6 +47,11 @@ export function Sidebar(): JSX.Element {
           </li>
         ))}
       </ul>
+      {hasMoreThreads.value && (
+        <button type="button" class="link" onClick={() => void loadMoreThreads()}>
+          Show more conversations
+        </button>
+      )}
       {threads.value?.length === 0 && <p class="note">Your conversations will be here.</p>}
       {threadsProblem.value !== undefined && (
         <p class="problem" role="alert">
