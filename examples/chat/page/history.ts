@@ -2,8 +2,9 @@ import { api } from './api.ts';
 import { type Message, messageOf, textIn } from './message.ts';
 import { checkpointOf, type Fields, stringOf, type ThreadState } from './protocol.ts';
 
-/** States that are asked for at once, and how many are looked through for one of them. */
+/** States that are asked for at once, and how many are looked through for one of them. Each has all messages, and most looks end in the last turn. */
 const PAGE_STATES = 50;
+const FIRST_STATES = 10;
 const SEARCHED_STATES_MAX = 2_000;
 
 /** A turn as the checkpoints tell it. */
@@ -25,9 +26,9 @@ export interface HistoryPage {
 }
 
 /** States of a thread, newest first: the page that is before a checkpoint. */
-export async function historyPage(threadId: string, before?: string): Promise<HistoryPage> {
-  const states = await api.history(threadId, PAGE_STATES, before);
-  return { states, hasMore: states.length === PAGE_STATES };
+export async function historyPage(threadId: string, before?: string, limit = PAGE_STATES): Promise<HistoryPage> {
+  const states = await api.history(threadId, limit, before);
+  return { states, hasMore: states.length === limit };
 }
 
 /** The newest state that fits, of those that led to a checkpoint. */
@@ -38,8 +39,8 @@ export async function stateBehind(
 ): Promise<ThreadState | undefined> {
   let wanted: string | undefined = checkpointId;
   let before: string | undefined;
-  for (let seen = 0; seen < SEARCHED_STATES_MAX; seen += PAGE_STATES) {
-    const { states, hasMore } = await historyPage(threadId, before);
+  for (let seen = 0, limit = FIRST_STATES; seen < SEARCHED_STATES_MAX; seen += limit, limit = PAGE_STATES) {
+    const { states, hasMore } = await historyPage(threadId, before, limit);
     for (const state of states) {
       if (checkpointOf(state) !== wanted) continue;
       if (fits(state)) return state;

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { pastTurns } from '../../page/history.ts';
+import { expect, test, vi } from 'vitest';
+import { pastTurns, stateBehind } from '../../page/history.ts';
 import type { ThreadState } from '../../page/protocol.ts';
 import { ai, human, state } from './events.ts';
 
@@ -43,4 +43,22 @@ test('checkpoints are told as turns, and those of one place as its versions', ()
 test('a page that ends in the middle of a turn shows what there is of it', () => {
   expect(pastTurns(STATES.slice(-3, -1)).map(({ states }) => states.length)).toEqual([2]);
   expect(pastTurns([])).toEqual([]);
+});
+
+test('a state is looked for on the way back, first among the few that are newest', async () => {
+  const all = Array.from({ length: 70 }, (_, at) => `${169 - at}`).map((id) => state(id, [], { parent: `${+id - 1}` }));
+  const asked: number[] = [];
+  vi.stubGlobal('fetch', async (_path: string, { body }: { body: string }) => {
+    const { limit, before } = JSON.parse(body) as { limit: number; before?: string };
+    asked.push(limit);
+    const start = all.findIndex(({ checkpoint }) => checkpoint?.checkpoint_id === before) + 1;
+    return Response.json(all.slice(start, start + limit));
+  });
+  const find = async (id: string): Promise<unknown> =>
+    (await stateBehind('t', '168', ({ checkpoint }) => checkpoint?.checkpoint_id === id))?.checkpoint?.checkpoint_id;
+  expect([await find('160'), asked.splice(0)]).toEqual(['160', [10]]);
+  expect([await find('159'), asked.splice(0)]).toEqual(['159', [10, 50]]);
+  expect([await find('100'), asked.splice(0)]).toEqual(['100', [10, 50, 50]]);
+  expect([await find('169'), asked.splice(0)]).toEqual([undefined, [10, 50, 50]]);
+  vi.unstubAllGlobals();
 });
