@@ -10,6 +10,12 @@ export interface CheckpointPlace {
   readonly checkpoint_map: null;
 }
 
+/** The same as a client gives it; the thread is the one that the request is for, whatever else stands there. */
+interface GivenPlace {
+  readonly checkpoint_id?: string | undefined;
+  readonly checkpoint_ns?: string | undefined;
+}
+
 export interface HistoryRequest {
   readonly limit?: number | null | undefined;
   readonly before?:
@@ -19,15 +25,12 @@ export interface HistoryRequest {
     | null
     | undefined;
   readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
-  readonly checkpoint?: Readonly<Record<string, unknown>> | null | undefined;
+  readonly checkpoint?: GivenPlace | null | undefined;
 }
 
 export interface StateUpdate {
   readonly values?: Readonly<Record<string, unknown>> | null | undefined;
-  readonly checkpoint?:
-    | { readonly checkpoint_id: string; readonly checkpoint_ns?: string | undefined }
-    | null
-    | undefined;
+  readonly checkpoint?: GivenPlace | null | undefined;
   readonly as_node?: string | null | undefined;
 }
 
@@ -49,11 +52,10 @@ export class ThreadStates {
 
   /** Writes a state, the first of a thread or a further one. Throws what the graph says of values that do not fit. */
   async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
-    const config: RunnableConfig = { configurable: { thread_id: threadId, ...checkpoint } };
     const isFirst = (await this.get(threadId)) === undefined;
     // As input is given: the first step of the graph is what comes next.
     const node = as_node ?? (isFirst ? '__start__' : undefined);
-    await this.#agent.updateState(config, values ?? { messages: [] }, node);
+    await this.#agent.updateState(configOf(threadId, checkpoint), values ?? { messages: [] }, node);
     return this.get(threadId);
   }
 
@@ -69,17 +71,21 @@ export class ThreadStates {
     const nestedId = (before as { configurable?: { checkpoint_id: string } } | null | undefined)?.configurable
       ?.checkpoint_id;
     const cursor = beforeId ?? nestedId;
-    const snapshots = this.#agent.getStateHistory(
-      { configurable: { thread_id: threadId, checkpoint_ns: '', ...checkpoint } },
-      {
-        limit: limit ?? HISTORY_LIMIT,
-        ...(cursor === undefined ? {} : { before: { configurable: { thread_id: threadId, checkpoint_id: cursor } } }),
-        ...(metadata ? { filter: metadata } : {}),
-      },
-    );
+    const snapshots = this.#agent.getStateHistory(configOf(threadId, checkpoint), {
+      limit: limit ?? HISTORY_LIMIT,
+      ...(cursor === undefined ? {} : { before: { configurable: { thread_id: threadId, checkpoint_id: cursor } } }),
+      ...(metadata ? { filter: metadata } : {}),
+    });
     for await (const snapshot of snapshots) states.push(stateOf(snapshot, threadId));
     return states;
   }
+}
+
+function configOf(threadId: string, place: GivenPlace | null | undefined): RunnableConfig {
+  const { checkpoint_id, checkpoint_ns = '' } = place ?? {};
+  return {
+    configurable: { thread_id: threadId, checkpoint_ns, ...(checkpoint_id === undefined ? {} : { checkpoint_id }) },
+  };
 }
 
 function stateOf(snapshot: StateSnapshot, threadId: string): object {

@@ -178,6 +178,20 @@ test('the history of a thread that nobody knows is not found', async () => {
   expect((await chat.post('/threads/unknown/history', {})).status).toBe(404);
 });
 
+test('a checkpoint that names another thread leads to none but that of the request', async () => {
+  const stateOf = (id: string, values: object, checkpoint?: object) =>
+    chat.post(`/threads/${id}/state`, { values, checkpoint });
+  const messages = (content: string) => ({ messages: [{ type: 'human', content }] });
+  const theirs = (await (await stateOf('theirs', messages('secret'))).json()) as { checkpoint: object };
+  const ours = (await (await stateOf('ours', messages('known'))).json()) as { checkpoint: object };
+  await stateOf('ours', messages('changed'), { ...ours.checkpoint, thread_id: 'theirs' });
+  await stateOf('ours', messages('changed'), theirs.checkpoint);
+  const history = (body: object) => chat.post('/threads/ours/history', body).then((answer) => answer.text());
+  expect(await history({ checkpoint: { thread_id: 'theirs' } })).not.toContain('secret');
+  expect(await (await fetch(`${chat.url}/api/threads/theirs/state`)).text()).not.toContain('changed');
+  expect(await history({})).toContain('changed');
+});
+
 test('threads are listed by pages', async () => {
   for (const id of ['a', 'b', 'c']) await chat.post(`/threads/list-${id}/state`, { values: { messages: [] } });
   const ids = async (query: string) => {
