@@ -23,6 +23,8 @@ export function eventStream(
   const unwatch = sessions.watch(threadId, () => bell.ring());
 
   async function next(): Promise<string> {
+    // What is not for this reader comes without a break at times, and is no sign of life for it.
+    const heartbeatAt = performance.now() + HEARTBEAT_MS;
     for (;;) {
       const { events, droppedThrough } = await sessions.read(threadId, after, PAGE_EVENTS);
       let frames = '';
@@ -35,7 +37,8 @@ export function eventStream(
         if (isWanted(event, subscription)) frames += frame(event);
       }
       if (frames !== '') return frames;
-      if (events.length === 0 && !(await bell.rung(HEARTBEAT_MS))) return ': heartbeat\n\n';
+      const leftMs = heartbeatAt - performance.now();
+      if (leftMs <= 0 || (events.length === 0 && !(await bell.rung(leftMs)))) return ': heartbeat\n\n';
       if (isOver) return '';
     }
   }
@@ -44,8 +47,14 @@ export function eventStream(
     {
       start: (controller) => controller.enqueue(encoder.encode(': open\n\n')),
       pull: async (controller) => {
-        const text = await next();
-        if (!isOver) controller.enqueue(encoder.encode(text));
+        try {
+          const text = await next();
+          if (!isOver) controller.enqueue(encoder.encode(text));
+        } catch (error) {
+          // A stream that has failed is not told that its reader leaves.
+          unwatch();
+          throw error;
+        }
       },
       cancel: () => {
         isOver = true;

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { eventStream } from '../../server/http/event-stream.ts';
 import type { Subscription } from '../../server/http/subscription.ts';
 import { MemorySessions } from '../../server/storage/memory-sessions.ts';
-import type { NewEvent } from '../../server/storage/session-store.ts';
+import type { NewEvent, Wake } from '../../server/storage/session-store.ts';
 
 const event = (channel: string, namespace: readonly string[] = [], data: unknown = {}): NewEvent => ({
   channel,
@@ -135,6 +135,23 @@ test('a stream in which nothing comes has a comment every five seconds', async (
   }
 });
 
+test('a stream whose filter leaves out all that comes has a comment every five seconds as well', async () => {
+  vi.useFakeTimers();
+  try {
+    const sessions = new MemorySessions();
+    const reader = open(sessions, { channels: ['lifecycle'] });
+    await reader.next();
+    const two = reader.next().then(async (first) => [first, await reader.next()]);
+    for (let passedMs = 0; passedMs < 12_000; passedMs += 1_000) {
+      await sessions.append('t', [event('messages')]);
+      await vi.advanceTimersByTimeAsync(1_000);
+    }
+    expect(await Promise.race([two, 'nothing'])).toEqual([': heartbeat', ': heartbeat']);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test('a reader that falls behind what is kept is told what it has missed, and goes on', async () => {
   const sessions = new MemorySessions({ eventsMax: 5 });
   await sessions.append('t', [event('values', [], { n: 0 })]);
@@ -163,24 +180,39 @@ test('a reader that is one event ahead of what is no longer kept has missed noth
   expect((await reader.events(2)).map(({ params }) => params.data.n)).toEqual([1, 2]);
 });
 
-test('a reader that leaves is waited for no longer', async () => {
-  const sessions = new MemorySessions();
-  let watched = 0;
-  const { watch } = sessions;
-  sessions.watch = (threadId, wake) => {
-    watched += 1;
-    const unwatch = watch.call(sessions, threadId, wake);
+/** Counts who is told of what happens. */
+class WatchedSessions extends MemorySessions {
+  watched = 0;
+
+  override watch(threadId: string, wake: Wake): () => void {
+    this.watched += 1;
+    const unwatch = super.watch(threadId, wake);
     return () => {
-      watched -= 1;
+      this.watched -= 1;
       unwatch();
     };
-  };
+  }
+}
+
+test('a reader that leaves is waited for no longer', async () => {
+  const sessions = new WatchedSessions();
   const reader = open(sessions);
   await reader.next();
   const waiting = reader.next();
-  expect(watched).toBe(1);
+  expect(sessions.watched).toBe(1);
   await reader.leave();
-  expect([await waiting, watched]).toEqual(['end', 0]);
+  expect([await waiting, sessions.watched]).toEqual(['end', 0]);
+});
+
+test('a stream whose store fails ends, and is told of nothing more', async () => {
+  const sessions = new WatchedSessions();
+  sessions.read = async () => {
+    throw new Error('the store is away');
+  };
+  const reader = open(sessions);
+  await reader.next();
+  await expect(reader.next()).rejects.toThrow('the store is away');
+  expect(sessions.watched).toBe(0);
 });
 
 test('a slow reader holds nothing but its place: what is read for it is one page', async () => {
