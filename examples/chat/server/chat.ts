@@ -1,4 +1,5 @@
 import { Hono } from 'hono';
+import { limitedBodies } from './http/body-limit.ts';
 import { fault, faultAnswer } from './http/fault.ts';
 import { isLoopback, loopbackHosts } from './http/loopback-hosts.ts';
 import { pageRoutes } from './http/page-routes.ts';
@@ -58,6 +59,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     return context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404);
   });
   if (host !== undefined && isLoopback(host)) app.use(loopbackHosts);
+  app.use(limitedBodies);
   app.route('/api', traceRoutes(agent.name ?? 'agent', model, traces));
   app.route('/api', protocolRoutes(parts));
   if (page !== undefined) app.route('/', pageRoutes(page, traces?.origin));

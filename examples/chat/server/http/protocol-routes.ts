@@ -1,5 +1,4 @@
 import { type Context, Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import type { CommandAnswer, Commands } from '../protocol/commands.ts';
 import { plainJson } from '../protocol/plain-json.ts';
 import type { Runs } from '../protocol/runs.ts';
@@ -9,7 +8,6 @@ import { bodyOf, COMMAND, HISTORY, InvalidBodyError, STATE_UPDATE, SUBSCRIPTION 
 import { eventStream } from './event-stream.ts';
 import { fault } from './fault.ts';
 
-const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const LIST_LIMIT = 100;
 const ID = /^[\w.:~-]{1,128}$/;
 
@@ -23,7 +21,6 @@ export interface RouteParts {
 /** The end points of the protocol, as handlers of standard requests. */
 export function protocolRoutes({ commands, runs, states, storage }: RouteParts): Hono {
   const app = new Hono();
-  app.use(bodyLimit({ maxSize: BODY_BYTES_MAX, onError: tooLarge }));
   app.use('/threads/:thread_id/*', checkId);
   app.use('/threads/:thread_id', checkId);
 
@@ -106,11 +103,6 @@ export function protocolRoutes({ commands, runs, states, storage }: RouteParts):
       : context.json(fault('no_such_run', `Thread ${threadOf(context)} has no run ${runId} under way.`), 404);
   });
   return app;
-}
-
-/** What is left of the body is not read, so that nothing else can come over its connection. */
-function tooLarge(context: Context): Response {
-  return context.json(fault('too_large', `A body may have ${BODY_BYTES_MAX} bytes.`), 413, { connection: 'close' });
 }
 
 async function checkId(context: Context, next: () => Promise<void>): Promise<Response | undefined> {

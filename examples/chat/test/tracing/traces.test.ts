@@ -72,6 +72,8 @@ test('a turn that does not hold together is refused', async () => {
     { ...turn, outputs: [] },
     {},
   ];
+  const tooLarge = { ...turn, inputs: { message: 'x'.repeat(4 * 1_024 * 1_024) } };
+  expect((await chat.post('/turns', tooLarge)).status).toBe(413);
   for (const body of wrong) expect([body, (await chat.post('/turns', body)).status]).toEqual([body, 422]);
 });
 
