@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, type HeadersLike, withRun } from 'runspan';
@@ -63,7 +64,8 @@ export class Runs {
     const holder = await sessions.claim(threadId, runId);
     const started = { runId, afterSeq: await sessions.lastSeq(threadId) };
     const execution = new RunExecution({ ...this.#options, threadId, runId });
-    const begin = (): void => this.#begin(execution, request);
+    // One that waits begins by a sign of the run before it, of whose trace it is no part.
+    const begin = AsyncResource.bind(() => this.#begin(execution, request));
     if (holder === runId) begin();
     else if (multitaskStrategy === 'reject') {
       throw new CommandError(
@@ -126,9 +128,8 @@ export class Runs {
   }
 
   #begin(execution: RunExecution, request: RunRequest): void {
-    const run = (): Promise<void> => execution.run(request);
     const caller = fromHeaders(request.headers);
-    const done = caller === undefined ? run() : withRun(caller, run);
+    const done = withRun(caller, () => execution.run(request));
     this.#executions.add(execution);
     void done.finally(() => this.#executions.delete(execution));
   }

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { TraceService } from '../../server/tracing/trace-service.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { untilEnd } from '../support/events.ts';
+import { Gate, HeldModel } from '../support/held-model.ts';
 
 const TURN = '01a1fd2b-5bb1-73bc-99e8-03d278e3a270';
 const ORDER = `20261121T080000000000Z${TURN}`;
@@ -56,6 +57,29 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
   expect(given.status).toBe(200);
   const feedback = await (await fetch(`${receiver.url}/feedback?run=${runId}`)).json();
   expect(feedback).toEqual([expect.objectContaining({ key: 'user_score', score: 1, comment: 'Clear.' })]);
+  await shutdown();
+  await receiver.close();
+});
+
+test('a run that has waited is no part of the trace of the run before it', async () => {
+  const receiver = await createReceiver();
+  const exporter = configure({ endpoint: receiver.url, project: 'chat', tracing: true });
+  const gate = new Gate();
+  await using chat = await ChatServer.start({
+    callbacks: [new RunspanCallbackHandler()],
+    chatModel: new HeldModel(gate),
+  });
+  await chat.post(
+    '/threads/t/commands',
+    { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Hello' }] } } },
+    { 'runspan-trace': ORDER },
+  );
+  await gate.reached;
+  const second = await chat.say('t', 'Hello');
+  gate.open();
+  await untilEnd(chat, 't', second);
+  await exporter.flush();
+  expect((await receiver.trace(second)).map(({ id }) => id)).toContain(second);
   await shutdown();
   await receiver.close();
 });
