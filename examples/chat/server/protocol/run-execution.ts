@@ -93,6 +93,8 @@ export class RunExecution {
   async #outcome(request: RunRequest): Promise<[LifecycleStatus, string?]> {
     try {
       this.#writer.write(this.#events.lifecycle('running'));
+      // The thread may be gone for which it has waited.
+      this.#stop.signal.throwIfAborted();
       await this.#touch(request);
       await this.#drive(request);
     } catch (error) {

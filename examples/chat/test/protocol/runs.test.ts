@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
@@ -281,3 +282,21 @@ test('a run whose events cannot be stored is logged, and its thread is told as s
   const next = await chat.say('t', 'Hello');
   expect(courseOf(await untilEnd(chat, 't', next)).at(-1)).toBe(`${next} completed`);
 });
+test('a thread that is deleted does not come back by a run that has waited', async () => {
+  const gate = new Gate();
+  const storage = memoryStorage();
+  const { claim } = storage.sessions;
+  // As a store does that is elsewhere.
+  storage.sessions.claim = async (...args) => {
+    await wait(20);
+    return claim.apply(storage.sessions, args);
+  };
+  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
+  await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  const second = await chat.say('t', 'What is an otter?');
+  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
+  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} interrupted`);
+  expect(await (await fetch(`${chat.url}/api/threads`)).json()).toEqual([]);
+});
+
