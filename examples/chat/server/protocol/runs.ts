@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, type HeadersLike, withRun } from 'runspan';
+import type { NewEvent } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
@@ -53,7 +54,10 @@ export class Runs {
   constructor(options: RunsOptions) {
     this.#options = options;
     this.#waiting = new WaitingRuns(options.storage.sessions);
-    this.#sweep = setInterval(() => void this.tellCutRuns(), options.storage.sessions.renewMs).unref();
+    this.#sweep = setInterval(() => {
+      this.#waiting.tryAll();
+      void this.tellCutRuns();
+    }, options.storage.sessions.renewMs).unref();
   }
 
   /** Resolves when the run is under way, or waits for the one before it. */
@@ -112,19 +116,24 @@ export class Runs {
 
   /** Tells the threads whose runs were cut by the end of their process. Done by itself every few seconds. */
   async tellCutRuns(): Promise<void> {
-    const { storage, log } = this.#options;
-    try {
-      for (const { threadId, runId } of await storage.sessions.takeCutRuns()) await this.#tell(threadId, runId);
-    } catch (error) {
-      log(`runs that were cut cannot be told of: ${(error as Error).message}`);
-    }
+    const { sessions } = this.#options.storage;
+    await this.#logging(async () => {
+      for (const { threadId, runId } of await sessions.takeCutRuns()) {
+        await sessions.end(threadId, runId, this.#cut(runId));
+      }
+    });
   }
 
-  /** Ends the runs of this instance, which are told as interrupted. */
+  /** Ends the runs of this instance, those that wait as well, which are told as interrupted. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
-    this.#waiting.clear();
+    const waiting = this.#waiting.clear();
     await Promise.all([...this.#executions].map((execution) => execution.interrupt()));
+    await this.#logging(async () => {
+      for (const { threadId, runId } of waiting) {
+        await this.#options.storage.sessions.append(threadId, [this.#cut(runId)]);
+      }
+    });
   }
 
   #begin(execution: RunExecution, request: RunRequest): void {
@@ -134,10 +143,16 @@ export class Runs {
     void done.finally(() => this.#executions.delete(execution));
   }
 
-  async #tell(threadId: string, runId: string): Promise<void> {
-    const { agent, storage } = this.#options;
-    const events = new RunEvents(runId, agent.name ?? 'agent');
-    const reason = 'the process that it ran in has ended';
-    await storage.sessions.end(threadId, runId, events.lifecycle('interrupted', reason));
+  async #logging(tell: () => Promise<void>): Promise<void> {
+    try {
+      await tell();
+    } catch (error) {
+      this.#options.log(`runs that were cut cannot be told of: ${(error as Error).message}`);
+    }
+  }
+
+  #cut(runId: string): NewEvent {
+    const events = new RunEvents(runId, this.#options.agent.name ?? 'agent');
+    return events.lifecycle('interrupted', 'the process that it ran in has ended');
   }
 }

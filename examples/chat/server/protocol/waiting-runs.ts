@@ -1,12 +1,10 @@
-import type { SessionStore } from '../storage/session-store.ts';
+import type { CutRun, SessionStore } from '../storage/session-store.ts';
 import { CommandError } from './command-error.ts';
 
 /** Runs of a thread that wait in one instance; more are refused. */
 const WAITING_MAX = 10;
 
-export interface WaitingRun {
-  readonly threadId: string;
-  readonly runId: string;
+export interface WaitingRun extends CutRun {
   begin(): void;
   /** Has it end at once when it begins. */
   cancel(): void;
@@ -15,6 +13,8 @@ export interface WaitingRun {
 interface Queue {
   readonly runs: WaitingRun[];
   readonly unwatch: () => void;
+  /** Counts what may have left the thread free. */
+  signs: number;
   isClaiming: boolean;
 }
 
@@ -50,33 +50,52 @@ export class WaitingRuns {
     for (const run of this.#queues.get(threadId)?.runs ?? []) run.cancel();
   }
 
-  clear(): void {
-    for (const { unwatch } of this.#queues.values()) unwatch();
+  /** Tries again: the store may have been away when there was a sign. */
+  tryAll(): void {
+    for (const threadId of this.#queues.keys()) void this.#next(threadId);
+  }
+
+  /** Gives the runs that wait no longer, and will not begin. */
+  clear(): readonly CutRun[] {
+    const queues = [...this.#queues.values()];
+    for (const { unwatch } of queues) unwatch();
     this.#queues.clear();
+    return queues.flatMap(({ runs }) => runs);
   }
 
   #open(threadId: string): Queue {
     const unwatch = this.#sessions.watch(threadId, (what) => {
       if (what === 'run') void this.#next(threadId);
     });
-    const queue = { runs: [], unwatch, isClaiming: false };
+    const queue = { runs: [], unwatch, signs: 0, isClaiming: false };
     this.#queues.set(threadId, queue);
     return queue;
   }
 
+  /** One claim at a time. A sign that comes meanwhile is of what its answer does not know yet, so that it is made once more. */
   async #next(threadId: string): Promise<void> {
     const queue = this.#queues.get(threadId);
-    const first = queue?.runs[0];
-    if (queue === undefined || first === undefined || queue.isClaiming) return;
+    if (queue === undefined) return;
+    queue.signs += 1;
+    if (queue.isClaiming) return;
     queue.isClaiming = true;
+    for (let seen = 0; seen !== queue.signs; ) {
+      seen = queue.signs;
+      await this.#claim(threadId, queue);
+    }
+    queue.isClaiming = false;
+  }
+
+  async #claim(threadId: string, queue: Queue): Promise<void> {
+    const [first] = queue.runs;
+    if (first === undefined) return;
     try {
-      const holder = await this.#sessions.claim(threadId, first.runId);
-      if (holder !== first.runId) return;
+      if ((await this.#sessions.claim(threadId, first.runId)) !== first.runId) return;
+      // Nobody is to run it any more.
+      if (this.#queues.get(threadId) !== queue) return await this.#sessions.release(threadId, first.runId);
     } catch {
-      // The store is away: its next sign tries again.
+      // The store is away: it is tried again.
       return;
-    } finally {
-      queue.isClaiming = false;
     }
     queue.runs.splice(queue.runs.indexOf(first), 1);
     if (queue.runs.length === 0) {

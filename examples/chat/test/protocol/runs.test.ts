@@ -109,6 +109,69 @@ test('a run that is cancelled while it waits ends when its turn comes', async ()
   expect(JSON.stringify(state.values.messages)).not.toContain('never');
 });
 
+test('a thread that is left while the next run asks for it is taken by that run', async () => {
+  const gate = new Gate();
+  const storage = memoryStorage({ renewMs: 60_000 });
+  const { claim, release } = storage.sessions;
+  const released = new Deferred();
+  storage.sessions.release = async (...args) => {
+    await release.apply(storage.sessions, args);
+    released.resolve();
+  };
+  let claims = 0;
+  // The first is that of the run which holds the thread, the second that of the next one's command.
+  storage.sessions.claim = async (...args) => {
+    const holder = await claim.apply(storage.sessions, args);
+    claims += 1;
+    if (claims !== 3) return holder;
+    gate.open();
+    await released.promise;
+    return holder;
+  };
+  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
+  await chat.say('t', 'Hello');
+  await gate.reached;
+  const second = await chat.say('t', 'Hello');
+  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} completed`);
+});
+
+test('a run that waits is tried again when its store has been away', async () => {
+  const gate = new Gate();
+  const storage = memoryStorage({ renewMs: 20 });
+  const { claim } = storage.sessions;
+  let isAway = false;
+  storage.sessions.claim = async (...args) => {
+    if (isAway) throw new Error('away');
+    return claim.apply(storage.sessions, args);
+  };
+  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'Hello');
+  await gate.reached;
+  const second = await chat.say('t', 'Hello');
+  isAway = true;
+  gate.open();
+  await untilEnd(chat, 't', first);
+  isAway = false;
+  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} completed`);
+});
+
+test('a run that waits when the server is closed is told of as interrupted, behind the one before it', async () => {
+  const gate = new Gate();
+  const storage = memoryStorage();
+  const told: unknown[] = [];
+  const { append } = storage.sessions;
+  storage.sessions.append = async (threadId, events) => {
+    for (const { channel, body } of events) if (channel === 'lifecycle') told.push(JSON.parse(body));
+    return append.call(storage.sessions, threadId, events);
+  };
+  const chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  const second = await chat.say('t', 'What is an otter?');
+  await chat[Symbol.asyncDispose]();
+  expect(courseOf(told as SeenEvent[])).toEqual([`${first} running`, `${first} interrupted`, `${second} interrupted`]);
+});
+
 test('a run that nobody knows cannot be cancelled', async () => {
   await using chat = await ChatServer.start();
   const answer = await chat.post('/threads/t/runs/nobody/cancel', {});
@@ -258,6 +321,24 @@ test('a thread that is deleted while it runs is gone, and its reader sees the ne
   expect(state).not.toContain('What is a heron?');
 });
 
+test('a thread that is deleted does not come back by a run that has waited', async () => {
+  const gate = new Gate();
+  const storage = memoryStorage();
+  const { claim } = storage.sessions;
+  // As a store does that is elsewhere.
+  storage.sessions.claim = async (...args) => {
+    await wait(20);
+    return claim.apply(storage.sessions, args);
+  };
+  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
+  await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  const second = await chat.say('t', 'What is an otter?');
+  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
+  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} interrupted`);
+  expect(await (await fetch(`${chat.url}/api/threads`)).json()).toEqual([]);
+});
+
 test('a run whose events cannot be stored is logged, and its thread is told as soon as that can be done', async () => {
   const storage = memoryStorage({ renewMs: 20 });
   const { append } = storage.sessions;
@@ -282,21 +363,3 @@ test('a run whose events cannot be stored is logged, and its thread is told as s
   const next = await chat.say('t', 'Hello');
   expect(courseOf(await untilEnd(chat, 't', next)).at(-1)).toBe(`${next} completed`);
 });
-test('a thread that is deleted does not come back by a run that has waited', async () => {
-  const gate = new Gate();
-  const storage = memoryStorage();
-  const { claim } = storage.sessions;
-  // As a store does that is elsewhere.
-  storage.sessions.claim = async (...args) => {
-    await wait(20);
-    return claim.apply(storage.sessions, args);
-  };
-  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
-  await chat.say('t', 'What is a heron?');
-  await gate.reached;
-  const second = await chat.say('t', 'What is an otter?');
-  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
-  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} interrupted`);
-  expect(await (await fetch(`${chat.url}/api/threads`)).json()).toEqual([]);
-});
-
