@@ -13,6 +13,9 @@ interface LocalCall {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
+/** The time to take a question apart grows with the square of its length. */
+const COMPARISON_CHARS_MAX = 2_000;
+
 /** What the rules make of a conversation, by the tools that there are: they tell which of the agents is speaking. */
 export function replyTo(messages: readonly BaseMessage[], tools: readonly string[]): LocalReply {
   const asked = messages.findLastIndex((message) => HumanMessage.isInstance(message));
@@ -33,7 +36,8 @@ function supervise(question: string, results: readonly ToolMessage[]): LocalRepl
   if (/^(?:hi|hello|hey|thanks|thank you)\b/i.test(question)) {
     return saying('Hello. Ask about the documents, ask to compare two things, or say "save a note: …".');
   }
-  const compared = /\bcompare (.+?) (?:and|with|to) (.+?)[.?]?$/i.exec(question);
+  const compared =
+    question.length > COMPARISON_CHARS_MAX ? null : /\bcompare (.+?) (?:and|with|to) (.+?)[.?]?$/i.exec(question);
   if (last === undefined) {
     const topics = compared === null ? [question] : [compared[1] ?? '', compared[2] ?? ''];
     return calling('Let me look that up.', ...topics.map((topic) => task('researcher', topic)));
@@ -54,17 +58,12 @@ function research(question: string, results: readonly ToolMessage[]): LocalReply
 
 /** Its first two sentences or so; a paragraph each, where there are several. */
 function shortened(text: string): string {
-  return text
-    .split('\n\n')
-    .map(
-      (paragraph) =>
-        paragraph
-          .match(/.*?[.!?](?=\s|$)/gs)
-          ?.slice(0, 2)
-          .join('')
-          .trim() ?? paragraph,
-    )
-    .join('\n\n');
+  return text.split('\n\n').map(firstSentences).join('\n\n');
+}
+
+function firstSentences(paragraph: string): string {
+  const [first, second = first] = paragraph.matchAll(/[.!?](?=\s|$)/g);
+  return second === undefined ? paragraph : paragraph.slice(0, second.index + 1).trim();
 }
 
 function task(subagent: string, description: string): LocalCall {

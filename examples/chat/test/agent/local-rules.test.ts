@@ -80,3 +80,13 @@ test('the researcher searches, then says what the best paragraph begins with, an
 test('the writer makes paragraphs shorter', () => {
   expect(replyTo([new HumanMessage('One. Two. Three.\n\nNo stop')], []).text).toBe('One. Two.\n\nNo stop');
 });
+
+test('what is as long as a body may be holds nothing up', () => {
+  const startedAt = performance.now();
+  const size = 4_000_000;
+  for (const text of ['compare ', ' and x', 'x', '. ', ' ', 'save ']) {
+    const question = new HumanMessage(`compare ${text.repeat(size / text.length)}\n.`);
+    for (const tools of [['task'], ['search_docs'], []]) replyTo([question], tools);
+  }
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+});
