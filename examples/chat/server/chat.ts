@@ -19,7 +19,7 @@ export interface ChatOptions {
   /** Told of everything that the agent does. */
   readonly callbacks?: Handlers;
   /** Where the agent is traced; without it there is nothing to rate, and no link to a trace. */
-  readonly traces?: TraceService;
+  readonly traces?: TraceService | undefined;
   /** What the page says of the model. @default nothing */
   readonly model?: ModelFacts;
   /** The address that it is served at: on the machine's own it takes no requests that come under another name. */

@@ -39,7 +39,9 @@ async function start(settings: Settings): Promise<void> {
   const server = serve({ fetch: chat.app.fetch, port, hostname: host }, (address) => {
     const shown = host.includes(':') ? `[${host}]` : host;
     console.log(`chat:   http://${shown}:${address.port}`);
-    console.log(`traces: ${traces.service.viewerUrl ?? 'where RUNSPAN_ENDPOINT says'}`);
+    console.log(
+      `traces: ${traces.service === undefined ? 'none' : (traces.service.viewerUrl ?? 'where RUNSPAN_ENDPOINT says')}`,
+    );
     if (isLocal)
       console.log('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
   });

@@ -8,6 +8,8 @@ export interface TraceServiceOptions {
   readonly project?: string | undefined;
   /** The page of the traces, for browsers. */
   readonly viewerUrl?: string | undefined;
+  /** What is kept of no run. @default nothing */
+  readonly hides?: { readonly inputs: boolean; readonly outputs: boolean } | undefined;
 }
 
 /** What a user is asked about an answer. */
@@ -44,7 +46,8 @@ export class TraceService {
 
   /** Keeps a run that was made outside of this process, whole. */
   async keep(run: Readonly<Record<string, unknown>>): Promise<void> {
-    const { endpoint, apiKey, workspaceId, project = 'default' } = this.#options;
+    const { endpoint, apiKey, workspaceId, project = 'default', hides } = this.#options;
+    const hidden = { ...(hides?.inputs && { inputs: {} }), ...(hides?.outputs && { outputs: {} }) };
     const answer = await fetch(`${endpoint.replace(/\/+$/, '')}/runs`, {
       method: 'POST',
       headers: {
@@ -52,7 +55,7 @@ export class TraceService {
         ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }),
         ...(workspaceId === undefined ? {} : { 'x-tenant-id': workspaceId }),
       },
-      body: JSON.stringify({ ...run, session_name: project }),
+      body: JSON.stringify({ ...run, ...hidden, session_name: project }),
       // A redirect could take the key to another origin.
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),

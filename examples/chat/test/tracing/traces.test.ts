@@ -1,8 +1,9 @@
 import { configure, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver } from 'runspan/receiver';
-import { expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { TraceService } from '../../server/tracing/trace-service.ts';
+import { openTraces } from '../../server/tracing/traces.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { untilEnd } from '../support/events.ts';
 import { Gate, HeldModel } from '../support/held-model.ts';
@@ -82,6 +83,54 @@ test('a run that has waited is no part of the trace of the run before it', async
   expect((await receiver.trace(second)).map(({ id }) => id)).toContain(second);
   await shutdown();
   await receiver.close();
+});
+
+describe('what is not to be traced is kept of no turn', () => {
+  const cases: [NodeJS.ProcessEnv, object, object][] = [
+    [{}, turn.inputs, turn.outputs],
+    [{ RUNSPAN_HIDE_INPUTS: 'true' }, {}, turn.outputs],
+    [{ RUNSPAN_HIDE_INPUTS: 'what?', LANGSMITH_HIDE_OUTPUTS: 'false' }, {}, turn.outputs],
+    [{ LANGSMITH_HIDE_OUTPUTS: 'true' }, turn.inputs, {}],
+    [{ RUNSPAN_HIDE_OUTPUTS: 'false', LANGSMITH_HIDE_OUTPUTS: 'true' }, turn.inputs, turn.outputs],
+  ];
+  test.each(cases)('%j', async (env, inputs, outputs) => {
+    const receiver = await createReceiver();
+    const traces = await openTraces({ env: { ...env, RUNSPAN_ENDPOINT: receiver.url }, tracePort: 0, data: undefined });
+    await using chat = await ChatServer.start({ traces: traces.service });
+    expect((await chat.post('/turns', turn)).status).toBe(204);
+    const [kept] = await receiver.trace(TURN);
+    expect([kept?.inputs ?? {}, kept?.outputs ?? {}]).toEqual([inputs, outputs]);
+    await traces.close();
+    await receiver.close();
+  });
+
+  test('nothing at all, where there is to be no tracing', async () => {
+    const { service, callbacks } = await openTraces({
+      env: { RUNSPAN_TRACING: 'false' },
+      tracePort: 0,
+      data: undefined,
+    });
+    expect([service, callbacks]).toEqual([undefined, []]);
+  });
+});
+
+test('a key goes to no other machine in the clear, unless that is allowed', async () => {
+  const keyTo = async (env: NodeJS.ProcessEnv): Promise<string | null> => {
+    const sent = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response());
+    try {
+      const all = { RUNSPAN_API_KEY: 'key', ...env };
+      await (await openTraces({ env: all, tracePort: 0, data: undefined })).service?.keep(turn);
+      return new Headers(sent.mock.calls[0]?.[1]?.headers).get('x-api-key');
+    } finally {
+      sent.mockRestore();
+    }
+  };
+  const endpoint = 'http://traces.example';
+  expect(await keyTo({ RUNSPAN_ENDPOINT: endpoint })).toBeNull();
+  expect(await keyTo({ RUNSPAN_ENDPOINT: endpoint, RUNSPAN_ALLOW_INSECURE: 'true' })).toBe('key');
+  expect(await keyTo({ RUNSPAN_ENDPOINT: 'https://traces.example' })).toBe('key');
+  expect(await keyTo({ RUNSPAN_ENDPOINT: 'http://127.0.0.1:9' })).toBe('key');
+  await expect(keyTo({ RUNSPAN_ENDPOINT: 'here' })).rejects.toThrow('RUNSPAN_ENDPOINT is no address: here');
 });
 
 test('a turn that does not hold together is refused', async () => {
