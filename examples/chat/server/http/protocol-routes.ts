@@ -2,7 +2,7 @@ import { type Context, Hono } from 'hono';
 import type { CommandAnswer, Commands } from '../protocol/commands.ts';
 import { plainJson } from '../protocol/plain-json.ts';
 import type { Runs } from '../protocol/runs.ts';
-import type { ThreadStates } from '../protocol/thread-state.ts';
+import { StateUpdateError, type ThreadStates } from '../protocol/thread-state.ts';
 import type { Storage } from '../storage/storage.ts';
 import { bodyOf, COMMAND, HISTORY, InvalidBodyError, STATE_UPDATE, SUBSCRIPTION } from './bodies.ts';
 import { eventStream } from './event-stream.ts';
@@ -68,7 +68,8 @@ export function protocolRoutes({ commands, runs, states, storage }: RouteParts):
       await storage.threads.touch({ id: threadId, title: '', updatedAt: new Date().toISOString() });
       return plain(state);
     } catch (error) {
-      return context.json(fault('invalid_state_update', (error as Error).message), 422);
+      if (!(error instanceof StateUpdateError)) throw error;
+      return context.json(fault('invalid_state_update', error.message), 422);
     }
   });
 

@@ -50,12 +50,16 @@ export class ThreadStates {
     return idOf(snapshot.config) === undefined ? undefined : stateOf(snapshot, threadId);
   }
 
-  /** Writes a state, the first of a thread or a further one. Throws what the graph says of values that do not fit. */
+  /** Writes a state, the first of a thread or a further one. Throws a StateUpdateError that says what does not fit. */
   async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
     const isFirst = (await this.get(threadId)) === undefined;
     // As input is given: the first step of the graph is what comes next.
     const node = as_node ?? (isFirst ? '__start__' : undefined);
-    await this.#agent.updateState(configOf(threadId, checkpoint), values ?? { messages: [] }, node);
+    try {
+      await this.#agent.updateState(configOf(threadId, checkpoint), values ?? { messages: [] }, node);
+    } catch (error) {
+      throw new StateUpdateError((error as Error).message, { cause: error });
+    }
     return this.get(threadId);
   }
 
@@ -79,6 +83,11 @@ export class ThreadStates {
     for await (const snapshot of snapshots) states.push(stateOf(snapshot, threadId));
     return states;
   }
+}
+
+/** The graph does not take a state. */
+export class StateUpdateError extends Error {
+  override readonly name: string = 'StateUpdateError';
 }
 
 function configOf(threadId: string, place: GivenPlace | null | undefined): RunnableConfig {

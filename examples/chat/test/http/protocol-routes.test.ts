@@ -174,6 +174,19 @@ test('values that the graph does not take are refused', async () => {
   ]);
 });
 
+test('a store that is away is no mistake of a state, and its reason is not told', async () => {
+  const storage = memoryStorage();
+  storage.checkpointer.getTuple = storage.threads.touch = async () => {
+    throw new Error('secret address');
+  };
+  await using broken = await ChatServer.start({ storage });
+  expect(await answerOf(await broken.post('/threads/t/state', { values: { messages: [] } }))).toEqual([
+    500,
+    expect.objectContaining({ message: 'The request failed; the log of the server says why.' }),
+  ]);
+  expect(broken.lines).toEqual([expect.stringContaining('secret address')]);
+});
+
 test('the history of a thread that nobody knows is not found', async () => {
   expect((await chat.post('/threads/unknown/history', {})).status).toBe(404);
 });
