@@ -12,18 +12,16 @@ export interface CommandRequest {
   readonly params?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-export interface CommandMeta {
-  readonly thread_id: string;
-  /** The number of the last event before those of the run. */
-  readonly applied_through_seq: number;
-}
-
 export type CommandAnswer =
   | {
       readonly type: 'success';
       readonly id: number;
       readonly result: { readonly run_id: string };
-      readonly meta: { readonly thread_id: string };
+      readonly meta: {
+        readonly thread_id: string;
+        /** The number of the last event before those of the run. */
+        readonly applied_through_seq: number;
+      };
     }
   | { readonly type: 'error'; readonly id: number | null; readonly error: string; readonly message: string };
 

@@ -61,11 +61,6 @@ export class RunEvents {
     return this.#event('lifecycle', [], data);
   }
 
-  /** An event of the application's own, on the channel `custom:<name>`. */
-  custom(name: string, payload: unknown): NewEvent {
-    return this.#event('custom', [], { name, payload });
-  }
-
   #event(method: string, namespace: readonly string[], data: unknown, more: Fields = {}): NewEvent {
     const params = { namespace, timestamp: Date.now(), run_id: this.#runId, ...more };
     const channel = inferChannel({ method, params: { ...params, namespace: [...namespace], data } }) ?? method;
