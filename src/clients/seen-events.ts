@@ -49,7 +49,8 @@ export class SeenEvents {
     if (key === undefined) return true;
     const isKnown = this.#window.has(key) || (seq !== undefined && seq <= this.#floor);
     const { timestamp } = params;
-    const isLater = timestamp !== undefined && this.#latestMs !== undefined && timestamp > this.#latestMs;
+    // What has no place, as what is told to be missed has none, is made anew each time and says nothing of the numbers.
+    const isLater = seq !== undefined && timestamp !== undefined && timestamp > (this.#latestMs ?? timestamp);
     if (isKnown && !isLater) return false;
     if (isKnown) this.#beginAnew();
     if (timestamp !== undefined) this.#latestMs = Math.max(timestamp, this.#latestMs ?? timestamp);

@@ -73,6 +73,14 @@ describe('seen events', () => {
     expect(seen.highestSeq).toBe(4);
   });
 
+  it('do not begin anew with one that has no place, and is told anew at each connection', () => {
+    const seen = new SeenEvents();
+    const missed = (timestamp: number) => ({ event_id: 'missed-5', params: { timestamp } });
+
+    expect([seen.take(missed(100)), ...fresh(seen, [event(6, 50), event(7, 60)])]).toEqual([true, 6, 7]);
+    expect([seen.take(missed(200)), ...fresh(seen, [event(6, 50), event(7, 60), event(8, 210)])]).toEqual([false, 8]);
+  });
+
   it('are not new for having been sent at the time of the latest', () => {
     const seen = new SeenEvents();
 

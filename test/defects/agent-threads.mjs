@@ -81,8 +81,8 @@ export const defects = [
   {
     title: 'an event of the same time counts as later',
     file: seen,
-    find: 'timestamp > this.#latestMs;',
-    replace: 'timestamp >= this.#latestMs;',
+    find: 'timestamp > (this.#latestMs ?? timestamp);',
+    replace: 'timestamp >= (this.#latestMs ?? timestamp);',
     tests: parts,
   },
   {
