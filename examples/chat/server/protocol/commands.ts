@@ -43,6 +43,7 @@ const INPUT_RESPOND = z.looseObject({
   interrupt_id: z.string().min(1).optional(),
   response: z.unknown().optional(),
   update: record.nullish(),
+  goto: z.unknown().optional(),
   metadata: record.nullish(),
 });
 
@@ -110,7 +111,9 @@ export class Commands {
   }
 
   async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: HeadersLike): Promise<StartedRun> {
-    const { responses, interrupt_id, response, update, metadata } = params;
+    const { responses, interrupt_id, response, update, goto, metadata } = params;
+    if (goto !== undefined && goto !== null)
+      throw new CommandError('not_supported', 'An answer cannot name the next nodes: "goto" is not supported.');
     const answers = responses ?? (interrupt_id === undefined ? [] : [{ interrupt_id, response }]);
     if (answers.length === 0)
       throw new CommandError('invalid_argument', 'input.respond needs an interrupt_id, or responses.');

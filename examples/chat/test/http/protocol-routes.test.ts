@@ -94,6 +94,8 @@ describe('a command that cannot be done is answered with its code', () => {
     ['input.respond', { responses: [] }, 'invalid_argument'],
     ['input.respond', { interrupt_id: 'none' }, 'no_such_interrupt'],
     ['input.respond', { interrupt_id: 'none', response: 1 }, 'no_such_interrupt'],
+    ['input.respond', { interrupt_id: 'none', response: 1, goto: null }, 'no_such_interrupt'],
+    ['input.respond', { interrupt_id: 'none', response: 1, goto: 'model' }, 'not_supported'],
   ];
   test.each(cases)('%s %j', async (method, params, error) => {
     expect(await chat.command('commands', method, params)).toMatchObject({
