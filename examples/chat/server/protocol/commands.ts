@@ -31,13 +31,13 @@ const config = z
   .nullish();
 
 const RUN_START = z.looseObject({
-  input: z.unknown(),
+  input: z.unknown().optional(),
   config,
   metadata: record.nullish(),
   multitaskStrategy: z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish(),
 });
 
-const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown() });
+const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown().optional() });
 const INPUT_RESPOND = z.looseObject({
   responses: z.array(ANSWER).min(1).optional(),
   interrupt_id: z.string().min(1).optional(),

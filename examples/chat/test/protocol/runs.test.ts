@@ -1,9 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
+import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { expect, test } from 'vitest';
+import { LocalModel } from '../../server/agent/local-model.ts';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { Deferred } from '../support/deferred.ts';
-import { eventsOf, isEnd, type SeenEvent, untilEnd } from '../support/events.ts';
+import { eventsOf, isEnd, type SeenEvent, streamedText, untilEnd } from '../support/events.ts';
 import { FailingModel, Gate, HeldModel, TwoNotesModel } from '../support/held-model.ts';
 
 const said = (text: string) => ({ input: { messages: [{ role: 'user', content: text }] } });
@@ -276,6 +279,48 @@ test('a message to a run that asks is its answer, and no approval', async () => 
   };
   expect(state.next).toEqual([]);
   expect(JSON.stringify(state.values.messages.at(-1)?.content)).toContain('The user declined; nothing was saved.');
+});
+
+/** Asks to save two notes at once. */
+class NotingModel extends LocalModel {
+  override bindTools(): NotingModel {
+    return new NotingModel();
+  }
+
+  override async *_streamResponseChunks(messages: BaseMessage[]): AsyncGenerator<ChatGenerationChunk> {
+    const tool_call_chunks = ['milk', 'bread'].map((text, index) => ({
+      index,
+      id: `call-${text}`,
+      name: 'save_note',
+      args: JSON.stringify({ text }),
+      type: 'tool_call_chunk' as const,
+    }));
+    const isAnswered = messages.at(-1)?.type === 'tool';
+    const message = new AIMessageChunk(isAnswered ? 'Done.' : { content: '', tool_call_chunks });
+    yield new ChatGenerationChunk({ text: '', message });
+  }
+}
+
+test('two answers at once go each to its question', async () => {
+  await using chat = await ChatServer.start({ chatModel: new NotingModel() });
+  const asking = await untilEnd(chat, 't', await chat.say('t', 'Save two notes'));
+  const requests = asking.flatMap(({ method, params: { data } }) => (method === 'input.requested' ? [data] : []));
+  const responses = requests.map(({ interrupt_id, payload }) => {
+    const isMilk = (payload as { text: string }).text === 'milk';
+    return { interrupt_id, namespace: [], response: { decision: isMilk ? 'approve' : 'decline' } };
+  });
+  expect(responses).toHaveLength(2);
+  const answer = await chat.command('t', 'input.respond', { responses });
+  await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
+  expect(chat.notes).toEqual(['milk']);
+});
+
+test('a run without input goes on from the state of the thread', async () => {
+  await using chat = await ChatServer.start();
+  await chat.post('/threads/t/state', { values: { messages: [{ type: 'human', content: 'Hello' }] } });
+  const answer = await chat.command('t', 'run.start', {});
+  const events = await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
+  expect(streamedText(events, () => true)).toContain('Hello. Ask about the documents');
 });
 
 test('a run from an earlier checkpoint begins a branch', async () => {
