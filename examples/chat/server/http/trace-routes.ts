@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { FEEDBACK_KEYS, type TraceService } from '../tracing/trace-service.ts';
 import { bodyOf } from './bodies.ts';
@@ -48,20 +48,24 @@ export function traceRoutes(agent: string, model: ModelFacts, traces: TraceServi
   app.post('/threads/:thread_id/runs/:run_id/feedback', async (context) => {
     const runId = z.uuid().safeParse(context.req.param('run_id'));
     if (!runId.success) return context.json(fault('no_such_run', 'The id of a run is a UUID.'), 404);
-    try {
-      return context.json({ urls: await traces.feedbackUrls(runId.data) });
-    } catch (error) {
-      return context.json(
-        fault('bad_gateway', `The service for traces gave no address: ${(error as Error).message}`),
-        502,
-      );
-    }
+    return relayed(context, async () => context.json({ urls: await traces.feedbackUrls(runId.data) }));
   });
 
   app.post('/turns', async (context) => {
     const turn = await bodyOf(context, TURN);
-    await traces.keep({ ...turn, trace_id: turn.id });
-    return context.body(null, 204);
+    return relayed(context, async () => {
+      await traces.keep({ ...turn, trace_id: turn.id });
+      return context.body(null, 204);
+    });
   });
   return app;
+}
+
+/** What the service for traces fails with is no failure of this one. */
+async function relayed(context: Context, answer: () => Promise<Response>): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    return context.json(fault('bad_gateway', `The service for traces failed: ${(error as Error).message}`), 502);
+  }
 }

@@ -155,6 +155,8 @@ test('a service for traces that is away is told of, where it was asked for', asy
   await using chat = await ChatServer.start({ traces });
   const answer = await chat.post(`/threads/t/runs/${TURN}/feedback`, {});
   expect([answer.status, await answer.json()]).toEqual([502, expect.objectContaining({ error: 'bad_gateway' })]);
+  expect((await chat.post('/turns', turn)).status).toBe(502);
+  expect(chat.lines).toEqual([]);
   expect((await chat.post('/threads/t/runs/x/feedback', {})).status).toBe(404);
 });
 
