@@ -49,6 +49,20 @@ export const defects = [
   },
   {
     ...inRuns,
+    title: 'a thread that is left while it is asked for is not asked for again',
+    file: `${folder}/protocol/waiting-runs.ts`,
+    find: 'queue.signs += 1;\n    if (queue.isClaiming) return;',
+    replace: 'if (queue.isClaiming) return;\n    queue.signs += 1;',
+  },
+  {
+    ...inRuns,
+    title: 'nobody is told of the runs that wait when a server is closed',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'await this.#tell(async () => waiting);',
+    replace: 'await this.#tell(async () => waiting.slice(waiting.length));',
+  },
+  {
+    ...inRuns,
     title: 'a message to a thread that waits for an answer leaves the answer open',
     file: `${folder}/protocol/run-input.ts`,
     find: 'isAsking ? new Command({ resume: input }) : input',
@@ -111,6 +125,13 @@ export const defects = [
     replace: 'isOver = true;',
   },
   {
+    ...inStream,
+    title: 'what is not for a reader stands for a heartbeat',
+    file: `${folder}/http/event-stream.ts`,
+    find: 'const leftMs = heartbeatAt - performance.now();',
+    replace: 'const leftMs = heartbeatAt > 0 ? HEARTBEAT_MS : 0;',
+  },
+  {
     ...inFilter,
     title: 'a depth counts from the root, and not from the namespace that is asked for',
     file: `${folder}/http/subscription.ts`,
@@ -132,6 +153,13 @@ export const defects = [
     replace: 'message: (error as Error).message,',
   },
   {
+    ...inRoutes,
+    title: 'a checkpoint leads to the thread that it names',
+    file: `${folder}/protocol/thread-state.ts`,
+    find: 'configurable: { thread_id: threadId, checkpoint_ns,',
+    replace: 'configurable: { thread_id: threadId, ...place, checkpoint_ns,',
+  },
+  {
     ...inClient,
     title: 'a run begins, by what the command says, with the events of the one before',
     file: `${folder}/protocol/commands.ts`,
@@ -144,6 +172,13 @@ export const defects = [
     file: `${folder}/protocol/runs.ts`,
     find: 'const caller = fromHeaders(request.headers);',
     replace: 'const caller = fromHeaders({});',
+  },
+  {
+    ...inTraces,
+    title: 'what is to be hidden is kept of the turns of the page',
+    file: `${folder}/tracing/trace-service.ts`,
+    find: '...run, ...hidden,',
+    replace: '...hidden, ...run,',
   },
   {
     ...inModel,
