@@ -9,6 +9,7 @@ import type { Api } from './api.ts';
 import { checkedBody, TRUTH } from './body-rules.ts';
 import { type CallOptions, clientChecks } from './client-options.ts';
 import type { PageList } from './page.ts';
+import { PAGE_RULES, type PageRequest } from './page-request.ts';
 import { serviceApi } from './service-api.ts';
 import { toldUnopened } from './stream-break.ts';
 import { type StreamTrace, tracedStream } from './stream-trace.ts';
@@ -80,10 +81,17 @@ export class AgentThreads {
     return newRunId(clock.nowUs());
   }
 
-  /** The latest threads first. An agent server has `threads.search` of `AgentServer` for it. */
-  async list(options?: CallOptions): Promise<readonly ThreadSummary[]> {
+  /**
+   * The latest threads first: without a word of how many as many as the application gives, which of this project's are 100. An agent server has
+   * `threads.search` of `AgentServer` for it.
+   */
+  async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
     const name = 'threads.list';
-    return this.#service.json({ name, method: 'GET', path: threadPath(name, this.#paths.list), options }, 'list');
+    const query = checkedBody(name, page, PAGE_RULES) as PageRequest & Record<string, undefined>;
+    return this.#service.json(
+      { name, method: 'GET', path: threadPath(name, this.#paths.list), query, options },
+      'list',
+    );
   }
 
   /** The latest state of a thread, which is made where it has none. */

@@ -132,6 +132,9 @@ describe('AgentThreads', () => {
     ]);
     const five = threads.history('t-1', { limit: 5, before: 'c-4', metadata: { a: 1 } });
     expect([(await five).items.length, (await five).hasNext]).toEqual([4, false]);
+    await threads.list({ limit: 2, offset: 4 });
+    expect(app.seen.at(-1)?.url).toBe('/threads?limit=2&offset=4');
+    await expect(threads.list({ limit: 0 })).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
     await threads.delete('t-1');
     expect(await threads.list()).toEqual([]);
     await threads.close();

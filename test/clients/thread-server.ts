@@ -89,7 +89,7 @@ class World {
       return response.end(value === undefined ? '' : JSON.stringify(value));
     };
     const missing = { error: 'not_found', message: 'Thread not found' };
-    if (asked === 'GET /threads') {
+    if (asked.split('?')[0] === 'GET /threads') {
       const title = 'New conversation';
       return json(
         200,

@@ -134,6 +134,7 @@ test('threads are listed, their history is paged through, and they are deleted',
   const id = threads.newThreadId();
   for await (const _ of await threads.run(id, ask('Compare heron and otter')));
   expect((await threads.list())[0]).toEqual({ id, title: 'Compare heron and otter', updatedAt: expect.any(String) });
+  expect(await threads.list({ limit: 1, offset: 0 })).toHaveLength(1);
   const page = await threads.history(id, { limit: 100 });
   const paged = await all(threads.history(id, { limit: 2 }));
   expect(paged.map(({ checkpoint }) => checkpoint)).toEqual(page.items.map(({ checkpoint }) => checkpoint));

@@ -65,8 +65,8 @@ export class Runs {
     const { sessions } = this.#options.storage;
     const { multitaskStrategy } = request;
     const runId = uuidv7();
-    const holder = await sessions.claim(threadId, runId);
     const started = { runId, afterSeq: await sessions.lastSeq(threadId) };
+    const holder = await sessions.claim(threadId, runId);
     const execution = new RunExecution({ ...this.#options, threadId, runId });
     // One that waits begins by a sign of the run before it, of whose trace it is no part.
     const begin = AsyncResource.bind(() => this.#begin(execution, request));
@@ -127,11 +127,13 @@ export class Runs {
   /** Ends the runs of this instance, those that wait as well, which are told as interrupted. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
-    const waiting = this.#waiting.clear();
+    const waiting = await this.#waiting.clear();
     await Promise.all([...this.#executions].map((execution) => execution.interrupt()));
     await this.#logging(async () => {
+      const { sessions } = this.#options.storage;
       for (const { threadId, runId } of waiting) {
-        await this.#options.storage.sessions.append(threadId, [this.#cut(runId)]);
+        const event = this.#cut(runId);
+        if (!(await sessions.end(threadId, runId, event))) await sessions.append(threadId, [event]);
       }
     });
   }

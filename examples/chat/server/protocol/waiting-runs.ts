@@ -15,7 +15,8 @@ interface Queue {
   readonly unwatch: () => void;
   /** Counts what may have left the thread free. */
   signs: number;
-  isClaiming: boolean;
+  /** Under way. */
+  claiming: Promise<void> | undefined;
 }
 
 /** Runs that wait for the one before them, each thread's in the order in which they came; across instances in none. */
@@ -36,7 +37,7 @@ export class WaitingRuns {
     if (isFirst) queue.runs.unshift(run);
     else queue.runs.push(run);
     // The thread may have been released since it was asked for.
-    void this.#next(threadId);
+    this.#next(threadId);
   }
 
   /** Gives false where no such run waits. */
@@ -52,38 +53,42 @@ export class WaitingRuns {
 
   /** Tries again: the store may have been away when there was a sign. */
   tryAll(): void {
-    for (const threadId of this.#queues.keys()) void this.#next(threadId);
+    for (const threadId of this.#queues.keys()) this.#next(threadId);
   }
 
-  /** Gives the runs that wait no longer, and will not begin. */
-  clear(): readonly CutRun[] {
+  /** Gives the runs that wait no longer, and will not begin; one may have got its thread meanwhile. */
+  async clear(): Promise<readonly CutRun[]> {
     const queues = [...this.#queues.values()];
     for (const { unwatch } of queues) unwatch();
     this.#queues.clear();
+    await Promise.all(queues.map(({ claiming }) => claiming));
     return queues.flatMap(({ runs }) => runs);
   }
 
   #open(threadId: string): Queue {
     const unwatch = this.#sessions.watch(threadId, (what) => {
-      if (what === 'run') void this.#next(threadId);
+      if (what === 'run') this.#next(threadId);
     });
-    const queue = { runs: [], unwatch, signs: 0, isClaiming: false };
+    const queue: Queue = { runs: [], unwatch, signs: 0, claiming: undefined };
     this.#queues.set(threadId, queue);
     return queue;
   }
 
-  /** One claim at a time. A sign that comes meanwhile is of what its answer does not know yet, so that it is made once more. */
-  async #next(threadId: string): Promise<void> {
+  #next(threadId: string): void {
     const queue = this.#queues.get(threadId);
     if (queue === undefined) return;
     queue.signs += 1;
-    if (queue.isClaiming) return;
-    queue.isClaiming = true;
+    queue.claiming ??= this.#claimAll(threadId, queue).finally(() => {
+      queue.claiming = undefined;
+    });
+  }
+
+  /** One claim at a time. A sign that comes meanwhile is of what its answer does not know yet, so that it is made once more. */
+  async #claimAll(threadId: string, queue: Queue): Promise<void> {
     for (let seen = 0; seen !== queue.signs; ) {
       seen = queue.signs;
       await this.#claim(threadId, queue);
     }
-    queue.isClaiming = false;
   }
 
   async #claim(threadId: string, queue: Queue): Promise<void> {
@@ -91,12 +96,12 @@ export class WaitingRuns {
     if (first === undefined) return;
     try {
       if ((await this.#sessions.claim(threadId, first.runId)) !== first.runId) return;
-      // Nobody is to run it any more.
-      if (this.#queues.get(threadId) !== queue) return await this.#sessions.release(threadId, first.runId);
     } catch {
       // The store is away: it is tried again.
       return;
     }
+    // Nobody is to run it any more.
+    if (this.#queues.get(threadId) !== queue) return;
     queue.runs.splice(queue.runs.indexOf(first), 1);
     if (queue.runs.length === 0) {
       queue.unwatch();

@@ -1,8 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
-import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { expect, test } from 'vitest';
-import { LocalModel } from '../../server/agent/local-model.ts';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { Deferred } from '../support/deferred.ts';
@@ -115,11 +112,12 @@ test('a run that is cancelled while it waits ends when its turn comes', async ()
 test('a thread that is left while the next run asks for it is taken by that run', async () => {
   const gate = new Gate();
   const storage = memoryStorage({ renewMs: 60_000 });
-  const { claim, release } = storage.sessions;
+  const { claim, end } = storage.sessions;
   const released = new Deferred();
-  storage.sessions.release = async (...args) => {
-    await release.apply(storage.sessions, args);
+  storage.sessions.end = async (...args) => {
+    const isEnded = await end.apply(storage.sessions, args);
     released.resolve();
+    return isEnded;
   };
   let claims = 0;
   // The first is that of the run which holds the thread, the second that of the next one's command.
@@ -162,10 +160,11 @@ test('a run that waits when the server is closed is told of as interrupted, behi
   const gate = new Gate();
   const storage = memoryStorage();
   const told: unknown[] = [];
-  const { append } = storage.sessions;
-  storage.sessions.append = async (threadId, events) => {
-    for (const { channel, body } of events) if (channel === 'lifecycle') told.push(JSON.parse(body));
-    return append.call(storage.sessions, threadId, events);
+  const { close } = storage.sessions;
+  storage.sessions.close = async () => {
+    const { events } = await storage.sessions.read('t', 0, 1_000);
+    told.push(...events.map(({ body }) => JSON.parse(body)));
+    return close.call(storage.sessions);
   };
   const chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
   const first = await chat.say('t', 'What is a heron?');
@@ -281,38 +280,18 @@ test('a message to a run that asks is its answer, and no approval', async () => 
   expect(JSON.stringify(state.values.messages.at(-1)?.content)).toContain('The user declined; nothing was saved.');
 });
 
-/** Asks to save two notes at once. */
-class NotingModel extends LocalModel {
-  override bindTools(): NotingModel {
-    return new NotingModel();
-  }
-
-  override async *_streamResponseChunks(messages: BaseMessage[]): AsyncGenerator<ChatGenerationChunk> {
-    const tool_call_chunks = ['milk', 'bread'].map((text, index) => ({
-      index,
-      id: `call-${text}`,
-      name: 'save_note',
-      args: JSON.stringify({ text }),
-      type: 'tool_call_chunk' as const,
-    }));
-    const isAnswered = messages.at(-1)?.type === 'tool';
-    const message = new AIMessageChunk(isAnswered ? 'Done.' : { content: '', tool_call_chunks });
-    yield new ChatGenerationChunk({ text: '', message });
-  }
-}
-
 test('two answers at once go each to its question', async () => {
-  await using chat = await ChatServer.start({ chatModel: new NotingModel() });
+  await using chat = await ChatServer.start({ chatModel: new TwoNotesModel() });
   const asking = await untilEnd(chat, 't', await chat.say('t', 'Save two notes'));
   const requests = asking.flatMap(({ method, params: { data } }) => (method === 'input.requested' ? [data] : []));
   const responses = requests.map(({ interrupt_id, payload }) => {
-    const isMilk = (payload as { text: string }).text === 'milk';
-    return { interrupt_id, namespace: [], response: { decision: isMilk ? 'approve' : 'decline' } };
+    const isFirst = (payload as { text: string }).text === 'one';
+    return { interrupt_id, namespace: [], response: { decision: isFirst ? 'approve' : 'decline' } };
   });
   expect(responses).toHaveLength(2);
   const answer = await chat.command('t', 'input.respond', { responses });
   await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
-  expect(chat.notes).toEqual(['milk']);
+  expect(chat.notes).toEqual(['one']);
 });
 
 test('a run without input goes on from the state of the thread', async () => {
