@@ -226,6 +226,20 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
 });
 
+test('earlier points are listed once, however often they are asked for', async () => {
+  const { page, url } = await openChat();
+  for (let count = 0; count < 60; count++) {
+    const values = { messages: [{ type: 'human', id: `h${count}`, content: `question ${count}` }] };
+    await page.request.post(`${url}/api/threads/long/state`, { data: { values } });
+  }
+  await page.goto(`${url}/#/t/long`);
+  await page.getByRole('button', { name: 'History', exact: true }).click();
+  const points = page.getByRole('complementary').getByRole('button', { name: 'Branch from here' });
+  await expect.poll(() => points.count()).toBe(50);
+  await page.getByRole('button', { name: 'Show earlier', exact: true }).dblclick();
+  await expect.poll(() => points.count()).toBe(60);
+});
+
 test('a run that fails says why in its place, and is tried again', async () => {
   const chat = await openChat();
   const { page, answers } = chat;

@@ -18,11 +18,16 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
   const problem = useSignal<string | undefined>(undefined);
   const heading = useRef<HTMLHeadingElement>(null);
   const isWorking = isBusy(thread.conversation.value);
+  const asked = useRef(0);
   const load = async (before?: string): Promise<void> => {
     try {
       const page = await historyPage(thread.id, before);
+    asked.current += 1;
+    const mine = asked.current;
       const known = before === undefined ? [] : (loaded.value?.states ?? []);
       loaded.value = { ...page, states: [...known, ...page.states] };
+      // It was asked for once more meanwhile, or anew from the beginning.
+      if (mine !== asked.current) return;
       problem.value = undefined;
     } catch (error) {
       problem.value = problemOf(error);
