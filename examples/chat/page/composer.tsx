@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { focusComposer } from './composer-focus.ts';
 import { isBusy } from './conversation.ts';
 import { say } from './current-thread.ts';
 import { Icon } from './icon.tsx';
@@ -15,7 +16,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const conversation = thread.conversation.value;
   const isWorking = isBusy(conversation);
   const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
-  useLayoutEffect(() => area.current?.focus(), [thread]);
+  useLayoutEffect(focusComposer, [thread]);
   const send = async (): Promise<void> => {
     const said = text.value.trim();
     if (said === '' || isWorking || isAsked) return;
