@@ -5,29 +5,31 @@ import { problemOf } from './api.ts';
 import { isBusy } from './conversation.ts';
 import { type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
 import { Icon } from './icon.tsx';
-import { isHistoryOpen } from './layout.ts';
+import { closeHistory } from './layout.ts';
 import { checkpointOf, type ThreadState } from './protocol.ts';
 import type { Thread } from './thread.ts';
 import { visible } from './visible-text.ts';
 
 const CHARS = 140;
+/** As narrow as this it is before the conversation, as `panels.css` has it. */
+const OVERLAY = '(max-width: 64rem)';
 
 /** The checkpoints of the conversation, turn by turn; each can be looked at, and gone on from. */
 export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
   const loaded = useSignal<HistoryPage | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
+  const asked = useRef(0);
   const heading = useRef<HTMLHeadingElement>(null);
   const isWorking = isBusy(thread.conversation.value);
-  const asked = useRef(0);
   const load = async (before?: string): Promise<void> => {
-    try {
-      const page = await historyPage(thread.id, before);
     asked.current += 1;
     const mine = asked.current;
-      const known = before === undefined ? [] : (loaded.value?.states ?? []);
-      loaded.value = { ...page, states: [...known, ...page.states] };
+    try {
+      const page = await historyPage(thread.id, before);
       // It was asked for once more meanwhile, or anew from the beginning.
       if (mine !== asked.current) return;
+      const known = before === undefined ? [] : (loaded.value?.states ?? []);
+      loaded.value = { ...page, states: [...known, ...page.states] };
       problem.value = undefined;
     } catch (error) {
       problem.value = problemOf(error);
@@ -44,15 +46,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
         <h2 ref={heading} tabIndex={-1}>
           History
         </h2>
-        <button
-          type="button"
-          class="button quiet"
-          aria-label="Close the history"
-          onClick={() => {
-            isHistoryOpen.value = false;
-            document.querySelector<HTMLElement>('[aria-controls=history]')?.focus();
-          }}
-        >
+        <button type="button" class="button quiet" aria-label="Close the history" onClick={closeHistory}>
           <Icon name="close" />
         </button>
       </header>
@@ -86,6 +80,10 @@ function PastTurnView({
 }): JSX.Element {
   const { question, answer, states, version, versions } = turn;
   const shown = thread.viewed.value === undefined ? thread.conversation.value.checkpointId : idOf(thread.viewed.value);
+  const look = (state: ThreadState): void => {
+    thread.view(state);
+    if (matchMedia(OVERLAY).matches) closeHistory();
+  };
   const isShown = states.some((state) => checkpointOf(state) === shown);
   return (
     <li class={`past ${isShown ? 'current' : ''}`} aria-current={isShown ? 'true' : undefined}>
@@ -96,7 +94,7 @@ function PastTurnView({
         <bdi>{visible(answer.slice(0, CHARS))}</bdi>
       </p>
       <p class="actions">
-        <button type="button" class="button" disabled={isDisabled} onClick={() => thread.view(states[0])}>
+        <button type="button" class="button" disabled={isDisabled} onClick={() => look(states[0])}>
           Branch from here
         </button>
         {versions > 1 && (
@@ -114,7 +112,7 @@ function PastTurnView({
           <ol class="checkpoints">
             {states.map((state) => (
               <li key={idOf(state)}>
-                <button type="button" class="link" disabled={isDisabled} onClick={() => thread.view(state)}>
+                <button type="button" class="link" disabled={isDisabled} onClick={() => look(state)}>
                   {state.next.length === 0 ? 'end' : `before ${visible(state.next.join(', '))}`}
                 </button>
                 <span class="note"> {timeOf(state)}</span>

@@ -1,5 +1,5 @@
 import { currentThread } from './current-thread.ts';
-import { isDrawerOpen, isHistoryOpen } from './layout.ts';
+import { closeHistory, isDrawerOpen, isHistoryOpen } from './layout.ts';
 
 /** Escape closes what stands before the conversation, else it stops the agent. A dialog closes by itself. */
 export function listenToKeys(): void {
@@ -9,9 +9,7 @@ export function listenToKeys(): void {
     if (isDrawerOpen.value) {
       isDrawerOpen.value = false;
       document.querySelector<HTMLElement>('[aria-controls=threads]')?.focus();
-    } else if (isHistoryOpen.value && document.activeElement?.closest('#history') != null) {
-      isHistoryOpen.value = false;
-      document.querySelector<HTMLElement>('[aria-controls=history]')?.focus();
-    } else void currentThread.value.stop();
+    } else if (isHistoryOpen.value && document.activeElement?.closest('#history') != null) closeHistory();
+    else void currentThread.value.stop();
   });
 }
