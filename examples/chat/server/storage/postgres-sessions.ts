@@ -65,7 +65,8 @@ export class PostgresSessions implements SessionStore {
     const { eventsMax, bytesMax } = this.#limits;
     const step = Math.ceil(eventsMax * TRIM_SHARE);
     const isRound = Math.floor(lastSeq / step) > Math.floor((lastSeq - events.length) / step);
-    if (bytes > bytesMax || (isRound && lastSeq - dropped > eventsMax)) await this.#trim(threadId);
+    // The events are there, whatever comes of it; a later append trims again.
+    if (bytes > bytesMax || (isRound && lastSeq - dropped > eventsMax)) await this.#trim(threadId).catch(() => {});
   }
 
   async read(threadId: string, after: number, limit: number): Promise<EventPage> {
