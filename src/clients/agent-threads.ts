@@ -215,15 +215,14 @@ export class AgentThreads {
     command: NamedCommand,
     given: RunEventsOptions | undefined,
   ): Promise<ThreadEvents<Values>> {
-    const { name, method, params } = command;
+    const { name, params } = command;
     const wanted = { ...given, run: {} };
     // What is wrong with them must not be found when the run is under way.
     const { options } = eventsOptions(name, wanted);
     return tracedStream(name, { thread_id: threadId, ...params }, async (trace) => {
       const run = await this.#send(threadId, command, this.#service.traceHeaders(), options);
-      const { applied_through_seq: applied } = run;
-      // A run that goes on may have the id under which it was interrupted before.
-      const since = wanted.since ?? (method === 'input.respond' ? applied : undefined);
+      // What the thread has had before is not of it, even where it goes on under the id by which it was interrupted.
+      const since = wanted.since ?? run.applied_through_seq;
       return this.#open<Values>(threadId, name, { ...wanted, since, run }, trace).catch((thrown: unknown) => {
         throw toldUnopened(thrown, { runId: run.run_id, threadId });
       });

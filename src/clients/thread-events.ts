@@ -215,8 +215,9 @@ export async function openThreadEvents<Values>(
   request: ThreadEventsRequest,
   { since, lastEventId, idleTimeoutMs = service.idleTimeoutMs }: ThreadEventsOptions,
 ): Promise<ThreadEvents<Values>> {
-  const { call } = request;
-  const feed = await ThreadFeed.open<Values>(service.api, { call, since, lastEventId, idleTimeoutMs });
+  const { call, run } = request;
+  const isOfRun = run !== undefined;
+  const feed = await ThreadFeed.open<Values>(service.api, { call, isOfRun, since, lastEventId, idleTimeoutMs });
   return new ThreadEvents<Values>(service, request, feed);
 }
 

@@ -3,7 +3,7 @@ import { DeadlineError, NoAnswerError } from '../http/failure.ts';
 import type { Api } from './api.ts';
 import type { Call } from './call.ts';
 import { SeenEvents } from './seen-events.ts';
-import { type StreamCall, StreamConnection } from './stream-connection.ts';
+import { FeedBreak, type StreamCall, StreamConnection } from './stream-connection.ts';
 import { missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 
@@ -20,6 +20,8 @@ export interface ThreadFeedOptions {
   readonly idleTimeoutMs: number;
   /** Only events behind this place. */
   readonly since: number | undefined;
+  /** Whether they are of one run, which a server that has lost them never ends. */
+  readonly isOfRun: boolean;
   /** The same by the id of an event, for a server that knows it. */
   readonly lastEventId: string | undefined;
 }
@@ -102,7 +104,7 @@ export class ThreadFeed<Values> {
       }
       for (const item of items) {
         this.#connection.heed(item);
-        if (item.kind === 'comment' && ++heartbeats >= WORKING_HEARTBEATS) this.#connection.worked();
+        if (item.kind === 'comment' && ++heartbeats >= WORKING_HEARTBEATS) this.#works();
         if (this.#isUnproven && heartbeats > PROOF_HEARTBEATS) return this.#doubt();
         if (item.kind !== 'event') continue;
         const event = threadEventOf<Values>(item.event);
@@ -115,6 +117,13 @@ export class ThreadFeed<Values> {
         yield { event, id };
       }
     }
+  }
+
+  /** Nothing comes any more of a run whose events the server, which is there, has lost: it has been started anew. */
+  #works(): void {
+    if (this.#isDoubtful && this.#options.isOfRun)
+      throw new FeedBreak('the server has lost its events', 'it was ended');
+    this.#connection.worked();
   }
 
   /** Whether the server goes on where the last connection broke. What has no place says nothing of that. */

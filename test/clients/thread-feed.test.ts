@@ -533,6 +533,17 @@ describe('the events of a run', () => {
     await threads.close();
   });
 
+  it('end in a StreamError where the server is there, and has lost them', async () => {
+    const { threads, asked } = await script([ending(events(1)), beating]);
+
+    const { seen, thrown } = await read(threads, 9, RUN);
+    expect(seen).toEqual(['1']);
+    expect(thrown).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', runId: 'r-1' });
+    expect(String(thrown)).toContain('the server has lost its events');
+    expect(asked()).toEqual(['- -', '0 -', '- -']);
+    await threads.close();
+  });
+
   it('end in a StreamError where the server falls silent for good', async () => {
     const { threads, seen } = await script([holding(events(1)), holding('')]);
 
