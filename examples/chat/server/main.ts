@@ -51,8 +51,9 @@ async function start(settings: Settings): Promise<void> {
     if (isClosing) process.exit(130);
     isClosing = true;
     server.close();
-    await chat.close();
-    await traces.close();
+    for (const part of [chat, traces]) {
+      await part.close().catch((error: Error) => process.stderr.write(`chat: ${error.message}\n`));
+    }
     process.exit(code);
   };
   server.on('error', (error: NodeJS.ErrnoException) => {
