@@ -7,7 +7,7 @@ import { protocolRoutes } from './http/protocol-routes.ts';
 import { type ModelFacts, traceRoutes } from './http/trace-routes.ts';
 import type { Agent, Handlers } from './protocol/agent.ts';
 import { Commands } from './protocol/commands.ts';
-import { withRunIds } from './protocol/run-ids.ts';
+import { withRuns } from './protocol/run-checkpoints.ts';
 import { Runs } from './protocol/runs.ts';
 import { ThreadStates } from './protocol/thread-state.ts';
 import type { Storage } from './storage/storage.ts';
@@ -49,8 +49,8 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     page,
     log = defaultLog,
   } = options;
-  withRunIds(storage.checkpointer);
   const runs = new Runs({ agent, storage, callbacks, log });
+  withRuns(storage.checkpointer, (runId, error) => runs.breakOff(runId, error));
   await runs.tellCutRuns();
   const parts = { commands: new Commands(agent, runs, log), runs, states: new ThreadStates(agent), storage };
   const app = new Hono();

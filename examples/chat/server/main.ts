@@ -42,8 +42,8 @@ async function start(settings: Settings): Promise<void> {
     console.log(
       `traces: ${traces.service === undefined ? 'none' : (traces.service.viewerUrl ?? 'where RUNSPAN_ENDPOINT says')}`,
     );
-    if (isLocal)
-      console.log('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
+    if (!isLocal) console.log(`model:  ${name}`);
+    else console.log('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
   });
   let isClosing = false;
   const close = async (code: number): Promise<void> => {

@@ -21,7 +21,8 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
         unknown
       >;
       if (decision !== 'approve') return 'The user declined; nothing was saved.';
-      return save(typeof changed === 'string' && changed.trim() !== '' ? changed : text);
+      if (typeof changed !== 'string') return save(text);
+      return changed.trim() === '' ? 'The user left nothing of it; nothing was saved.' : save(changed);
     },
     {
       name: 'save_note',

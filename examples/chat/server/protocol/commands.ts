@@ -3,6 +3,7 @@ import type { HeadersLike } from 'runspan';
 import { z } from 'zod';
 import type { Agent } from './agent.ts';
 import { CommandError } from './command-error.ts';
+import { messagesFault } from './given-messages.ts';
 import type { Runs, StartedRun } from './runs.ts';
 
 /** A command as clients of the protocol send it. */
@@ -99,6 +100,8 @@ export class Commands {
         'The strategy "rollback" is not supported; use "interrupt", "enqueue" or "reject".',
       );
     }
+    const fault = messagesFault(input);
+    if (fault !== undefined) throw new CommandError('invalid_argument', `run.start: params.input.${fault}`);
     const checkpointId = params.config?.configurable?.checkpoint_id ?? undefined;
     if (checkpointId !== undefined) await this.#checkCheckpoint(threadId, checkpointId);
     return this.#runs.start(threadId, {

@@ -8,6 +8,8 @@ import { titleOf } from './title.ts';
 
 /** How long a run may take. */
 const RUN_MS_MAX = 15 * 60_000;
+/** Why a run was interrupted that nobody has cancelled. */
+export const PROCESS_ENDED = 'the process that it ran in has ended';
 /** Steps of the agent, those of subagents aside. */
 const STEPS_MAX = 50;
 
@@ -24,7 +26,7 @@ export class RunExecution {
   readonly #stop = new AbortController();
   /** Of the waiting for a store that is away. */
   readonly #leave = new AbortController();
-  #state: 'running' | 'cancelled' | 'overdue' | 'lost' = 'running';
+  #state: 'running' | 'cancelled' | 'closing' | 'overdue' | 'broken' | 'lost' = 'running';
   #done: Promise<void> | undefined;
 
   constructor(options: RunExecutionOptions) {
@@ -44,9 +46,14 @@ export class RunExecution {
     this.#halt('cancelled');
   }
 
-  /** Ends it, and waits until that has been told. */
+  /** Ends it, as its checkpoints cannot be written; gives false where it ends already. */
+  breakOff(): boolean {
+    return this.#halt('broken');
+  }
+
+  /** Ends it with its process, and waits until that has been told. */
   async interrupt(): Promise<void> {
-    this.cancel();
+    this.#halt('closing');
     this.#leave.abort();
     await this.#done;
   }
@@ -98,11 +105,12 @@ export class RunExecution {
       await this.#touch(request);
       await this.#drive(request);
     } catch (error) {
-      if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
-      if (this.#state === 'overdue') return ['failed', `It took longer than ${RUN_MS_MAX / 60_000} minutes.`];
-      if (!isGraphInterrupt(error)) return ['failed', (error as Error).message];
+      if (this.#state === 'running' && !isGraphInterrupt(error)) return ['failed', (error as Error).message];
     }
     if (this.#state === 'cancelled') return ['interrupted', 'cancelled'];
+    if (this.#state === 'closing') return ['interrupted', PROCESS_ENDED];
+    if (this.#state === 'overdue') return ['failed', `It took longer than ${RUN_MS_MAX / 60_000} minutes.`];
+    if (this.#state === 'broken') return ['failed', 'Its checkpoints could not be kept.'];
     return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
   }
 
@@ -144,9 +152,10 @@ export class RunExecution {
     }
   }
 
-  #halt(state: 'cancelled' | 'overdue' | 'lost'): void {
-    if (this.#state !== 'running') return;
+  #halt(state: 'cancelled' | 'closing' | 'overdue' | 'broken' | 'lost'): boolean {
+    if (this.#state !== 'running') return false;
     this.#state = state;
     this.#stop.abort();
+    return true;
   }
 }

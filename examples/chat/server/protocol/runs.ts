@@ -8,7 +8,7 @@ import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
 import { CommandError } from './command-error.ts';
 import { RunEvents } from './run-events.ts';
-import { RunExecution } from './run-execution.ts';
+import { PROCESS_ENDED, RunExecution } from './run-execution.ts';
 import { WaitingRuns } from './waiting-runs.ts';
 
 /** How long the end of a thread's run is waited for before the thread is deleted all the same. */
@@ -48,7 +48,7 @@ export interface RunsOptions {
 export class Runs {
   readonly #options: RunsOptions;
   readonly #waiting: WaitingRuns;
-  readonly #executions = new Set<RunExecution>();
+  readonly #executions = new Map<string, RunExecution>();
   readonly #sweep: NodeJS.Timeout;
 
   constructor(options: RunsOptions) {
@@ -69,7 +69,7 @@ export class Runs {
     const holder = await sessions.claim(threadId, runId);
     const execution = new RunExecution({ ...this.#options, threadId, runId });
     // One that waits begins by a sign of the run before it, of whose trace it is no part.
-    const begin = AsyncResource.bind(() => this.#begin(execution, request));
+    const begin = AsyncResource.bind(() => this.#begin(runId, execution, request));
     if (holder === runId) begin();
     else if (multitaskStrategy === 'reject') {
       throw new CommandError(
@@ -89,6 +89,12 @@ export class Runs {
   /** Ends a run, wherever it is; false where the thread has no such run under way. */
   async cancel(threadId: string, runId: string): Promise<boolean> {
     return this.#waiting.cancel(threadId, runId) || this.#options.storage.sessions.cancel(threadId, runId);
+  }
+
+  /** Ends a run of this instance whose checkpoints cannot be written. */
+  breakOff(runId: string, error: Error): void {
+    const isFirst = this.#executions.get(runId)?.breakOff() === true;
+    if (isFirst) this.#options.log(`the checkpoints of run ${runId} cannot be written: ${error.message}`);
   }
 
   /** Ends what a thread has under way, and waits until it has ended, some seconds at most. */
@@ -128,7 +134,7 @@ export class Runs {
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     const waiting = await this.#waiting.clear();
-    await Promise.all([...this.#executions].map((execution) => execution.interrupt()));
+    await Promise.all([...this.#executions.values()].map((execution) => execution.interrupt()));
     await this.#logging(async () => {
       const { sessions } = this.#options.storage;
       for (const { threadId, runId } of waiting) {
@@ -138,11 +144,11 @@ export class Runs {
     });
   }
 
-  #begin(execution: RunExecution, request: RunRequest): void {
+  #begin(runId: string, execution: RunExecution, request: RunRequest): void {
     const caller = fromHeaders(request.headers);
     const done = withRun(caller, () => execution.run(request));
-    this.#executions.add(execution);
-    void done.finally(() => this.#executions.delete(execution));
+    this.#executions.set(runId, execution);
+    void done.finally(() => this.#executions.delete(runId));
   }
 
   async #logging(tell: () => Promise<void>): Promise<void> {
@@ -155,6 +161,6 @@ export class Runs {
 
   #cut(runId: string): NewEvent {
     const events = new RunEvents(runId, this.#options.agent.name ?? 'agent');
-    return events.lifecycle('interrupted', 'the process that it ran in has ended');
+    return events.lifecycle('interrupted', PROCESS_ENDED);
   }
 }

@@ -34,6 +34,11 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
   const endpoint = env.RUNSPAN_ENDPOINT?.trim();
   if (endpoint) {
     if (!URL.canParse(endpoint)) throw new SettingsError(`RUNSPAN_ENDPOINT is no address: ${endpoint}`);
+    const { username, password } = new URL(endpoint);
+    if (username !== '' || password !== '')
+      throw new SettingsError(
+        'RUNSPAN_ENDPOINT has a user or a password, which it must not; a key goes into RUNSPAN_API_KEY.',
+      );
     const project = env.RUNSPAN_PROJECT || PROJECT;
     configure({ project });
     const viewerUrl = env.CHAT_VIEWER_URL || (isLoopback(new URL(endpoint).hostname) ? endpoint : undefined);

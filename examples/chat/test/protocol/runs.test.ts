@@ -200,13 +200,28 @@ test('a model that fails ends the run, says why, and leaves the thread as it was
   expect(courseOf(await untilEnd(chat, 't', again)).at(-1)).toBe(`${again} failed`);
 });
 
-test('input that no graph takes fails the run and not the server', async () => {
+test('messages that no graph takes are refused, and the thread can be used', async () => {
   await using chat = await ChatServer.start();
-  const answer = await chat.command('t', 'run.start', { input: { messages: [{ role: 'nobody', content: 7 }] } });
-  const { run_id } = answer.result as { run_id: string };
-  const events = await untilEnd(chat, 't', run_id);
-  expect(events.at(-1)?.params.data.event).toBe('failed');
+  const messages = [{ role: 'nobody', content: 7 }];
+  expect(await chat.command('t', 'run.start', { input: { messages } })).toMatchObject({
+    error: 'invalid_argument',
+    message: expect.stringMatching(/^run\.start: params\.input\.messages\.0: Expected /),
+  });
+  const next = await chat.say('t', 'Hello');
+  expect(courseOf(await untilEnd(chat, 't', next)).at(-1)).toBe(`${next} completed`);
   expect(chat.lines).toEqual([]);
+});
+
+test('a note of which nothing was left is not saved', async () => {
+  await using chat = await ChatServer.start();
+  const asking = await untilEnd(chat, 't', await chat.say('t', 'Save a note: buy milk'));
+  const interrupt_id = asking.find(({ method }) => method === 'input.requested')?.params.data.interrupt_id;
+  const answer = await chat.command('t', 'input.respond', {
+    interrupt_id,
+    response: { decision: 'approve', text: ' ' },
+  });
+  await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
+  expect(chat.notes).toEqual([]);
 });
 
 test('a run asks before it saves, and does so when it is approved, with the text that was approved', async () => {

@@ -130,6 +130,9 @@ test('a key goes to no other machine in the clear, unless that is allowed', asyn
   expect(await keyTo({ RUNSPAN_ENDPOINT: endpoint, RUNSPAN_ALLOW_INSECURE: 'true' })).toBe('key');
   expect(await keyTo({ RUNSPAN_ENDPOINT: 'https://traces.example' })).toBe('key');
   expect(await keyTo({ RUNSPAN_ENDPOINT: 'http://127.0.0.1:9' })).toBe('key');
+  await expect(keyTo({ RUNSPAN_ENDPOINT: 'http://user:secret@127.0.0.1:1' })).rejects.toThrow(
+    /^RUNSPAN_ENDPOINT has a user or a password, [^:]*$/,
+  );
   await expect(keyTo({ RUNSPAN_ENDPOINT: 'here' })).rejects.toThrow('RUNSPAN_ENDPOINT is no address: here');
 });
 
