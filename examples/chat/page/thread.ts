@@ -199,6 +199,8 @@ export class Thread {
       return;
     }
     const state = await api.state(this.id, signal);
+    const { run_id, trace_id } = state?.metadata ?? {};
+    if (typeof run_id === 'string' && typeof trace_id === 'string') keepTrace(run_id, trace_id);
     const known = this.conversation.value;
     if (state !== undefined) this.conversation.value = withState(known, state);
     else if (known.checkpointId !== undefined) {

@@ -6,6 +6,7 @@ import { createAgent } from './agent/agent.ts';
 import { chosenModel } from './agent/model.ts';
 import { noteKeeper } from './agent/notes.ts';
 import { createChat } from './chat.ts';
+import { isLoopback } from './http/loopback-hosts.ts';
 import { readSettings, type Settings, SettingsError, USAGE } from './settings.ts';
 import { chooseStorage } from './storage/storage.ts';
 import { openTraces } from './tracing/traces.ts';
@@ -42,6 +43,7 @@ async function start(settings: Settings): Promise<void> {
     console.log(
       `traces: ${traces.service === undefined ? 'none' : (traces.service.viewerUrl ?? 'where RUNSPAN_ENDPOINT says')}`,
     );
+    if (!isLoopback(host)) console.log('There is no sign-in: put one before this address.');
     if (!isLocal) console.log(`model:  ${name}`);
     else console.log('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
   });

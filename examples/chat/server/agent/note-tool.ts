@@ -1,3 +1,4 @@
+import { type BaseMessageLike, coerceMessageLikeToMessage } from '@langchain/core/messages';
 import { type StructuredToolInterface, tool } from '@langchain/core/tools';
 import { interrupt } from '@langchain/langgraph';
 import { z } from 'zod';
@@ -16,10 +17,12 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
       const request: ApprovalRequest = { action: 'save_note', question: 'Save this note?', text };
       // Everything before this line runs again when the answer is there.
       const answer: unknown = interrupt(request);
-      const { decision, text: changed } = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<
-        string,
-        unknown
-      >;
+      const { decision, text: changed, messages } = fieldsOf(answer);
+      // A message that was sent in the place of an answer is not lost.
+      if (Array.isArray(messages)) {
+        const said = messages.map((message) => coerceMessageLikeToMessage(message as BaseMessageLike).text);
+        return `Nothing was saved. The user said instead: ${said.join('\n')}`;
+      }
       if (decision !== 'approve') return 'The user declined; nothing was saved.';
       if (typeof changed !== 'string') return save(text);
       return changed.trim() === '' ? 'The user left nothing of it; nothing was saved.' : save(changed);
@@ -30,4 +33,8 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
       schema: z.object({ text: z.string().describe('The note, word by word.') }),
     },
   );
+}
+
+function fieldsOf(answer: unknown): Readonly<Record<string, unknown>> {
+  return typeof answer === 'object' && answer !== null ? (answer as Readonly<Record<string, unknown>>) : {};
 }

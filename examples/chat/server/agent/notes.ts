@@ -8,7 +8,7 @@ export type SaveNote = (text: string) => Promise<string>;
 export function noteKeeper(folder: string | undefined): SaveNote {
   if (folder === undefined) return async (text) => `Saved until the chat ends: ${text}`;
   return async (text) => {
-    await appendFile(join(folder, 'notes.md'), `- ${text.replaceAll('\n', '\n  ')}\n`);
+    await appendFile(join(folder, 'notes.md'), `- ${text.replaceAll('\n', '\n  ')}\n`, { mode: 0o600 });
     return `Saved: ${text}`;
   };
 }

@@ -5,7 +5,7 @@ import type { BaseCheckpointSaver } from '@langchain/langgraph';
 export type CheckpointFailure = (runId: string, error: Error) => void;
 
 /**
- * Has each checkpoint that a run writes say so, as `run_id` of its metadata: by it an answer in the history is found again in the traces.
+ * Has each checkpoint that a run writes say so, as `run_id` and `trace_id` of its metadata: by them an answer in the history is found again in the traces.
  *
  * What cannot be written is told to whoever runs the run, who ends it, and not to the graph: that awaits what it writes only later, and a rejection which nobody
  * awaits yet would end the process.
@@ -24,8 +24,8 @@ export function withRuns<Saver extends BaseCheckpointSaver>(checkpointer: Saver,
     }
   };
   checkpointer.put = (config, checkpoint, metadata, versions) => {
-    const runId = runOf(config);
-    const ofRun = runId === undefined ? metadata : Object.assign({}, metadata, { run_id: runId });
+    const { run_id, trace_id } = config.configurable ?? {};
+    const ofRun = run_id === undefined ? metadata : Object.assign({}, metadata, { run_id, trace_id });
     return told(config, () => put(config, checkpoint, ofRun, versions), config);
   };
   checkpointer.putWrites = (config, writes, taskId) => told(config, () => putWrites(config, writes, taskId), undefined);

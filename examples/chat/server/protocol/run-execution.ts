@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { isGraphInterrupt } from '@langchain/langgraph';
+import { fromHeaders } from 'runspan';
 import { EventWriter } from './event-writer.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
@@ -129,6 +130,7 @@ export class RunExecution {
       configurable: {
         thread_id: threadId,
         run_id: runId,
+        trace_id: fromHeaders(request.headers)?.traceId ?? runId,
         ...(checkpointId === undefined ? {} : { checkpoint_id: checkpointId }),
       },
       metadata: { ...request.metadata, thread_id: threadId },

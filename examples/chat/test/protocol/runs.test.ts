@@ -292,7 +292,9 @@ test('a message to a run that asks is its answer, and no approval', async () => 
     values: { messages: { content: unknown }[] };
   };
   expect(state.next).toEqual([]);
-  expect(JSON.stringify(state.values.messages.at(-1)?.content)).toContain('The user declined; nothing was saved.');
+  expect(JSON.stringify(state.values.messages.at(-1)?.content)).toContain(
+    'Nothing was saved. The user said instead: Do what you like',
+  );
 });
 
 test('two answers at once go each to its question', async () => {

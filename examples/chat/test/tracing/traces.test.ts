@@ -35,6 +35,8 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
   );
   const runId = ((await asked.json()) as { result: { run_id: string } }).result.run_id;
   await untilEnd(chat, 't', runId);
+  const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as { metadata: object };
+  expect(state.metadata).toMatchObject({ run_id: runId, trace_id: TURN });
   expect((await chat.post('/turns', turn)).status).toBe(204);
   expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
 
