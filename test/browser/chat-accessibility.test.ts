@@ -116,7 +116,9 @@ test('everything is done by the keyboard alone', async () => {
   expect(await page.locator(':focus').getAttribute('aria-label')).toBe('History');
   await reach('Delete hello you', 'Shift+Tab');
   await keyboard.press('Enter');
-  await reach('Delete');
+  // The button of the list has a name that begins with the same word.
+  await page.getByRole('button', { name: 'Delete', exact: true }).waitFor();
+  await reach(/^Delete$/);
   await keyboard.press('Enter');
   await page.getByText('Your conversations will be here.').waitFor();
   await chat.composer.and(page.locator(':focus')).waitFor();

@@ -140,7 +140,7 @@ test('what stays is what JSON.parse reads, whatever is done to a text', () => {
     }),
     { numRuns: 3_000 },
   );
-  expect(count).toBeGreaterThan(100);
+  expect(count).toBeGreaterThan(20);
 });
 
 test('what JSON.stringify makes of plain data stays', () => {
