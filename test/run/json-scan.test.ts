@@ -138,9 +138,10 @@ test('what stays is what JSON.parse reads, whatever is done to a text', () => {
       expect(typeof value).toBe('object');
       expect(JSON.stringify(value).isWellFormed()).toBe(true);
     }),
-    { numRuns: 3_000 },
+    // Some four of a hundred stay.
+    { numRuns: 6_000 },
   );
-  expect(count).toBeGreaterThan(20);
+  expect(count).toBeGreaterThan(100);
 });
 
 test('what JSON.stringify makes of plain data stays', () => {
