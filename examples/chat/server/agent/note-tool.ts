@@ -2,6 +2,7 @@ import { type BaseMessageLike, coerceMessageLikeToMessage } from '@langchain/cor
 import { type StructuredToolInterface, tool } from '@langchain/core/tools';
 import { interrupt } from '@langchain/langgraph';
 import { z } from 'zod';
+import { fieldsOf } from '../protocol/fields.ts';
 
 /** What the run stops with until somebody has decided. */
 export interface ApprovalRequest {
@@ -33,8 +34,4 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
       schema: z.object({ text: z.string().describe('The note, word by word.') }),
     },
   );
-}
-
-function fieldsOf(answer: unknown): Readonly<Record<string, unknown>> {
-  return typeof answer === 'object' && answer !== null ? (answer as Readonly<Record<string, unknown>>) : {};
 }

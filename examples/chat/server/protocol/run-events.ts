@@ -1,11 +1,10 @@
 import { inferChannel, type ProtocolEvent } from '@langchain/langgraph/stream';
 import type { NewEvent } from '../storage/session-store.ts';
+import { type Fields, fieldsOf } from './fields.ts';
 import { plainJson } from './plain-json.ts';
 
 /** How a run, or a part of it, is doing. */
 export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Makes of the events of a graph those of the protocol. The graph's own are close to them; what differs is mended here:
@@ -118,8 +117,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }

@@ -52,7 +52,7 @@ export class ThreadStates {
 
   /** Writes a state, the first of a thread or a further one. Throws a StateUpdateError that says what does not fit. */
   async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
-    const isFirst = (await this.get(threadId)) === undefined;
+    const isFirst = !(await this.#isKnown(threadId));
     // As input is given: the first step of the graph is what comes next.
     const node = as_node ?? (isFirst ? '__start__' : undefined);
     try {
@@ -68,7 +68,7 @@ export class ThreadStates {
     threadId: string,
     { limit, before, metadata, checkpoint }: HistoryRequest,
   ): Promise<object[] | undefined> {
-    if ((await this.get(threadId)) === undefined) return undefined;
+    if (!(await this.#isKnown(threadId))) return undefined;
     const states: object[] = [];
     const beforeId =
       typeof before === 'string' ? before : (before as { checkpoint_id?: string } | null | undefined)?.checkpoint_id;
@@ -82,6 +82,10 @@ export class ThreadStates {
     });
     for await (const snapshot of snapshots) states.push(stateOf(snapshot, threadId));
     return states;
+  }
+
+  async #isKnown(threadId: string): Promise<boolean> {
+    return idOf((await this.#agent.getState({ configurable: { thread_id: threadId } })).config) !== undefined;
   }
 }
 

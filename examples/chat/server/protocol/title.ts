@@ -1,12 +1,12 @@
+import { type Fields, fieldsOf } from './fields.ts';
+
 const TITLE_MAX = 80;
 
 /** A title for a thread, by the first message of a person in its input; empty where there is none. */
 export function titleOf(input: unknown): string {
-  const { messages } = (typeof input === 'object' && input !== null ? input : {}) as { readonly messages?: unknown };
+  const { messages } = fieldsOf(input);
   if (!Array.isArray(messages)) return '';
-  const said = (messages as readonly Readonly<Record<string, unknown>>[]).find(
-    (message) => message?.type === 'human' || message?.role === 'user',
-  );
+  const said = (messages as readonly Fields[]).find((message) => message?.type === 'human' || message?.role === 'user');
   return [...textOf(said?.content).replace(/\s+/g, ' ').trim()].slice(0, TITLE_MAX).join('');
 }
 
