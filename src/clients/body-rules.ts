@@ -45,10 +45,15 @@ export function bodyErrors<Body extends object>(
   return errors;
 }
 
-/** Throws an InvalidRequestError where an id of a path is none: an empty one would lead to another path. */
+/**
+ * Throws an InvalidRequestError where an id of a path is none. An empty one would lead to another path, and so would dots: proxies
+ * take `%2E%2E` for the `..` that it stands for (RFC 3986, 6.2.2.2).
+ */
 export function checkIds(call: string, ids: Readonly<Record<string, unknown>>): void {
   const errors = Object.entries(ids).flatMap(([name, id]): ValidationError[] =>
-    isText(id) ? [] : [{ loc: ['path', name], msg: 'Expected text that is not empty', type: 'value_error' }],
+    isText(id) && id !== '.' && id !== '..'
+      ? []
+      : [{ loc: ['path', name], msg: 'Expected text that is not empty, nor . or ..', type: 'value_error' }],
   );
   if (errors.length > 0) throw new InvalidRequestError(call, errors);
 }

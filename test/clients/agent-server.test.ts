@@ -147,9 +147,15 @@ describe('AgentServer', () => {
     const { strict, server } = await connect();
 
     await expect(server.threads.get('../assistants/agent')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
-    await expect(server.threads.get('..')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
+    await expect(server.threads.get('...')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
+    // Proxies take dots that are encoded for dots.
+    for (const dots of ['.', '..'])
+      await expect(server.threads.get(dots)).rejects.toMatchObject({
+        code: 'RUNSPAN_INVALID_REQUEST',
+        errors: [{ loc: ['path', 'thread_id'] }],
+      });
 
-    expect(strict.seen.map(({ url }) => url)).toEqual(['/threads/..%2Fassistants%2Fagent', '/threads/%2E%2E']);
+    expect(strict.seen.map(({ url }) => url)).toEqual(['/threads/..%2Fassistants%2Fagent', '/threads/...']);
   });
 
   it('pages runs by their query', async () => {

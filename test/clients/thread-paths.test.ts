@@ -21,16 +21,17 @@ describe('the paths of threads', () => {
   it('hold ids that lead nowhere else', () => {
     const path = (id: string): string => threadPath('call', '/a/{thread_id}/b', { thread_id: id });
 
-    expect(['t-1', 'a/b', '..', '.', 'ü ?#', '{thread_id}', '$&'].map(path)).toEqual([
+    expect(['t-1', 'a/b', '...', '../a', 'ü ?#', '{thread_id}', '$&'].map(path)).toEqual([
       '/a/t-1/b',
       '/a/a%2Fb/b',
-      '/a/%2E%2E/b',
-      '/a/%2E/b',
+      '/a/.../b',
+      '/a/..%2Fa/b',
       '/a/%C3%BC%20%3F%23/b',
       '/a/%7Bthread_id%7D/b',
       '/a/%24%26/b',
     ]);
-    expect(() => path('')).toThrow('call: path.thread_id: Expected text that is not empty');
+    for (const none of ['', '.', '..'])
+      expect(() => path(none)).toThrow('call: path.thread_id: Expected text that is not empty, nor . or ..');
     expect(threadPath('call', '/threads')).toBe('/threads');
   });
 

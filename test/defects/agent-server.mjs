@@ -195,6 +195,13 @@ export const defects = [
     tests: calls,
   },
   {
+    title: 'an id of two dots is sent, encoded, which proxies take for the folder above',
+    file: 'src/clients/body-rules.ts',
+    find: "id !== '.' && id !== '..'",
+    replace: "id !== '.'",
+    tests: calls,
+  },
+  {
     title: 'the other half of CRLF in the next chunk ends a line',
     file: sse,
     find: "    if (this.#endedByCr && text.startsWith('\\n')) text = text.slice(1);\n",
