@@ -6,7 +6,7 @@ import { newRunId } from '../run/ids.ts';
 import type { AgentServerOptions } from './agent-server.ts';
 import { AgentService } from './agent-service.ts';
 import type { Api } from './api.ts';
-import { checkedBody, TRUTH } from './body-rules.ts';
+import { checkedBody, OBJECT, TRUTH } from './body-rules.ts';
 import { type CallOptions, clientChecks } from './client-options.ts';
 import type { PageList } from './page.ts';
 import { PAGE_RULES, type PageRequest } from './page-request.ts';
@@ -24,7 +24,7 @@ import {
   type ThreadRunRequest,
 } from './thread-command.ts';
 import { eventsOptions, openThreadEvents, type ThreadEvents, type ThreadEventsOptions } from './thread-events.ts';
-import { type AllPaths, allPaths, PATHS, type ThreadPaths, threadPath } from './thread-paths.ts';
+import { type AllPaths, allPaths, type ThreadPaths, threadPath } from './thread-paths.ts';
 import { type BootstrapOptions, latestState, statePages } from './thread-states.ts';
 import { STATE_RULES } from './threads.ts';
 
@@ -82,8 +82,8 @@ export class AgentThreads {
   }
 
   /**
-   * The latest threads first: without a word of how many as many as the application gives, which of this project's are 100. An agent server has
-   * `threads.search` of `AgentServer` for it.
+   * The latest threads first: as many as the application gives unless it is told, which of the reference one are 100, its most.
+   * `offset` goes on from there. An agent server has `threads.search` of `AgentServer` for it.
    */
   async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
     const name = 'threads.list';
@@ -161,7 +161,10 @@ export class AgentThreads {
     return this.#open(threadId, 'threads.events', options, undefined);
   }
 
-  /** Starts a run and gives its events, which end with it. */
+  /**
+   * Starts a run and gives its events, which end with it. They have to be read or closed, as their connection keeps the process
+   * alive; `start` is for a run whose events nobody reads.
+   */
   async run<Values = Record<string, unknown>>(
     threadId: string,
     run: ThreadRunRequest,
@@ -171,7 +174,7 @@ export class AgentThreads {
     return this.#runEvents(threadId, { name, method: 'run.start', params: startParams(name, run) }, options);
   }
 
-  /** Answers an interrupt and gives the events of what the agent goes on with, which end with it. */
+  /** Answers an interrupt and gives the events of what the agent goes on with, which end with it; `respond` gives none. */
   async resume<Values = Record<string, unknown>>(
     threadId: string,
     response: ThreadResponse,
@@ -245,7 +248,7 @@ export class AgentThreads {
 const checks: Checks<AgentThreadsOptions> = {
   ...clientChecks,
   url: ['an address', (value) => typeof value === 'string' || value instanceof URL],
-  paths: PATHS,
+  paths: OBJECT,
   idleTimeoutMs: wholeFrom(1, DELAY_MAX_MS),
   propagate: TRUTH,
 };

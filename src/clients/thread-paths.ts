@@ -1,7 +1,6 @@
-import type { Check } from '../base/checked-options.ts';
+import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
 import { checkIds } from './body-rules.ts';
 import { pathOf } from './call.ts';
-import { isRecord } from './record.ts';
 
 /**
  * Where the calls of threads are, below the address: `{thread_id}` and `{run_id}` stand for ids. By default as the reference chat
@@ -46,34 +45,36 @@ const DEFAULT_PATHS: AllPaths = {
   create: undefined,
 };
 
-/** Those that were given, and the usual ones in the place of the others. */
+/** Those that were given, checked, and the usual ones in the place of the others. A RunspanError names the first that is none. */
 export function allPaths(given: ThreadPaths): AllPaths {
-  const own = Object.entries(given).filter(([, path]) => path !== undefined);
-  return { ...DEFAULT_PATHS, ...(Object.fromEntries(own) as ThreadPaths & AllPaths) };
-}
-
-const NAMES = Object.keys(DEFAULT_PATHS);
-
-/** What the option `paths` has to be. A query would be lost, and a path without the slash would be one with the address. */
-export const PATHS: Check = [
-  `an object of paths that begin with a slash, by the names ${NAMES.join(', ')}`,
-  (value) =>
-    isRecord(value) &&
-    Object.entries(value).every(([name, path]) => NAMES.includes(name) && (path === undefined || isPath(name, path))),
-];
-
-function isPath(name: string, path: unknown): boolean {
-  if (
-    typeof path !== 'string' ||
-    !/^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i.test(path)
-  )
-    return false;
-  const ids = [...(DEFAULT_PATHS[name as keyof ThreadPaths] ?? '').matchAll(/\{\w+\}/g)].map(([id]) => id);
-  return ids.every((id) => path.includes(id)) && [...path.matchAll(/\{\w+\}/g)].every(([id]) => ids.includes(id));
+  return {
+    ...DEFAULT_PATHS,
+    ...(checkedOptions<ThreadPaths>('`paths`', given, PATH_CHECKS) as ThreadPaths & AllPaths),
+  };
 }
 
 /** A path with ids in it, each checked and encoded: none leads elsewhere. */
 export function threadPath(call: string, path: string, ids: Readonly<Record<string, string>> = {}): string {
   checkIds(call, ids);
   return path.replace(/\{(\w+)\}/g, (_, name: string) => pathOf(ids[name] ?? '').slice(1));
+}
+
+const PATH_CHECKS = Object.fromEntries(
+  Object.entries(DEFAULT_PATHS).map(([name, usual = '']) => [name, pathCheck(idsOf(usual))]),
+) as Checks<ThreadPaths>;
+
+/** A query would be lost, and a path without the slash would be one with the address. */
+function pathCheck(ids: readonly string[]): Check {
+  const parts = ids.length === 0 ? 'no id' : ids.join(' and ');
+  return [
+    `a path for \`paths\` that begins with a slash, has ${parts} and no query`,
+    (path) => typeof path === 'string' && PATH.test(path) && `${idsOf(path)}` === `${ids}`,
+  ];
+}
+
+/** Segments of what a path may hold and of names of ids, none of them dots alone. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
+
+function idsOf(path: string): readonly string[] {
+  return [...new Set(path.match(/\{\w+\}/g))].sort().reverse();
 }

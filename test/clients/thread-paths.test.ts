@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { agentServerPaths, allPaths, PATHS, threadPath } from '../../src/clients/thread-paths.ts';
-
-const [, holds] = PATHS;
+import { agentServerPaths, allPaths, type ThreadPaths, threadPath } from '../../src/clients/thread-paths.ts';
 
 describe('the paths of threads', () => {
   it('are those of the reference chat application, but for those that are given', () => {
@@ -41,13 +39,31 @@ describe('the paths of threads', () => {
     { commands: '/v1/chat/{thread_id}', cancel: '/{run_id}/of/{thread_id}' },
     { list: '/conversations', delete: '/x-{thread_id}.json' },
     { create: '/threads', state: undefined },
-  ])('may be %j', (paths) => expect(holds(paths)).toBe(true));
+    { cancel: '/{thread_id}/{run_id}/of/{thread_id}' },
+  ])('may be %j', (paths) => expect(() => allPaths(paths)).not.toThrow());
+
+  it.each<[unknown, string]>([
+    [
+      { stream: '/threads' },
+      '`stream` to be a path for `paths` that begins with a slash, has {thread_id} and no query',
+    ],
+    [
+      { cancel: '/{thread_id}' },
+      '`cancel` to be a path for `paths` that begins with a slash, has {thread_id} and {run_id} and no query',
+    ],
+    [{ list: 'threads' }, '`list` to be a path for `paths` that begins with a slash, has no id and no query'],
+    [
+      { streams: '/threads/{thread_id}' },
+      '`paths` to have no more than commands, stream, state, history, cancel, delete, list, create, got `streams`',
+    ],
+    [null, '`paths` to be an object, got null'],
+    ['threads', '`paths` to be an object, got text'],
+    [[], '`paths` to be an object'],
+  ])('that are %j are told what they have to be', (paths, message) => {
+    expect(() => allPaths(paths as ThreadPaths)).toThrow(`Expected ${message}`);
+  });
 
   it.each([
-    null,
-    'threads',
-    [],
-    { streams: '/threads/{thread_id}' },
     { stream: 'threads/{thread_id}' },
     { stream: '/threads' },
     { stream: '/threads/{id}' },
@@ -61,5 +77,5 @@ describe('the paths of threads', () => {
     { list: '/threads/{thread_id}' },
     { state: '/threads/{thread_id}/\r\n' },
     { state: 3 },
-  ])('may not be %j', (paths) => expect(holds(paths)).toBe(false));
+  ])('may not be %j', (paths) => expect(() => allPaths(paths as ThreadPaths)).toThrow('Expected `'));
 });

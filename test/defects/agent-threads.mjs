@@ -232,4 +232,11 @@ export const defects = [
     replace: "ids[name] ?? ''",
     tests: ['test/clients/thread-paths.test.ts'],
   },
+  {
+    title: 'a path may have no place for its id',
+    file: 'src/clients/thread-paths.ts',
+    find: ' && `${idsOf(path)}` === `${ids}`',
+    replace: '',
+    tests: ['test/clients/thread-paths.test.ts'],
+  },
 ];
