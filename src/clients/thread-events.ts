@@ -72,8 +72,8 @@ export interface ThreadEventsRequest {
 
 /**
  * The events of a thread, to be read once: `for await (const event of events)`. They are read as far as they are asked for, no
- * further. To leave the loop ends the connection; events that are not read have to be closed, which `await using` does. Runs go on
- * whoever reads.
+ * further. To leave the loop ends the connection. Until they are read to their end, left or closed, which `await using` does, they
+ * hold their connection, and with it the process. Runs go on whoever reads.
  *
  * A connection that breaks or ends is made again, up to five times in a row without an event, and every event is given once. In the
  * end a StreamError tells what arrived last. Of a run the events end with it; one that fails is thrown as a RunFailedError behind
