@@ -1,19 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-
-const program = fileURLToPath(new URL('../../examples/chat/build/chat/server/main.js', import.meta.url));
+import { AT_ONCE, greetingOf, startChat } from '../../examples/chat/test/support/chat-program.mjs';
 
 /** Writes pictures of the chat, which answers about runspan's own documents, and gives their names. */
 export async function shootChat(browser, folder) {
-  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
-  const argv = ['--port', '0', '--trace-port', '0', '--word-delay', '0'];
-  const chat = spawn(process.execPath, [program, ...argv], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const chat = startChat(AT_ONCE);
   try {
-    const [line] = await once(createInterface({ input: chat.stdout }), 'line');
-    const url = /http:\S+/.exec(line)[0];
+    const { url } = await greetingOf(chat);
     const settings = { viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' };
     const context = await browser.newContext({ ...settings, colorScheme: 'light' });
     const page = await context.newPage();

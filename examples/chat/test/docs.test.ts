@@ -1,10 +1,10 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { masked, snippetsOf } from '../../../test/package/snippets.ts';
+import { AT_ONCE, greetingOf, startChat } from './support/chat-program.mjs';
 
 const build = new URL('../build/', import.meta.url);
 const page = readFileSync(new URL('../../../docs/chat.md', import.meta.url), 'utf8');
@@ -15,16 +15,8 @@ let url = '';
 let lines: string[];
 
 beforeAll(async () => {
-  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
-  const main = fileURLToPath(new URL('chat/server/main.js', build));
-  const argv = [main, '--port', '0', '--trace-port', '0', '--word-delay', '0'];
-  chat = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  lines = [];
-  for await (const line of createInterface({ input: chat.stdout as NodeJS.ReadableStream })) {
-    lines.push(line);
-    if (lines.length === 3) break;
-  }
-  url = /http:\S+/.exec(lines[0] ?? '')?.[0] ?? '';
+  chat = startChat(AT_ONCE);
+  ({ lines, url } = await greetingOf(chat));
 });
 
 afterAll(() => chat.kill());

@@ -1,17 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { AT_ONCE, greetingOf, startChat } from './support/chat-program.mjs';
 
-const MAIN = fileURLToPath(new URL('../build/chat/server/main.js', import.meta.url));
-
-function start(...argv: string[]): ChildProcess {
-  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
-  return spawn(process.execPath, [MAIN, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-}
+const start = (...argv: string[]): ChildProcess => startChat(argv, 'pipe');
 
 /** What a program prints until it ends, and how it ends. */
 async function outcomeOf(program: ChildProcess): Promise<{ code: number | null; out: string; err: string }> {
@@ -27,14 +21,10 @@ async function outcomeOf(program: ChildProcess): Promise<{ code: number | null; 
 }
 
 test('it prints where the chat and the traces are, answers, and ends when it is told to', async () => {
-  const program = start('--port', '0', '--trace-port', '0', '--word-delay', '0');
+  const program = start(...AT_ONCE);
   const outcome = outcomeOf(program);
-  const lines: string[] = [];
-  for await (const line of createInterface({ input: program.stdout as NodeJS.ReadableStream })) {
-    lines.push(line);
-    if (lines.length === 3) break;
-  }
-  const [chat = '', traces = ''] = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+$/.exec(line)?.[0]);
+  const { lines, url: chat, traces } = await greetingOf(program);
+  for (const address of [chat, traces]) expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect(lines[2]).toBe('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
   const info = (await (await fetch(`${chat}/api/info`)).json()) as { tracing: { viewer_url: string } };
   expect(info.tracing.viewer_url).toBe(traces);

@@ -1,8 +1,8 @@
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
-import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
 import { AIMessageChunk, type BaseMessage, ToolMessage } from '@langchain/core/messages';
 import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { LocalModel } from '../../server/agent/local-model.ts';
+import { ChangedModel } from './changed-model.ts';
 import { Deferred } from './deferred.ts';
 
 /** Where a model waits in the middle of its answers, until it is let go. */
@@ -28,21 +28,7 @@ export class Gate {
 }
 
 /** The local model, which waits at a gate after the first word of each answer. */
-export class HeldModel extends LocalModel {
-  readonly #gate: Gate;
-
-  constructor(gate: Gate, tools: readonly string[] = []) {
-    super({}, tools);
-    this.#gate = gate;
-  }
-
-  override bindTools(tools: BindToolsInput[]): HeldModel {
-    return new HeldModel(
-      this.#gate,
-      tools.map((tool) => (tool as { name: string }).name),
-    );
-  }
-
+export class HeldModel extends ChangedModel<Gate> {
   override async *_streamResponseChunks(
     messages: BaseMessage[],
     options: this['ParsedCallOptions'],
@@ -52,15 +38,15 @@ export class HeldModel extends LocalModel {
     for await (const chunk of super._streamResponseChunks(messages, options, manager)) {
       yield chunk;
       words += 1;
-      if (words === 1) await this.#gate.pass(options.signal);
+      if (words === 1) await this.change.pass(options.signal);
     }
   }
 }
 
 /** A model that has no answer. */
 export class FailingModel extends LocalModel {
-  override bindTools(): FailingModel {
-    return new FailingModel();
+  override bindTools(): this {
+    return this;
   }
 
   // biome-ignore lint/correctness/useYield: it fails before it has anything
@@ -71,8 +57,8 @@ export class FailingModel extends LocalModel {
 
 /** A model that wants two notes saved at once, and then says what has become of them. */
 export class TwoNotesModel extends LocalModel {
-  override bindTools(): TwoNotesModel {
-    return new TwoNotesModel();
+  override bindTools(): this {
+    return this;
   }
 
   override async *_streamResponseChunks(messages: BaseMessage[]): AsyncGenerator<ChatGenerationChunk> {

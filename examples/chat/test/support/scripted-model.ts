@@ -1,8 +1,7 @@
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
-import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
 import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
 import { ChatGenerationChunk } from '@langchain/core/outputs';
-import { LocalModel } from '../../server/agent/local-model.ts';
+import { ChangedModel } from './changed-model.ts';
 import { Gate } from './held-model.ts';
 
 export interface ScriptChanges {
@@ -43,21 +42,12 @@ export class Script {
 }
 
 /** The local model, as a test has it answer. */
-export class ScriptedModel extends LocalModel {
-  readonly #script: Script;
+export class ScriptedModel extends ChangedModel<Script> {
   readonly #agent: string;
 
   constructor(script: Script, tools: readonly string[] = []) {
-    super({}, tools);
-    this.#script = script;
+    super(script, tools);
     this.#agent = tools.includes('task') ? 'supervisor' : tools.includes('search_docs') ? 'researcher' : 'writer';
-  }
-
-  override bindTools(tools: BindToolsInput[]): ScriptedModel {
-    return new ScriptedModel(
-      this.#script,
-      tools.map((tool) => (tool as { name: string }).name),
-    );
   }
 
   override async *_streamResponseChunks(
@@ -65,9 +55,9 @@ export class ScriptedModel extends LocalModel {
     options: this['ParsedCallOptions'],
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { say, pieceChars } = this.#script;
-    if (this.#script.failures > 0) {
-      this.#script.failures -= 1;
+    const { say, pieceChars } = this.change;
+    if (this.change.failures > 0) {
+      this.change.failures -= 1;
       throw new Error('The model is on strike.');
     }
     const said = say !== undefined && this.#agent === 'supervisor';
@@ -78,7 +68,7 @@ export class ScriptedModel extends LocalModel {
       yield chunk;
       if (said) await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
       pieces += 1;
-      if (pieces === 2 && this.#script.held === this.#agent) await this.#script.gate?.pass(options.signal);
+      if (pieces === 2 && this.change.held === this.#agent) await this.change.gate?.pass(options.signal);
     }
   }
 }

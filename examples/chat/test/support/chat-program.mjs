@@ -1,0 +1,25 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../build/chat/server/main.js', import.meta.url));
+
+/** Starts the chat as it is compiled, as on a machine that has no model and no service for traces. */
+export function startChat(argv, stderr = 'inherit') {
+  const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
+  return spawn(process.execPath, [MAIN, ...argv], { env, stdio: ['ignore', 'pipe', stderr] });
+}
+
+/** On ports of its own, without a pause between words. */
+export const AT_ONCE = ['--port', '0', '--trace-port', '0', '--word-delay', '0'];
+
+/** What the program prints when it is ready: its address, that of the traces, and who answers. */
+export async function greetingOf(chat) {
+  const lines = [];
+  for await (const line of createInterface({ input: chat.stdout })) {
+    lines.push(line);
+    if (lines.length === 3) break;
+  }
+  const [url = '', traces = ''] = lines.map((line) => /http:\S+$/.exec(line)?.[0]);
+  return { lines, url, traces };
+}
