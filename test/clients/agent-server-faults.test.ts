@@ -1,14 +1,15 @@
 import '../support/virtual-timers.ts';
 
 import { getEventListeners } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it, vi } from 'vitest';
 import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
 import type { RunStream } from '../../src/clients/run-stream.ts';
 import { serve } from '../http/server.ts';
 import { gate } from '../support/gate.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 import { KEY, serveAgents } from './agent-server.ts';
+import { reset, type Step, serveSteps, settled, startAlike, status } from './stepped-server.ts';
 
 const RUN = { assistant_id: 'agent' };
 const SSE = { 'content-type': 'text/event-stream' };
@@ -16,21 +17,12 @@ const HEAD = { ...SSE, 'content-location': '/threads/t-1/runs/r-1' };
 const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\nid: 0\n\n';
 const value = (id: number): string => `event: values\ndata: {"count":${id}}\nid: ${id}\n\n`;
 
-type Step = (response: ServerResponse, request: IncomingMessage) => void;
-
-/** A server whose requests take one step each, the last for ever; ends are told by `ended`. */
+/** A client of a server whose requests take one step each, the last for ever. */
 async function script(steps: readonly Step[], options: Partial<AgentServerOptions> = {}) {
-  let count = 0;
-  const open = new Set<ServerResponse>();
-  const served = await serve((request, response) => {
-    open.add(response);
-    response.on('close', () => open.delete(response));
-    const step = steps[Math.min(count++, steps.length - 1)] as Step;
-    step(response, request);
-  });
+  const served = await serveSteps(steps);
   const client = new AgentServer({ url: served.url, apiKey: KEY, ...options });
   const asked = () => served.seen.map(({ method, url }) => `${method} ${url}`);
-  return { ...served, client, asked, open };
+  return { ...served, client, asked };
 }
 
 /** A stream that begins with a text, and then breaks. */
@@ -44,26 +36,7 @@ const ending =
   (text: string, headers: Record<string, string> = HEAD): Step =>
   (response) =>
     response.writeHead(200, headers).end(text);
-const status =
-  (code: number, headers: Record<string, string> = {}, text = '{"detail":"not now"}'): Step =>
-  (response) =>
-    response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(text);
-const reset: Step = (_, { socket }) => socket.resetAndDestroy();
 const hang: Step = () => {};
-
-/** What becomes of it, while time passes as far as it has to. */
-async function settled<Result>(promise: Promise<Result>, stepMs = 500): Promise<PromiseSettledResult<Result>> {
-  let result: PromiseSettledResult<Result> | undefined;
-  void Promise.allSettled([promise]).then(([one]) => {
-    result = one;
-  });
-  while (result === undefined) {
-    // What is on its way over the wire comes first.
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-    if (result === undefined) await virtualClock.advance(stepMs);
-  }
-  return result;
-}
 
 async function failure(promise: Promise<unknown>, stepMs?: number): Promise<unknown> {
   const result = await settled(promise, stepMs);
@@ -83,17 +56,7 @@ async function names(stream: RunStream | Promise<RunStream>): Promise<string[]> 
   return found;
 }
 
-// The first request loads it, which takes time that is not virtual.
-beforeAll(() => import('undici'));
-
-beforeEach(() => {
-  virtualClock.reset();
-  vi.spyOn(Math, 'random').mockReturnValue(0.5);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+startAlike();
 
 /** The calls that make a run, each sent once whatever happens to it. */
 const MAKING: readonly (readonly [name: string, make: (client: AgentServer) => Promise<unknown>])[] = [

@@ -2,12 +2,12 @@ import '../support/virtual-timers.ts';
 
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-threads.ts';
 import type { ThreadEvents, ThreadEventsOptions } from '../../src/clients/thread-events.ts';
-import { serve } from '../http/server.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
+import { reset, type Step, serveSteps, settled, startAlike, status } from './stepped-server.ts';
 
 const KEY = 'lsv2_threads_key_1';
 const HEAD = { 'content-type': 'text/event-stream' };
@@ -25,8 +25,6 @@ const missed = bare({ name: 'missed_events', payload: { after: 2, before: 5 } })
 const done = (name = 'completed', at = 99): string =>
   `data: ${JSON.stringify({ event_id: `e-${at}`, seq: at, method: 'lifecycle', params: { namespace: [], timestamp: at, data: { event: name, error: `said ${KEY}` } } })}\n\n`;
 
-type Step = (response: ServerResponse) => void;
-
 const holding =
   (text: string): Step =>
   (response) =>
@@ -42,10 +40,6 @@ const ending =
   (text: string): Step =>
   (response) =>
     response.writeHead(200, HEAD).end(text);
-const status =
-  (code: number, headers: Record<string, string> = {}, text = '{"detail":"not now"}'): Step =>
-  (response) =>
-    response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(text);
 /** Heartbeats without an end. */
 const beating: Step = (response) => {
   response.writeHead(200, HEAD);
@@ -54,17 +48,10 @@ const beating: Step = (response) => {
   };
   more();
 };
-const reset: Step = ({ socket }) => socket?.resetAndDestroy();
 
-/** A server whose requests take one step each, the last for ever. */
+/** A client of a server whose requests take one step each, the last for ever. */
 async function script(steps: readonly Step[], options: Partial<AgentThreadsOptions> = {}) {
-  let count = 0;
-  let open = 0;
-  const served = await serve((_, response) => {
-    open++;
-    response.on('close', () => open--);
-    (steps[Math.min(count++, steps.length - 1)] as Step)(response);
-  });
+  const served = await serveSteps(steps);
   const threads = new AgentThreads({ url: served.url, apiKey: KEY, maxRetries: 0, ...options });
   /** What each request has asked for: by place, and by id. */
   const asked = () =>
@@ -72,21 +59,7 @@ async function script(steps: readonly Step[], options: Partial<AgentThreadsOptio
       ({ body, headers }) =>
         `${(JSON.parse(body) as { since?: number }).since ?? '-'} ${headers['last-event-id'] ?? '-'}`,
     );
-  return { ...served, threads, asked, open: () => open };
-}
-
-/** What becomes of it, while time passes as far as it has to. */
-async function settled<Result>(promise: Promise<Result>, stepMs = 500): Promise<PromiseSettledResult<Result>> {
-  let result: PromiseSettledResult<Result> | undefined;
-  void Promise.allSettled([promise]).then(([one]) => {
-    result = one;
-  });
-  while (result === undefined) {
-    // What is on its way over the wire comes first.
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-    if (result === undefined) await virtualClock.advance(stepMs);
-  }
-  return result;
+  return { ...served, threads, asked };
 }
 
 interface Reading {
@@ -114,17 +87,7 @@ async function read(threads: AgentThreads, max: number, options?: ThreadEventsOp
 
 const upTo = (count: number): string[] => Array.from({ length: count }, (_, at) => String(at + 1));
 
-// The first request loads it, which takes time that is not virtual.
-beforeAll(() => import('undici'));
-
-beforeEach(() => {
-  virtualClock.reset();
-  vi.spyOn(Math, 'random').mockReturnValue(0.5);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+startAlike();
 
 describe('a stream of a thread that breaks', () => {
   it.each([
@@ -428,7 +391,7 @@ describe('a stream of a thread', () => {
   it('ends its connection when the loop is left, when it is closed, and when nobody has it', async () => {
     const { threads, open } = await script([holding(events(1, 2))]);
     const until = async (count: number): Promise<void> => {
-      while (open() !== count) await new Promise(setImmediate);
+      while (open.size !== count) await new Promise(setImmediate);
     };
     for await (const _ of await threads.events('t-1')) break;
     await until(0);
@@ -451,7 +414,7 @@ describe('a stream of a thread', () => {
     await until(0);
 
     await threads.events('t-1');
-    await collectUntil(() => open() === 0);
+    await collectUntil(() => open.size === 0);
     await threads.close();
   });
 
@@ -500,7 +463,7 @@ describe('the events of a run', () => {
     const { threads, open, seen } = await script([holding(events(1) + done('completed') + event(100))]);
 
     expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
-    while (open() > 0) await new Promise(setImmediate);
+    while (open.size > 0) await new Promise(setImmediate);
     expect(seen).toHaveLength(1);
     await threads.close();
   });

@@ -1,0 +1,58 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterEach, beforeAll, beforeEach, vi } from 'vitest';
+import { serve, type TestServer } from '../http/server.ts';
+import { virtualClock } from '../support/virtual-clock.ts';
+
+/** What becomes of one request. */
+export type Step = (response: ServerResponse, request: IncomingMessage) => void;
+
+export const status =
+  (code: number, headers: Record<string, string> = {}, text = '{"detail":"not now"}'): Step =>
+  (response) =>
+    response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(text);
+export const reset: Step = (_, { socket }) => socket.resetAndDestroy();
+
+export interface SteppedServer extends TestServer {
+  /** Answers that have not come to an end. */
+  readonly open: ReadonlySet<ServerResponse>;
+}
+
+/** A server whose requests take one step each, the last for ever. */
+export async function serveSteps(steps: readonly Step[]): Promise<SteppedServer> {
+  let count = 0;
+  const open = new Set<ServerResponse>();
+  const served = await serve((request, response) => {
+    open.add(response);
+    response.on('close', () => open.delete(response));
+    const step = steps[Math.min(count++, steps.length - 1)] as Step;
+    step(response, request);
+  });
+  return { ...served, open };
+}
+
+/** What becomes of it, while time passes as far as it has to. */
+export async function settled<Result>(promise: Promise<Result>, stepMs = 500): Promise<PromiseSettledResult<Result>> {
+  let result: PromiseSettledResult<Result> | undefined;
+  void Promise.allSettled([promise]).then(([one]) => {
+    result = one;
+  });
+  while (result === undefined) {
+    // What is on its way over the wire comes first.
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    if (result === undefined) await virtualClock.advance(stepMs);
+  }
+  return result;
+}
+
+/** Has each test of the file begin at the same time, with waits that chance does not change. */
+export function startAlike(): void {
+  // The first request loads it, which takes time that is not virtual.
+  beforeAll(() => import('undici'));
+  beforeEach(() => {
+    virtualClock.reset();
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+}
