@@ -31,6 +31,40 @@ test('thumbs and a comment are feedback on the trace, which the answer leads to'
   expect(await feedback.getByRole('listitem').textContent()).toMatch(/user_score1.*Tall, indeed/);
 });
 
+test('a rating keeps its comment when it is changed, outlives a reload, and can be taken back', async () => {
+  const chat = await openChat({ traced: true });
+  const { page, answers } = chat;
+  await chat.say('heron');
+  await answers.getByText('The heron is a tall bird.').last().waitFor();
+  await chat.settled();
+  const href = await page.getByRole('link', { name: 'Trace' }).getAttribute('href');
+  const run = new URL(href ?? '').searchParams.get('run');
+  const said = async (): Promise<unknown[]> => {
+    const all = (await (await fetch(`${chat.viewerUrl}/feedback?run=${run}`)).json()) as Record<string, unknown>[];
+    return all.map(({ score, comment }) => [score, comment]);
+  };
+  await page.getByRole('button', { name: 'Good answer' }).click();
+  await page.getByRole('textbox', { name: 'Comment on the answer' }).fill('Tall, indeed');
+  await page.keyboard.press('Enter');
+  await page.getByText('Thank you for the comment.').waitFor();
+  await page.getByRole('button', { name: 'Bad answer' }).click();
+  await page.getByRole('button', { name: 'Bad answer', pressed: true }).waitFor();
+  expect(await said()).toEqual([[-1, 'Tall, indeed']]);
+
+  await page.reload();
+  await page.getByRole('button', { name: 'Bad answer', pressed: true }).waitFor();
+  await page.getByRole('button', { name: 'Good answer', pressed: false }).click();
+  expect(await page.getByRole('textbox', { name: 'Comment on the answer' }).inputValue()).toBe('Tall, indeed');
+  expect(await said()).toEqual([[1, 'Tall, indeed']]);
+
+  await page.getByRole('button', { name: 'Good answer', pressed: true }).click();
+  await page.getByText('Taken back.').waitFor();
+  expect(await said()).toEqual([[undefined, undefined]]);
+  await page.reload();
+  await page.getByRole('button', { name: 'Bad answer', pressed: false }).waitFor();
+  expect(await page.getByRole('button', { name: 'Good answer', pressed: false }).count()).toBe(1);
+});
+
 test('an address for feedback that has run out is asked for anew', async () => {
   const chat = await openChat({ traced: true });
   const { page } = chat;

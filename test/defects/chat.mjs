@@ -181,6 +181,13 @@ export const defects = [
     replace: '...hidden, ...run,',
   },
   {
+    ...inTraces,
+    title: 'what is said of a run once more is said beside what was said before',
+    file: `${folder}/tracing/trace-service.ts`,
+    find: ', feedbackId: runIdFrom(`${runId} ${key}`)',
+    replace: '',
+  },
+  {
     ...inModel,
     title: 'a model is given calls that nothing has answered',
     file: `${folder}/agent/tool-loop.ts`,

@@ -68,7 +68,10 @@ export const api = {
     return urls;
   },
 
-  giveFeedback: async (url: string, feedback: { readonly score: 1 | -1; readonly comment?: string }): Promise<void> => {
+  giveFeedback: async (
+    url: string,
+    feedback: { readonly score?: 1 | -1; readonly comment?: string },
+  ): Promise<void> => {
     const response = await fetch(url, { ...jsonRequest('POST', feedback), credentials: 'omit' });
     if (!response.ok) throw await errorOf(response);
   },

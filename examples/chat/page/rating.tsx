@@ -1,39 +1,35 @@
-import { type Signal, signal, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { ApiError, api, problemOf } from './api.ts';
+import { useRef } from 'preact/hooks';
+import { problemOf } from './api.ts';
 import { Icon } from './icon.tsx';
-
-type Score = 1 | -1;
-
-interface Given {
-  readonly score: Score | undefined;
-  readonly hasComment: boolean;
-}
-
-/** What the server has to ask about for thumbs to be an answer. */
-export const RATING_KEY = 'user_score';
-
-/** What was given in this visit, by run. */
-const ratings = new Map<string, Signal<Given>>();
-/** A run's address takes what is said anew in the place of what was said before. */
-const urls = new Map<string, Promise<string>>();
+import { type Rating, rate, ratingOf, type Score } from './ratings.ts';
 
 /** Thumbs for an answer, and a comment beside them. */
-export function Rating({ threadId, runId }: { threadId: string; runId: string }): JSX.Element {
-  const given = ratingOf(runId);
+export function RatingView({ threadId, runId }: { threadId: string; runId: string }): JSX.Element {
+  const { score, comment } = ratingOf(runId).value;
   const isCommenting = useSignal(false);
+  const thanks = useSignal('');
   const problem = useSignal<string | undefined>(undefined);
-  const give = async (score: Score, comment?: string): Promise<void> => {
+  // Of two that are under way the one that was said first could be the one that stays.
+  const isSending = useRef(false);
+  const give = async (rating: Rating, isForComment: boolean, said: string): Promise<void> => {
+    if (isSending.current) return;
+    isSending.current = true;
     try {
-      await rate(threadId, runId, { score, ...(comment === undefined ? {} : { comment }) });
-      given.value = { score, hasComment: comment !== undefined };
-      isCommenting.value = comment === undefined;
+      await rate(threadId, runId, rating);
+      isCommenting.value = isForComment;
+      thanks.value = said;
       problem.value = undefined;
     } catch (error) {
       problem.value = problemOf(error);
     }
+    isSending.current = false;
   };
-  const { score, hasComment } = given.value;
+  const press = (pressed: Score): Promise<void> =>
+    pressed === score
+      ? give({}, false, 'Taken back.')
+      : give({ score: pressed, ...(comment && { comment }) }, true, 'Thank you.');
   return (
     <>
       {([1, -1] as const).map((one) => (
@@ -43,17 +39,21 @@ export function Rating({ threadId, runId }: { threadId: string; runId: string })
           class="button quiet"
           aria-label={one === 1 ? 'Good answer' : 'Bad answer'}
           aria-pressed={score === one}
-          onClick={() => void give(one)}
+          title={score === one ? 'Press again to take it back' : undefined}
+          onClick={() => void press(one)}
         >
           <Icon name={one === 1 ? 'like' : 'dislike'} />
         </button>
       ))}
       <span class="note" role="status">
-        {score === undefined ? '' : hasComment ? 'Thank you for the comment.' : 'Thank you.'}
+        {thanks.value}
       </span>
       {isCommenting.value && score !== undefined && (
         <CommentForm
-          send={(comment) => void give(score, comment)}
+          comment={comment}
+          send={(said) =>
+            void give({ score, ...(said && { comment: said }) }, false, said && 'Thank you for the comment.')
+          }
           close={() => {
             isCommenting.value = false;
           }}
@@ -68,54 +68,30 @@ export function Rating({ threadId, runId }: { threadId: string; runId: string })
   );
 }
 
-function CommentForm({ send, close }: { send: (comment: string) => void; close: () => void }): JSX.Element {
+function CommentForm({
+  comment = '',
+  send,
+  close,
+}: {
+  comment?: string | undefined;
+  send: (comment: string) => void;
+  close: () => void;
+}): JSX.Element {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const comment = `${new FormData(event.currentTarget as HTMLFormElement).get('comment') ?? ''}`.trim();
-    if (comment === '') close();
-    else send(comment);
+    const said = `${new FormData(event.currentTarget as HTMLFormElement).get('comment') ?? ''}`.trim();
+    if (said === comment) close();
+    else send(said);
   };
   return (
     <form class="comment" onSubmit={submit}>
       <label>
         <span class="unseen">Comment on the answer</span>
-        <input name="comment" placeholder="Why? (optional)" maxLength={2_000} />
+        <input name="comment" placeholder="Why? (optional)" maxLength={2_000} defaultValue={comment} />
       </label>
       <button type="submit" class="button">
         Send comment
       </button>
     </form>
   );
-}
-
-function ratingOf(runId: string): Signal<Given> {
-  const known = ratings.get(runId);
-  if (known !== undefined) return known;
-  const made = signal<Given>({ score: undefined, hasComment: false });
-  ratings.set(runId, made);
-  return made;
-}
-
-async function rate(threadId: string, runId: string, feedback: Parameters<typeof api.giveFeedback>[1]): Promise<void> {
-  try {
-    await api.giveFeedback(await urlOf(threadId, runId), feedback);
-  } catch (error) {
-    // Addresses are good for some hours, and pages stay open for longer.
-    if (!(error instanceof ApiError && error.status === 410)) throw error;
-    urls.delete(runId);
-    await api.giveFeedback(await urlOf(threadId, runId), feedback);
-  }
-}
-
-function urlOf(threadId: string, runId: string): Promise<string> {
-  const known = urls.get(runId);
-  if (known !== undefined) return known;
-  const asked = api.feedbackUrls(threadId, runId).then((byKey) => {
-    const url = byKey[RATING_KEY];
-    if (url === undefined) throw new Error(`The server has no address for ${RATING_KEY}.`);
-    return url;
-  });
-  urls.set(runId, asked);
-  asked.catch(() => urls.delete(runId));
-  return asked;
 }

@@ -7,7 +7,8 @@ import { Icon } from './icon.tsx';
 import { info } from './info.ts';
 import { type Message, textIn } from './message.ts';
 import { MessageBlocks } from './message-blocks.tsx';
-import { RATING_KEY, Rating } from './rating.tsx';
+import { RatingView } from './rating.tsx';
+import { RATING_KEY } from './ratings.ts';
 import { LongText } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { traceUrl } from './trace-link.ts';
@@ -147,7 +148,7 @@ function AnswerActions({ turn: { runId }, thread, conversation, isLast, isBusy }
           <Icon name="trace" /> Trace
         </a>
       )}
-      {runId !== undefined && isRated && <Rating threadId={thread.id} runId={runId} />}
+      {runId !== undefined && isRated && <RatingView threadId={thread.id} runId={runId} />}
     </div>
   );
 }

@@ -1,3 +1,4 @@
+import { runIdFrom } from 'runspan';
 import { createFeedbackTokens } from 'runspan/clients';
 
 /** Where traces go, and where they are looked at. */
@@ -34,11 +35,11 @@ export class TraceService {
     return new URL(this.#options.endpoint).origin;
   }
 
-  /** Pre-signed addresses by which feedback can be given to a run, by their keys. */
+  /** Pre-signed addresses by which feedback can be given to a run, by their keys. What is said by a later one takes the place of what was said before. */
   async feedbackUrls(runId: string): Promise<Record<string, string>> {
     const { endpoint, apiKey, workspaceId } = this.#options;
     const tokens = await createFeedbackTokens(
-      FEEDBACK_KEYS.map((key) => ({ runId, key })),
+      FEEDBACK_KEYS.map((key) => ({ runId, key, feedbackId: runIdFrom(`${runId} ${key}`) })),
       { url: endpoint, apiKey, workspaceId, timeoutMs: TIMEOUT_MS },
     );
     return Object.fromEntries(tokens.map(({ url }, index) => [FEEDBACK_KEYS[index] ?? '', url]));

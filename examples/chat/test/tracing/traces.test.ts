@@ -50,14 +50,17 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
   const run = runs.find(({ id }) => id === runId);
   expect(run).toMatchObject({ name: 'chat turn', parent_run_id: TURN, session_name: 'chat' });
 
-  const answer = await chat.post(`/threads/t/runs/${runId}/feedback`, {});
-  const { urls } = (await answer.json()) as { urls: { user_score: string } };
-  const given = await fetch(urls.user_score, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ score: 1, comment: 'Clear.' }),
-  });
-  expect(given.status).toBe(200);
+  // A page that is opened anew asks for an address anew, and has nothing to say twice.
+  for (const said of [{ score: -1 }, { score: 1, comment: 'Clear.' }]) {
+    const answer = await chat.post(`/threads/t/runs/${runId}/feedback`, {});
+    const { urls } = (await answer.json()) as { urls: { user_score: string } };
+    const given = await fetch(urls.user_score, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(said),
+    });
+    expect(given.status).toBe(200);
+  }
   const feedback = await (await fetch(`${receiver.url}/feedback?run=${runId}`)).json();
   expect(feedback).toEqual([expect.objectContaining({ key: 'user_score', score: 1, comment: 'Clear.' })]);
   await shutdown();
