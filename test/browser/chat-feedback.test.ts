@@ -81,7 +81,7 @@ test('an address for feedback that has run out is asked for anew', async () => {
   expect(await page.getByRole('alert').count()).toBe(0);
 });
 
-test('a turn is told of with how long it took, also when the page is left before its end', async () => {
+test('a turn is told of with its answer and how long it took, also when the page is left before its end', async () => {
   const chat = await openChat({ traced: true });
   const { page } = chat;
   const turns: Record<string, unknown>[] = [];
@@ -91,7 +91,8 @@ test('a turn is told of with how long it took, also when the page is left before
   const answered = page.waitForResponse(/\/api\/turns$/);
   await chat.say('hello');
   expect((await answered).status()).toBe(204);
-  expect(turns[0]).toMatchObject({ inputs: { message: 'hello' }, outputs: { status: 'completed' } });
+  const answer = 'Hello. Ask about the documents, ask to compare two things, or say "save a note: …".';
+  expect(turns[0]).toMatchObject({ inputs: { message: 'hello' }, outputs: { status: 'completed', answer } });
   const outputs = turns[0]?.outputs as { first_text_ms: number; total_ms: number } | undefined;
   const { first_text_ms = 0, total_ms = 0 } = outputs ?? {};
   expect(first_text_ms).toBeGreaterThan(0);

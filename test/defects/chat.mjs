@@ -184,8 +184,8 @@ export const defects = [
     ...inTraces,
     title: 'what is said of a run once more is said beside what was said before',
     file: `${folder}/tracing/trace-service.ts`,
-    find: ', feedbackId: runIdFrom(`${runId} ${key}`)',
-    replace: '',
+    find: 'feedbackId: runIdFrom(',
+    replace: 'feedbackId: ((_: string) => crypto.randomUUID())(',
   },
   {
     ...inModel,

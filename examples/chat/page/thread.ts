@@ -188,7 +188,7 @@ export class Thread {
       return true;
     } catch (error) {
       this.problem.value = problemOf(error);
-      void turn.end('refused', problemOf(error));
+      void turn.end('refused', { error: problemOf(error) });
       return false;
     }
   }
@@ -233,7 +233,10 @@ export class Thread {
   #endTurn(): void {
     const { run } = this.conversation.value;
     if (this.#turn === undefined || run.id !== this.#turn.agentRunId || isBusy(this.conversation.value)) return;
-    void this.#turn.end(run.status, run.status === 'failed' ? run.error : undefined);
+    void this.#turn.end(run.status, {
+      answer: lastAnswerOf(this.conversation.value),
+      error: run.status === 'failed' ? run.error : undefined,
+    });
     this.#turn = undefined;
   }
 }
@@ -245,10 +248,8 @@ function told(conversation: Conversation): string {
   switch (run.status) {
     case 'running':
       return 'The agent is at work.';
-    case 'completed': {
-      const last = turnsOf(conversation).at(-1)?.answer.at(-1);
-      return `Answer: ${last === undefined ? '' : textIn(last)}`;
-    }
+    case 'completed':
+      return `Answer: ${lastAnswerOf(conversation)}`;
     case 'failed':
       return `The run has failed: ${run.error ?? ''}`;
     case 'interrupted':
@@ -256,6 +257,11 @@ function told(conversation: Conversation): string {
     default:
       return '';
   }
+}
+
+function lastAnswerOf(conversation: Conversation): string {
+  const last = turnsOf(conversation).at(-1)?.answer.at(-1);
+  return last === undefined ? '' : textIn(last);
 }
 
 function isGap({ method, params }: ProtocolEvent): boolean {

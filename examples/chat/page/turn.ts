@@ -1,4 +1,5 @@
 import { ApiError, api, type TraceHeaders } from './api.ts';
+import { beginningOf } from './beginning.ts';
 import { uuidv7 } from './uuid.ts';
 
 /** The run of a turn, as the server hands it on to tracing. */
@@ -11,6 +12,7 @@ export interface TurnRecord {
   readonly end_time: string;
   readonly inputs: { readonly message: string };
   readonly outputs: {
+    readonly answer?: string;
     readonly status: string;
     readonly first_text_ms: number | null;
     readonly total_ms: number;
@@ -19,6 +21,9 @@ export interface TurnRecord {
   };
   readonly error?: string;
 }
+
+/** Of an answer, what is told of it: all of it is on the run of the agent. */
+const ANSWER_CHARS_MAX = 10_000;
 
 /** Whether the server has nowhere to put turns, and said so. */
 let isUntraced = false;
@@ -68,10 +73,10 @@ export class Turn {
   }
 
   /** Tells of the turn, once. */
-  async end(status: string, error?: string): Promise<void> {
+  async end(status: string, told: { readonly answer?: string; readonly error?: string | undefined }): Promise<void> {
     if (!open.delete(this) || isUntraced) return;
     try {
-      await api.recordTurn(this.#record(status, error));
+      await api.recordTurn(this.#record(status, told));
     } catch (failure) {
       // It is lost, which is no matter of the reader's.
       if (failure instanceof ApiError && failure.status === 404) isUntraced = true;
@@ -79,10 +84,10 @@ export class Turn {
   }
 
   leave(): void {
-    if (open.delete(this) && !isUntraced) api.recordTurnAtLeave(this.#record('left', undefined));
+    if (open.delete(this) && !isUntraced) api.recordTurnAtLeave(this.#record('left', {}));
   }
 
-  #record(status: string, error: string | undefined): TurnRecord {
+  #record(status: string, { answer = '', error }: Parameters<Turn['end']>[1]): TurnRecord {
     const endMs = nowMs();
     return {
       id: this.id,
@@ -93,6 +98,7 @@ export class Turn {
       end_time: iso(endMs),
       inputs: { message: this.#message },
       outputs: {
+        ...(answer && { answer: beginningOf(answer, ANSWER_CHARS_MAX) }),
         status,
         first_text_ms: this.#firstTextMs === undefined ? null : Math.round(this.#firstTextMs),
         total_ms: Math.round(endMs - this.#startMs),
