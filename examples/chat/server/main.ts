@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { serve } from '@hono/node-server';
+import { createExporter, withExporter } from 'runspan';
 import { readDocuments } from '../../ask-docs/documents.ts';
 import { Retriever } from '../../ask-docs/retriever.ts';
 import { createAgent } from './agent/agent.ts';
@@ -26,7 +27,7 @@ async function start(settings: Settings): Promise<void> {
   const traces = await openTraces({ ...settings, env: process.env });
   const storage = await chooseStorage(settings);
   const { model, name, isLocal } = chosenModel(process.env, wordDelayMs);
-  const documents = Retriever.over(readDocuments(settings.docs ?? ownDocumentation()));
+  const documents = indexed(settings.docs ?? ownDocumentation());
   const agent = createAgent({ model, documents, saveNote: noteKeeper(data), checkpointer: storage.checkpointer });
   const chat = await createChat({
     agent,
@@ -66,6 +67,11 @@ async function start(settings: Settings): Promise<void> {
   });
   process.on('SIGINT', () => void close(0));
   process.on('SIGTERM', () => void close(0));
+}
+
+/** It is done once for all, and no trace of anybody's: the functions are those of an application that does it for each question. */
+function indexed(folder: string): Retriever {
+  return withExporter(createExporter({ tracing: false }), () => Retriever.over(readDocuments(folder)));
 }
 
 /** That of runspan, which comes with the package. */

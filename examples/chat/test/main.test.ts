@@ -46,6 +46,14 @@ test('it prints where the chat and the traces are, answers, and ends when it is 
     if (text.includes('"event":"completed","graph_name":"supervisor"')) break;
   }
   expect(text).toContain('spool.md');
+
+  // What was done at the start is no trace.
+  const traced = async (): Promise<string[]> => {
+    const { items } = (await (await fetch(`${traces}/query/traces`)).json()) as { items: { name: string }[] };
+    return items.map(({ name }) => name);
+  };
+  await expect.poll(traced).toContain('chat turn');
+  expect(await traced()).toEqual(['chat turn']);
   program.kill('SIGTERM');
   expect(await outcome).toMatchObject({ code: 0, err: '' });
 });
