@@ -30,7 +30,11 @@ export class Retriever {
       // The tokens are there already; the index takes words apart at spaces.
       tokenize: (text) => text.split(' '),
       processTerm: (term) => term,
-      searchOptions: { boost: { heading: 1.5, source: 2 } },
+      searchOptions: {
+        boost: { heading: 1.5, source: 2 },
+        // What a document begins with says what it is about; so does a section.
+        boostDocument: (id: number) => weightOf(paragraphs[id - 1], paragraphs[id]),
+      },
     });
     index.addAll(
       paragraphs.map(({ id, heading, source }, place) => ({
@@ -55,6 +59,11 @@ export class Retriever {
         return paragraph === undefined ? [] : [{ ...paragraph, score }];
       });
   }
+}
+
+function weightOf(before: Paragraph | undefined, own: Paragraph | undefined): number {
+  if (before?.source !== own?.source) return 2.5;
+  return before?.heading === own?.heading ? 1 : 1.5;
 }
 
 interface IndexedParagraph {

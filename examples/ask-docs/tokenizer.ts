@@ -2,9 +2,9 @@ import { trace } from '@opentelemetry/api';
 
 /** Words that are in most questions and say nothing of what is asked. */
 const STOP_WORDS = new Set(
-  `a an and any are as at be by can could do does for from has have how i if in into is it its me my not of on or
-   should so than that the their them there they this to use using was we what when where which who why will with
-   would you your`.split(/\s+/),
+  `a an and any are as at be between by can could do does for from has have how i if in into is it its many me much my
+   not of on or should so than that the their them there they this to use using was we what when where which who why
+   will with would you your`.split(/\s+/),
 );
 
 const tracer = trace.getTracer('ask-docs/tokenizer');

@@ -9,6 +9,7 @@ const inFilter = { config, tests: [`${tests}/http/subscription.test.ts`] };
 const inRoutes = { config, tests: [`${tests}/http/protocol-routes.test.ts`] };
 const inClient = { config, tests: [`${tests}/client.test.ts`] };
 const inTraces = { config, tests: [`${tests}/tracing/traces.test.ts`] };
+const inRules = { config, tests: [`${tests}/agent/local-rules.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
@@ -186,6 +187,20 @@ export const defects = [
     file: `${folder}/tracing/trace-service.ts`,
     find: 'feedbackId: runIdFrom(',
     replace: 'feedbackId: ((_: string) => crypto.randomUUID())(',
+  },
+  {
+    ...inRules,
+    title: 'the rules quote lines of commands',
+    file: `${folder}/agent/local-rules.ts`,
+    find: 'share >= 0.5 && isProse(beginning)',
+    replace: 'share >= 0.5',
+  },
+  {
+    ...inRules,
+    title: 'the rules answer with what has little to do with the question',
+    file: `${folder}/agent/local-rules.ts`,
+    find: 'share >= 0.5 && isProse(beginning)',
+    replace: 'isProse(beginning)',
   },
   {
     ...inModel,

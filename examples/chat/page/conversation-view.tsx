@@ -16,7 +16,7 @@ const MORE_TURNS = 50;
 /** Closer to the end than this, the reader follows what comes. */
 const END_PX = 60;
 
-const SUGGESTIONS = ['What is the spool?', 'Compare sampling and redaction', 'Save a note: read about the spool'];
+const SUGGESTIONS = ['What is the spool?', 'Compare OpenAI and LangChain', 'Save a note: read about the spool'];
 
 /** The conversation, as far as it has come, and what it waits for. */
 export function ConversationView({ thread }: { thread: Thread }): JSX.Element {

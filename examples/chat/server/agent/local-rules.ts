@@ -1,5 +1,6 @@
 import { type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
+import { tokensOf } from '../../../ask-docs/tokenizer.ts';
 
 /** What a model says: words, calls of tools, or both. */
 export interface LocalReply {
@@ -15,6 +16,14 @@ interface LocalCall {
 
 /** The time to take a question apart grows with the square of its length. */
 const COMPARISON_CHARS_MAX = 2_000;
+const COMPARISON = /\b(?:compare|difference between) (.+?) (?:and|with|to) (.+?)[.?!]?$/i;
+const GREETING = /^(?:hi|hello|hey|help|thanks|thank you)\b|^what can (?:you|i) do\b/i;
+const QUESTION =
+  /\?$|^(?:what|how|who|which|when|where|why|can|could|do|does|is|are|should|explain|describe|tell me|show me)\b/i;
+/** Words of letters make prose; a line of a command or a list of names has too few of them. */
+const PROSE_WORDS_MIN = 5;
+const PROSE_SHARE_MIN = 0.7;
+const NOTHING = 'The documents say nothing about this.';
 
 /** What the rules make of a conversation, by the tools that there are: they tell which of the agents is speaking. */
 export function replyTo(messages: readonly BaseMessage[], tools: readonly string[]): LocalReply {
@@ -33,11 +42,10 @@ function supervise(question: string, results: readonly ToolMessage[]): LocalRepl
   const last = results.at(-1);
   if (note !== undefined)
     return last === undefined ? calling('', call('save_note', { text: note })) : saying(last.text);
-  if (/^(?:hi|hello|hey|thanks|thank you)\b/i.test(question)) {
+  if (GREETING.test(question)) {
     return saying('Hello. Ask about the documents, ask to compare two things, or say "save a note: …".');
   }
-  const compared =
-    question.length > COMPARISON_CHARS_MAX ? null : /\bcompare (.+?) (?:and|with|to) (.+?)[.?]?$/i.exec(question);
+  const compared = question.length > COMPARISON_CHARS_MAX ? null : COMPARISON.exec(question);
   if (last === undefined) {
     const topics = compared === null ? [question] : [compared[1] ?? '', compared[2] ?? ''];
     return calling('Let me look that up.', ...topics.map((topic) => task('researcher', topic)));
@@ -51,19 +59,57 @@ function supervise(question: string, results: readonly ToolMessage[]): LocalRepl
 function research(question: string, results: readonly ToolMessage[]): LocalReply {
   const last = results.at(-1);
   if (last === undefined) return calling('', call('search_docs', { query: question }));
-  const found = /^\[1\] ([^\n]+)\n(.+)/.exec(last.text);
-  if (found === null) return saying(`On "${question}": ${last.text}`);
-  return saying(`On "${question}": ${shortened(found[2] ?? '')} (${found[1]})`);
+  // A topic is named again, as there may be an answer on another one beside it.
+  const lead = QUESTION.test(question) ? '' : `On "${question}": `;
+  const passage = bestPassage(question, last.text);
+  if (passage === undefined) return saying(lead + NOTHING);
+  return saying(`${lead}${passage.beginning} (${passage.source})`);
 }
 
-/** Its first two sentences or so; a paragraph each, where there are several. */
+interface Passage {
+  readonly source: string;
+  /** What it begins with. */
+  readonly beginning: string;
+}
+
+/** The one whose first sentence, heading and file have most of the words that were asked for, the first of equals. They have at least half of them. */
+function bestPassage(question: string, found: string): Passage | undefined {
+  const asked = [...new Set(tokensOf(question))];
+  const shareIn = (text: string): number => {
+    const words = new Set(tokensOf(text));
+    return asked.filter((word) => words.has(word)).length / asked.length;
+  };
+  const passages = [...found.matchAll(/^\[\d+\] ([^\n]+)\n(.+)/gm)].map(([, source = '', text = '']) => {
+    return { source, beginning: sentences(text, 2), share: shareIn(`${source} ${sentences(text, 1)}`) };
+  });
+  const [best] = passages
+    .filter(({ beginning, share }) => share >= 0.5 && isProse(beginning))
+    .sort((one, other) => other.share - one.share);
+  return best;
+}
+
+function isProse(text: string): boolean {
+  const words = text.split(/\s+/);
+  const plain = words.filter((word) => /^["'(]?\p{L}[\p{L}'’-]*[.,;:!?"')]*$/u.test(word)).length;
+  return plain >= PROSE_WORDS_MIN && plain >= words.length * PROSE_SHARE_MIN;
+}
+
+/** The first two sentences or so of each paragraph, and where it is from. */
 function shortened(text: string): string {
-  return text.split('\n\n').map(firstSentences).join('\n\n');
+  return text
+    .split('\n\n')
+    .map((paragraph) => {
+      const source = / \([^()]*\.\w+(?:, "[^"]*")?\)$/.exec(paragraph)?.[0] ?? '';
+      return sentences(paragraph.slice(0, paragraph.length - source.length), 2) + source;
+    })
+    .join('\n\n');
 }
 
-function firstSentences(paragraph: string): string {
-  const [first, second = first] = paragraph.matchAll(/[.!?](?=\s|$)/g);
-  return second === undefined ? paragraph : paragraph.slice(0, second.index + 1).trim();
+/** So many of its first ones, or all that there are. */
+function sentences(paragraph: string, count: number): string {
+  const ends = [...paragraph.matchAll(/[.!?](?=\s|$)/g)].slice(0, count);
+  const end = ends.at(-1)?.index;
+  return end === undefined ? paragraph : paragraph.slice(0, end + 1).trim();
 }
 
 function task(subagent: string, description: string): LocalCall {

@@ -23,10 +23,25 @@ describe('the supervisor', () => {
         { subagent_type: 'researcher', description: 'otters' },
       ],
     ],
+    [
+      'takes a question for a difference as one to compare',
+      'What is the difference between herons and otters?',
+      'Let me look that up.',
+      [
+        { subagent_type: 'researcher', description: 'herons' },
+        { subagent_type: 'researcher', description: 'otters' },
+      ],
+    ],
     ['saves what it is told to', 'Please save a note: buy\nmilk', '', [{ text: 'buy\nmilk' }]],
     [
       'greets',
       'hello there',
+      'Hello. Ask about the documents, ask to compare two things, or say "save a note: …".',
+      [],
+    ],
+    [
+      'says what it can do',
+      'What can you do?',
       'Hello. Ask about the documents, ask to compare two things, or say "save a note: …".',
       [],
     ],
@@ -77,14 +92,53 @@ test('the researcher searches, then says what the best paragraph begins with, an
   );
 });
 
-test('the writer makes paragraphs shorter', () => {
+describe('of what was found the researcher quotes', () => {
+  const nothing = 'The documents say nothing about this.';
+  const cases: [string, string, string, string][] = [
+    [
+      'the paragraph whose first sentence has most of the words',
+      'How does the heron fish?',
+      'The heron nests in trees all year. The heron may fish.\n\n[2] b.md\nA heron can fish in any water.\n\n[3] c.md\nNo heron will ever fish in vain.',
+      'A heron can fish in any water. (b.md)',
+    ],
+    [
+      'one that has words in its heading',
+      'How does the heron fish?',
+      'The heron nests in trees all year.\n\n[2] b.md, "Heron and fish"\nIt stands quite still for hours.',
+      'It stands quite still for hours. (b.md, "Heron and fish")',
+    ],
+    [
+      'one that has half of the words',
+      'Where do herons nest?',
+      'The heron stands still for hours.',
+      'The heron stands still for hours. (a.md)',
+    ],
+    ['none that has less', 'Where do white herons nest?', 'The heron stands still for hours.', nothing],
+    [
+      'no line of a command',
+      'heron?',
+      'npm run heron -- --only 3 of them.\n\n[2] b.md\nSay heron, and it comes.',
+      'Say heron, and it comes. (b.md)',
+    ],
+    ['no few words', 'heron?', 'The heron waits here.', nothing],
+  ];
+  test.each(cases)('%s', (_, question, paragraphs, answer) => {
+    const messages = [new HumanMessage(question), result(`[1] a.md\n${paragraphs}`)];
+    expect(replyTo(messages, ['search_docs']).text).toBe(answer);
+  });
+});
+
+test('the writer makes paragraphs shorter, and leaves where they are from', () => {
+  const findings = 'One. Two. Three. (my notes.md, "On (four)?")\n\nFive. Six. Seven. (eight)';
+  expect(replyTo([new HumanMessage(findings)], []).text).toBe('One. Two. (my notes.md, "On (four)?")\n\nFive. Six.');
+
   expect(replyTo([new HumanMessage('One. Two. Three.\n\nNo stop')], []).text).toBe('One. Two.\n\nNo stop');
 });
 
 test('what is as long as a body may be holds nothing up', () => {
   const startedAt = performance.now();
   const size = 4_000_000;
-  for (const text of ['compare ', ' and x', 'x', '. ', ' ', 'save ']) {
+  for (const text of ['compare ', ' and x', 'x', '. ', ' ', 'save ', ' (', ' (a.md, "', '[1] x\nx\n']) {
     const question = new HumanMessage(`compare ${text.repeat(size / text.length)}\n.`);
     for (const tools of [['task'], ['search_docs'], []]) replyTo([question], tools);
   }
