@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { beginningOf } from './beginning.ts';
 import { type Conversation, isBusy, type ToolCall } from './conversation.ts';
 import type { Block, Message } from './message.ts';
 import { fieldsOf, stringOf } from './protocol.ts';
@@ -72,7 +73,7 @@ function SubagentCard({
       <details open={status !== 'complete'}>
         <summary>
           <strong>{name}</strong>
-          <span class="call-gist">{visible(task.slice(0, GIST_CHARS))}</span>
+          <span class="call-gist">{visible(beginningOf(task, GIST_CHARS))}</span>
           <StatusMark status={status} />
         </summary>
         {task.length > GIST_CHARS && (
@@ -120,5 +121,5 @@ function inputText(input: unknown): string {
 function gistOf(input: unknown): string {
   const values = Object.values(fieldsOf(input));
   const [only] = values;
-  return values.length === 1 && typeof only === 'string' ? only.slice(0, GIST_CHARS) : '';
+  return values.length === 1 && typeof only === 'string' ? beginningOf(only, GIST_CHARS) : '';
 }

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { problemOf } from './api.ts';
+import { beginningOf } from './beginning.ts';
 import { isBusy } from './conversation.ts';
 import { type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
 import { Icon } from './icon.tsx';
@@ -88,10 +89,10 @@ function PastTurnView({
   return (
     <li class={`past ${isShown ? 'current' : ''}`} aria-current={isShown ? 'true' : undefined}>
       <p class="past-question">
-        <bdi>{visible(question.slice(0, CHARS))}</bdi>
+        <bdi>{visible(beginningOf(question, CHARS))}</bdi>
       </p>
       <p class="note">
-        <bdi>{visible(answer.slice(0, CHARS))}</bdi>
+        <bdi>{visible(beginningOf(answer, CHARS))}</bdi>
       </p>
       <p class="actions">
         <button type="button" class="button" disabled={isDisabled} onClick={() => look(states[0])}>

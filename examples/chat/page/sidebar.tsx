@@ -29,6 +29,7 @@ export function Sidebar(): JSX.Element {
           <li key={thread.id} class={thread.id === currentThread.value.id ? 'current' : ''}>
             <a
               href={addressOf(thread.id)}
+              title={visible(thread.title)}
               aria-current={thread.id === currentThread.value.id ? 'page' : undefined}
               onClick={close}
             >

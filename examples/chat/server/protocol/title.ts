@@ -7,7 +7,12 @@ export function titleOf(input: unknown): string {
   const { messages } = fieldsOf(input);
   if (!Array.isArray(messages)) return '';
   const said = (messages as readonly Fields[]).find((message) => message?.type === 'human' || message?.role === 'user');
-  return [...textOf(said?.content).replace(/\s+/g, ' ').trim()].slice(0, TITLE_MAX).join('');
+  const characters = [...textOf(said?.content).replace(/\s+/g, ' ').trim()];
+  if (characters.length <= TITLE_MAX) return characters.join('');
+  return `${characters
+    .slice(0, TITLE_MAX - 1)
+    .join('')
+    .trimEnd()}…`;
 }
 
 function textOf(content: unknown): string {

@@ -19,14 +19,15 @@ test('a title is what a person said first, in one line', () => {
   ).toBe('Two parts');
 });
 
-test('a title has at most 80 characters, none of which is cut', () => {
-  for (const [count, kept] of [
-    [79, 79],
-    [80, 80],
-    [81, 80],
+test('a title has at most 80 characters, none of which is cut, and says that it goes on', () => {
+  for (const [count, kept, end] of [
+    [79, 79, ''],
+    [80, 80, ''],
+    [81, 79, '…'],
   ] as const) {
-    expect([...said({ type: 'human', content: '😀'.repeat(count) })]).toEqual(Array(kept).fill('😀'));
+    expect(said({ type: 'human', content: '😀'.repeat(count) })).toBe('😀'.repeat(kept) + end);
   }
+  expect(said({ type: 'human', content: `${'x'.repeat(78)} yz` })).toBe(`${'x'.repeat(78)}…`);
 });
 
 test('input without words has no title', () => {
