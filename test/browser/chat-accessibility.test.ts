@@ -116,9 +116,16 @@ test('everything is done by the keyboard alone', async () => {
   expect(await page.locator(':focus').getAttribute('aria-label')).toBe('History');
   await reach('Delete hello you', 'Shift+Tab');
   await keyboard.press('Enter');
+  // What is safe comes first, and leads back to where it was asked.
+  const cancel = page.getByRole('dialog').getByRole('button', { name: 'Cancel' });
+  await cancel.and(page.locator(':focus')).waitFor();
+  await keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Delete hello you');
+  await keyboard.press('Enter');
   // The button of the list has a name that begins with the same word.
   await page.getByRole('button', { name: 'Delete', exact: true }).waitFor();
-  await reach(/^Delete$/);
+  await reach(/^Delete$/, 'Shift+Tab');
   await keyboard.press('Enter');
   await page.getByText('Your conversations will be here.').waitFor();
   await chat.composer.and(page.locator(':focus')).waitFor();

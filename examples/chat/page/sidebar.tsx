@@ -75,7 +75,12 @@ export function Sidebar(): JSX.Element {
 
 function DeleteDialog({ thread, close }: { thread: ThreadSummary; close: (isDeleted: boolean) => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const cancel = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+    // Whoever presses Enter unawares loses nothing.
+    cancel.current?.focus();
+  }, []);
   return (
     <dialog ref={dialog} aria-labelledby="delete-title" onClose={() => close(false)}>
       <h2 id="delete-title">Delete this conversation?</h2>
@@ -96,7 +101,7 @@ function DeleteDialog({ thread, close }: { thread: ThreadSummary; close: (isDele
         >
           Delete
         </button>
-        <button type="button" class="button" onClick={() => dialog.current?.close()}>
+        <button ref={cancel} type="button" class="button" onClick={() => dialog.current?.close()}>
           Cancel
         </button>
       </p>
