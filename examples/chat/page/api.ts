@@ -1,4 +1,5 @@
 import type { Info, ThreadState, ThreadSummary } from './protocol.ts';
+import { refusalOf } from './refusal.ts';
 import type { TurnRecord } from './turn.ts';
 
 /** What an answer that is no success said. */
@@ -118,19 +119,6 @@ async function answered<Result>(response: Response): Promise<Result> {
   return (text === '' ? undefined : JSON.parse(text)) as Result;
 }
 
-/** `{ detail: [{ loc, msg }] }` of a request with mistakes, `{ message }` else. */
 async function errorOf(response: Response): Promise<ApiError> {
-  const told = `The server answered ${response.status}.`;
-  try {
-    const { detail, message } = (await response.json()) as {
-      detail?: string | { loc: (string | number)[]; msg: string }[];
-      message?: string;
-    };
-    const listed = Array.isArray(detail)
-      ? detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ')
-      : undefined;
-    return new ApiError(response.status, listed ?? message ?? told);
-  } catch {
-    return new ApiError(response.status, told);
-  }
+  return new ApiError(response.status, refusalOf(response.status, await response.text()));
 }
