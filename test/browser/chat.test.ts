@@ -209,6 +209,12 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   const history = page.getByRole('complementary', { name: 'History' });
   await history.getByText('version 1 of 3').waitFor();
   const first = history.getByRole('listitem').filter({ hasText: 'version 1 of 3' });
+  // What the conversation has left is told from what it goes on from.
+  const left = history.getByRole('listitem').filter({ hasText: 'another branch' });
+  expect(await left.locator('.past-question').allTextContents()).toEqual(['heron', 'heron']);
+  const current = history.locator('[aria-current=true]');
+  expect(await current.locator('.past-question').allTextContents()).toEqual(['otter']);
+  await current.getByText('version 3 of 3').waitFor();
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await page.getByRole('group', { name: 'An earlier point' }).waitFor();
   expect(await questions.allTextContents()).toEqual(['hello', 'heron']);

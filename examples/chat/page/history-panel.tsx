@@ -7,6 +7,7 @@ import { isBusy } from './conversation.ts';
 import { type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
 import { Icon } from './icon.tsx';
 import { closeHistory } from './layout.ts';
+import { lineageOf } from './lineage.ts';
 import { checkpointOf, type ThreadState } from './protocol.ts';
 import type { Thread } from './thread.ts';
 import { visible } from './visible-text.ts';
@@ -40,7 +41,10 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
     if (!isWorking) void load();
   }, [thread, isWorking]);
   useEffect(() => heading.current?.focus(), []);
-  const oldest = loaded.value?.states.at(-1);
+  const states = loaded.value?.states ?? [];
+  const oldest = states.at(-1);
+  // Empty for as long as the newest has not come.
+  const line = lineageOf(states, thread.conversation.value.checkpointId);
   return (
     <aside id="history" class="history" aria-label="History">
       <header>
@@ -57,8 +61,14 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
         </p>
       )}
       <ol>
-        {pastTurns(loaded.value?.states ?? []).map((turn) => (
-          <PastTurnView key={turn.id} turn={turn} thread={thread} isDisabled={isWorking} />
+        {pastTurns(states).map((turn) => (
+          <PastTurnView
+            key={turn.id}
+            turn={turn}
+            thread={thread}
+            isOnBranch={line.size === 0 || line.has(idOf(turn.states[0]))}
+            isDisabled={isWorking}
+          />
         ))}
       </ol>
       {loaded.value?.hasMore === true && oldest !== undefined && (
@@ -73,10 +83,13 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
 function PastTurnView({
   turn,
   thread,
+  isOnBranch,
   isDisabled,
 }: {
   turn: PastTurn;
   thread: Thread;
+  /** Whether the newest of the conversation goes on from it. */
+  isOnBranch: boolean;
   isDisabled: boolean;
 }): JSX.Element {
   const { question, answer, states, version, versions } = turn;
@@ -87,7 +100,10 @@ function PastTurnView({
   };
   const isShown = states.some((state) => checkpointOf(state) === shown);
   return (
-    <li class={`past ${isShown ? 'current' : ''}`} aria-current={isShown ? 'true' : undefined}>
+    <li
+      class={`past ${isShown ? 'current' : isOnBranch ? 'on-branch' : ''}`}
+      aria-current={isShown ? 'true' : undefined}
+    >
       <p class="past-question">
         <bdi>{visible(beginningOf(question, CHARS))}</bdi>
       </p>
@@ -103,6 +119,7 @@ function PastTurnView({
             version {version} of {versions}
           </span>
         )}
+        {!isOnBranch && <span class="note">another branch</span>}
         <time class="note" dateTime={states[0].created_at ?? ''}>
           {timeOf(states[0])}
         </time>
