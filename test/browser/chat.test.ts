@@ -51,6 +51,24 @@ test('subagents are shown while they work, each with its task, its tools and its
   );
 });
 
+test('a subagent that was stopped stays stopped, with its name, while a later question is answered', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.model({ hold: 'researcher' });
+  await chat.say('Compare heron and otter');
+  const card = page.getByRole('article', { name: 'Subagent researcher' }).first();
+  await card.getByText('working').first().waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('This was stopped.').waitFor();
+  await chat.release();
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('hello');
+  await answers.last().getByText('Hello.').waitFor();
+  expect(await card.getByText('stopped').count()).toBeGreaterThan(0);
+  expect(await card.getByText('working').count()).toBe(0);
+  await chat.release();
+});
+
 test('an answer is stopped by Escape, stays as far as it is, and is tried again', async () => {
   const chat = await openChat();
   const { page, answers, composer } = chat;

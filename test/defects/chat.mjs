@@ -1,6 +1,7 @@
 // Mistakes in the chat application, each of which has to make a test fail. `npm run test:peers` has to have installed its packages.
 const config = 'vitest.peers.config.ts';
 const folder = 'examples/chat/server';
+const page = 'examples/chat/page';
 const tests = 'examples/chat/test';
 const inRuns = { config, tests: [`${tests}/protocol/runs.test.ts`] };
 const inEvents = { config, tests: [`${tests}/protocol/run-events.test.ts`] };
@@ -10,6 +11,7 @@ const inRoutes = { config, tests: [`${tests}/http/protocol-routes.test.ts`] };
 const inClient = { config, tests: [`${tests}/client.test.ts`] };
 const inTraces = { config, tests: [`${tests}/tracing/traces.test.ts`] };
 const inRules = { config, tests: [`${tests}/agent/local-rules.test.ts`] };
+const inCalls = { config, tests: [`${tests}/page/call-status.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
@@ -208,5 +210,12 @@ export const defects = [
     file: `${folder}/agent/tool-loop.ts`,
     find: 'messages: [await asked.invoke([system, ...allAnswered(messages)], config)],',
     replace: 'messages: [await asked.invoke([system, ...messages], config)],',
+  },
+  {
+    ...inCalls,
+    title: 'a call that was left begins to spin again with the next run',
+    file: `${page}/call-status.ts`,
+    find: "if (!isLive) return 'stopped';",
+    replace: '',
   },
 ];

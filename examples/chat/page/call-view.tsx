@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import { beginningOf } from './beginning.ts';
-import { type Conversation, isBusy, type ToolCall } from './conversation.ts';
+import { callStatus } from './call-status.ts';
+import type { Conversation, ToolCall } from './conversation.ts';
 import type { Block, Message } from './message.ts';
 import { fieldsOf, stringOf } from './protocol.ts';
 import { type Status, StatusMark } from './status-mark.tsx';
@@ -16,14 +17,16 @@ const GIST_CHARS = 80;
 export function CallView({
   call,
   conversation,
+  isLive,
   children,
 }: {
   call: Call;
   conversation: Conversation;
+  isLive: boolean;
   children: (message: Message) => JSX.Element;
 }): JSX.Element {
   const known = conversation.calls.get(call.id);
-  const status = statusOf(known, conversation);
+  const status = callStatus(known, conversation, isLive);
   const input = known?.input ?? call.input;
   return (known?.name || call.name) === 'task' ? (
     <SubagentCard id={call.id} input={input} status={status} known={known} conversation={conversation}>
@@ -104,13 +107,6 @@ function Payload({ text, label }: { text: string; label: string }): JSX.Element 
       <LongText value={text} />
     </pre>
   );
-}
-
-/** A call that nobody works on any more was left, or waits for an answer. */
-function statusOf(call: ToolCall | undefined, conversation: Conversation): Status {
-  if (call !== undefined && call.status !== 'running') return call.status;
-  if (isBusy(conversation)) return 'running';
-  return conversation.requests.length > 0 ? 'waiting' : 'stopped';
 }
 
 function inputText(input: unknown): string {

@@ -12,17 +12,22 @@ const DEPTH_MAX = 8;
 export function MessageBlocks({
   message,
   conversation,
+  isLive,
   depth = 0,
 }: {
   message: Message;
   conversation: Conversation;
+  /** Whether it is of the last turn: what earlier ones have called is over. */
+  isLive: boolean;
   /** Subagents that it is within. */
   depth?: number;
 }): JSX.Element {
+  // What a message calls that was cut was never begun.
+  const isUnderWay = isLive && message.state !== 'cut';
   return (
     <>
       {message.blocks.map((block, index) => (
-        <BlockView key={index} block={block} conversation={conversation} depth={depth} />
+        <BlockView key={index} block={block} conversation={conversation} isLive={isUnderWay} depth={depth} />
       ))}
       {message.error !== undefined && (
         <p class="problem plain">
@@ -37,10 +42,12 @@ export function MessageBlocks({
 function BlockView({
   block,
   conversation,
+  isLive,
   depth,
 }: {
   block: Block;
   conversation: Conversation;
+  isLive: boolean;
   depth: number;
 }): JSX.Element | null {
   switch (block.kind) {
@@ -58,8 +65,16 @@ function BlockView({
     case 'call':
       if (depth > DEPTH_MAX) return null;
       return (
-        <CallView call={block} conversation={conversation}>
-          {(inner) => <MessageBlocks key={inner.id} message={inner} conversation={conversation} depth={depth + 1} />}
+        <CallView call={block} conversation={conversation} isLive={isLive}>
+          {(inner) => (
+            <MessageBlocks
+              key={inner.id}
+              message={inner}
+              conversation={conversation}
+              isLive={isLive}
+              depth={depth + 1}
+            />
+          )}
         </CallView>
       );
     default:

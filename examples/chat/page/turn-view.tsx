@@ -33,7 +33,7 @@ export function TurnView(props: TurnViewProps): JSX.Element {
       {(answer.length > 0 || !isOver) && (
         <article class="answer" aria-label="Answer" aria-busy={!isOver}>
           {answer.map((message) => (
-            <MessageBlocks key={message.id} message={message} conversation={conversation} />
+            <MessageBlocks key={message.id} message={message} conversation={conversation} isLive={isLast} />
           ))}
           {!isOver && <p class="working">Working</p>}
         </article>
