@@ -250,6 +250,32 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
 });
 
+test('what is asked for twice at once is done once', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  let commands = 0;
+  page.on('request', (request) => {
+    if (request.url().endsWith('/commands')) commands += 1;
+  });
+  await page.getByRole('button', { name: 'Retry' }).dblclick();
+  await chat.settled();
+  await page.getByRole('button', { name: 'Retry' }).waitFor();
+  expect(commands).toBe(1);
+  await page.getByRole('button', { name: 'Edit the message' }).click();
+  const area = page.getByRole('textbox', { name: 'Message in the place of this one' });
+  await area.fill('heron');
+  await area.evaluate((element) => {
+    for (let times = 0; times < 2; times++) {
+      element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+    }
+  });
+  await answers.getByText(HERON).last().waitFor();
+  await chat.settled();
+  expect(commands).toBe(2);
+});
+
 test('earlier points are listed once, however often they are asked for', async () => {
   const { page, url } = await openChat();
   for (let count = 0; count < 60; count++) {

@@ -25,6 +25,13 @@ import { uuidv7 } from './uuid.ts';
 /** Events are shown so many milliseconds after they have come, those of one while together. */
 const SHOW_MS = 16;
 
+/** Where in the thread a run begins: at its end, unless a checkpoint is given. */
+interface Place {
+  readonly from?: string | undefined;
+  /** Whether what is said is in that state already. */
+  readonly isThere?: boolean;
+}
+
 /** One conversation with the agent, kept at what the server knows of it, and what a reader does to it. */
 export class Thread {
   readonly id: string;
@@ -87,11 +94,11 @@ export class Thread {
   /** Says something; false where the server did not take it. */
   send(text: string): Promise<boolean> {
     const viewed = this.viewed.value;
-    return this.#ask(uuidv7(), text, viewed === undefined ? undefined : checkpointOf(viewed), viewed);
+    return this.#ask(uuidv7(), text, () => ({ from: viewed === undefined ? undefined : checkpointOf(viewed) }));
   }
 
   /** Says something else in the place of what was said; what came of that stays in the history. */
-  async edit(messageId: string, text: string): Promise<boolean> {
+  edit(messageId: string, text: string): Promise<boolean> {
     return this.#again(messageId, text, true);
   }
 
@@ -103,7 +110,8 @@ export class Thread {
 
   /** Answers what the run waits for. */
   respond({ id, namespace }: InputRequest, response: object): Promise<boolean> {
-    return this.#start('answer to a request', 'input.respond', { interrupt_id: id, namespace, response });
+    const params = { interrupt_id: id, namespace, response };
+    return this.#start('answer to a request', 'input.respond', () => params);
   }
 
   async stop(): Promise<void> {
@@ -124,38 +132,33 @@ export class Thread {
     this.problem.value = undefined;
   }
 
-  async #again(messageId: string, text: string, isChanged: boolean): Promise<boolean> {
+  #again(messageId: string, text: string, isChanged: boolean): Promise<boolean> {
     const viewed = this.viewed.value;
     const head = viewed === undefined ? this.conversation.value.checkpointId : checkpointOf(viewed);
-    try {
+    return this.#ask(messageId, text, async () => {
       const state =
         head === undefined
           ? undefined
           : await stateBehind(this.id, head, ({ values }) => values.messages?.at(-1)?.id === messageId);
       // A message that the agent never got is sent as it was.
-      if (state === undefined) return await this.#ask(messageId, text, undefined, viewed);
-      return await this.#ask(messageId, text, checkpointOf(state), viewed, !isChanged);
-    } catch (error) {
-      this.problem.value = problemOf(error);
-      return false;
-    }
+      return state === undefined ? {} : { from: checkpointOf(state), isThere: !isChanged };
+    });
   }
 
-  async #ask(
-    id: string,
-    text: string,
-    checkpointId: string | undefined,
-    viewed: ThreadState | undefined,
-    isThere = false,
-  ): Promise<boolean> {
-    const before = this.conversation.value;
+  async #ask(id: string, text: string, place: () => Place | Promise<Place>): Promise<boolean> {
+    const [before, viewed] = [this.conversation.value, this.viewed.value];
+    if (isBusy(before)) return false;
+    // From here on it is busy, so that what is asked for twice is done once.
     const asked = withRun(withQuestion(this.shown, id, text), { status: 'starting' });
     this.conversation.value = asked;
     this.viewed.value = undefined;
-    const isTaken = await this.#start(text, 'run.start', {
-      assistant_id: 'agent',
-      input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
-      config: { configurable: { thread_id: this.id, ...(checkpointId ? { checkpoint_id: checkpointId } : {}) } },
+    const isTaken = await this.#start(text, 'run.start', async () => {
+      const { from, isThere = false } = await place();
+      return {
+        assistant_id: 'agent',
+        input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
+        config: { configurable: { thread_id: this.id, ...(from === undefined ? {} : { checkpoint_id: from }) } },
+      };
     });
     if (!isTaken) {
       this.conversation.value = withoutQuestion(this.conversation.value, asked, before, id);
@@ -164,18 +167,18 @@ export class Thread {
     return isTaken;
   }
 
-  #start(message: string, method: string, params: object): Promise<boolean> {
+  #start(message: string, method: string, params: () => object | Promise<object>): Promise<boolean> {
     this.#asked = this.#command(message, method, params);
     return this.#asked;
   }
 
-  async #command(message: string, method: string, params: object): Promise<boolean> {
+  async #command(message: string, method: string, params: () => object | Promise<object>): Promise<boolean> {
     this.problem.value = undefined;
     this.open();
     const turn = new Turn(this.id, message);
     this.#turn = turn;
     try {
-      const { run_id } = await api.command(this.id, method, params, turn.headers);
+      const { run_id } = await api.command(this.id, method, await params(), turn.headers);
       if (run_id !== undefined) {
         turn.agentRunId = run_id;
         keepTrace(run_id, turn.id);
