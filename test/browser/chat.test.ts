@@ -10,6 +10,11 @@ const HERON =
 test('the first message begins a conversation, and its answer is there as it comes', async () => {
   const chat = await openChat();
   const { page, composer, answers } = chat;
+  const refused: string[] = [];
+  page.on('response', (response) => {
+    if (response.status() >= 400 && response.url().includes('/threads/')) refused.push(response.url());
+  });
+  await page.getByRole('button', { name: 'History', exact: true }).click();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await page.getByRole('article', { name: 'You' }).getByText('heron').waitFor();
@@ -25,6 +30,12 @@ test('the first message begins a conversation, and its answer is there as it com
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
   await expect.poll(() => page.title()).toBe('heron');
   expect(await page.getByRole('status').allTextContents()).toContain(`Answer: ${HERON}`);
+  // Of what the server cannot know it is not asked.
+  await page
+    .getByRole('complementary', { name: 'History' })
+    .getByRole('button', { name: 'Branch from here' })
+    .waitFor();
+  expect(refused).toEqual([]);
 });
 
 test('subagents are shown while they work, each with its task, its tools and its words', async () => {

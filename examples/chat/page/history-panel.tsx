@@ -24,6 +24,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   const isWorking = isBusy(thread.conversation.value);
   const load = async (before?: string): Promise<void> => {
+    if (thread.isNew) return;
     asked.current += 1;
     const mine = asked.current;
     try {

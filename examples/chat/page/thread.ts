@@ -50,10 +50,11 @@ export class Thread {
   /** The last command, until it is answered and after. */
   #asked: Promise<boolean> | undefined;
   #isOpen = false;
+  /** As long as it is, there is nothing to ask the server about. */
   #isNew: boolean;
 
   /**
-   * @param isNew whether the server cannot know it yet
+   * @param isNew whether the server does not know it before its first message
    * @param onChange called when the list of threads may have changed
    */
   constructor(id: string, isNew: boolean, onChange: () => void) {
@@ -83,6 +84,10 @@ export class Thread {
     this.#stream.close();
     clearTimeout(this.#timer);
     this.#turn?.leave();
+  }
+
+  get isNew(): boolean {
+    return this.#isNew;
   }
 
   /** What is looked at: the newest, or the earlier state. */
@@ -179,6 +184,7 @@ export class Thread {
     this.#turn = turn;
     try {
       const { run_id } = await api.command(this.id, method, await params(), turn.headers);
+      this.#isNew = false;
       if (run_id !== undefined) {
         turn.agentRunId = run_id;
         keepTrace(run_id, turn.id);
@@ -197,10 +203,7 @@ export class Thread {
   }
 
   async #load(signal?: AbortSignal): Promise<void> {
-    if (this.#isNew) {
-      this.#isNew = false;
-      return;
-    }
+    if (this.#isNew) return;
     const state = await api.state(this.id, signal);
     const { run_id, trace_id } = state?.metadata ?? {};
     if (typeof run_id === 'string' && typeof trace_id === 'string') keepTrace(run_id, trace_id);
@@ -214,6 +217,7 @@ export class Thread {
   }
 
   #take(events: readonly ProtocolEvent[]): void {
+    this.#isNew = false;
     this.#pending.push(...events);
     this.#timer ??= setTimeout(() => this.#show(), SHOW_MS);
     if (events.some(isGap)) void this.#load().catch(() => undefined);
