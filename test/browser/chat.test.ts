@@ -342,6 +342,7 @@ test('a message that the server does not take is not lost', async () => {
   await page.getByText('The server does not answer.').waitFor();
   expect(await composer.inputValue()).toBe('heron');
   await context.setOffline(false);
+  await page.getByText('The server does not answer.').waitFor({ state: 'detached' });
   await composer.press('Enter');
   await page.getByText(HERON).last().waitFor();
 });

@@ -91,9 +91,12 @@ interface CommandAnswer {
   readonly message?: string;
 }
 
+/** The problem that is over as soon as something is heard of the server. */
+export const NO_ANSWER = 'The server does not answer. Is it still running?';
+
 /** What went wrong, for a reader. */
 export function problemOf(error: unknown): string {
-  return error instanceof ApiError ? error.message : 'The server does not answer. Is it still running?';
+  return error instanceof ApiError ? error.message : NO_ANSWER;
 }
 
 function threadPath(id: string): string {

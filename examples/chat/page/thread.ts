@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { announce } from './announcer.tsx';
-import { api, problemOf } from './api.ts';
+import { api, NO_ANSWER, problemOf } from './api.ts';
 import {
   atState,
   type Conversation,
@@ -65,9 +65,7 @@ export class Thread {
       threadId: id,
       beforeConnect: (signal) => this.#load(signal),
       onEvents: (events) => this.#take(events),
-      onConnection: (connection) => {
-        this.connection.value = connection;
-      },
+      onConnection: (connection) => this.#note(connection),
       onRefusal: (error) => {
         this.problem.value = problemOf(error);
       },
@@ -214,6 +212,15 @@ export class Thread {
       this.conversation.value = withRun(known, { status: 'idle' });
       this.problem.value = 'The server does not know this conversation any more.';
     }
+  }
+
+  #note(connection: Connection): void {
+    const before = this.connection.value;
+    this.connection.value = connection;
+    if (connection !== 'open' || before === 'open') return;
+    if (this.problem.value === NO_ANSWER) this.problem.value = undefined;
+    // What the list has missed, or could not be told.
+    if (before === 'reconnecting') this.#onChange();
   }
 
   #take(events: readonly ProtocolEvent[]): void {
