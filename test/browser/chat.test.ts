@@ -211,6 +211,25 @@ test('what the agent asks is approved with another text, or declined', async () 
   await answers.getByText('The user declined; nothing was saved.').last().waitFor();
 });
 
+test('what was decided on another page is told as decided, and shown as it is', async () => {
+  const chat = await openChat();
+  const { page, context, answers } = chat;
+  await chat.say('Save a note: buy milk');
+  const card = page.getByRole('article', { name: 'Save this note?' });
+  await card.waitFor();
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await page.route('**/commands', async (route) => {
+    await other.getByRole('button', { name: 'Approve' }).click();
+    await other.getByRole('button', { name: 'Retry' }).waitFor();
+    await route.continue();
+  });
+  await card.getByRole('button', { name: 'Decline' }).click();
+  await page.getByRole('alert').getByText('This has been decided elsewhere already.', { exact: true }).waitFor();
+  await answers.getByText('Saved: buy milk').last().waitFor();
+  expect(await card.count()).toBe(0);
+});
+
 test('an answer is made anew, a message is changed, and each of them is a branch that can be gone on from', async () => {
   const chat = await openChat();
   const { page, answers } = chat;

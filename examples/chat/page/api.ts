@@ -5,10 +5,13 @@ import type { TurnRecord } from './turn.ts';
 /** What an answer that is no success said. */
 export class ApiError extends Error {
   readonly status: number;
+  /** Of a command that was not done: why, as the protocol calls it. */
+  readonly code: string | undefined;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, code?: string) {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -46,7 +49,7 @@ export const api = {
       { id: commands, method, params },
       headers,
     );
-    if (answer.type === 'error') throw new ApiError(200, answer.message ?? 'The command was refused.');
+    if (answer.type === 'error') throw new ApiError(200, answer.message ?? 'The command was refused.', answer.error);
     return answer.result ?? {};
   },
 
@@ -88,6 +91,7 @@ export const api = {
 interface CommandAnswer {
   readonly type: string;
   readonly result?: { readonly run_id?: string };
+  readonly error?: string;
   readonly message?: string;
 }
 

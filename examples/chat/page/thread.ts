@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { announce } from './announcer.tsx';
-import { api, NO_ANSWER, problemOf } from './api.ts';
+import { ApiError, api, NO_ANSWER, problemOf } from './api.ts';
 import {
   atState,
   type Conversation,
@@ -194,8 +194,10 @@ export class Thread {
       this.#onChange();
       return true;
     } catch (error) {
-      this.problem.value = problemOf(error);
       void turn.end('refused', { error: problemOf(error) });
+      this.problem.value = isDecided(error, method) ? 'This has been decided elsewhere already.' : problemOf(error);
+      // The thread is not as the page knows it.
+      if (error instanceof ApiError && error.code !== undefined) await this.#load().catch(() => undefined);
       return false;
     }
   }
@@ -276,6 +278,12 @@ function told(conversation: Conversation): string {
 function lastAnswerOf(conversation: Conversation): string {
   const last = turnsOf(conversation).at(-1)?.answer.at(-1);
   return last === undefined ? '' : textIn(last);
+}
+
+/** An answer is refused where there is nothing to answer any more, or a run has begun with another one. */
+function isDecided(error: unknown, method: string): boolean {
+  if (!(error instanceof ApiError) || method !== 'input.respond') return false;
+  return error.code === 'no_such_interrupt' || error.code === 'invalid_argument';
 }
 
 function isGap({ method, params }: ProtocolEvent): boolean {
