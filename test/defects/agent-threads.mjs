@@ -235,6 +235,7 @@ export const defects = [
   {
     title: 'a path may have no place for its id',
     file: 'src/clients/thread-paths.ts',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a file.
     find: ' && `${idsOf(path)}` === `${ids}`',
     replace: '',
     tests: ['test/clients/thread-paths.test.ts'],
