@@ -1,4 +1,4 @@
-/** What the protocol calls the ways in which a command can fail. */
+/** What the protocol calls the ways in which a command can fail, and `no_such_thread`, which it has no word for. */
 export type CommandErrorCode =
   | 'invalid_argument'
   | 'unknown_command'
@@ -6,6 +6,7 @@ export type CommandErrorCode =
   | 'no_such_run'
   | 'no_such_interrupt'
   | 'no_such_checkpoint'
+  | 'no_such_thread'
   | 'not_supported';
 
 /** A command that was understood and cannot be done. Clients are told its message. */

@@ -36,6 +36,7 @@ const RUN_START = z.looseObject({
   config,
   metadata: record.nullish(),
   multitaskStrategy: z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish(),
+  ifNotExists: z.enum(['create', 'reject']).nullish(),
 });
 
 const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown().optional() });
@@ -102,6 +103,7 @@ export class Commands {
     }
     const fault = messagesFault(input);
     if (fault !== undefined) throw new CommandError('invalid_argument', `run.start: params.input.${fault}`);
+    if (params.ifNotExists === 'reject') await this.#checkThread(threadId);
     const checkpointId = params.config?.configurable?.checkpoint_id ?? undefined;
     if (checkpointId !== undefined) await this.#checkCheckpoint(threadId, checkpointId);
     return this.#runs.start(threadId, {
@@ -139,6 +141,12 @@ export class Commands {
       multitaskStrategy: 'reject',
       headers,
     });
+  }
+
+  async #checkThread(threadId: string): Promise<void> {
+    const { createdAt } = await this.#agent.getState({ configurable: { thread_id: threadId } });
+    if (createdAt === undefined)
+      throw new CommandError('no_such_thread', `Thread ${threadId} has no state; it was deleted, or has never been.`);
   }
 
   async #checkCheckpoint(threadId: string, checkpointId: string): Promise<void> {

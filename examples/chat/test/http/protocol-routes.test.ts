@@ -89,6 +89,8 @@ describe('a command that cannot be done is answered with its code', () => {
     ['run.start', { input: null, config: 'x' }, 'invalid_argument'],
     ['run.start', { input: {}, multitaskStrategy: 'later' }, 'invalid_argument'],
     ['run.start', { input: {}, multitaskStrategy: 'rollback' }, 'not_supported'],
+    ['run.start', { input: {}, ifNotExists: 'later' }, 'invalid_argument'],
+    ['run.start', { input: {}, ifNotExists: 'reject' }, 'no_such_thread'],
     ['input.respond', {}, 'invalid_argument'],
     ['input.respond', { responses: [] }, 'invalid_argument'],
     ['input.respond', { interrupt_id: 'none' }, 'no_such_interrupt'],

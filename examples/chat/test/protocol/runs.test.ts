@@ -345,6 +345,24 @@ test('a run from an earlier checkpoint begins a branch', async () => {
   });
 });
 
+test('a run is refused in a thread that there is not, where that is asked for, and begins it otherwise', async () => {
+  await using chat = await ChatServer.start();
+  expect(await chat.command('t', 'run.start', { ...said('Hello'), ifNotExists: 'reject' })).toEqual({
+    type: 'error',
+    id: 1,
+    error: 'no_such_thread',
+    message: 'Thread t has no state; it was deleted, or has never been.',
+  });
+  expect((await fetch(`${chat.url}/api/threads/t/state`)).status).toBe(404);
+  const [first, second] = [{ ifNotExists: 'create' }, { ifNotExists: 'reject' }];
+  await untilEnd(chat, 't', await chat.say('t', 'Hello', first));
+  await untilEnd(chat, 't', await chat.say('t', 'Hello again', second));
+  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
+  expect(await chat.command('t', 'run.start', { ...said('Hello'), ...second })).toMatchObject({
+    error: 'no_such_thread',
+  });
+});
+
 test('a thread that is deleted while it runs is gone, and its reader sees the next run of that name', async () => {
   const gate = new Gate();
   await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
