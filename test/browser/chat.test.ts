@@ -179,6 +179,31 @@ test('conversations are listed, left and come back to, and deleted when that is 
   expect(await nav.getByRole('listitem').count()).toBe(1);
 });
 
+test('what is written and not sent stays with its conversation, also when the page is loaded anew', async () => {
+  const chat = await openChat();
+  const { page, composer } = chat;
+  const nav = page.getByRole('navigation');
+  await chat.say('hello');
+  await chat.settled();
+  expect(await composer.inputValue()).toBe('');
+  await composer.fill('half a question');
+  await nav.getByRole('link', { name: 'New conversation' }).click();
+  await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+  expect(await composer.inputValue()).toBe('');
+  await composer.fill('another one');
+  await page.reload();
+  await expect.poll(() => composer.inputValue()).toBe('another one');
+  await nav.getByRole('link', { name: 'hello', exact: true }).click();
+  await expect.poll(() => composer.inputValue()).toBe('half a question');
+  await composer.press('Enter');
+  await chat.settled();
+  await page.reload();
+  await chat.answers.last().waitFor();
+  expect(await composer.inputValue()).toBe('');
+  await page.goBack();
+  await expect.poll(() => composer.inputValue()).toBe('another one');
+});
+
 test('conversations beyond the first hundred are listed when they are asked for', async () => {
   const { page, url } = await openChat();
   for (let count = 0; count < 101; count++) await page.request.post(`${url}/api/threads/t${count}/state`, { data: {} });

@@ -1,9 +1,9 @@
-import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { focusComposer } from './composer-focus.ts';
 import { isBusy } from './conversation.ts';
-import { say } from './current-thread.ts';
+import { currentDraft, say } from './current-thread.ts';
+import { draftOf } from './drafts.ts';
 import { Icon } from './icon.tsx';
 import type { Thread } from './thread.ts';
 
@@ -12,7 +12,7 @@ const CHARS_MAX = 1_000_000;
 /** Where the next message is written. Enter sends it, Shift and Enter begin a new line. */
 export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
-  const text = useSignal('');
+  const text = currentDraft();
   const conversation = thread.conversation.value;
   const isWorking = isBusy(conversation);
   const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
@@ -21,8 +21,10 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
     const said = text.value.trim();
     if (said === '' || isWorking || isAsked) return;
     text.value = '';
-    // What the server does not take is not lost.
-    if (!(await say(said)) && text.value === '') text.value = said;
+    // What the server does not take is not lost, wherever the reader is by then.
+    const isTaken = await say(said);
+    const draft = draftOf(thread.id);
+    if (!isTaken && draft.value === '') draft.value = said;
   };
   return (
     <form

@@ -1,4 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
+import { draftOf, moveDraft, NEW } from './drafts.ts';
 import { Thread } from './thread.ts';
 import { loadThreads } from './threads.ts';
 import { uuidv7 } from './uuid.ts';
@@ -26,8 +27,20 @@ export const NEW_ADDRESS = '#/';
 /** Says something in the thread that is read; its first message gives it its address. False where the server did not take it. */
 export function say(text: string): Promise<boolean> {
   const thread = currentThread.value;
-  if (location.hash !== addressOf(thread.id)) location.hash = addressOf(thread.id);
+  if (isUnaddressed()) {
+    location.hash = addressOf(thread.id);
+    moveDraft(NEW, thread.id);
+  }
   return thread.send(text);
+}
+
+/** What is written in the thread that is read; without an address it is for whichever begins. */
+export function currentDraft(): Signal<string> {
+  return draftOf(isUnaddressed() ? NEW : currentThread.value.id);
+}
+
+function isUnaddressed(): boolean {
+  return idOf(location.hash) === undefined;
 }
 
 function threadAt(hash: string): Thread {

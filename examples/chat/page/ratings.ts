@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { ApiError, api } from './api.ts';
-import { KeptOfRuns } from './kept.ts';
+import { KeptOfRuns } from './kept-of-runs.ts';
 import { fieldsOf, stringOf } from './protocol.ts';
 
 /** What the server has to ask about for thumbs to be an answer. */

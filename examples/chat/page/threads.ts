@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { api, problemOf } from './api.ts';
+import { draftOf } from './drafts.ts';
 import type { ThreadSummary } from './protocol.ts';
 
 /** Threads that are asked for at once. */
@@ -44,6 +45,7 @@ export function loadMoreThreads(): Promise<void> {
 export async function deleteThread(id: string): Promise<boolean> {
   try {
     await api.deleteThread(id);
+    draftOf(id).value = '';
     threads.value = threads.value?.filter((thread) => thread.id !== id);
     return true;
   } catch (error) {

@@ -1,4 +1,4 @@
-import { KeptOfRuns } from './kept.ts';
+import { KeptOfRuns } from './kept-of-runs.ts';
 import { stringOf } from './protocol.ts';
 
 /** Of runs that are older than these the link leads to the run itself. */
