@@ -437,6 +437,34 @@ test('an earlier point is gone on from by trying its last message again', async 
   expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
 });
 
+test('a conversation that was deleted on another page is told as gone, and not begun anew without a word', async () => {
+  const chat = await openChat();
+  const { page, composer } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  const address = page.url();
+  const remove = () => page.request.delete(`${chat.url}/api/threads/${address.split('/').at(-1)}`);
+  const gone = page.getByRole('alert').getByText('The server does not know this conversation any more.');
+  await remove();
+  await chat.say('And then?');
+  await gone.waitFor();
+  expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
+  expect(await (await page.request.get(`${chat.url}/api/threads`)).json()).toEqual([]);
+  await page.getByRole('link', { name: 'Begin a new one' }).click();
+  await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+  expect(await composer.inputValue()).toBe('And then?');
+  await chat.model({ say: 'It begins anew.' });
+  await composer.press('Enter');
+  await chat.answers.getByText('It begins anew.').waitFor();
+  await chat.settled();
+  expect(page.url()).not.toBe(address);
+  // Whoever comes back to the page sees it before anything is sent.
+  await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`);
+  await page.evaluate(() => dispatchEvent(new Event('focus')));
+  await gone.waitFor();
+  await expect.poll(() => page.getByRole('navigation').getByRole('listitem').count()).toBe(0);
+});
+
 test('a conversation that is gone is told as gone when the server is back', async () => {
   const chat = await openChat();
   const { page } = chat;

@@ -2,8 +2,8 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { focusComposer } from './composer-focus.ts';
 import { isBusy } from './conversation.ts';
-import { currentDraft, say } from './current-thread.ts';
-import { draftOf } from './drafts.ts';
+import { currentDraft, NEW_ADDRESS, say } from './current-thread.ts';
+import { draftOf, moveDraft, NEW } from './drafts.ts';
 import { Icon } from './icon.tsx';
 import type { Thread } from './thread.ts';
 
@@ -35,6 +35,14 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
         area.current?.focus();
       }}
     >
+      {thread.isGone.value && (
+        <p class="problem" role="alert">
+          The server does not know this conversation any more. It was deleted elsewhere, or lost.{' '}
+          <a href={NEW_ADDRESS} onClick={() => moveDraft(thread.id, NEW)}>
+            Begin a new one
+          </a>
+        </p>
+      )}
       {thread.problem.value !== undefined && (
         <p class="problem" role="alert">
           {thread.problem.value}

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { draftOf, moveDraft, NEW } from './drafts.ts';
 import { Thread } from './thread.ts';
-import { loadThreads } from './threads.ts';
+import { loadThreads, threads } from './threads.ts';
 import { uuidv7 } from './uuid.ts';
 
 /** The thread that is read; where the address names none, one that begins with its first message. */
@@ -16,6 +16,13 @@ export function followAddress(): void {
     currentThread.value = threadAt(location.hash);
     if (idOf(location.hash) !== undefined) currentThread.value.open();
   });
+}
+
+/** Another page, or another person, may have changed the threads, and deleted the one that is read. */
+export async function lookAgain(): Promise<void> {
+  await loadThreads();
+  const thread = currentThread.value;
+  if (threads.value?.some(({ id }) => id === thread.id) !== true) await thread.check();
 }
 
 export function addressOf(id: string): string {

@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { followAddress } from './current-thread.ts';
+import { followAddress, lookAgain } from './current-thread.ts';
 import { loadInfo } from './info.ts';
 import { listenToKeys } from './keys.ts';
 import { loadThreads } from './threads.ts';
@@ -9,6 +9,8 @@ followAddress();
 listenToKeys();
 void loadInfo();
 void loadThreads();
-// Another page, or another person, may have changed them.
-addEventListener('focus', () => void loadThreads());
+addEventListener('focus', () => void lookAgain());
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') void lookAgain();
+});
 render(<App />, document.body);

@@ -1,4 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
+import { announcementOf } from './announcement.ts';
 import { announce } from './announcer.tsx';
 import { ApiError, api, NO_ANSWER, problemOf } from './api.ts';
 import {
@@ -19,7 +20,7 @@ import { checkpointOf, fieldsOf, type ProtocolEvent, type ThreadState } from './
 import { type Connection, ThreadStream } from './thread-stream.ts';
 import { keepTrace } from './trace-link.ts';
 import { Turn } from './turn.ts';
-import { turnsOf } from './turns.ts';
+import { lastAnswerOf, turnsOf } from './turns.ts';
 import { uuidv7 } from './uuid.ts';
 
 /** Events are shown so many milliseconds after they have come, those of one while together. */
@@ -42,6 +43,8 @@ export class Thread {
   readonly viewed: Signal<ThreadState | undefined> = signal(undefined);
   /** What the reader has asked for and did not get. */
   readonly problem: Signal<string | undefined> = signal(undefined);
+  /** Whether the server has known it and does not any more: it was deleted elsewhere, or was in the memory of a server that is gone. */
+  readonly isGone: Signal<boolean> = signal(false);
   readonly #stream: ThreadStream;
   readonly #onChange: () => void;
   #pending: ProtocolEvent[] = [];
@@ -86,6 +89,11 @@ export class Thread {
 
   get isNew(): boolean {
     return this.#isNew;
+  }
+
+  /** Looks whether the server still knows it. */
+  async check(): Promise<void> {
+    if (this.#isOpen) await this.#load().catch(() => undefined);
   }
 
   /** What is looked at: the newest, or the earlier state. */
@@ -159,6 +167,8 @@ export class Thread {
       const { from, isThere = false } = await place();
       return {
         assistant_id: 'agent',
+        // One that was deleted elsewhere is not begun anew without a word.
+        ifNotExists: before.checkpointId === undefined ? 'create' : 'reject',
         input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
         config: { configurable: { thread_id: this.id, ...(from === undefined ? {} : { checkpoint_id: from }) } },
       };
@@ -196,8 +206,8 @@ export class Thread {
     } catch (error) {
       void turn.end('refused', { error: problemOf(error) });
       this.problem.value = isDecided(error, method) ? 'This has been decided elsewhere already.' : problemOf(error);
-      // The thread is not as the page knows it.
-      if (error instanceof ApiError && error.code !== undefined) await this.#load().catch(() => undefined);
+      // The thread is not as the page knows it, or is not at all.
+      if (error instanceof ApiError) await this.check();
       return false;
     }
   }
@@ -208,11 +218,15 @@ export class Thread {
     const { run_id, trace_id } = state?.metadata ?? {};
     if (typeof run_id === 'string' && typeof trace_id === 'string') keepTrace(run_id, trace_id);
     const known = this.conversation.value;
-    if (state !== undefined) this.conversation.value = withState(known, state);
-    else if (known.checkpointId !== undefined) {
-      // It was deleted elsewhere, or was in the memory of a server that is gone, with the run that was under way.
-      this.conversation.value = withRun(known, { status: 'idle' });
-      this.problem.value = 'The server does not know this conversation any more.';
+    if (state !== undefined) {
+      this.conversation.value = withState(known, state);
+      this.isGone.value = false;
+    } else if (known.checkpointId !== undefined) {
+      // With it went the run that was under way, and what it asked.
+      this.conversation.value = { ...withRun(known, { status: 'idle' }), requests: [] };
+      this.problem.value = undefined;
+      if (!this.isGone.value) this.#onChange();
+      this.isGone.value = true;
     }
   }
 
@@ -227,6 +241,7 @@ export class Thread {
 
   #take(events: readonly ProtocolEvent[]): void {
     this.#isNew = false;
+    this.isGone.value = false;
     this.#pending.push(...events);
     this.#timer ??= setTimeout(() => this.#show(), SHOW_MS);
     if (events.some(isGap)) void this.#load().catch(() => undefined);
@@ -242,7 +257,7 @@ export class Thread {
     this.#endTurn();
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
     // What had ended before the page came is no news.
-    if (before.run.status !== 'idle' || isBusy(after)) announce(told(after));
+    if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
     if (isBusy(before) !== isBusy(after)) this.#onChange();
   }
 
@@ -255,29 +270,6 @@ export class Thread {
     });
     this.#turn = undefined;
   }
-}
-
-/** What a reader who does not see the page is told. */
-function told(conversation: Conversation): string {
-  const { run, requests } = conversation;
-  if (requests.length > 0 && !isBusy(conversation)) return 'The agent asks for your approval.';
-  switch (run.status) {
-    case 'running':
-      return 'The agent is at work.';
-    case 'completed':
-      return `Answer: ${lastAnswerOf(conversation)}`;
-    case 'failed':
-      return `The run has failed: ${run.error ?? ''}`;
-    case 'interrupted':
-      return 'The run was stopped.';
-    default:
-      return '';
-  }
-}
-
-function lastAnswerOf(conversation: Conversation): string {
-  const last = turnsOf(conversation).at(-1)?.answer.at(-1);
-  return last === undefined ? '' : textIn(last);
 }
 
 /** An answer is refused where there is nothing to answer any more, or a run has begun with another one. */

@@ -1,5 +1,5 @@
 import type { Conversation } from './conversation.ts';
-import type { Message } from './message.ts';
+import { type Message, textIn } from './message.ts';
 
 /** What was said, and what the agent made of it. */
 export interface Turn {
@@ -23,6 +23,12 @@ export function turnsOf(conversation: Conversation): Turn[] {
     if (turn !== undefined) turn.runId = runs.get(message.id) ?? turn.runId;
   }
   return turns;
+}
+
+/** What the agent has said last. */
+export function lastAnswerOf(conversation: Conversation): string {
+  const last = turnsOf(conversation).at(-1)?.answer.at(-1);
+  return last === undefined ? '' : textIn(last);
 }
 
 function inOrder({ messages, order, streamed, cut, reading }: Conversation): Message[] {
