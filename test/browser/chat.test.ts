@@ -161,8 +161,11 @@ test('conversations are listed, left and come back to, and deleted when that is 
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
   await chat.say('heron');
   await answers.getByText(HERON).last().waitFor();
+  await expect.poll(() => page.getByRole('status').allTextContents()).toContain(`Answer: ${HERON}`);
   await nav.getByRole('link', { name: 'hello', exact: true }).click();
   await answers.getByText('Hello. Ask about the documents').waitFor();
+  // What was announced was of the other one.
+  expect(await page.getByRole('status').allTextContents()).not.toContain(`Answer: ${HERON}`);
   expect(await nav.locator('[aria-current=page]').allTextContents()).toEqual(['hello']);
   await page.goBack();
   await answers.getByText(HERON).last().waitFor();

@@ -12,6 +12,11 @@ export function announce(text: string): void {
   if (text !== '') said.value = visible(text.length > CHARS_MAX ? `${text.slice(0, CHARS_MAX)}…` : text);
 }
 
+/** Takes back what was said, which is of a conversation that is not read any more. */
+export function hush(): void {
+  said.value = '';
+}
+
 /** What is announced. The conversation itself is none of it, as each word that streams would be. */
 export function Announcer(): JSX.Element {
   return (

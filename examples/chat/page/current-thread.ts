@@ -1,4 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
+import { hush } from './announcer.tsx';
 import { draftOf, moveDraft, NEW } from './drafts.ts';
 import { Thread } from './thread.ts';
 import { loadThreads, threads } from './threads.ts';
@@ -13,6 +14,7 @@ export function followAddress(): void {
   addEventListener('hashchange', () => {
     if (idOf(location.hash) === currentThread.value.id) return;
     currentThread.value.close();
+    hush();
     currentThread.value = threadAt(location.hash);
     if (idOf(location.hash) !== undefined) currentThread.value.open();
   });
