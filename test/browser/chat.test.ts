@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { chatPages } from './chat-page.ts';
 
@@ -239,6 +240,48 @@ test('what the agent asks is approved with another text, or declined', async () 
   await answers.getByText('The user declined; nothing was saved.').last().waitFor();
 });
 
+test('an approval that comes up has the focus, unless somebody writes, and Enter says what it waits for', async () => {
+  const chat = await openChat();
+  const { page, composer } = chat;
+  const card = page.getByRole('article', { name: 'Save this note?' });
+  const hasFocus = (place: Locator) => place.evaluate((element) => element.matches(':focus'));
+  await chat.say('Save a note: buy milk');
+  await card.waitFor();
+  expect(await hasFocus(card)).toBe(true);
+  // Keys that are pressed by habit decide nothing.
+  await page.keyboard.type('x');
+  await page.keyboard.press('Enter');
+  expect(await card.getByRole('textbox').inputValue()).toBe('buy milk');
+  await composer.press('Enter');
+  const hint = 'The agent waits for your decision above: approve, or decline.';
+  await page.locator('form').getByText(hint).waitFor();
+  expect(await page.getByRole('status').allTextContents()).toContain(hint);
+  await card.getByRole('button', { name: 'Decline' }).click();
+  await chat.answers.getByText('The user declined').last().waitFor();
+  await chat.settled();
+  expect(await page.locator('form').getByText(hint).count()).toBe(0);
+  expect(await hasFocus(composer)).toBe(true);
+
+  await chat.model({ hold: 'supervisor', say: '' });
+  await chat.say('heron');
+  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.say('And then?');
+  const working = 'The answer is still being made. Send this when it is there, or stop it.';
+  await page.locator('form').getByText(working).waitFor();
+  expect(await page.getByRole('status').allTextContents()).toContain(working);
+  expect(await composer.inputValue()).toBe('And then?');
+  await chat.release();
+  await chat.settled();
+  expect(await page.locator('form').getByText(working).count()).toBe(0);
+  expect(await composer.inputValue()).toBe('And then?');
+  // Of two pages one has a draft: what is written stays where it is.
+  await page.request.post(`${chat.url}/api/threads/${page.url().split('/').at(-1)}/commands`, {
+    data: { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Note: eggs' }] } } },
+  });
+  await card.waitFor();
+  expect(await hasFocus(composer)).toBe(true);
+});
+
 test('what was decided on another page is told as decided, and shown as it is', async () => {
   const chat = await openChat();
   const { page, context, answers } = chat;
@@ -324,11 +367,7 @@ test('what is asked for twice at once is done once', async () => {
   await page.getByRole('button', { name: 'Edit the message' }).click();
   const area = page.getByRole('textbox', { name: 'Message in the place of this one' });
   await area.fill('heron');
-  await area.evaluate((element) => {
-    for (let times = 0; times < 2; times++) {
-      element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
-    }
-  });
+  await Promise.all([area.press('Enter'), page.keyboard.press('Enter')]);
   await answers.getByText(HERON).last().waitFor();
   await chat.settled();
   expect(commands).toBe(2);
@@ -463,7 +502,7 @@ test('a conversation that was deleted on another page is told as gone, and not b
   expect(page.url()).not.toBe(address);
   // Whoever comes back to the page sees it before anything is sent.
   await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`);
-  await page.evaluate(() => dispatchEvent(new Event('focus')));
+  await page.evaluate("dispatchEvent(new Event('focus'))");
   await gone.waitFor();
   await expect.poll(() => page.getByRole('navigation').getByRole('listitem').count()).toBe(0);
 });

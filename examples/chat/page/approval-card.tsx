@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useId } from 'preact/hooks';
-import { focusComposer } from './composer-focus.ts';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { focusComposer, isComposerIdle } from './composer-focus.ts';
 import type { InputRequest } from './conversation.ts';
 import { fieldsOf, stringOf } from './protocol.ts';
 import { LongText, Text } from './text.tsx';
@@ -20,13 +20,22 @@ export function ApprovalCard({
   const draft = useSignal(given ?? '');
   const isSent = useSignal(false);
   const id = useId();
+  const card = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const element = card.current;
+    // To the card, and to none of its controls: who presses a key by habit neither changes the text nor approves of it.
+    if (isComposerIdle()) element?.focus();
+    return () => {
+      if (element?.contains(document.activeElement)) focusComposer();
+    };
+  }, []);
   const answer = async (response: object): Promise<void> => {
     isSent.value = true;
     if (await respond(response)) focusComposer();
     else isSent.value = false;
   };
   return (
-    <article class="approval" aria-labelledby={`${id}-question`}>
+    <article ref={card} class="approval" tabIndex={-1} aria-labelledby={`${id}-question`}>
       <h2 id={`${id}-question`}>
         <Text value={asked} />
       </h2>

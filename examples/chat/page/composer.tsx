@@ -1,5 +1,7 @@
+import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { announce } from './announcer.tsx';
 import { focusComposer } from './composer-focus.ts';
 import { isBusy } from './conversation.ts';
 import { currentDraft, NEW_ADDRESS, say } from './current-thread.ts';
@@ -9,6 +11,10 @@ import type { Thread } from './thread.ts';
 
 const CHARS_MAX = 1_000_000;
 
+/** Why nothing is sent. */
+const WORKING = 'The answer is still being made. Send this when it is there, or stop it.';
+const ASKED = 'The agent waits for your decision above: approve, or decline.';
+
 /** Where the next message is written. Enter sends it, Shift and Enter begin a new line. */
 export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
@@ -16,10 +22,19 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const conversation = thread.conversation.value;
   const isWorking = isBusy(conversation);
   const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
+  const obstacle = isWorking ? WORKING : isAsked ? ASKED : undefined;
+  const isHinted = useSignal(false);
   useLayoutEffect(focusComposer, [thread]);
+  useEffect(() => {
+    isHinted.value = false;
+  }, [obstacle]);
   const send = async (): Promise<void> => {
     const said = text.value.trim();
-    if (said === '' || isWorking || isAsked) return;
+    if (obstacle !== undefined && (said !== '' || isAsked)) {
+      isHinted.value = true;
+      announce(obstacle);
+    }
+    if (obstacle !== undefined || said === '') return;
     text.value = '';
     // What the server does not take is not lost, wherever the reader is by then.
     const isTaken = await say(said);
@@ -48,6 +63,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
           {thread.problem.value}
         </p>
       )}
+      {isHinted.value && obstacle !== undefined && <p class="note">{obstacle}</p>}
       <div class="composer-box">
         <label>
           <span class="unseen">Message</span>
