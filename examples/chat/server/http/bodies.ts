@@ -28,6 +28,7 @@ export const SUBSCRIPTION = z.looseObject({
   namespaces: z.array(z.array(z.string()).max(100)).max(100).nullish(),
   depth: z.int().min(0).nullish(),
   since: z.int().min(0).nullish(),
+  values: z.literal('changes').nullish(),
 });
 
 export const STATE_UPDATE = z.looseObject({
@@ -41,6 +42,7 @@ export const HISTORY = z.looseObject({
   before: z.union([z.string().min(1), checkpoint, z.looseObject({ configurable: checkpoint })]).nullish(),
   metadata: record.nullish(),
   checkpoint: checkpoint.partial().nullish(),
+  values: z.literal('changes').nullish(),
 });
 
 /** Reads the body of a request. Throws a 415 for what is no JSON by its type, and a 422 that lists the mistakes. */

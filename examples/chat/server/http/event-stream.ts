@@ -1,5 +1,6 @@
 import { Bell } from '../protocol/bell.ts';
 import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
+import { ChangeReader, StateReader } from './state-reader.ts';
 import { isWanted, type Subscription } from './subscription.ts';
 
 /** Readers take a stream for broken in which nothing comes for longer. */
@@ -9,7 +10,7 @@ const PAGE_EVENTS = 200;
 
 /**
  * The events of a thread as server-sent events: those that have been, then those that come, until the reader leaves. Nothing is kept for a reader but the number of its last
- * event, so a slow one costs nothing; where it falls so far behind that events are no longer kept, it is told which by a `missed_events`.
+ * event and the last state, so a slow one costs nothing; where it falls so far behind that events are no longer kept, it is told which by a `missed_events`.
  */
 export function eventStream(
   sessions: SessionStore,
@@ -17,6 +18,7 @@ export function eventStream(
   subscription: Subscription,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
+  const frameOf = framesFor(sessions, threadId, subscription);
   let after = subscription.since ?? 0;
   let isOver = false;
   const bell = new Bell();
@@ -34,7 +36,7 @@ export function eventStream(
       }
       for (const event of events) {
         after = event.seq;
-        if (isWanted(event, subscription)) frames += frame(event);
+        frames += await frameOf(event);
       }
       if (frames !== '') return frames;
       const leftMs = heartbeatAt - performance.now();
@@ -66,15 +68,45 @@ export function eventStream(
   );
 }
 
-function frame({ seq, channel, body }: StoredEvent): string {
+/** Makes frames of all events of a thread, in their order; those that are not wanted have none. */
+function framesFor(
+  sessions: SessionStore,
+  threadId: string,
+  subscription: Subscription,
+): (event: StoredEvent) => Promise<string> {
+  const states = new StateReader(sessions, threadId);
+  const values = subscription.values === 'changes' ? new ChangeReader(sessions, threadId) : states;
+  const areTasksWanted = isWanted({ channel: 'tasks', namespace: [] }, subscription);
+  let missedAfter: number | undefined;
+  return async (event) => {
+    const [isValues, isWantedHere] = [event.channel === 'values', isWanted(event, subscription)];
+    const reader = isValues ? values : states;
+    // What tasks are given is based on values that are not wanted, or not whole.
+    if (isValues && areTasksWanted && !(isWantedHere && reader === states)) await states.bodyOf(event);
+    if (!isWantedHere) return '';
+    const body = await reader.bodyOf(event);
+    if (body === undefined) {
+      missedAfter ??= event.seq - 1;
+      return '';
+    }
+    const isState = (isValues || event.channel === 'tasks') && event.namespace.length === 0;
+    if (missedAfter === undefined || !isState) return frame(event, body);
+    const told = missed(missedAfter, event.seq - 1, ['values', 'tasks']);
+    missedAfter = undefined;
+    return told + frame(event, body);
+  };
+}
+
+function frame({ seq, channel }: StoredEvent, body: string): string {
   const method = channel === 'input' ? 'input.requested' : channel.split(':')[0];
   return `id: ${seq}\nevent: ${method}\ndata: {"type":"event","event_id":"${seq}","seq":${seq},${body.slice(1)}\n\n`;
 }
 
-/** Numbers of the events around the gap. */
-function missed(after: number, droppedThrough: number): string {
-  const data = { name: 'missed_events', payload: { after, before: droppedThrough + 1 } };
+/** Tells the numbers of the events around a gap, and the channels where it is one of theirs alone. */
+function missed(after: number, through: number, channels?: readonly string[]): string {
+  const data = { name: 'missed_events', payload: { after, before: through + 1, channels } };
   const params = { namespace: [], timestamp: Date.now(), data };
-  const event = { type: 'event', event_id: `missed-${droppedThrough}`, method: 'custom', params };
+  const id = channels === undefined ? `missed-${through}` : `missed-${through}-${channels}`;
+  const event = { type: 'event', event_id: id, method: 'custom', params };
   return `event: custom\ndata: ${JSON.stringify(event)}\n\n`;
 }

@@ -11,6 +11,8 @@ export interface Subscription {
   readonly depth?: number | null | undefined;
   /** Those with a higher number. */
   readonly since?: number | null | undefined;
+  /** Of states after the first, only what differs from the one before. */
+  readonly values?: 'changes' | null | undefined;
 }
 
 /** Whether an event is one of those that a filter takes. */

@@ -1,7 +1,8 @@
 import { inferChannel, type ProtocolEvent } from '@langchain/langgraph/stream';
 import type { NewEvent } from '../storage/session-store.ts';
 import { type Fields, fieldsOf } from './fields.ts';
-import { plainJson } from './plain-json.ts';
+import type { StateTail } from './logged-state.ts';
+import { StateWriter } from './state-writer.ts';
 
 /** How a run, or a part of it, is doing. */
 export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted';
@@ -14,6 +15,7 @@ export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted'
 export class RunEvents {
   readonly #runId: string;
   readonly #graphName: string;
+  readonly #bodies: StateWriter;
   /** Calls of `task` by the id of the task of the graph that does them, which is in its namespace. */
   readonly #subagents = new Map<string, { readonly callId: string; readonly name: string }>();
   readonly #requested = new Set<string>();
@@ -21,6 +23,12 @@ export class RunEvents {
   constructor(runId: string, graphName: string) {
     this.#runId = runId;
     this.#graphName = graphName;
+    this.#bodies = new StateWriter(runId);
+  }
+
+  /** Goes on where the log of the thread has ended. */
+  goOn(tail: StateTail): void {
+    this.#bodies.goOn(tail);
   }
 
   /** Whether somebody has to answer before the run can go on. */
@@ -63,9 +71,7 @@ export class RunEvents {
   #event(method: string, namespace: readonly string[], data: unknown, more: Fields = {}): NewEvent {
     const params = { namespace, timestamp: Date.now(), run_id: this.#runId, ...more };
     const channel = inferChannel({ method, params: { ...params, namespace: [...namespace], data } }) ?? method;
-    // The data is a piece of its own, so that what cannot be said of it costs nothing else.
-    const head = JSON.stringify({ method, params });
-    return { channel, namespace, body: `${head.slice(0, -2)},"data":${plainJson(data)}}}` };
+    return { channel, namespace, body: this.#bodies.bodyOf(method, params, data) };
   }
 
   #note({ id, input }: Fields): void {

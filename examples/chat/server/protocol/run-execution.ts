@@ -5,6 +5,7 @@ import { EventWriter } from './event-writer.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
 import type { RunRequest, RunsOptions } from './runs.ts';
+import { stateTail } from './state-tail.ts';
 import { titleOf } from './title.ts';
 
 /** How long a run may take. */
@@ -104,6 +105,7 @@ export class RunExecution {
       // The thread may be gone for which it has waited.
       this.#stop.signal.throwIfAborted();
       await this.#touch(request);
+      await this.#goOn();
       await this.#drive(request);
     } catch (error) {
       if (this.#state === 'running' && !isGraphInterrupt(error)) return ['failed', (error as Error).message];
@@ -118,6 +120,12 @@ export class RunExecution {
   async #touch({ input }: RunRequest): Promise<void> {
     const { storage, threadId } = this.#options;
     await storage.threads.touch({ id: threadId, title: titleOf(input), updatedAt: new Date().toISOString() });
+  }
+
+  async #goOn(): Promise<void> {
+    const { storage, threadId } = this.#options;
+    const tail = await stateTail(storage.sessions, threadId, (await storage.sessions.lastSeq(threadId)) + 1);
+    if (tail !== undefined) this.#events.goOn(tail);
   }
 
   async #drive(request: RunRequest): Promise<void> {

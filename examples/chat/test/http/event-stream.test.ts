@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { eventStream } from '../../server/http/event-stream.ts';
 import type { Subscription } from '../../server/http/subscription.ts';
+import { StateWriter } from '../../server/protocol/state-writer.ts';
 import { MemorySessions } from '../../server/storage/memory-sessions.ts';
 import type { NewEvent, Wake } from '../../server/storage/session-store.ts';
 
@@ -233,4 +234,98 @@ test('a slow reader holds nothing but its place: what is read for it is one page
   await source.read();
   expect(read).toBe(200);
   await source.cancel();
+});
+
+/** Writes the states of a thread, each with messages of these ids. */
+function stateWriter(sessions: MemorySessions): (method: string, ids: string) => Promise<void> {
+  const writer = new StateWriter('r');
+  return async (method, ids) => {
+    const messages = [...ids].map((id) => ({ id, content: 'x'.repeat(1_000) }));
+    const data = method === 'values' ? { messages } : { input: { messages } };
+    const body = writer.bodyOf(method, { namespace: [] }, data);
+    await sessions.append('t', [{ channel: method, namespace: [], body }]);
+  };
+}
+
+/** Method, the number of messages that stay, and the ids of those that came. */
+function statesIn(events: readonly { method: string; params: object }[]): unknown[] {
+  return events.map(({ method, params }) => {
+    const { data, kept } = params as { data: { messages: []; input: { messages: [] } }; kept?: number };
+    const messages: { id: string }[] = method === 'values' ? data.messages : data.input?.messages;
+    return [method, kept, messages?.map(({ id }) => id).join('')];
+  });
+}
+
+test('each state comes with all of its messages, whatever else is wanted', async () => {
+  const sessions = new MemorySessions();
+  const write = stateWriter(sessions);
+  for (const [method, ids] of [
+    ['values', 'ab'],
+    ['tasks', 'ab'],
+    ['values', 'abc'],
+    ['tasks', 'abc'],
+  ] as const)
+    await write(method, ids);
+  expect(statesIn(await open(sessions).events(4))).toEqual([
+    ['values', undefined, 'ab'],
+    ['tasks', undefined, 'ab'],
+    ['values', undefined, 'abc'],
+    ['tasks', undefined, 'abc'],
+  ]);
+  expect(statesIn(await open(sessions, { channels: ['tasks'] }).events(2))).toEqual([
+    ['tasks', undefined, 'ab'],
+    ['tasks', undefined, 'abc'],
+  ]);
+  const since = (await sessions.lastSeq('t')) - 2;
+  expect(statesIn(await open(sessions, { channels: ['values'], since }).events(1))).toEqual([
+    ['values', undefined, 'abc'],
+  ]);
+});
+
+test('a reader who asks for changes is told of each state what differs from the one before, tasks aside', async () => {
+  const sessions = new MemorySessions();
+  const write = stateWriter(sessions);
+  for (const [method, ids] of [
+    ['values', 'ab'],
+    ['values', 'abc'],
+    ['tasks', 'abc'],
+  ] as const)
+    await write(method, ids);
+  const reader = open(sessions, { values: 'changes' });
+  const before = await reader.events(3);
+  await write('values', 'ad');
+  expect(statesIn([...before, ...(await reader.events(1))])).toEqual([
+    ['values', undefined, 'ab'],
+    ['values', 2, 'c'],
+    ['tasks', undefined, 'abc'],
+    ['values', 1, 'd'],
+  ]);
+});
+
+test('of states whose messages are no longer kept a reader is told once, by their channels', async () => {
+  const sessions = new MemorySessions({ eventsMax: 5 });
+  const write = stateWriter(sessions);
+  await write('values', 'abcdefg');
+  await write('values', 'hijklmn');
+  await write('tasks', 'hijklmn');
+  await sessions.append('t', [event('lifecycle')]);
+  // It is more than all before it that the log has of the first.
+  await write('values', 'abcdefg');
+  await write('values', 'abcdefgh');
+  const reader = open(sessions);
+  const [dropped, lifecycle, missed, ...states] = await reader.events(5);
+  const last = await sessions.lastSeq('t');
+  expect(dropped?.params.data).toMatchObject({ payload: { after: 0, before: last - 4 } });
+  expect(lifecycle?.method).toBe('lifecycle');
+  expect(missed).toMatchObject({
+    method: 'custom',
+    event_id: `missed-${last - 2}-values,tasks`,
+    params: {
+      data: { name: 'missed_events', payload: { after: last - 5, before: last - 1, channels: ['values', 'tasks'] } },
+    },
+  });
+  expect(statesIn(states)).toEqual([
+    ['values', undefined, 'abcdefg'],
+    ['values', undefined, 'abcdefgh'],
+  ]);
 });

@@ -44,6 +44,12 @@ describe('a body that is not as it has to be is refused with a list of what is w
       { depth: 'x', since: 1.5 },
       [{ loc: ['body', 'depth'] }, { loc: ['body', 'since'] }],
     ],
+    [
+      'states in a way that nobody knows',
+      '/threads/t/stream',
+      { values: 'last' },
+      [{ loc: ['body', 'values'], type: 'invalid_value' }],
+    ],
     ['no page of the history', '/threads/t/history', { limit: 0 }, [{ loc: ['body', 'limit'], type: 'too_small' }]],
     ['too long a page', '/threads/t/history', { limit: 1_001 }, [{ loc: ['body', 'limit'], type: 'too_big' }]],
     [

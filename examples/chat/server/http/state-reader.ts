@@ -1,0 +1,88 @@
+import {
+  changedBody,
+  type LoggedState,
+  laidTogether,
+  type MarkedBody,
+  markedOf,
+  wholeBody,
+} from '../protocol/logged-state.ts';
+import { stateTail } from '../protocol/state-tail.ts';
+import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
+
+/** Of the messages of states, as many characters as are sent of what has been: each state has all of them, and only the last one is news. */
+const STATES_CHARS_MAX = 64 * 1024 * 1024;
+
+/** Makes of the events of a log, in its order, what a reader is sent. */
+export interface BodyReader {
+  /** Undefined where the messages of a state are too many, or no longer kept. */
+  bodyOf(event: StoredEvent): Promise<string | undefined>;
+}
+
+/** Gives each state with all of its messages. It has to see every `values` of the root. */
+export class StateReader implements BodyReader {
+  readonly #sessions: SessionStore;
+  readonly #threadId: string;
+  #last: LoggedState | undefined;
+  /** Nothing is found before the next state that has all of its messages. */
+  #isLost = false;
+  /** Of the states that have been. */
+  #total: Promise<number> | undefined;
+
+  constructor(sessions: SessionStore, threadId: string) {
+    this.#sessions = sessions;
+    this.#threadId = threadId;
+  }
+
+  async bodyOf(event: StoredEvent): Promise<string | undefined> {
+    const marked = markedOf(event);
+    if (marked === undefined) return event.body;
+    const messages =
+      laidTogether(marked, this.#last) ??
+      (this.#isLost ? undefined : await messagesOf(this.#sessions, this.#threadId, marked, event.seq));
+    this.#isLost = messages === undefined;
+    if (messages === undefined) return undefined;
+    const { id, total } = marked.state;
+    if (id !== undefined) this.#last = { id, messages };
+    this.#total ??= this.#totalNow();
+    return (await this.#total) - total >= STATES_CHARS_MAX ? undefined : wholeBody(marked, messages);
+  }
+
+  async #totalNow(): Promise<number> {
+    const after = await this.#sessions.lastSeq(this.#threadId);
+    return (await stateTail(this.#sessions, this.#threadId, after + 1))?.total ?? 0;
+  }
+}
+
+/** Gives of each state but the first what differs from the one before it. */
+export class ChangeReader implements BodyReader {
+  readonly #sessions: SessionStore;
+  readonly #threadId: string;
+  /** The state that was given last. */
+  #shown: string | undefined;
+
+  constructor(sessions: SessionStore, threadId: string) {
+    this.#sessions = sessions;
+    this.#threadId = threadId;
+  }
+
+  async bodyOf(event: StoredEvent): Promise<string> {
+    const marked = markedOf(event);
+    if (marked === undefined) return event.body;
+    const { id, base } = marked.state;
+    const isNext = base !== undefined && base === this.#shown;
+    this.#shown = id;
+    if (isNext) return changedBody(marked);
+    const messages = await messagesOf(this.#sessions, this.#threadId, marked, event.seq);
+    // Where those that stay are no longer kept, a state of the present is not far.
+    return messages === undefined ? changedBody(marked) : wholeBody(marked, messages);
+  }
+}
+
+async function messagesOf(
+  sessions: SessionStore,
+  threadId: string,
+  marked: MarkedBody,
+  seq: number,
+): Promise<readonly string[] | undefined> {
+  return laidTogether(marked) ?? laidTogether(marked, (await stateTail(sessions, threadId, seq))?.state);
+}

@@ -1,0 +1,42 @@
+import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
+import { isWholeState, type LoggedState, laidTogether, markedOf, type StateTail } from './logged-state.ts';
+import { STATE_EVENTS_MAX } from './state-writer.ts';
+
+/** How far back is looked: others than runs may have written between. */
+const EVENTS_MAX = 2 * STATE_EVENTS_MAX;
+const PAGE_EVENTS = 500;
+
+/** The tail of a log as it was before a number. Undefined where it has no state that can be laid together. */
+export async function stateTail(
+  sessions: SessionStore,
+  threadId: string,
+  before: number,
+): Promise<StateTail | undefined> {
+  let found: readonly StoredEvent[] = [];
+  for (let last = before - 1; before - last <= EVENTS_MAX; last -= PAGE_EVENTS) {
+    const after = Math.max(0, last - PAGE_EVENTS);
+    const events = (await sessions.read(threadId, after, PAGE_EVENTS)).events.filter(({ seq }) => seq <= last);
+    found = [...events, ...found];
+    const start = found.findLastIndex(isWholeState);
+    if (start !== -1) return tailOf(found.slice(start));
+    // Numbers have no gaps: this is where the log begins.
+    if (events.length < PAGE_EVENTS) return undefined;
+  }
+  return undefined;
+}
+
+/** Of events of which the first is a state that has all of its messages. */
+function tailOf(events: readonly StoredEvent[]): StateTail | undefined {
+  let [state, total]: [LoggedState | undefined, number] = [undefined, 0];
+  for (const event of events) {
+    const marked = markedOf(event);
+    if (marked === undefined) continue;
+    total = marked.state.total;
+    const messages = laidTogether(marked, state);
+    if (marked.state.id !== undefined && messages !== undefined) state = { id: marked.state.id, messages };
+  }
+  const behind = events.slice(1);
+  return (
+    state && { state, total, events: behind.length, chars: behind.reduce((sum, { body }) => sum + body.length, 0) }
+  );
+}
