@@ -1,6 +1,7 @@
 import type { Info, ThreadState, ThreadSummary } from './protocol.ts';
 import { refusalOf } from './refusal.ts';
 import type { TurnRecord } from './turn.ts';
+import { AS_CHANGES } from './whole-states.ts';
 
 /** What an answer that is no success said. */
 export class ApiError extends Error {
@@ -39,7 +40,7 @@ export const api = {
 
   /** States, newest first: the page that comes before a checkpoint. */
   history: async (id: string, limit: number, before?: string): Promise<ThreadState[]> =>
-    send('POST', `${threadPath(id)}/history`, { limit, ...(before === undefined ? {} : { before }) }),
+    send('POST', `${threadPath(id)}/history`, { limit, ...AS_CHANGES, ...(before === undefined ? {} : { before }) }),
 
   command: async (id: string, method: string, params: object, headers: TraceHeaders): Promise<{ run_id?: string }> => {
     commands += 1;

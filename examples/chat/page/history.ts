@@ -1,8 +1,9 @@
 import { api } from './api.ts';
 import { type Message, messageOf, textIn } from './message.ts';
 import { checkpointOf, type Fields, stringOf, type ThreadState } from './protocol.ts';
+import { wholeStates } from './whole-states.ts';
 
-/** States that are asked for at once, and how many are looked through for one of them. Each has all messages, and most looks end in the last turn. */
+/** States that are asked for at once, and how many are looked through for one of them. The server reads all messages of each, and most looks end in the last turn. */
 const PAGE_STATES = 50;
 const FIRST_STATES = 10;
 const SEARCHED_STATES_MAX = 2_000;
@@ -27,7 +28,7 @@ export interface HistoryPage {
 
 /** States of a thread, newest first: the page that is before a checkpoint. */
 export async function historyPage(threadId: string, before?: string, limit = PAGE_STATES): Promise<HistoryPage> {
-  const states = await api.history(threadId, limit, before);
+  const states = wholeStates(await api.history(threadId, limit, before));
   return { states, hasMore: states.length === limit };
 }
 

@@ -10,6 +10,8 @@ export interface ProtocolEvent {
     readonly namespace: readonly string[];
     readonly timestamp?: number;
     readonly run_id?: string;
+    /** Of a state that has not all messages: how many stay of the one before. */
+    readonly kept?: number;
     readonly data: unknown;
   };
 }
@@ -17,6 +19,8 @@ export interface ProtocolEvent {
 /** A thread as it was at one of its checkpoints. */
 export interface ThreadState {
   readonly values: { readonly messages?: readonly Fields[] };
+  /** In a list: how many messages stay of the state before it. */
+  readonly kept?: number;
   readonly next: readonly string[];
   readonly tasks: readonly { readonly interrupts?: readonly { readonly id?: string; readonly value: unknown }[] }[];
   readonly checkpoint: { readonly checkpoint_id: string | null } | null;

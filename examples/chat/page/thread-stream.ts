@@ -1,6 +1,7 @@
 import { ApiError, api } from './api.ts';
 import { EventReader } from './event-reader.ts';
 import type { ProtocolEvent } from './protocol.ts';
+import { AS_CHANGES, WholeStates } from './whole-states.ts';
 
 export type Connection = 'closed' | 'connecting' | 'open' | 'reconnecting';
 
@@ -81,16 +82,18 @@ export class ThreadStream {
       await this.#options.beforeConnect(signal);
       const body = await api.stream(
         this.#options.threadId,
-        { channels: CHANNELS, ...(this.#lastSeq === undefined ? {} : { since: this.#lastSeq }) },
+        { channels: CHANNELS, ...AS_CHANGES, ...(this.#lastSeq === undefined ? {} : { since: this.#lastSeq }) },
         signal,
       );
       const reader = new EventReader();
+      const states = new WholeStates();
       const decoder = new TextDecoder();
       const pieces = body.getReader();
       for (let piece = await pieces.read(); !piece.done; piece = await pieces.read()) {
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), SILENCE_MS_MAX);
-        const events = reader.read(decoder.decode(piece.value, { stream: true })).filter((event) => this.#isNew(event));
+        const read = reader.read(decoder.decode(piece.value, { stream: true }));
+        const events = read.map((event) => states.whole(event)).filter((event) => this.#isNew(event));
         if (this.#closed.signal.aborted) return;
         this.#failures = 0;
         this.#options.onConnection('open');

@@ -1,6 +1,8 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { Agent } from './agent.ts';
+import { messagesIn, sameAtStart, withMessages } from './logged-state.ts';
+import { plainJson } from './plain-json.ts';
 
 /** What a checkpoint of a thread is called by. */
 export interface CheckpointPlace {
@@ -26,6 +28,8 @@ export interface HistoryRequest {
     | undefined;
   readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
   readonly checkpoint?: GivenPlace | null | undefined;
+  /** Of the messages of each state but the first, only those that differ from the state before it in the list. */
+  readonly values?: 'changes' | null | undefined;
 }
 
 export interface StateUpdate {
@@ -66,7 +70,7 @@ export class ThreadStates {
   /** Newest first; the next page begins `before` the last of this one. Undefined where the thread has no state. */
   async history(
     threadId: string,
-    { limit, before, metadata, checkpoint }: HistoryRequest,
+    { limit, before, metadata, checkpoint, values }: HistoryRequest,
   ): Promise<object[] | undefined> {
     if (!(await this.#isKnown(threadId))) return undefined;
     const states: object[] = [];
@@ -80,7 +84,18 @@ export class ThreadStates {
       ...(cursor === undefined ? {} : { before: { configurable: { thread_id: threadId, checkpoint_id: cursor } } }),
       ...(metadata ? { filter: metadata } : {}),
     });
-    for await (const snapshot of snapshots) states.push(stateOf(snapshot, threadId));
+    let shown: readonly string[] = [];
+    for await (const snapshot of snapshots) {
+      const state = stateOf(snapshot, threadId);
+      const messages = values === 'changes' ? messagesIn('values', snapshot.values) : undefined;
+      if (messages === undefined) states.push(state);
+      else {
+        const texts = messages.map(plainJson);
+        const kept = sameAtStart(shown, texts);
+        states.push({ ...state, values: withMessages('values', snapshot.values, messages.slice(kept)), kept });
+        shown = texts;
+      }
+    }
     return states;
   }
 
