@@ -12,6 +12,15 @@ const inClient = { config, tests: [`${tests}/client.test.ts`] };
 const inTraces = { config, tests: [`${tests}/tracing/traces.test.ts`] };
 const inRules = { config, tests: [`${tests}/agent/local-rules.test.ts`] };
 const inCalls = { config, tests: [`${tests}/page/call-status.test.ts`] };
+const inStates = {
+  config,
+  tests: [
+    `${tests}/protocol/state-writer.test.ts`,
+    `${tests}/protocol/state-tail.test.ts`,
+    `${tests}/http/state-reader.test.ts`,
+  ],
+};
+const inLongThread = { config, tests: [`${tests}/long-thread.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
@@ -133,6 +142,92 @@ export const defects = [
     file: `${folder}/http/event-stream.ts`,
     find: 'const leftMs = heartbeatAt - performance.now();',
     replace: 'const leftMs = heartbeatAt > 0 ? HEARTBEAT_MS : 0;',
+  },
+  {
+    ...inStates,
+    title: 'a state is said to keep messages that have changed',
+    file: `${folder}/protocol/logged-state.ts`,
+    find: 'other !== some[place]',
+    replace: 'some[place] === undefined && other !== undefined',
+  },
+  {
+    ...inStates,
+    title: 'a state never has all of its messages again, however much has come since',
+    file: `${folder}/protocol/state-writer.ts`,
+    find: ' || this.#events >= STATE_EVENTS_MAX || this.#chars >= chars;',
+    replace: ';',
+  },
+  {
+    ...inStates,
+    title: 'a task is taken for the state that the next one is based on',
+    file: `${folder}/protocol/state-writer.ts`,
+    find: "if (method !== 'values')\n",
+    replace:
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a file.
+      "if (method !== 'values') this.#last = { id: `${this.#runId}/${this.#states}`, messages };\n    if (method !== 'values')\n",
+  },
+  {
+    ...inStates,
+    title: 'messages are added to whatever state was read last',
+    file: `${folder}/protocol/logged-state.ts`,
+    find: 'return state.base === base?.id ?',
+    replace: 'return base !== undefined ?',
+  },
+  {
+    ...inStates,
+    title: 'a reader of changes is shown nothing but changes',
+    file: `${folder}/http/state-reader.ts`,
+    find: 'if (isNext) return changedBody(marked);',
+    replace: 'if (isNext || base !== undefined) return changedBody(marked);',
+  },
+  {
+    ...inStates,
+    title: 'all states that have been are sent whole, however many',
+    file: `${folder}/http/state-reader.ts`,
+    find: 'total >= STATES_CHARS_MAX ? undefined :',
+    replace: 'total < 0 ? undefined :',
+  },
+  {
+    ...inStates,
+    title: 'a state is looked for no further back than one page',
+    file: `${folder}/protocol/state-tail.ts`,
+    find: 'before - last <= EVENTS_MAX;',
+    replace: 'before - last <= PAGE_EVENTS;',
+  },
+  {
+    ...inStream,
+    title: 'a reader is not told of states that are missing',
+    file: `${folder}/http/event-stream.ts`,
+    find: 'missedAfter ??= event.seq - 1;',
+    replace: 'missedAfter = undefined;',
+  },
+  {
+    ...inStream,
+    title: 'a reader of tasks alone has them without the messages that stay',
+    file: `${folder}/http/event-stream.ts`,
+    find: 'const reader = isValues ? values : states;',
+    replace: 'const reader = values;',
+  },
+  {
+    ...inLongThread,
+    title: 'a run does not go on where the log of its thread has ended',
+    file: `${folder}/protocol/run-execution.ts`,
+    find: 'if (tail !== undefined) this.#events.goOn(tail);',
+    replace: '',
+  },
+  {
+    ...inLongThread,
+    title: 'the history has all messages with each state',
+    file: `${folder}/protocol/thread-state.ts`,
+    find: 'const kept = sameAtStart(shown, texts);',
+    replace: 'const kept = 0;',
+  },
+  {
+    ...inRules,
+    title: 'the rules repeat a book word by word',
+    file: `${folder}/agent/local-rules.ts`,
+    find: 'const topic = cut(question, QUOTED_CHARS_MAX);',
+    replace: 'const topic = question;',
   },
   {
     ...inFilter,

@@ -24,6 +24,11 @@ const QUESTION =
 const PROSE_WORDS_MIN = 5;
 const PROSE_SHARE_MIN = 0.7;
 const NOTHING = 'The documents say nothing about this.';
+/** Of a question as it is given to a subagent, and as an answer repeats it: it may be a whole book. */
+const TOPIC_CHARS_MAX = 2_000;
+const QUOTED_CHARS_MAX = 200;
+/** Of an answer, which is spoken word by word. */
+const ANSWER_CHARS_MAX = 4_000;
 
 /** What the rules make of a conversation, by the tools that there are: they tell which of the agents is speaking. */
 export function replyTo(messages: readonly BaseMessage[], tools: readonly string[]): LocalReply {
@@ -32,7 +37,7 @@ export function replyTo(messages: readonly BaseMessage[], tools: readonly string
   const results = messages.slice(asked + 1).filter((message) => ToolMessage.isInstance(message));
   if (tools.includes('task')) return supervise(question, results);
   if (tools.includes('search_docs')) return research(question, results);
-  return { text: shortened(question), calls: [] };
+  return saying(shortened(question));
 }
 
 function supervise(question: string, results: readonly ToolMessage[]): LocalReply {
@@ -48,7 +53,7 @@ function supervise(question: string, results: readonly ToolMessage[]): LocalRepl
   const compared = question.length > COMPARISON_CHARS_MAX ? null : COMPARISON.exec(question);
   if (last === undefined) {
     const topics = compared === null ? [question] : [compared[1] ?? '', compared[2] ?? ''];
-    return calling('Let me look that up.', ...topics.map((topic) => task('researcher', topic)));
+    return calling('Let me look that up.', ...topics.map((topic) => task('researcher', cut(topic, TOPIC_CHARS_MAX))));
   }
   const written = results.find(({ tool_call_id }) => tool_call_id.startsWith('writer'));
   if (written !== undefined) return saying(written.text);
@@ -60,7 +65,7 @@ function research(question: string, results: readonly ToolMessage[]): LocalReply
   const last = results.at(-1);
   if (last === undefined) return calling('', call('search_docs', { query: question }));
   // A topic is named again, as there may be an answer on another one beside it.
-  const lead = QUESTION.test(question) ? '' : `On "${question}": `;
+  const lead = QUESTION.test(question) ? '' : `On "${cut(question, QUOTED_CHARS_MAX)}": `;
   const passage = bestPassage(question, last.text);
   if (passage === undefined) return saying(lead + NOTHING);
   return saying(`${lead}${passage.beginning} (${passage.source})`);
@@ -121,7 +126,13 @@ function call(name: string, args: Readonly<Record<string, unknown>>): LocalCall 
 }
 
 function saying(text: string): LocalReply {
-  return { text, calls: [] };
+  return { text: cut(text, ANSWER_CHARS_MAX), calls: [] };
+}
+
+/** Its beginning, where it is longer; no half of a character. */
+function cut(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  return `${text.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
 function calling(text: string, ...calls: readonly LocalCall[]): LocalReply {

@@ -135,6 +135,33 @@ test('the writer makes paragraphs shorter, and leaves where they are from', () =
   expect(replyTo([new HumanMessage('One. Two. Three.\n\nNo stop')], []).text).toBe('One. Two.\n\nNo stop');
 });
 
+describe('what is too long is cut', () => {
+  const text = (chars: number) => 'x'.repeat(chars);
+  const described = (question: string) =>
+    replyTo([new HumanMessage(question)], ['task']).calls.map(({ args }) => args.description);
+
+  test('as a task, after 2 000 characters', () => {
+    expect(described(text(2_000))).toEqual([text(2_000)]);
+    expect(described(text(2_001))).toEqual([`${text(1_999)}…`]);
+    // The last of 2 000 would be half of a character.
+    expect(described(`${text(1_998)}\u{1FABF}${text(9)}`)).toEqual([`${text(1_998)}…`]);
+  });
+
+  test('as a question that is repeated, after 200', () => {
+    const said = (question: string) => replyTo([new HumanMessage(question), result('Nothing.')], ['search_docs']).text;
+    expect(said(text(200))).toBe(`On "${text(200)}": The documents say nothing about this.`);
+    expect(said(text(201))).toBe(`On "${text(199)}…": The documents say nothing about this.`);
+  });
+
+  test('as an answer, after 4 000, and of a note nothing is', () => {
+    const said = (found: string) => replyTo([new HumanMessage('Why?'), result(found)], ['task']).text;
+    expect([said(text(4_000)), said(text(4_001))]).toEqual([text(4_000), `${text(3_999)}…`]);
+    expect(replyTo([new HumanMessage(text(4_001))], []).text).toBe(`${text(3_999)}…`);
+    const [saved] = replyTo([new HumanMessage(`save a note: ${text(9_000)}`)], ['task']).calls;
+    expect(saved?.args).toEqual({ text: text(9_000) });
+  });
+});
+
 test('what is as long as a body may be holds nothing up', () => {
   const startedAt = performance.now();
   const size = 4_000_000;
