@@ -33,6 +33,13 @@ export const defects = [
   },
   {
     ...inRuns,
+    title: 'a thread keeps the title of a branch that it has left',
+    file: `${folder}/protocol/run-execution.ts`,
+    find: "updatedAt }, 'renamed');",
+    replace: 'updatedAt });',
+  },
+  {
+    ...inRuns,
     title: 'a run is cancelled, and its agent is not told',
     file: `${folder}/protocol/run-execution.ts`,
     find: 'this.#state = state;\n    this.#stop.abort();',

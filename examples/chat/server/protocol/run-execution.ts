@@ -6,7 +6,7 @@ import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
 import type { RunRequest, RunsOptions } from './runs.ts';
 import { stateTail } from './state-tail.ts';
-import { titleOf } from './title.ts';
+import { branchTitleOf, titleOf } from './title.ts';
 
 /** How long a run may take. */
 const RUN_MS_MAX = 15 * 60_000;
@@ -117,9 +117,16 @@ export class RunExecution {
     return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
   }
 
-  async #touch({ input }: RunRequest): Promise<void> {
-    const { storage, threadId } = this.#options;
-    await storage.threads.touch({ id: threadId, title: titleOf(input), updatedAt: new Date().toISOString() });
+  /** A run from an earlier point begins the newest branch, by whose first message the thread is called from then on. */
+  async #touch({ input, checkpointId }: RunRequest): Promise<void> {
+    const { agent, storage, threadId } = this.#options;
+    const updatedAt = new Date().toISOString();
+    if (checkpointId === undefined) {
+      await storage.threads.touch({ id: threadId, title: titleOf(input), updatedAt });
+      return;
+    }
+    const { values } = await agent.getState({ configurable: { thread_id: threadId, checkpoint_id: checkpointId } });
+    await storage.threads.touch({ id: threadId, title: branchTitleOf(values, input), updatedAt }, 'renamed');
   }
 
   async #goOn(): Promise<void> {

@@ -4,8 +4,9 @@ export class MemoryThreads implements ThreadIndex {
   /** By id, the last changed at the end. */
   readonly #threads = new Map<string, ThreadSummary>();
 
-  async touch(thread: ThreadSummary): Promise<void> {
-    const title = this.#threads.get(thread.id)?.title || thread.title;
+  async touch(thread: ThreadSummary, how?: 'renamed'): Promise<void> {
+    const known = this.#threads.get(thread.id)?.title ?? '';
+    const title = how === 'renamed' ? thread.title || known : known || thread.title;
     this.#threads.delete(thread.id);
     this.#threads.set(thread.id, { ...thread, title });
   }

@@ -8,12 +8,12 @@ export class PostgresThreads implements ThreadIndex {
     this.#pool = pool;
   }
 
-  async touch({ id, title, updatedAt }: ThreadSummary): Promise<void> {
+  async touch({ id, title, updatedAt }: ThreadSummary, how?: 'renamed'): Promise<void> {
     await this.#pool.query(
       `INSERT INTO chat.threads AS t (id, title, updated_at) VALUES ($1, $2, $3)
         ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, place = excluded.place,
-          title = CASE t.title WHEN '""' THEN excluded.title ELSE t.title END`,
-      [id, JSON.stringify(title), updatedAt],
+          title = CASE WHEN t.title = '""' OR $4 AND excluded.title != '""' THEN excluded.title ELSE t.title END`,
+      [id, JSON.stringify(title), updatedAt, how === 'renamed'],
     );
   }
 

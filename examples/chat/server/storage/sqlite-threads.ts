@@ -8,15 +8,16 @@ export class SqliteThreads implements ThreadIndex {
     this.#database = database;
   }
 
-  async touch({ id, title, updatedAt }: ThreadSummary): Promise<void> {
+  async touch({ id, title, updatedAt }: ThreadSummary, how?: 'renamed'): Promise<void> {
     this.#database.run(
       `INSERT INTO threads (id, title, updated_at, place)
         SELECT ?, ?, ?, coalesce(max(place), 0) + 1 FROM threads WHERE true
         ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, place = excluded.place,
-          title = CASE title WHEN '""' THEN excluded.title ELSE title END`,
+          title = CASE WHEN title = '""' OR ? AND excluded.title != '""' THEN excluded.title ELSE title END`,
       id,
       JSON.stringify(title),
       updatedAt,
+      how === 'renamed' ? 1 : 0,
     );
   }
 

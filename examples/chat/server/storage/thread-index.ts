@@ -8,8 +8,8 @@ export interface ThreadSummary {
 
 /** The threads that there are. It is kept where the checkpoints are. */
 export interface ThreadIndex {
-  /** Says that something happened in a thread. Its first title that is not empty stays. */
-  touch(thread: ThreadSummary): Promise<void>;
+  /** Says that something happened in a thread. Its first title that is not empty stays, until it is renamed to another such. */
+  touch(thread: ThreadSummary, how?: 'renamed'): Promise<void>;
 
   /** The last changed first, those after `offset`. */
   list(limit: number, offset: number): Promise<ThreadSummary[]>;

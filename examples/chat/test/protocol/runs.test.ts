@@ -363,6 +363,31 @@ test('a run is refused in a thread that there is not, where that is asked for, a
   });
 });
 
+test('a thread is called by the first message of its newest branch', async () => {
+  await using chat = await ChatServer.start();
+  const titles = async (): Promise<string[]> => {
+    const threads = (await (await fetch(`${chat.url}/api/threads`)).json()) as { title: string }[];
+    return threads.map(({ title }) => title);
+  };
+  const say = async (content: string, checkpointId?: string): Promise<void> => {
+    const input = { messages: [{ role: 'user', id: 'first', content }] };
+    const config = checkpointId === undefined ? {} : { configurable: { checkpoint_id: checkpointId } };
+    await untilEnd(chat, 't', await chat.say('t', content, { input, config }));
+  };
+  await say('Hello');
+  const states = (await (await chat.post('/threads/t/history', {})).json()) as {
+    checkpoint: { checkpoint_id: string };
+    values: { messages?: unknown[] };
+  }[];
+  const [end] = states;
+  const asked = states.find(({ values }) => values.messages?.length === 1);
+  await say('Hello again', asked?.checkpoint.checkpoint_id);
+  expect(await titles()).toEqual(['Hello again']);
+  const config = { configurable: { checkpoint_id: end?.checkpoint.checkpoint_id } };
+  await untilEnd(chat, 't', await chat.say('t', 'Thanks', { config }));
+  expect(await titles()).toEqual(['Hello']);
+});
+
 test('a thread that is deleted while it runs is gone, and its reader sees the next run of that name', async () => {
   const gate = new Gate();
   await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { titleOf } from '../../server/protocol/title.ts';
+import { branchTitleOf, titleOf } from '../../server/protocol/title.ts';
 
 const said = (...messages: unknown[]) => titleOf({ messages });
 
@@ -43,4 +43,17 @@ test('input without words has no title', () => {
   ]) {
     expect(titleOf(input)).toBe('');
   }
+});
+
+const human = (id: string | undefined, content: string) => ({ type: 'human', id, content });
+
+test.each([
+  ['what it goes on from', [human('1', 'First'), human('2', 'x')], [human('3', 'y')], 'First'],
+  ['what is said in the place of the first', [human('1', 'First')], [human('1', 'Changed')], 'Changed'],
+  ['the first, where a later one is changed', [human('1', 'First'), human('2', 'x')], [human('2', 'y')], 'First'],
+  ['what is said, where it begins', [], [human('3', 'y')], 'y'],
+  ['the first, where ids are missing', [human(undefined, 'First')], [human(undefined, 'y')], 'First'],
+  ['the first, where nothing is said', [human('1', 'First')], undefined, 'First'],
+])('the title of a branch is %s', (_, state, input, title) => {
+  expect(branchTitleOf({ messages: state }, { messages: input })).toBe(title);
 });

@@ -46,6 +46,14 @@ describe.each(Object.keys(STORE_KINDS).filter((name) => name !== 'Redis'))('the 
     await threads.delete(id);
   });
 
+  it('takes the title of a thread that is renamed, unless that is empty', async () => {
+    const id = randomUUID();
+    for (const title of ['first', 'second', '']) await threads.touch({ ...thread(id), title }, 'renamed');
+    await threads.touch({ ...thread(id), title: 'third' });
+    expect(await threads.list(1, 0)).toEqual([{ ...thread(id), title: 'second' }]);
+    await threads.delete(id);
+  });
+
   it.each(['\u0000', '\ud83d', '"quoted"', "'; DROP TABLE threads; --", '""', '%'])(
     'keeps the title %j',
     async (title) => {
