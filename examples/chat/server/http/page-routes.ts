@@ -25,5 +25,13 @@ export function pageRoutes(folder: string, traceOrigin: string | undefined): Hon
     context.header('cache-control', 'public, max-age=31536000, immutable');
   });
   app.use(serveStatic({ root: folder }));
+  app.get('*', (context, next) => {
+    const isForReader = /\btext\/html\b/.test(context.req.header('accept') ?? '');
+    return isForReader && !context.req.path.startsWith('/api/') ? context.html(NOTHING_HERE, 404) : next();
+  });
   return app;
 }
+
+/** For whoever has mistyped the address; programs are told in JSON. */
+const NOTHING_HERE =
+  '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not found</title><p>There is nothing here. <a href="/">Go to the chat</a></p></html>\n';
