@@ -3,6 +3,7 @@ const config = 'vitest.peers.config.ts';
 const folder = 'examples/chat/server/storage';
 const tests = 'examples/chat/test/storage';
 const inSessions = { config, tests: [`${tests}/session-store.test.ts`] };
+const inWaiting = { config, tests: [`${tests}/session-store-waiting.test.ts`] };
 const inThreads = { config, tests: [`${tests}/thread-index.test.ts`] };
 const inFile = { config, tests: [`${tests}/sqlite-database.test.ts`] };
 const inStorage = { config, tests: [`${tests}/storage.test.ts`] };
@@ -139,6 +140,76 @@ export const defects = [
     title: 'a reader is not told what memory has dropped',
     file: `${folder}/event-log.ts`,
     find: 'this.#droppedThrough = dropped.seq;',
+    replace: '',
+  },
+  {
+    ...inWaiting,
+    title: 'more runs may wait in PostgreSQL than the limit says',
+    file: `${folder}/postgres-sessions.ts`,
+    find: 'cardinality(s.waiting) < $5',
+    replace: 'cardinality(s.waiting) <= $5',
+  },
+  {
+    ...inWaiting,
+    title: 'a run that has waited has its thread from PostgreSQL as long as its process lives',
+    file: `${folder}/postgres-sessions.ts`,
+    find: "(waits -> waiting[1] ->> 'until')::timestamptz ELSE lease_until END",
+    replace: "clock_timestamp() + interval '1 day' ELSE lease_until END",
+  },
+  {
+    ...inWaiting,
+    title: 'PostgreSQL forgets that a run was cancelled while it waited',
+    file: `${folder}/postgres-sessions.ts`,
+    find: "coalesce(waits -> waiting[1] ? 'cancelled', false)",
+    replace: 'false',
+  },
+  {
+    ...inWaiting,
+    title: 'an urgent run waits behind the others in Redis',
+    file: `${folder}/redis-scripts.ts`,
+    find: "ARGV[5] == 'next' and 1 or #line + 1",
+    replace: '#line + 1',
+  },
+  {
+    ...inWaiting,
+    title: 'Redis has nobody sweep the runs that have waited',
+    file: `${folder}/redis-scripts.ts`,
+    find: "  redis.call('ZADD', KEYS[2], gone.till, ARGV[1])\n",
+    replace: '',
+  },
+  {
+    ...inWaiting,
+    title: 'a run that waits in Redis does not renew its lease',
+    file: `${folder}/redis-scripts.ts`,
+    find: '  line[at].till = now() + ARGV[3]\n',
+    replace: '',
+  },
+  {
+    ...inWaiting,
+    title: 'in Redis a run that leaves the line takes the first one with it',
+    file: `${folder}/redis-scripts.ts`,
+    find: 'table.remove(line, at or 1)',
+    replace: 'table.remove(line, 1)',
+  },
+  {
+    ...inWaiting,
+    title: 'more runs may wait in memory than the limit says',
+    file: `${folder}/memory-sessions.ts`,
+    find: 'runs.length > WAITING_MAX',
+    replace: 'runs.length > WAITING_MAX + 1',
+  },
+  {
+    ...inWaiting,
+    title: 'runs that wait outlive their thread in a file',
+    file: `${folder}/sqlite-sessions.ts`,
+    find: "this.#database.run('DELETE FROM waiting WHERE session = ?', session.n);",
+    replace: '',
+  },
+  {
+    ...inFile,
+    title: 'a run that waited has its thread for ever when its process is gone',
+    file: `${folder}/sqlite-sessions.ts`,
+    find: "this.#database.run('UPDATE waiting SET is_cut = 1');",
     replace: '',
   },
   {

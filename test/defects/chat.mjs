@@ -4,6 +4,7 @@ const folder = 'examples/chat/server';
 const page = 'examples/chat/page';
 const tests = 'examples/chat/test';
 const inRuns = { config, tests: [`${tests}/protocol/runs.test.ts`] };
+const inWaiting = { config, tests: [`${tests}/protocol/waiting-runs.test.ts`] };
 const inEvents = { config, tests: [`${tests}/protocol/run-events.test.ts`] };
 const inStream = { config, tests: [`${tests}/http/event-stream.test.ts`] };
 const inFilter = { config, tests: [`${tests}/http/subscription.test.ts`] };
@@ -53,32 +54,60 @@ export const defects = [
     replace: '',
   },
   {
-    ...inRuns,
+    ...inWaiting,
     title: 'a run that is urgent waits behind the others',
-    file: `${folder}/protocol/waiting-runs.ts`,
-    find: 'if (isFirst) queue.runs.unshift(run);',
-    replace: 'if (isFirst) queue.runs.push(run);',
+    file: `${folder}/protocol/runs.ts`,
+    find: "interrupt: 'next',",
+    replace: "interrupt: 'last',",
   },
   {
-    ...inRuns,
-    title: 'more runs may wait than the limit says',
-    file: `${folder}/protocol/waiting-runs.ts`,
-    find: 'queue.runs.length >= WAITING_MAX',
-    replace: 'queue.runs.length > WAITING_MAX',
-  },
-  {
-    ...inRuns,
+    ...inWaiting,
     title: 'a thread that is left while it is asked for is not asked for again',
     file: `${folder}/protocol/waiting-runs.ts`,
-    find: 'seen !== queue.signs; ) {',
-    replace: 'seen === 0; ) {',
+    find: '    bell.ring();\n    const lease',
+    replace: '    const lease',
   },
   {
-    ...inRuns,
+    ...inWaiting,
+    title: 'a run that waits gives up where its store is away once',
+    file: `${folder}/protocol/waiting-runs.ts`,
+    find: ".catch(() => 'waiting')",
+    replace: ".catch(() => 'lost')",
+  },
+  {
+    ...inWaiting,
+    title: 'a run that another instance has told of as interrupted begins all the same',
+    file: `${folder}/protocol/waiting-runs.ts`,
+    find: "if (lease === 'lost') {",
+    replace: "if (lease === 'waiting') {",
+  },
+  {
+    ...inWaiting,
+    title: 'a run that was cancelled while it waited does its work',
+    file: `${folder}/protocol/waiting-runs.ts`,
+    find: "if (lease === 'cancelled') run.cancel();",
+    replace: '',
+  },
+  {
+    ...inWaiting,
     title: 'nobody is told of the runs that wait when a server is closed',
     file: `${folder}/protocol/runs.ts`,
-    find: 'if (!(await sessions.end(threadId, runId, event))) await sessions.append(threadId, [event]);',
-    replace: 'await sessions.end(threadId, runId, event);',
+    find: 'for (const { threadId, runId } of waiting) await sessions.end(threadId, runId, this.#cut(runId));',
+    replace: '',
+  },
+  {
+    ...inWaiting,
+    title: 'a run that is on its way when a server is closed is left behind',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'await Promise.allSettled(this.#starting);',
+    replace: '',
+  },
+  {
+    ...inWaiting,
+    title: 'a server begins runs while it is closed',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'this.#isClosing = true;',
+    replace: '',
   },
   {
     ...inRuns,

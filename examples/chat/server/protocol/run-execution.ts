@@ -163,7 +163,7 @@ export class RunExecution {
     const { storage, threadId, runId, log } = this.#options;
     try {
       const lease = await storage.sessions.renew(threadId, runId);
-      if (lease !== 'held') this.#halt(lease);
+      if (lease === 'cancelled' || lease === 'lost') this.#halt(lease);
     } catch (error) {
       log(`the lease of run ${runId} cannot be renewed: ${(error as Error).message}`);
     }

@@ -1,8 +1,7 @@
-import { AsyncResource } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, type HeadersLike, withRun } from 'runspan';
-import type { NewEvent } from '../storage/session-store.ts';
+import { type NewEvent, type Place, WAITING_MAX } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
@@ -16,6 +15,12 @@ const END_MS = 15_000;
 
 /** What becomes of a run that is asked for while another has its thread. */
 export type MultitaskStrategy = 'reject' | 'interrupt' | 'enqueue';
+
+const PLACES: Readonly<Record<MultitaskStrategy, Place | undefined>> = {
+  reject: undefined,
+  interrupt: 'next',
+  enqueue: 'last',
+};
 
 /** What a run begins with. */
 export interface RunRequest {
@@ -49,46 +54,28 @@ export class Runs {
   readonly #options: RunsOptions;
   readonly #waiting: WaitingRuns;
   readonly #executions = new Map<string, RunExecution>();
+  readonly #starting = new Set<Promise<StartedRun>>();
+  #isClosing = false;
   readonly #sweep: NodeJS.Timeout;
 
   constructor(options: RunsOptions) {
     this.#options = options;
-    this.#waiting = new WaitingRuns(options.storage.sessions);
-    this.#sweep = setInterval(() => {
-      this.#waiting.tryAll();
-      void this.tellCutRuns();
-    }, options.storage.sessions.renewMs).unref();
+    this.#waiting = new WaitingRuns(options.storage.sessions, options.log);
+    this.#sweep = setInterval(() => void this.tellCutRuns(), options.storage.sessions.renewMs).unref();
   }
 
   /** Resolves when the run is under way, or waits for the one before it. */
   async start(threadId: string, request: RunRequest): Promise<StartedRun> {
-    const { sessions } = this.#options.storage;
-    const { multitaskStrategy } = request;
-    const runId = uuidv7();
-    const started = { runId, afterSeq: await sessions.lastSeq(threadId) };
-    const holder = await sessions.claim(threadId, runId);
-    const execution = new RunExecution({ ...this.#options, threadId, runId });
-    // One that waits begins by a sign of the run before it, of whose trace it is no part.
-    const begin = AsyncResource.bind(() => this.#begin(runId, execution, request));
-    if (holder === runId) begin();
-    else if (multitaskStrategy === 'reject') {
-      throw new CommandError(
-        'invalid_argument',
-        `Thread ${threadId} has the run ${holder} under way; wait for its end, or cancel it.`,
-      );
-    } else {
-      this.#waiting.add(
-        { threadId, runId, begin, cancel: () => execution.cancel() },
-        multitaskStrategy === 'interrupt',
-      );
-      if (multitaskStrategy === 'interrupt') await sessions.cancel(threadId, holder);
-    }
-    return started;
+    if (this.#isClosing)
+      throw new CommandError('unknown_error', 'The server is about to end, and begins no more runs; try again.');
+    const started = this.#start(threadId, request);
+    this.#starting.add(started);
+    return started.finally(() => this.#starting.delete(started));
   }
 
-  /** Ends a run, wherever it is; false where the thread has no such run under way. */
+  /** Ends a run, wherever it is, or has it end when its turn comes; false where the thread has no such run. */
   async cancel(threadId: string, runId: string): Promise<boolean> {
-    return this.#waiting.cancel(threadId, runId) || this.#options.storage.sessions.cancel(threadId, runId);
+    return this.#options.storage.sessions.cancel(threadId, runId);
   }
 
   /** Ends a run of this instance whose checkpoints cannot be written. */
@@ -124,8 +111,9 @@ export class Runs {
   async tellCutRuns(): Promise<void> {
     const { sessions } = this.#options.storage;
     await this.#logging(async () => {
-      for (const { threadId, runId } of await sessions.takeCutRuns()) {
-        await sessions.end(threadId, runId, this.#cut(runId));
+      // The end of one may bring its thread to the next that has waited in the same process.
+      for (let cut = await sessions.takeCutRuns(); cut.length > 0; cut = await sessions.takeCutRuns()) {
+        for (const { threadId, runId } of cut) await sessions.end(threadId, runId, this.#cut(runId));
       }
     });
   }
@@ -133,15 +121,37 @@ export class Runs {
   /** Ends the runs of this instance, those that wait as well, which are told as interrupted. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
+    this.#isClosing = true;
+    await Promise.allSettled(this.#starting);
     const waiting = await this.#waiting.clear();
     await Promise.all([...this.#executions.values()].map((execution) => execution.interrupt()));
     await this.#logging(async () => {
       const { sessions } = this.#options.storage;
-      for (const { threadId, runId } of waiting) {
-        const event = this.#cut(runId);
-        if (!(await sessions.end(threadId, runId, event))) await sessions.append(threadId, [event]);
-      }
+      for (const { threadId, runId } of waiting) await sessions.end(threadId, runId, this.#cut(runId));
     });
+  }
+
+  async #start(threadId: string, request: RunRequest): Promise<StartedRun> {
+    const { sessions } = this.#options.storage;
+    const place = PLACES[request.multitaskStrategy ?? 'enqueue'];
+    const runId = uuidv7();
+    const started = { runId, afterSeq: await sessions.lastSeq(threadId) };
+    const holder = await sessions.claim(threadId, runId, place);
+    if (holder === undefined)
+      throw new CommandError('invalid_argument', `${WAITING_MAX} runs wait in thread ${threadId} already.`);
+    const execution = new RunExecution({ ...this.#options, threadId, runId });
+    const begin = (): void => this.#begin(runId, execution, request);
+    if (holder === runId) begin();
+    else if (place === undefined) {
+      throw new CommandError(
+        'invalid_argument',
+        `Thread ${threadId} has the run ${holder} under way; wait for its end, or cancel it.`,
+      );
+    } else {
+      this.#waiting.add({ threadId, runId, begin, cancel: () => execution.cancel() });
+      if (place === 'next') await sessions.cancel(threadId, holder);
+    }
+    return started;
   }
 
   #begin(runId: string, execution: RunExecution, request: RunRequest): void {

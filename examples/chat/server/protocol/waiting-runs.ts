@@ -1,8 +1,5 @@
-import type { CutRun, SessionStore } from '../storage/session-store.ts';
-import { CommandError } from './command-error.ts';
-
-/** Runs of a thread that wait in one instance; more are refused. */
-const WAITING_MAX = 10;
+import type { CutRun, Lease, SessionStore } from '../storage/session-store.ts';
+import { Bell } from './bell.ts';
 
 export interface WaitingRun extends CutRun {
   begin(): void;
@@ -10,103 +7,69 @@ export interface WaitingRun extends CutRun {
   cancel(): void;
 }
 
-interface Queue {
-  readonly runs: WaitingRun[];
-  readonly unwatch: () => void;
-  /** Counts what may have left the thread free. */
-  signs: number;
-  /** Under way. */
-  claiming: Promise<void> | undefined;
+interface Wait {
+  readonly bell: Bell;
+  readonly over: Promise<void>;
 }
 
-/** Runs that wait for the one before them, each thread's in the order in which they came; across instances in none. */
+/** Runs of this instance that wait for the one before them. Their order is that of the store, across instances. */
 export class WaitingRuns {
   readonly #sessions: SessionStore;
-  readonly #queues = new Map<string, Queue>();
+  readonly #log: (line: string) => void;
+  readonly #waits = new Map<WaitingRun, Wait>();
+  #isOver = false;
 
-  constructor(sessions: SessionStore) {
+  constructor(sessions: SessionStore, log: (line: string) => void) {
     this.#sessions = sessions;
+    this.#log = log;
   }
 
-  add(run: WaitingRun, isFirst: boolean): void {
-    const { threadId } = run;
-    const queue = this.#queues.get(threadId) ?? this.#open(threadId);
-    if (queue.runs.length >= WAITING_MAX) {
-      throw new CommandError('invalid_argument', `${WAITING_MAX} runs wait in thread ${threadId} already.`);
-    }
-    if (isFirst) queue.runs.unshift(run);
-    else queue.runs.push(run);
-    // The thread may have been released since it was asked for.
-    this.#next(threadId);
+  /** To be called when the store has it wait. */
+  add(run: WaitingRun): void {
+    const bell = new Bell();
+    this.#waits.set(run, { bell, over: this.#wait(run, bell) });
   }
 
-  /** Gives false where no such run waits. */
-  cancel(threadId: string, runId: string): boolean {
-    const run = this.#queues.get(threadId)?.runs.find((waiting) => waiting.runId === runId);
-    run?.cancel();
-    return run !== undefined;
-  }
-
+  /** Has those of a thread end as soon as they begin. */
   cancelAll(threadId: string): void {
-    for (const run of this.#queues.get(threadId)?.runs ?? []) run.cancel();
+    for (const run of this.#waits.keys()) if (run.threadId === threadId) run.cancel();
   }
 
-  /** Tries again: the store may have been away when there was a sign. */
-  tryAll(): void {
-    for (const threadId of this.#queues.keys()) this.#next(threadId);
-  }
-
-  /** Gives the runs that wait no longer, and will not begin; one may have got its thread meanwhile. */
+  /** Gives the runs that wait no longer, and will not begin; the store may have given its thread to one. */
   async clear(): Promise<readonly CutRun[]> {
-    const queues = [...this.#queues.values()];
-    for (const { unwatch } of queues) unwatch();
-    this.#queues.clear();
-    await Promise.all(queues.map(({ claiming }) => claiming));
-    return queues.flatMap(({ runs }) => runs);
+    this.#isOver = true;
+    const waits = [...this.#waits.values()];
+    for (const { bell } of waits) bell.ring();
+    await Promise.all(waits.map(({ over }) => over));
+    return [...this.#waits.keys()];
   }
 
-  #open(threadId: string): Queue {
-    const unwatch = this.#sessions.watch(threadId, (what) => {
-      if (what === 'run') this.#next(threadId);
+  async #wait(run: WaitingRun, bell: Bell): Promise<void> {
+    const unwatch = this.#sessions.watch(run.threadId, (what) => {
+      if (what === 'run') bell.ring();
     });
-    const queue: Queue = { runs: [], unwatch, signs: 0, claiming: undefined };
-    this.#queues.set(threadId, queue);
-    return queue;
-  }
-
-  #next(threadId: string): void {
-    const queue = this.#queues.get(threadId);
-    if (queue === undefined) return;
-    queue.signs += 1;
-    queue.claiming ??= this.#claimAll(threadId, queue).finally(() => {
-      queue.claiming = undefined;
-    });
-  }
-
-  /** One claim at a time. A sign that comes meanwhile is of what its answer does not know yet, so that it is made once more. */
-  async #claimAll(threadId: string, queue: Queue): Promise<void> {
-    for (let seen = 0; seen !== queue.signs; ) {
-      seen = queue.signs;
-      await this.#claim(threadId, queue);
-    }
-  }
-
-  async #claim(threadId: string, queue: Queue): Promise<void> {
-    const [first] = queue.runs;
-    if (first === undefined) return;
-    try {
-      if ((await this.#sessions.claim(threadId, first.runId)) !== first.runId) return;
-    } catch {
-      // The store is away: it is tried again.
+    // The thread may have been left since it was asked for.
+    bell.ring();
+    const lease = await this.#untilTurn(run, bell);
+    unwatch();
+    if (this.#isOver) return;
+    this.#waits.delete(run);
+    if (lease === 'lost') {
+      this.#log(`run ${run.runId} has lost its place in thread ${run.threadId}: its lease had run out`);
       return;
     }
-    // Nobody is to run it any more.
-    if (this.#queues.get(threadId) !== queue) return;
-    queue.runs.splice(queue.runs.indexOf(first), 1);
-    if (queue.runs.length === 0) {
-      queue.unwatch();
-      this.#queues.delete(threadId);
+    if (lease === 'cancelled') run.cancel();
+    run.begin();
+  }
+
+  async #untilTurn({ threadId, runId }: WaitingRun, bell: Bell): Promise<Lease> {
+    let lease: Lease = 'waiting';
+    while (lease === 'waiting') {
+      await bell.rung(this.#sessions.renewMs);
+      if (this.#isOver) return lease;
+      // A store that is away is asked again.
+      lease = await this.#sessions.renew(threadId, runId).catch(() => 'waiting');
     }
-    first.begin();
+    return lease;
   }
 }

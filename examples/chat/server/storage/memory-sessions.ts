@@ -3,10 +3,13 @@ import {
   type CutRun,
   type EventPage,
   firstSeq,
+  type Lease,
   type NewEvent,
+  type Place,
   SESSION_LIMITS,
   type SessionLimits,
   type SessionStore,
+  WAITING_MAX,
   type Wake,
 } from './session-store.ts';
 import { Wakers } from './wakers.ts';
@@ -16,7 +19,8 @@ const IDLE_THREADS_MAX = 1_000;
 
 interface Session {
   readonly log: EventLog;
-  run?: { readonly id: string; isCancelled: boolean };
+  /** The first has the thread, the others wait. */
+  readonly runs: { readonly id: string; isCancelled: boolean }[];
 }
 
 /** Sessions of one process, gone with it. */
@@ -53,34 +57,40 @@ export class MemorySessions implements SessionStore {
     return this.#wakers.add(threadId, wake);
   }
 
-  async claim(threadId: string, runId: string): Promise<string> {
-    const session = this.#sessionOf(threadId);
-    session.run ??= { id: runId, isCancelled: false };
-    return session.run.id;
+  async claim(threadId: string, runId: string, place?: Place): Promise<string | undefined> {
+    const { runs } = this.#sessionOf(threadId);
+    if (runs.length === 0 || place !== undefined) {
+      if (runs.length > WAITING_MAX) return undefined;
+      runs.splice(place === 'next' ? 1 : runs.length, 0, { id: runId, isCancelled: false });
+    }
+    return runs[0]?.id;
   }
 
-  async renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'> {
-    const run = this.#sessions.get(threadId)?.run;
-    if (run?.id !== runId) return 'lost';
-    return run.isCancelled ? 'cancelled' : 'held';
+  async renew(threadId: string, runId: string): Promise<Lease> {
+    const runs = this.#sessions.get(threadId)?.runs ?? [];
+    const at = runs.findIndex(({ id }) => id === runId);
+    if (at > 0) return 'waiting';
+    if (at < 0) return 'lost';
+    return runs[at]?.isCancelled ? 'cancelled' : 'held';
   }
 
   async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
     const session = this.#sessions.get(threadId);
-    if (session?.run?.id !== runId) return false;
+    const at = session?.runs.findIndex(({ id }) => id === runId) ?? -1;
+    if (session === undefined || at < 0) return false;
     session.log.append([event]);
-    delete session.run;
+    session.runs.splice(at, 1);
     this.#wakers.wake(threadId, 'run');
     return true;
   }
 
   async activeRun(threadId: string): Promise<string | undefined> {
-    return this.#sessions.get(threadId)?.run?.id;
+    return this.#sessions.get(threadId)?.runs[0]?.id;
   }
 
   async cancel(threadId: string, runId: string): Promise<boolean> {
-    const run = this.#sessions.get(threadId)?.run;
-    if (run?.id !== runId) return false;
+    const run = this.#sessions.get(threadId)?.runs.find(({ id }) => id === runId);
+    if (run === undefined) return false;
     run.isCancelled = true;
     this.#wakers.wake(threadId, 'run');
     return true;
@@ -101,7 +111,7 @@ export class MemorySessions implements SessionStore {
   }
 
   #sessionOf(threadId: string): Session {
-    const session = this.#sessions.get(threadId) ?? { log: this.#newLog() };
+    const session = this.#sessions.get(threadId) ?? { log: this.#newLog(), runs: [] };
     this.#sessions.delete(threadId);
     this.#sessions.set(threadId, session);
     if (this.#sessions.size > IDLE_THREADS_MAX) this.#forgetIdle();
@@ -118,9 +128,9 @@ export class MemorySessions implements SessionStore {
   }
 
   #forgetIdle(): void {
-    for (const [threadId, { run }] of this.#sessions) {
+    for (const [threadId, { runs }] of this.#sessions) {
       if (this.#sessions.size <= IDLE_THREADS_MAX) return;
-      if (run === undefined && !this.#wakers.has(threadId)) this.#forget(threadId);
+      if (runs.length === 0 && !this.#wakers.has(threadId)) this.#forget(threadId);
     }
   }
 }

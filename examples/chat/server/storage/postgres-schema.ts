@@ -41,6 +41,13 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (thread_id, seq)
   );
   `,
+  `
+  -- Runs that wait for the one that has the thread, in their order, and of each the end of its lease and whether it is cancelled. They stand in the
+  -- row of their thread so that it is given on at once.
+  ALTER TABLE chat.sessions
+    ADD COLUMN waiting text[] NOT NULL DEFAULT '{}',
+    ADD COLUMN waits jsonb NOT NULL DEFAULT '{}';
+  `,
 ];
 
 /** Makes what is missing, after the schema and what others keep in it, while instances that start at the same time wait for it. */

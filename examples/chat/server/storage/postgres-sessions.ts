@@ -5,10 +5,13 @@ import {
   type CutRun,
   type EventPage,
   IDLE_CHECK_MS,
+  type Lease,
   type NewEvent,
+  type Place,
   SESSION_LIMITS,
   type SessionLimits,
   type SessionStore,
+  WAITING_MAX,
   type Wake,
 } from './session-store.ts';
 import { headOf, storedEvent } from './stored-event.ts';
@@ -89,14 +92,21 @@ export class PostgresSessions implements SessionStore {
     return this.#wakers.add(nameOf(threadId), wake);
   }
 
-  async claim(threadId: string, runId: string): Promise<string> {
-    const [row] = await this.#rows<{ run_id: string }>(CLAIM, threadId, runId, this.#limits.leaseMs);
-    return row?.run_id ?? runId;
+  async claim(threadId: string, runId: string, place?: Place): Promise<string | undefined> {
+    const { leaseMs } = this.#limits;
+    const [row] = await this.#rows<{ run_id: string }>(CLAIM, threadId, runId, leaseMs, place, WAITING_MAX);
+    return row?.run_id;
   }
 
-  async renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'> {
-    const [row] = await this.#rows<{ is_cancelled: boolean }>(RENEW, threadId, runId, this.#limits.leaseMs);
+  async renew(threadId: string, runId: string): Promise<Lease> {
+    const [row] = await this.#rows<{ has_thread: boolean; is_cancelled: boolean }>(
+      RENEW,
+      threadId,
+      runId,
+      this.#limits.leaseMs,
+    );
     if (row === undefined) return 'lost';
+    if (!row.has_thread) return 'waiting';
     return row.is_cancelled ? 'cancelled' : 'held';
   }
 
@@ -185,18 +195,39 @@ const CLAIM = `
   ON CONFLICT (thread_id) DO UPDATE SET
     run_id = coalesce(s.run_id, excluded.run_id),
     lease_until = CASE WHEN s.run_id IS NULL THEN excluded.lease_until ELSE s.lease_until END,
+    waiting = CASE
+      WHEN s.run_id IS NULL OR $4::text IS NULL THEN s.waiting
+      WHEN $4 = 'next' THEN excluded.run_id || s.waiting
+      ELSE s.waiting || excluded.run_id
+    END,
+    waits = CASE
+      WHEN s.run_id IS NULL OR $4 IS NULL THEN s.waits
+      ELSE s.waits || jsonb_build_object(excluded.run_id, jsonb_build_object('until', excluded.lease_until))
+    END,
     used_at = clock_timestamp()
+  WHERE s.run_id IS NULL OR $4 IS NULL OR cardinality(s.waiting) < $5
   RETURNING run_id`;
 
 const RENEW = `
-  UPDATE chat.sessions SET lease_until = ${LEASE_UNTIL('$3')}, used_at = clock_timestamp()
-  WHERE thread_id = $1 AND run_id = $2 AND NOT is_cut RETURNING is_cancelled`;
+  UPDATE chat.sessions SET
+    lease_until = CASE WHEN run_id = $2 THEN ${LEASE_UNTIL('$3')} ELSE lease_until END,
+    waits = jsonb_set(waits, ARRAY[$2, 'until'], to_jsonb(${LEASE_UNTIL('$3')})),
+    used_at = clock_timestamp()
+  WHERE thread_id = $1 AND (run_id = $2 AND NOT is_cut OR waits ? $2)
+  RETURNING run_id = $2 AS has_thread, is_cancelled`;
 
+/** The thread goes to the first that waits, with the lease that it has had. What is of none of those stays as it was. */
 const END = `
   WITH session AS (
-    UPDATE chat.sessions SET run_id = NULL, lease_until = NULL, is_cancelled = false, is_cut = false,
+    UPDATE chat.sessions SET
+      run_id = CASE WHEN run_id = $2 THEN waiting[1] ELSE run_id END,
+      lease_until = CASE WHEN run_id = $2 THEN (waits -> waiting[1] ->> 'until')::timestamptz ELSE lease_until END,
+      is_cancelled = CASE WHEN run_id = $2 THEN coalesce(waits -> waiting[1] ? 'cancelled', false) ELSE is_cancelled END,
+      is_cut = is_cut AND run_id <> $2,
+      waiting = CASE WHEN run_id = $2 THEN waiting[2:] ELSE array_remove(waiting, $2) END,
+      waits = waits - CASE WHEN run_id = $2 THEN coalesce(waiting[1], '') ELSE $2 END,
       last_seq = last_seq + 1, bytes = bytes + $5::int, used_at = clock_timestamp()
-    WHERE thread_id = $1 AND run_id = $2 RETURNING last_seq
+    WHERE thread_id = $1 AND (run_id = $2 OR waits ? $2) RETURNING last_seq
   ), added AS (
     INSERT INTO chat.events (thread_id, seq, head, body, bytes) SELECT $1, last_seq, $3, $4, $5::int FROM session
   )
@@ -204,7 +235,10 @@ const END = `
 
 const CANCEL = `
   WITH cancelled AS (
-    UPDATE chat.sessions SET is_cancelled = true WHERE thread_id = $1 AND run_id = $2 RETURNING 1
+    UPDATE chat.sessions SET
+      is_cancelled = is_cancelled OR run_id = $2,
+      waits = jsonb_set(waits, ARRAY[$2, 'cancelled'], 'true')
+    WHERE thread_id = $1 AND (run_id = $2 OR waits ? $2) RETURNING 1
   )
   SELECT pg_notify('${CHANNEL}', $3) FROM cancelled`;
 

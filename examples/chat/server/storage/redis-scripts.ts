@@ -1,6 +1,6 @@
 /**
  * What is done in Redis at once, as nobody else sees it half done. Keys: `chat:session:<thread>` is a hash (seq, dropped, bytes, run, cancelled,
- * cut), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that have a run, by the time at which its lease runs out.
+ * cut, and waiting, the JSON of those that wait for the run), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that have a run, by the time at which its lease runs out.
  * They are not hashed to one node, so a cluster will not do.
  */
 export const LEASES_KEY = 'chat:leases';
@@ -13,6 +13,18 @@ const COMMON = `
 local function text(number) return string.format('%.0f', number) end
 local function clock() local t = redis.call('TIME') return tonumber(t[1]) * 1000000 + tonumber(t[2]) end
 local function now() return math.floor(clock() / 1000) end
+`;
+
+/** Those that wait are kept as `{ id, till, cancelled }`, in their order. */
+const LINE = `
+local function waiting() return cjson.decode(redis.call('HGET', KEYS[1], 'waiting') or '[]') end
+local function place(line, run)
+  for at, entry in ipairs(line) do if entry.id == run then return at end end
+end
+local function keep(line)
+  if #line == 0 then redis.call('HDEL', KEYS[1], 'waiting')
+  else redis.call('HSET', KEYS[1], 'waiting', cjson.encode(line)) end
+end
 `;
 
 /** KEYS session, log. ARGV thread, events to keep, bytes to keep, idle ms, then head and body of each event. */
@@ -55,9 +67,15 @@ export const READ = `
 return {redis.call('HGET', KEYS[1], 'dropped') or '0', redis.call('XRANGE', KEYS[2], ARGV[1], '+', 'COUNT', ARGV[2])}
 `;
 
-/** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms. */
-export const CLAIM: string = `${COMMON}
+/** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms, place among those that wait, how many may. */
+export const CLAIM: string = `${COMMON}${LINE}
 local holder = redis.call('HGET', KEYS[1], 'run')
+if holder and ARGV[5] ~= '' then
+  local line = waiting()
+  if #line >= tonumber(ARGV[6]) then return false end
+  table.insert(line, ARGV[5] == 'next' and 1 or #line + 1, { id = ARGV[2], till = now() + ARGV[3] })
+  keep(line)
+end
 if holder then return holder end
 redis.call('HSET', KEYS[1], 'run', ARGV[2])
 redis.call('HDEL', KEYS[1], 'cancelled', 'cut')
@@ -69,24 +87,42 @@ return ARGV[2]
 `;
 
 /** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms. */
-export const RENEW: string = `${COMMON}
-if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] or redis.call('HEXISTS', KEYS[1], 'cut') == 1 then return 'lost' end
-redis.call('ZADD', KEYS[2], now() + ARGV[3], ARGV[1])
+export const RENEW: string = `${COMMON}${LINE}
+local hasThread, line = redis.call('HGET', KEYS[1], 'run') == ARGV[2], waiting()
+local at = place(line, ARGV[2])
+if not at and (not hasThread or redis.call('HEXISTS', KEYS[1], 'cut') == 1) then return 'lost' end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
+if at then
+  line[at].till = now() + ARGV[3]
+  keep(line)
+  return 'waiting'
+end
+redis.call('ZADD', KEYS[2], now() + ARGV[3], ARGV[1])
 if redis.call('HEXISTS', KEYS[1], 'cancelled') == 1 then return 'cancelled' end
 return 'held'
 `;
 
 /** KEYS session, leases, log. ARGV thread, run, idle ms, head and body of its last event. */
-export const END: string = `${COMMON}
-if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] then return 0 end
+export const END: string = `${COMMON}${LINE}
+local hasThread, line = redis.call('HGET', KEYS[1], 'run') == ARGV[2], waiting()
+local at = place(line, ARGV[2])
+if not hasThread and not at then return 0 end
 local seq = tonumber(redis.call('HGET', KEYS[1], 'seq')) + 1
 redis.call('XADD', KEYS[3], text(seq) .. '-0', 'h', ARGV[4], 'b', ARGV[5])
 redis.call('HSET', KEYS[1], 'seq', text(seq))
 redis.call('HINCRBY', KEYS[1], 'bytes', #ARGV[5])
-redis.call('HDEL', KEYS[1], 'run', 'cancelled', 'cut')
-redis.call('ZREM', KEYS[2], ARGV[1])
+if hasThread then
+  redis.call('HDEL', KEYS[1], 'run', 'cancelled', 'cut')
+  redis.call('ZREM', KEYS[2], ARGV[1])
+end
+local gone = table.remove(line, at or 1)
+keep(line)
+if hasThread and gone then
+  redis.call('HSET', KEYS[1], 'run', gone.id)
+  if gone.cancelled then redis.call('HSET', KEYS[1], 'cancelled', '1') end
+  redis.call('ZADD', KEYS[2], gone.till, ARGV[1])
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
 redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
@@ -94,9 +130,17 @@ return 1
 `;
 
 /** KEYS session. ARGV thread, run. */
-export const CANCEL = `
-if redis.call('HGET', KEYS[1], 'run') ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], 'cancelled', '1')
+export const CANCEL: string = `${LINE}
+local line = waiting()
+local at = place(line, ARGV[2])
+if at then
+  line[at].cancelled = true
+  keep(line)
+elseif redis.call('HGET', KEYS[1], 'run') == ARGV[2] then
+  redis.call('HSET', KEYS[1], 'cancelled', '1')
+else
+  return 0
+end
 redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
 return 1
 `;

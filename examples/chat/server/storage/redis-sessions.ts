@@ -16,10 +16,13 @@ import {
 import {
   type CutRun,
   type EventPage,
+  type Lease,
   type NewEvent,
+  type Place,
   SESSION_LIMITS,
   type SessionLimits,
   type SessionStore,
+  WAITING_MAX,
   type Wake,
 } from './session-store.ts';
 import { headOf, storedEvent } from './stored-event.ts';
@@ -80,12 +83,12 @@ export class RedisSessions implements SessionStore {
     return this.#wakers.add(threadId, wake);
   }
 
-  async claim(threadId: string, runId: string): Promise<string> {
-    return (await this.#lease(CLAIM, threadId, runId)) as string;
+  async claim(threadId: string, runId: string, place?: Place): Promise<string | undefined> {
+    return ((await this.#lease(CLAIM, threadId, runId, place ?? '', WAITING_MAX)) as string | null) ?? undefined;
   }
 
-  async renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'> {
-    return (await this.#lease(RENEW, threadId, runId)) as 'held' | 'cancelled' | 'lost';
+  async renew(threadId: string, runId: string): Promise<Lease> {
+    return (await this.#lease(RENEW, threadId, runId)) as Lease;
   }
 
   async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
@@ -116,10 +119,10 @@ export class RedisSessions implements SessionStore {
     this.#redis.close();
   }
 
-  #lease(script: string, threadId: string, runId: string): Promise<unknown> {
+  #lease(script: string, threadId: string, runId: string, ...more: (string | number)[]): Promise<unknown> {
     const { leaseMs, idleMs } = this.#limits;
     const keys = [sessionOf(threadId), LEASES_KEY, logOf(threadId)];
-    return this.#redis.run(script, keys, [threadId, runId, leaseMs, idleMs]);
+    return this.#redis.run(script, keys, [threadId, runId, leaseMs, idleMs, ...more]);
   }
 }
 

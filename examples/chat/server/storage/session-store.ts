@@ -24,12 +24,19 @@ export interface CutRun {
   readonly runId: string;
 }
 
+/** Where a run waits for a thread that another has: before those that wait already, or behind them. */
+export type Place = 'next' | 'last';
+
+/** What becomes of a run. One that is cancelled while it waits is told so when it has the thread. */
+export type Lease = 'held' | 'waiting' | 'cancelled' | 'lost';
+
 /** `events`: there are more. `run`: the thread's run is to be cancelled, or has ended, with an event that tells so. */
 export type Wake = (what: 'events' | 'run') => void;
 
 /**
  * What is known of the threads that are in use: their events, for whoever joins later, and which run each has under way. Instances that share
- * one see the same. A run is held by a lease, so that what becomes of it is told when its process is gone.
+ * one see the same, and who waits for a thread. A run is held by a lease, also while it waits, so that what becomes of it is told when its
+ * process is gone.
  *
  * Limits: of a thread the last events are kept, by number and by bytes, and those that outlast the process as long as it is used every few days.
  */
@@ -49,31 +56,35 @@ export interface SessionStore {
   /** Calls `wake` when something has happened to the thread, in any instance, until what it gives is called. */
   watch(threadId: string, wake: Wake): () => void;
 
-  /** Takes the thread for a run. Gives the id of the run that has it: the same, or the one that is before it. */
-  claim(threadId: string, runId: string): Promise<string>;
+  /**
+   * Takes the thread for a run. Gives the id of the run that has it: the same, or the one that is before it. With a place, the run waits for that
+   * one; nothing is given where `WAITING_MAX` do so already.
+   */
+  claim(threadId: string, runId: string, place?: Place): Promise<string | undefined>;
 
   /** To be called each `renewMs`. `lost` where the lease had run out and was taken away: its events are not wanted any more. */
-  renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'>;
+  renew(threadId: string, runId: string): Promise<Lease>;
 
   /**
-   * Adds the last event of a run, and takes its thread from it, at once: whoever sees that it has ended can start the next. Does nothing, and gives
-   * false, where the run has not the thread any more.
+   * Adds the last event of a run, and takes its thread from it, which goes to the first of those that wait, at once: whoever sees that it has ended
+   * can start the next. A run that waits does so no longer. Does nothing, and gives false, where the run neither has the thread nor waits.
    */
   end(threadId: string, runId: string, event: NewEvent): Promise<boolean>;
 
   /** The run that has the thread. */
   activeRun(threadId: string): Promise<string | undefined>;
 
-  /** Has the run told by `renew` that it is to end; false where it has not the thread. */
+  /** Has the run told by `renew` that it is to end; false where it neither has the thread nor waits for it. */
   cancel(threadId: string, runId: string): Promise<boolean>;
 
   /**
    * Takes away the leases that have run out. Each is given to one caller, who ends the run for it: until then no other run gets the
-   * thread, so that what is told of the two stays in order. Where the caller is cut as well, it is given to another.
+   * thread, so that what is told of the two stays in order. Where the caller is cut as well, it is given to another. A run that waits is not
+   * given before it has the thread, which the end of another may have brought it.
    */
   takeCutRuns(): Promise<readonly CutRun[]>;
 
-  /** Forgets a thread: its events and its lease. */
+  /** Forgets a thread: its events, its run and those that wait. */
   delete(threadId: string): Promise<void>;
 
   close(): Promise<void>;
@@ -100,6 +111,9 @@ export const SESSION_LIMITS: SessionLimits = {
   bytesMax: 64 * 1024 * 1024,
   idleMs: 7 * 24 * 3_600_000,
 };
+
+/** Runs that wait for one thread; more are refused. */
+export const WAITING_MAX = 10;
 
 /** How often threads are looked for that nobody uses. */
 export const IDLE_CHECK_MS: number = 3_600_000;

@@ -73,4 +73,15 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (session, seq)
   ) STRICT, WITHOUT ROWID
   `,
+  `
+  -- Runs that wait for the one that has the thread, in the order of their places.
+  CREATE TABLE waiting (
+    session INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    is_cancelled INTEGER NOT NULL DEFAULT 0,
+    is_cut INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (session, place)
+  ) STRICT, WITHOUT ROWID
+  `,
 ];

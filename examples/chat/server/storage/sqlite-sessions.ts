@@ -3,10 +3,13 @@ import {
   type EventPage,
   firstSeq,
   IDLE_CHECK_MS,
+  type Lease,
   type NewEvent,
+  type Place,
   SESSION_LIMITS,
   type SessionLimits,
   type SessionStore,
+  WAITING_MAX,
   type Wake,
 } from './session-store.ts';
 import type { SqliteDatabase } from './sqlite-database.ts';
@@ -34,6 +37,7 @@ export class SqliteSessions implements SessionStore {
     this.#database = database;
     this.#limits = { ...SESSION_LIMITS, ...limits };
     this.#database.run('UPDATE sessions SET is_cut = 1, told_until_ms = 0 WHERE run_id IS NOT NULL');
+    this.#database.run('UPDATE waiting SET is_cut = 1');
     this.#forgetIdle();
     this.#idleCheck = setInterval(() => this.#tidy(), IDLE_CHECK_MS).unref();
   }
@@ -71,7 +75,7 @@ export class SqliteSessions implements SessionStore {
     return this.#wakers.add(threadId, wake);
   }
 
-  async claim(threadId: string, runId: string): Promise<string> {
+  async claim(threadId: string, runId: string, place?: Place): Promise<string | undefined> {
     return this.#database.transaction(() => {
       const { n } = this.#sessionOf(threadId);
       this.#database.run(
@@ -79,24 +83,27 @@ export class SqliteSessions implements SessionStore {
         runId,
         n,
       );
-      return this.#database.one<{ run_id: string }>('SELECT run_id FROM sessions WHERE n = ?', n)?.run_id ?? runId;
+      const holder = this.#database.one<{ run_id: string }>('SELECT run_id FROM sessions WHERE n = ?', n)?.run_id;
+      if (holder === runId || place === undefined || this.#wait(n, runId, place)) return holder;
+      return undefined;
     });
   }
 
-  async renew(threadId: string, runId: string): Promise<'held' | 'cancelled' | 'lost'> {
+  async renew(threadId: string, runId: string): Promise<Lease> {
     const row = this.#database.one<{ is_cancelled: number }>(
       'SELECT is_cancelled FROM sessions WHERE thread_id = ? AND run_id = ? AND is_cut = 0',
       threadId,
       runId,
     );
-    if (row === undefined) return 'lost';
-    return row.is_cancelled === 1 ? 'cancelled' : 'held';
+    if (row !== undefined) return row.is_cancelled === 1 ? 'cancelled' : 'held';
+    const sql = 'SELECT 1 FROM sessions JOIN waiting ON session = n WHERE thread_id = ? AND waiting.run_id = ?';
+    return this.#database.one(sql, threadId, runId) === undefined ? 'lost' : 'waiting';
   }
 
   async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
-    const sql = 'UPDATE sessions SET run_id = NULL, is_cancelled = 0, is_cut = 0 WHERE thread_id = ? AND run_id = ?';
     const isEnded = this.#database.transaction(() => {
-      if (this.#database.run(sql, threadId, runId) === 0) return false;
+      const session = this.#find(threadId);
+      if (session === undefined || !(this.#passOn(session.n, runId) || this.#leave(session.n, runId))) return false;
       this.#add(threadId, [event]);
       return true;
     });
@@ -110,10 +117,12 @@ export class SqliteSessions implements SessionStore {
   }
 
   async cancel(threadId: string, runId: string): Promise<boolean> {
-    const sql = 'UPDATE sessions SET is_cancelled = 1 WHERE thread_id = ? AND run_id = ?';
-    if (this.#database.run(sql, threadId, runId) === 0) return false;
-    this.#wakers.wake(threadId, 'run');
-    return true;
+    const n = this.#find(threadId)?.n ?? null;
+    const isCancelled =
+      this.#database.run('UPDATE sessions SET is_cancelled = 1 WHERE n = ? AND run_id = ?', n, runId) > 0 ||
+      this.#database.run('UPDATE waiting SET is_cancelled = 1 WHERE session = ? AND run_id = ?', n, runId) > 0;
+    if (isCancelled) this.#wakers.wake(threadId, 'run');
+    return isCancelled;
   }
 
   async takeCutRuns(): Promise<readonly CutRun[]> {
@@ -131,6 +140,7 @@ export class SqliteSessions implements SessionStore {
       const session = this.#find(threadId);
       if (session === undefined) return;
       this.#database.run('DELETE FROM events WHERE session = ?', session.n);
+      this.#database.run('DELETE FROM waiting WHERE session = ?', session.n);
       this.#database.run('DELETE FROM sessions WHERE n = ?', session.n);
       // The clock may not have got so far yet.
       this.#database.run('UPDATE numbering SET forgotten_seq = max(forgotten_seq, ?)', session.last_seq);
@@ -141,6 +151,35 @@ export class SqliteSessions implements SessionStore {
   /** The file is closed by whoever has opened it. */
   async close(): Promise<void> {
     clearInterval(this.#idleCheck);
+  }
+
+  #wait(n: number, runId: string, place: Place): boolean {
+    const { count, first, last } = this.#database.one<{ count: number; first: number; last: number }>(
+      'SELECT count(*) AS count, ifnull(min(place), 0) AS first, ifnull(max(place), 0) AS last FROM waiting WHERE session = ?',
+      n,
+    ) as { count: number; first: number; last: number };
+    if (count >= WAITING_MAX) return false;
+    const sql = 'INSERT INTO waiting (session, place, run_id) VALUES (?, ?, ?)';
+    this.#database.run(sql, n, place === 'next' ? first - 1 : last + 1, runId);
+    return true;
+  }
+
+  /** Gives the thread of a run to the first of those that wait; false where the run has it not. */
+  #passOn(n: number, runId: string): boolean {
+    const next = this.#database.one<{ run_id: string; is_cancelled: number; is_cut: number }>(
+      'SELECT run_id, is_cancelled, is_cut FROM waiting WHERE session = ? ORDER BY place LIMIT 1',
+      n,
+    );
+    const given = [next?.run_id ?? null, next?.is_cancelled ?? 0, next?.is_cut ?? 0];
+    const sql =
+      'UPDATE sessions SET run_id = ?, is_cancelled = ?, is_cut = ?, told_until_ms = 0 WHERE n = ? AND run_id = ?';
+    if (this.#database.run(sql, ...given, n, runId) === 0) return false;
+    if (next !== undefined) this.#leave(n, next.run_id);
+    return true;
+  }
+
+  #leave(n: number, runId: string): boolean {
+    return this.#database.run('DELETE FROM waiting WHERE session = ? AND run_id = ?', n, runId) > 0;
   }
 
   #add(threadId: string, events: readonly NewEvent[]): void {

@@ -1,37 +1,16 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { Deferred } from '../support/deferred.ts';
-import { eventsOf, isEnd, type SeenEvent, streamedText, untilEnd } from '../support/events.ts';
+import { courseOf, eventsOf, isEnd, streamedText, untilEnd } from '../support/events.ts';
 import { FailingModel, Gate, HeldModel, TwoNotesModel } from '../support/held-model.ts';
 
 const said = (text: string) => ({ input: { messages: [{ role: 'user', content: text }] } });
-
-/** How the runs of a thread begin and end, in the order of its events. */
-function courseOf(events: readonly SeenEvent[]): string[] {
-  return events
-    .filter(({ method, params }) => method === 'lifecycle' && params.namespace.length === 0)
-    .map(({ params }) => `${params.run_id} ${params.data.event}`);
-}
 
 test('a run is told of from its beginning to one end', async () => {
   await using chat = await ChatServer.start();
   const runId = await chat.say('t', 'What is a heron?');
   expect(courseOf(await untilEnd(chat, 't', runId))).toEqual([`${runId} running`, `${runId} completed`]);
-});
-
-test('a run waits for the one before it', async () => {
-  const gate = new Gate();
-  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
-  const first = await chat.say('t', 'What is a heron?');
-  await gate.reached;
-  const second = await chat.say('t', 'What is an otter?');
-  const third = await chat.say('t', 'Hello', { multitaskStrategy: 'enqueue' });
-  gate.open();
-  expect(courseOf(await untilEnd(chat, 't', third))).toEqual(
-    [first, second, third].flatMap((runId) => [`${runId} running`, `${runId} completed`]),
-  );
 });
 
 test('a run is refused where it is to be, while another is under way', async () => {
@@ -49,35 +28,6 @@ test('a run is refused where it is to be, while another is under way', async () 
   expect(courseOf(await untilEnd(chat, 't', first))).toEqual([`${first} running`, `${first} completed`]);
 });
 
-test('a run takes the place of the one before it, and goes ahead of those that wait', async () => {
-  const gate = new Gate();
-  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
-  const first = await chat.say('t', 'What is a heron?');
-  await gate.reached;
-  const waiting = await chat.say('t', 'What is an otter?');
-  const urgent = await chat.say('t', 'Hello', { multitaskStrategy: 'interrupt' });
-  gate.open();
-  expect(courseOf(await untilEnd(chat, 't', waiting))).toEqual([
-    `${first} running`,
-    `${first} interrupted`,
-    `${urgent} running`,
-    `${urgent} completed`,
-    `${waiting} running`,
-    `${waiting} completed`,
-  ]);
-});
-
-test('ten runs may wait in a thread, and the eleventh is refused', async () => {
-  const gate = new Gate();
-  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
-  await chat.say('t', 'Hello');
-  for (let waiting = 1; waiting <= 10; waiting += 1) await chat.say('t', `Hello ${waiting}`);
-  expect(await chat.command('t', 'run.start', said('Hello'))).toMatchObject({
-    error: 'invalid_argument',
-    message: '10 runs wait in thread t already.',
-  });
-});
-
 test('a run that is cancelled ends, and the thread can be used', async () => {
   const gate = new Gate();
   await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
@@ -89,89 +39,6 @@ test('a run that is cancelled ends, and the thread can be used', async () => {
   gate.open();
   const next = await chat.say('t', 'What is an otter?');
   expect(courseOf(await untilEnd(chat, 't', next)).at(-1)).toBe(`${next} completed`);
-});
-
-test('a run that is cancelled while it waits ends when its turn comes', async () => {
-  const gate = new Gate();
-  await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
-  const first = await chat.say('t', 'What is a heron?');
-  await gate.reached;
-  const second = await chat.say('t', 'Save a note: never');
-  expect((await chat.post(`/threads/t/runs/${second}/cancel`, {})).status).toBe(202);
-  gate.open();
-  expect(courseOf(await untilEnd(chat, 't', second))).toEqual([
-    `${first} running`,
-    `${first} completed`,
-    `${second} running`,
-    `${second} interrupted`,
-  ]);
-  const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as { values: { messages: unknown[] } };
-  expect(JSON.stringify(state.values.messages)).not.toContain('never');
-});
-
-test('a thread that is left while the next run asks for it is taken by that run', async () => {
-  const gate = new Gate();
-  const storage = memoryStorage({ renewMs: 60_000 });
-  const { claim, end } = storage.sessions;
-  const released = new Deferred();
-  storage.sessions.end = async (...args) => {
-    const isEnded = await end.apply(storage.sessions, args);
-    released.resolve();
-    return isEnded;
-  };
-  let claims = 0;
-  // The first is that of the run which holds the thread, the second that of the next one's command.
-  storage.sessions.claim = async (...args) => {
-    const holder = await claim.apply(storage.sessions, args);
-    claims += 1;
-    if (claims !== 3) return holder;
-    gate.open();
-    await released.promise;
-    return holder;
-  };
-  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
-  await chat.say('t', 'Hello');
-  await gate.reached;
-  const second = await chat.say('t', 'Hello');
-  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} completed`);
-});
-
-test('a run that waits is tried again when its store has been away', async () => {
-  const gate = new Gate();
-  const storage = memoryStorage({ renewMs: 20 });
-  const { claim } = storage.sessions;
-  let isAway = false;
-  storage.sessions.claim = async (...args) => {
-    if (isAway) throw new Error('away');
-    return claim.apply(storage.sessions, args);
-  };
-  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
-  const first = await chat.say('t', 'Hello');
-  await gate.reached;
-  const second = await chat.say('t', 'Hello');
-  isAway = true;
-  gate.open();
-  await untilEnd(chat, 't', first);
-  isAway = false;
-  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} completed`);
-});
-
-test('a run that waits when the server is closed is told of as interrupted, behind the one before it', async () => {
-  const gate = new Gate();
-  const storage = memoryStorage();
-  const told: unknown[] = [];
-  const { close } = storage.sessions;
-  storage.sessions.close = async () => {
-    const { events } = await storage.sessions.read('t', 0, 1_000);
-    told.push(...events.map(({ body }) => JSON.parse(body)));
-    return close.call(storage.sessions);
-  };
-  const chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
-  const first = await chat.say('t', 'What is a heron?');
-  await gate.reached;
-  const second = await chat.say('t', 'What is an otter?');
-  await chat[Symbol.asyncDispose]();
-  expect(courseOf(told as SeenEvent[])).toEqual([`${first} running`, `${first} interrupted`, `${second} interrupted`]);
 });
 
 test('a run that nobody knows cannot be cancelled', async () => {
@@ -403,24 +270,6 @@ test('a thread that is deleted while it runs is gone, and its reader sees the ne
   for await (const event of reader) if (isEnd(event) && event.params.run_id === second) break;
   const state = await (await fetch(`${chat.url}/api/threads/t/state`)).text();
   expect(state).not.toContain('What is a heron?');
-});
-
-test('a thread that is deleted does not come back by a run that has waited', async () => {
-  const gate = new Gate();
-  const storage = memoryStorage();
-  const { claim } = storage.sessions;
-  // As a store does that is elsewhere.
-  storage.sessions.claim = async (...args) => {
-    await wait(20);
-    return claim.apply(storage.sessions, args);
-  };
-  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
-  await chat.say('t', 'What is a heron?');
-  await gate.reached;
-  const second = await chat.say('t', 'What is an otter?');
-  expect((await fetch(`${chat.url}/api/threads/t`, { method: 'DELETE' })).status).toBe(204);
-  expect(courseOf(await untilEnd(chat, 't', second)).at(-1)).toBe(`${second} interrupted`);
-  expect(await (await fetch(`${chat.url}/api/threads`)).json()).toEqual([]);
 });
 
 test('a run whose events cannot be stored is logged, and its thread is told as soon as that can be done', async () => {

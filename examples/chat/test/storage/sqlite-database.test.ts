@@ -38,9 +38,9 @@ describe('the file of a chat', () => {
     using folder = temporaryFolder();
     SqliteDatabase.open(folder.path).close();
     const database = new DatabaseSync(join(folder.path, 'chat.db'));
-    database.exec('PRAGMA user_version = 2');
+    database.exec('PRAGMA user_version = 3');
     database.close();
-    expect(() => SqliteDatabase.open(folder.path)).toThrow('is of version 2, and this application knows 1');
+    expect(() => SqliteDatabase.open(folder.path)).toThrow('is of version 3, and this application knows 2');
   });
 
   it.each(['no database', ''])('is not written over where it is of others: %j', (content) => {
@@ -96,6 +96,42 @@ describe('sessions of a file', () => {
     expect(await after.sessions.takeCutRuns()).toEqual([]);
     await after.sessions.end('thread', 'run', LAST);
     expect(await after.sessions.claim('thread', 'next')).toBe('next');
+    expect(await after.sessions.renew('thread', 'next')).toBe('held');
+    after.database.close();
+  });
+
+  it('give the runs that waited when it was closed one after the other, behind the one that had the thread', async () => {
+    using folder = temporaryFolder();
+    const before = opened(folder.path);
+    for (const run of ['first', 'second', 'third']) await before.sessions.claim('thread', run, 'last');
+    before.database.close();
+    const after = opened(folder.path);
+    await after.sessions.claim('thread', 'fourth', 'last');
+    for (const runId of ['first', 'second', 'third']) {
+      expect(await after.sessions.takeCutRuns()).toEqual([{ threadId: 'thread', runId }]);
+      expect(await after.sessions.renew('thread', runId)).toBe('lost');
+      await after.sessions.end('thread', runId, LAST);
+    }
+    expect(await after.sessions.takeCutRuns()).toEqual([]);
+    expect(await after.sessions.renew('thread', 'fourth')).toBe('held');
+    after.database.close();
+  });
+
+  it('have what they had in a file that an older version has made', async () => {
+    using folder = temporaryFolder();
+    const before = opened(folder.path);
+    await before.sessions.append('thread', [{ channel: 'messages', namespace: [], body: '{}' }]);
+    await before.sessions.claim('thread', 'run');
+    const told = await before.sessions.read('thread', 0, 10);
+    before.database.close();
+    const older = new DatabaseSync(join(folder.path, 'chat.db'));
+    older.exec('DROP TABLE waiting; PRAGMA user_version = 1');
+    older.close();
+    const after = opened(folder.path);
+    expect(await after.sessions.read('thread', 0, 10)).toEqual(told);
+    expect(await after.sessions.claim('thread', 'next', 'last')).toBe('run');
+    expect(await after.sessions.takeCutRuns()).toEqual([{ threadId: 'thread', runId: 'run' }]);
+    await after.sessions.end('thread', 'run', LAST);
     expect(await after.sessions.renew('thread', 'next')).toBe('held');
     after.database.close();
   });

@@ -156,9 +156,9 @@ describe('the choice of a storage', () => {
       ...['checkpoint_blobs', 'checkpoint_migrations', 'checkpoint_writes', 'checkpoints', 'events', 'migrations'],
       ...['sessions', 'threads'],
     ]);
-    await client.query('INSERT INTO chat.migrations VALUES (2)');
+    await client.query('INSERT INTO chat.migrations VALUES (3)');
     await client.end();
-    await expect(chooseStorage({ postgres })).rejects.toThrow('its tables are of version 2');
+    await expect(chooseStorage({ postgres })).rejects.toThrow('its tables are of version 3');
   });
 
   it('puts events into Redis where it is named, and the rest into PostgreSQL', async () => {

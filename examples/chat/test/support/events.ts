@@ -59,6 +59,13 @@ export function isEnd({ method, params }: SeenEvent): boolean {
   return method === 'lifecycle' && params.namespace.length === 0 && params.data.event !== 'running';
 }
 
+/** How the runs of a thread begin and end, in the order of its events. */
+export function courseOf(events: readonly SeenEvent[]): string[] {
+  return events
+    .filter(({ method, params }) => method === 'lifecycle' && params.namespace.length === 0)
+    .map(({ params }) => `${params.run_id} ${params.data.event}`);
+}
+
 /** The text of the messages of one namespace, by what was streamed. */
 export function streamedText(
   events: readonly SeenEvent[],
