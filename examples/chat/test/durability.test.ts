@@ -11,6 +11,7 @@ const CHAT = fileURLToPath(new URL('..', import.meta.url));
 /** Longer than a machine that is busy takes to come to a renewal. */
 const LIMITS = { leaseMs: 2_500, renewMs: 250 };
 const LIFE_MAX_MS = 100_000;
+const CUT = 'the process that it ran in has ended';
 
 let servers: { readonly postgres: StoreServer; readonly redis: StoreServer };
 beforeAll(async () => {
@@ -66,6 +67,22 @@ describe('a chat on a folder', () => {
       'ai',
     ]);
   });
+
+  it('tells of the runs that waited when it was killed, each once and behind the one that they waited for', async () => {
+    using folder = temporaryFolder();
+    const thread = randomUUID();
+    await using before = await startChat({ data: folder.path }, true);
+    const runs: string[] = [];
+    for (const text of ['first', 'second', 'third']) runs.push((await before.client.start(thread, text)).result.run_id);
+    await before.client.events(thread, isOf(runs[0] as string, 'messages'));
+    await before.kill();
+
+    await using after = await startChat({ data: folder.path });
+    const next = (await after.client.start(thread, 'hello again', 'reject')).result.run_id;
+    const events = await after.client.events(thread, isEndOf(next));
+    expect(ends(events)).toEqual([...runs.map((run) => [run, 'interrupted']), [next, 'completed']]);
+    expect(events.filter(endOf).map(({ params }) => params.data.error)).toEqual([CUT, CUT, CUT, undefined]);
+  });
 });
 
 describe.each(['PostgreSQL', 'PostgreSQL and Redis'])('two instances on %s', (name) => {
@@ -119,6 +136,20 @@ describe.each(['PostgreSQL', 'PostgreSQL and Redis'])('two instances on %s', (na
     expect(runsOf(await endless.client.events(thread, isEndOf(second)))).toEqual([first, second]);
   });
 
+  it('have runs wait in one order, wherever they do, and cancel those that wait in the other', async () => {
+    const thread = randomUUID();
+    const first = (await endless.client.start(thread, 'hello')).result.run_id;
+    const second = (await endless.client.start(thread, 'hello')).result.run_id;
+    const third = (await quick.client.start(thread, 'hello')).result.run_id;
+    expect(await quick.client.cancel(thread, second)).toBe(202);
+    expect(await quick.client.cancel(thread, first)).toBe(202);
+    expect(ends(await quick.client.events(thread, isEndOf(third)))).toEqual([
+      [first, 'interrupted'],
+      [second, 'interrupted'],
+      [third, 'completed'],
+    ]);
+  });
+
   it('do runs that are started on both at once one after the other', async () => {
     const thread = randomUUID();
     const started = await Promise.all(
@@ -138,19 +169,24 @@ describe.each(['PostgreSQL', 'PostgreSQL and Redis'])('two instances on %s', (na
     );
   });
 
-  it('tell the readers of one that was killed that its run was interrupted', async () => {
+  it('tell the readers of one that was killed that its run was interrupted, and so were those that waited in it', async () => {
     const thread = randomUUID();
     const run = (await endless.client.start(thread, 'hello')).result.run_id;
     await quick.client.events(thread, isOf(run, 'messages'));
+    const second = (await endless.client.start(thread, 'hello')).result.run_id;
+    const third = (await endless.client.start(thread, 'hello')).result.run_id;
     const next = (await quick.client.start(thread, 'hello')).result.run_id;
     const reading = quick.client.events(thread, isEndOf(next));
     await endless.kill();
     const events = await reading;
     expect(ends(events)).toEqual([
       [run, 'interrupted'],
+      [second, 'interrupted'],
+      [third, 'interrupted'],
       [next, 'completed'],
     ]);
-    expect(runsOf(events)).toEqual([run, next]);
+    expect(runsOf(events)).toEqual([run, second, third, next]);
+    expect(events.filter(endOf).map(({ params }) => params.data.error)).toEqual([CUT, CUT, CUT, undefined]);
   });
 });
 
