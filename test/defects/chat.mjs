@@ -90,6 +90,13 @@ export const defects = [
   },
   {
     ...inWaiting,
+    title: 'of the runs of a process that is gone one is told of at a time',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'cut.length > 0; cut = await sessions.takeCutRuns()) {',
+    replace: 'cut.length > 0; cut = []) {',
+  },
+  {
+    ...inWaiting,
     title: 'nobody is told of the runs that wait when a server is closed',
     file: `${folder}/protocol/runs.ts`,
     find: 'for (const { threadId, runId } of waiting) await sessions.end(threadId, runId, this.#cut(runId));',

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { memoryStorage, type Storage } from '../../server/storage/storage.ts';
+import { memoryStorage, type Storage, sqliteStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { Deferred } from '../support/deferred.ts';
 import { courseOf, type SeenEvent, untilEnd } from '../support/events.ts';
+import { temporaryFolder } from '../support/folder.ts';
 import { Gate, HeldModel } from '../support/held-model.ts';
 
 const said = (text: string) => ({ input: { messages: [{ role: 'user', content: text }] } });
@@ -229,6 +230,21 @@ test('ten runs may wait in a thread, whichever instance they wait in', async () 
   for (const chat of [here, there]) {
     expect(await chat.command('t', 'run.start', said('Hello'))).toMatchObject({ error: 'invalid_argument' });
   }
+});
+
+test('runs that have waited in a process that is gone are told of before the next one takes requests', async () => {
+  using folder = temporaryFolder();
+  const before = sqliteStorage(folder.path);
+  for (const run of ['first', 'second', 'third']) await before.sessions.claim('t', run, 'last');
+  await before.close();
+  const storage = sqliteStorage(folder.path, { renewMs: 60_000 });
+  await using chat = await ChatServer.start({ storage });
+  expect(await storage.sessions.activeRun('t')).toBeUndefined();
+  expect(courseOf(await untilEnd(chat, 't', 'third'))).toEqual([
+    'first interrupted',
+    'second interrupted',
+    'third interrupted',
+  ]);
 });
 
 test('a run that has lost its place does not begin, and the log says so', async () => {

@@ -49,10 +49,7 @@ export async function emptyDatabase({ url }: StoreServer): Promise<string> {
   return url.replace(/postgres$/, name);
 }
 
-/**
- * Starts Redis; what it has answered is in its files, whatever ends it: where it has them synced each second, it holds back what it writes while
- * that lasts.
- */
+/** Starts Redis, whose files have all that it has answered: synced each second, they would have what comes during a sync only after it. */
 export async function startRedis(): Promise<StoreServer> {
   const folder = folderFor(undefined);
   const port = await freePort();
