@@ -86,12 +86,13 @@ describe('a chat on a folder', () => {
 });
 
 describe.each(['PostgreSQL', 'PostgreSQL and Redis'])('two instances on %s', (name) => {
+  let choice: StorageChoice;
   let endless: RunningChat;
   let quick: RunningChat;
 
   beforeAll(async () => {
     const postgres = await emptyDatabase(servers.postgres);
-    const choice = { postgres, redis: name.includes('Redis') ? servers.redis.url : undefined };
+    choice = { postgres, redis: name.includes('Redis') ? servers.redis.url : undefined };
     [endless, quick] = await Promise.all([startChat(choice, true), startChat(choice)]);
   });
   afterAll(() => Promise.all([endless?.kill(), quick?.kill()]));
@@ -167,6 +168,20 @@ describe.each(['PostgreSQL', 'PostgreSQL and Redis'])('two instances on %s', (na
     expect(Object.fromEntries(ends(events))).toEqual(
       Object.fromEntries(runs.map((run, at) => [run, at === 0 ? 'interrupted' : 'completed'])),
     );
+  });
+
+  it('tell of a run that waited in one that was killed, while the run before it goes on', async () => {
+    const thread = randomUUID();
+    await using third = await startChat(choice, true);
+    const run = (await endless.client.start(thread, 'hello')).result.run_id;
+    const waiting = (await third.client.start(thread, 'hello')).result.run_id;
+    await third.kill();
+    expect(ends(await quick.client.events(thread, isEndOf(waiting)))).toEqual([[waiting, 'interrupted']]);
+    expect(await quick.client.cancel(thread, run)).toBe(202);
+    expect(ends(await quick.client.events(thread, isEndOf(run)))).toEqual([
+      [waiting, 'interrupted'],
+      [run, 'interrupted'],
+    ]);
   });
 
   it('tell the readers of one that was killed that its run was interrupted, and so were those that waited in it', async () => {

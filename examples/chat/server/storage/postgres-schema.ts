@@ -47,6 +47,7 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE chat.sessions
     ADD COLUMN waiting text[] NOT NULL DEFAULT '{}',
     ADD COLUMN waits jsonb NOT NULL DEFAULT '{}';
+  CREATE INDEX sessions_waits ON chat.sessions (thread_id) WHERE waits <> '{}';
   `,
 ];
 

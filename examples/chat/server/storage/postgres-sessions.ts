@@ -125,7 +125,8 @@ export class PostgresSessions implements SessionStore {
   }
 
   async takeCutRuns(): Promise<readonly CutRun[]> {
-    const rows = await this.#rows<{ thread_id: string; run_id: string }>(TAKE_CUT, this.#limits.leaseMs);
+    const { leaseMs, renewMs } = this.#limits;
+    const rows = await this.#rows<{ thread_id: string; run_id: string }>(TAKE_CUT, leaseMs, renewMs);
     return rows.map(({ thread_id, run_id }) => ({ threadId: thread_id, runId: run_id }));
   }
 
@@ -243,12 +244,19 @@ const CANCEL = `
   SELECT pg_notify('${CHANNEL}', $3) FROM cancelled`;
 
 const TAKE_CUT = `
-  UPDATE chat.sessions SET is_cut = true, lease_until = ${LEASE_UNTIL('$1')}
-  WHERE thread_id IN (
-    SELECT thread_id FROM chat.sessions WHERE run_id IS NOT NULL AND lease_until < clock_timestamp()
-    FOR UPDATE SKIP LOCKED
+  WITH cut AS (
+    UPDATE chat.sessions SET is_cut = true, lease_until = ${LEASE_UNTIL('$1')}
+    WHERE thread_id IN (
+      SELECT thread_id FROM chat.sessions WHERE run_id IS NOT NULL AND lease_until < clock_timestamp()
+      FOR UPDATE SKIP LOCKED
+    )
+    RETURNING thread_id, run_id, 0 AS place
+  ), left_waiting AS (
+    SELECT thread_id, w.run_id, place FROM chat.sessions s, unnest(waiting) WITH ORDINALITY AS w (run_id, place)
+    WHERE waits <> '{}' AND NOT is_cut AND lease_until >= clock_timestamp()
+      AND (waits -> w.run_id ->> 'until')::timestamptz < clock_timestamp() - $2 * interval '1 millisecond'
   )
-  RETURNING thread_id, run_id`;
+  SELECT * FROM cut UNION ALL SELECT * FROM left_waiting ORDER BY place`;
 
 const DELETE = `
   WITH gone AS (DELETE FROM chat.sessions WHERE thread_id = $1 RETURNING thread_id),

@@ -1,12 +1,14 @@
 /**
  * What is done in Redis at once, as nobody else sees it half done. Keys: `chat:session:<thread>` is a hash (seq, dropped, bytes, run, cancelled,
- * cut, and waiting, the JSON of those that wait for the run), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that have a run, by the time at which its lease runs out.
- * They are not hashed to one node, so a cluster will not do.
+ * cut, and waiting, the JSON of those that wait for the run), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that
+ * have a run, by the time at which its lease runs out, `chat:lines` the sessions in which runs wait. They are not hashed to one node, so a cluster
+ * will not do.
  */
 export const LEASES_KEY = 'chat:leases';
 export const SESSION_PREFIX = 'chat:session:';
 export const LOG_PREFIX = 'chat:log:';
 export const WAKE_CHANNEL = 'chat:wake';
+const LINES_KEY = 'chat:lines';
 
 /** Numbers of 53 bits: as a text of their own, Lua would round them. */
 const COMMON = `
@@ -22,8 +24,13 @@ local function place(line, run)
   for at, entry in ipairs(line) do if entry.id == run then return at end end
 end
 local function keep(line)
-  if #line == 0 then redis.call('HDEL', KEYS[1], 'waiting')
-  else redis.call('HSET', KEYS[1], 'waiting', cjson.encode(line)) end
+  if #line == 0 then
+    redis.call('HDEL', KEYS[1], 'waiting')
+    redis.call('SREM', '${LINES_KEY}', KEYS[1])
+  else
+    redis.call('HSET', KEYS[1], 'waiting', cjson.encode(line))
+    redis.call('SADD', '${LINES_KEY}', KEYS[1])
+  end
 end
 `;
 
@@ -145,7 +152,7 @@ redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])
 return 1
 `;
 
-/** KEYS leases. ARGV lease ms. Gives thread and run of each, one after the other. */
+/** KEYS leases. ARGV lease ms, ms for which a lease of one that waits has to have run out. Gives thread and run of each, one after the other. */
 export const TAKE_CUT: string = `${COMMON}
 local cut = {}
 for _, thread in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. text(now()), 'LIMIT', 0, 100)) do
@@ -160,6 +167,17 @@ for _, thread in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. text
     redis.call('ZREM', KEYS[1], thread)
   end
 end
+for _, session in ipairs(redis.call('SMEMBERS', '${LINES_KEY}')) do
+  local thread, line = session:sub(${SESSION_PREFIX.length + 1}), redis.call('HGET', session, 'waiting')
+  if not line then redis.call('SREM', '${LINES_KEY}', session) end
+  local isHeld = redis.call('HEXISTS', session, 'cut') == 0 and tonumber(redis.call('ZSCORE', KEYS[1], thread) or 0) >= now()
+  for _, entry in ipairs(isHeld and cjson.decode(line or '[]') or {}) do
+    if entry.till < now() - ARGV[2] then
+      table.insert(cut, thread)
+      table.insert(cut, entry.id)
+    end
+  end
+end
 return cut
 `;
 
@@ -167,6 +185,7 @@ return cut
 export const DELETE = `
 local seq = redis.call('HGET', KEYS[1], 'seq')
 redis.call('DEL', KEYS[1], KEYS[3])
+redis.call('SREM', '${LINES_KEY}', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 if seq then
   redis.call('HSET', KEYS[1], 'seq', seq)

@@ -106,7 +106,8 @@ export class RedisSessions implements SessionStore {
   }
 
   async takeCutRuns(): Promise<readonly CutRun[]> {
-    const cut = (await this.#redis.run(TAKE_CUT, [LEASES_KEY], [this.#limits.leaseMs])) as string[];
+    const { leaseMs, renewMs } = this.#limits;
+    const cut = (await this.#redis.run(TAKE_CUT, [LEASES_KEY], [leaseMs, renewMs])) as string[];
     return cut.flatMap((threadId, at) => (at % 2 === 0 ? [{ threadId, runId: cut[at + 1] as string }] : []));
   }
 

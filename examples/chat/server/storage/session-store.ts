@@ -79,8 +79,10 @@ export interface SessionStore {
 
   /**
    * Takes away the leases that have run out. Each is given to one caller, who ends the run for it: until then no other run gets the
-   * thread, so that what is told of the two stays in order. Where the caller is cut as well, it is given to another. A run that waits is not
-   * given before it has the thread, which the end of another may have brought it.
+   * thread, so that what is told of the two stays in order. Where the caller is cut as well, it is given to another.
+   *
+   * Of those that wait, each is given when the end of the one before has brought it the thread: what is told of runs that are cut together is in
+   * their order. Behind a run that goes on it is given `renewMs` later, to each caller until one ends it.
    */
   takeCutRuns(): Promise<readonly CutRun[]>;
 

@@ -131,7 +131,38 @@ describe.each(Object.keys(STORE_KINDS))('runs that wait in %s', (name) => {
     await here.end(thread, 'fourth', LAST);
   });
 
-  it('are given to nobody before their turn, nor when they renewed their lease', async () => {
+  it.each([
+    ['before it', -3_000, []],
+    ['after it', -5_000, ['second', 'fourth']],
+  ])(
+    'are given to tell of behind a run that goes on, %s when the next renewal is overdue',
+    async (_when, leaseMs, given) => {
+      const thread = randomUUID();
+      const gone = await kind.sessions({ leaseMs, renewMs: 4_000 });
+      await here.claim(thread, 'first');
+      await gone.claim(thread, 'second', 'last');
+      await here.claim(thread, 'third', 'last');
+      await gone.claim(thread, 'fourth', 'last');
+      expect(await there.takeCutRuns()).toEqual(given.map((runId) => ({ threadId: thread, runId })));
+      for (const runId of given) expect(await there.end(thread, runId, LAST)).toBe(true);
+      expect(await there.takeCutRuns()).toEqual([]);
+      expect(await here.renew(thread, 'first')).toBe('held');
+      await here.end(thread, 'first', LAST);
+      expect(await here.activeRun(thread)).toBe(given.length === 0 ? 'second' : 'third');
+      await here.delete(thread);
+    },
+  );
+
+  it('are given to nobody while the one before them is being told of', async () => {
+    const thread = randomUUID();
+    const gone = await kind.sessions({ leaseMs: -60_000 });
+    await line(gone, thread, 'first', 'second');
+    expect(await here.takeCutRuns()).toEqual([{ threadId: thread, runId: 'first' }]);
+    expect(await there.takeCutRuns()).toEqual([]);
+    await here.delete(thread);
+  });
+
+  it('are given to nobody who renewed their lease', async () => {
     const thread = randomUUID();
     const gone = await kind.sessions(RUN_OUT);
     await here.claim(thread, 'first');
