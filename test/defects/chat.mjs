@@ -22,9 +22,31 @@ const inStates = {
   ],
 };
 const inLongThread = { config, tests: [`${tests}/long-thread.test.ts`] };
+const inServiceModel = { config, tests: [`${tests}/agent/service-model.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
+  {
+    ...inServiceModel,
+    title: 'readers are told the key that a service repeats',
+    file: `${folder}/agent/service-model.ts`,
+    find: 'new ModelError(this.#mask(said))',
+    replace: 'new ModelError(said)',
+  },
+  {
+    ...inServiceModel,
+    title: 'the error of a service keeps the request that it was of',
+    file: `${folder}/agent/service-model.ts`,
+    find: 'return new ModelError(this.#mask(said));',
+    replace: 'error.message = this.#mask(said);\n    return error;',
+  },
+  {
+    ...inServiceModel,
+    title: 'a model with tools is one of another kind',
+    file: `${folder}/agent/service-model.ts`,
+    find: 'const model = new ServiceModel(this.#fields, this.#mask);',
+    replace: 'const model = new ChatOpenAI(this.#fields);',
+  },
   {
     ...inRuns,
     title: 'a run that asks for input counts as completed',

@@ -8,6 +8,7 @@ import { chosenModel } from './agent/model.ts';
 import { noteKeeper } from './agent/notes.ts';
 import { createChat } from './chat.ts';
 import { isLoopback } from './http/loopback-hosts.ts';
+import { maskOf, passwordsOf } from './secrets.ts';
 import { readSettings, type Settings, SettingsError, USAGE } from './settings.ts';
 import { chooseStorage } from './storage/storage.ts';
 import { openTraces } from './tracing/traces.ts';
@@ -24,6 +25,9 @@ try {
 /** Puts the application together; every part can be replaced here. */
 async function start(settings: Settings): Promise<void> {
   const { host, port, data, wordDelayMs } = settings;
+  const { OPENAI_API_KEY, RUNSPAN_API_KEY } = process.env;
+  const passwords = [settings.postgres, settings.redis].flatMap(passwordsOf);
+  const mask = maskOf([OPENAI_API_KEY, RUNSPAN_API_KEY, ...passwords]);
   const traces = await openTraces({ ...settings, env: process.env });
   const storage = await chooseStorage(settings);
   const { model, name, isLocal } = chosenModel(process.env, wordDelayMs);
@@ -36,6 +40,7 @@ async function start(settings: Settings): Promise<void> {
     traces: traces.service,
     model: { name, is_local: isLocal },
     host,
+    log: (line) => process.stderr.write(`chat: ${mask(line)}\n`),
     page: fileURLToPath(new URL('../../page/', import.meta.url)),
   });
   const server = serve({ fetch: chat.app.fetch, port, hostname: host }, (address) => {

@@ -1,6 +1,7 @@
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import { ChatOpenAI } from '@langchain/openai';
+import { maskOf } from '../secrets.ts';
 import { LocalModel } from './local-model.ts';
+import { ServiceModel } from './service-model.ts';
 
 export interface ChosenModel {
   readonly model: BaseChatModel;
@@ -19,13 +20,16 @@ export function chosenModel(env: NodeJS.ProcessEnv, wordDelayMs: number): Chosen
   if (!(apiKey || baseURL)) return { model: new LocalModel({ wordDelayMs }), name: 'local rules', isLocal: true };
   return {
     // Servers of one's own ask for no key, and the client for one.
-    model: new ChatOpenAI({
-      model,
-      apiKey: apiKey || 'none',
-      timeout: TIMEOUT_MS,
-      maxRetries: RETRIES_MAX,
-      ...(baseURL ? { configuration: { baseURL } } : {}),
-    }),
+    model: new ServiceModel(
+      {
+        model,
+        apiKey: apiKey || 'none',
+        timeout: TIMEOUT_MS,
+        maxRetries: RETRIES_MAX,
+        ...(baseURL ? { configuration: { baseURL } } : {}),
+      },
+      maskOf([apiKey]),
+    ),
     name: model,
     isLocal: false,
   };

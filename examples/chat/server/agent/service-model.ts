@@ -1,0 +1,84 @@
+import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
+import type { BaseMessage } from '@langchain/core/messages';
+import type { ChatGenerationChunk, ChatResult } from '@langchain/core/outputs';
+import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
+import type { Mask } from '../secrets.ts';
+
+type CallOptions = ChatOpenAI['ParsedCallOptions'];
+type Events = ReturnType<ChatOpenAI['_streamChatModelEvents']>;
+
+/**
+ * A model behind the interface of OpenAI. What its service fails with is told to readers, kept in checkpoints and sent to the traces: it is put here, where it comes from,
+ * into words that are for all of them, and without the key.
+ */
+export class ServiceModel extends ChatOpenAI {
+  readonly #fields: ChatOpenAIFields;
+  readonly #mask: Mask;
+
+  constructor(fields: ChatOpenAIFields, mask: Mask) {
+    super(fields);
+    this.#fields = fields;
+    this.#mask = mask;
+  }
+
+  /** As it is done by the class above, which would make one of its own kind. */
+  override withConfig(config: Partial<this['ParsedCallOptions']>): ServiceModel {
+    const model = new ServiceModel(this.#fields, this.#mask);
+    model.defaultOptions = { ...this.defaultOptions, ...config };
+    return model;
+  }
+
+  override async _generate(
+    messages: BaseMessage[],
+    options: CallOptions,
+    manager?: CallbackManagerForLLMRun,
+  ): Promise<ChatResult> {
+    try {
+      return await super._generate(messages, options, manager);
+    } catch (error) {
+      throw this.#told(error, options);
+    }
+  }
+
+  override async *_streamResponseChunks(
+    messages: BaseMessage[],
+    options: CallOptions,
+    manager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    try {
+      yield* super._streamResponseChunks(messages, options, manager);
+    } catch (error) {
+      throw this.#told(error, options);
+    }
+  }
+
+  override async *_streamChatModelEvents(
+    messages: BaseMessage[],
+    options: CallOptions,
+    manager?: CallbackManagerForLLMRun,
+  ): Events {
+    try {
+      yield* super._streamChatModelEvents(messages, options, manager);
+    } catch (error) {
+      throw this.#told(error, options);
+    }
+  }
+
+  /** Nothing of the error is kept but what it says: its other fields hold the request, with the key. */
+  #told(error: unknown, { signal }: CallOptions): unknown {
+    if (signal?.aborted || !(error instanceof Error)) return error;
+    const { status } = error as { readonly status?: number };
+    if (status === 401)
+      return new ModelError(
+        'The service of the model refuses the key of this chat (401): OPENAI_API_KEY has to be one of its keys.',
+      );
+    // What follows is for those who write programs.
+    const [said = ''] = error.message.split('\n\nTroubleshooting URL: ');
+    return new ModelError(this.#mask(said));
+  }
+}
+
+/** What the service of a model has failed with. */
+export class ModelError extends Error {
+  override readonly name: string = 'ModelError';
+}
