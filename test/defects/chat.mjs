@@ -23,9 +23,24 @@ const inStates = {
 };
 const inLongThread = { config, tests: [`${tests}/long-thread.test.ts`] };
 const inServiceModel = { config, tests: [`${tests}/agent/service-model.test.ts`] };
+const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
+  {
+    ...inOutage,
+    title: 'a store that is away counts as a failure of the chat',
+    file: `${folder}/http/fault.ts`,
+    find: 'if (isAway(error)) {',
+    replace: 'if (error.name === "away" && isAway(error)) {',
+  },
+  {
+    ...inOutage,
+    title: 'a command that a store is away for is answered as if it were understood',
+    file: `${folder}/http/protocol-routes.ts`,
+    find: 'return isAway ? context.json(answer, 503, RETRY_LATER)',
+    replace: 'return isAway ? context.json(answer)',
+  },
   {
     ...inServiceModel,
     title: 'readers are told the key that a service repeats',

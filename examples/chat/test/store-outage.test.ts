@@ -5,9 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gate } from '../../../test/support/gate.ts';
 import { createChat } from '../server/chat.ts';
 import { RedisSessions } from '../server/storage/redis-sessions.ts';
-import { memoryStorage } from '../server/storage/storage.ts';
+import { chooseStorage, memoryStorage } from '../server/storage/storage.ts';
 import { ChatClient, endOf, isEndOf, type SeenEvent } from './support/chat-client.ts';
-import { type StoreServer, startRedis } from './support/server-process.ts';
+import { ChatServer } from './support/chat-server.ts';
+import { untilEnd } from './support/events.ts';
+import { type StoreServer, startPostgres, startRedis } from './support/server-process.ts';
 
 const LIMITS = { leaseMs: 20_000, renewMs: 50 };
 
@@ -48,6 +50,62 @@ describe('a chat whose store is away', () => {
     await chat.logged;
     await chat.close();
     await redis.start();
+  });
+});
+
+describe.each(['PostgreSQL', 'Redis'])('requests to a chat whose %s is away', (name) => {
+  let [postgres, redis]: StoreServer[] = [];
+  beforeAll(async () => {
+    [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  });
+  afterAll(() => Promise.all([postgres?.close(), redis?.close()]));
+
+  it('are answered with 503 and a word, and logged in a line, until it is back', async () => {
+    const away = name === 'Redis' ? redis : postgres;
+    const storage = await chooseStorage({
+      postgres: postgres?.url,
+      redis: name === 'Redis' ? redis?.url : undefined,
+    });
+    await using chat = await ChatServer.start({ storage });
+    const run = await chat.say('t', 'hello');
+    await untilEnd(chat, 't', run);
+    await away?.kill();
+    const command = { id: 7, method: 'run.start', params: { input: { messages: 'hello' } } };
+    const requests: [string, string, object?][] = [
+      ['POST', '/threads/t/commands', command],
+      ['POST', '/threads/t/state', { values: { messages: [] } }],
+      ['POST', `/threads/t/runs/${run}/cancel`, {}],
+      ['DELETE', '/threads/t'],
+      // What is asked of the checkpoints alone.
+      ...(name === 'PostgreSQL'
+        ? ([
+            ['GET', '/threads/t/state'],
+            ['POST', '/threads/t/history', {}],
+            ['GET', '/threads'],
+            ['POST', '/threads/t/commands', { id: 7, method: 'input.respond', params: { interrupt_id: 'x' } }],
+          ] satisfies [string, string, object?][])
+        : []),
+    ];
+    const lines = chat.lines.length;
+    for (const [method, path, body] of requests) {
+      const answer = await chat.request(method, path, body);
+      expect([path, answer.status, answer.headers.get('retry-after'), await answer.json()]).toEqual([
+        path,
+        503,
+        '5',
+        expect.objectContaining({
+          error: 'unavailable',
+          message: 'The store does not answer; try again.',
+          ...(path.endsWith('commands') && { type: 'error', id: 7 }),
+        }),
+      ]);
+    }
+    const logged = chat.lines
+      .slice(lines)
+      .filter((line) => line.includes('thread') && !line.includes('runs that were'));
+    expect(logged).toEqual(requests.map(() => expect.stringMatching(/^.+: the store does not answer: .+$/)));
+    await away?.start();
+    for (;;) if ((await chat.request('POST', '/threads/t/commands', command)).status === 200) break;
   });
 });
 

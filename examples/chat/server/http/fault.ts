@@ -1,6 +1,10 @@
 import type { ErrorHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
+import { isAway, reasonOf, STORE_AWAY } from '../storage/store-error.ts';
 import { InvalidBodyError } from './bodies.ts';
+
+/** Of an answer of status 503. */
+export const RETRY_LATER: Readonly<Record<string, string>> = { 'retry-after': '5' };
 
 /** What a request is refused with. Clients of the protocol read `message`, those of the interface `detail`. */
 export interface Fault {
@@ -18,6 +22,10 @@ export function faultAnswer(log: (line: string) => void): ErrorHandler {
   return (error, context) => {
     if (error instanceof InvalidBodyError) return context.json({ detail: error.detail }, 422);
     if (error instanceof HTTPException) return context.json(fault('bad_request', error.message), error.status);
+    if (isAway(error)) {
+      log(`${context.req.method} ${context.req.path}: the store does not answer: ${reasonOf(error)}`);
+      return context.json(fault('unavailable', STORE_AWAY), 503, RETRY_LATER);
+    }
     log(`${context.req.method} ${context.req.path}: ${error.stack ?? error.message}`);
     return context.json(fault('internal', 'The request failed; the log of the server says why.'), 500);
   };

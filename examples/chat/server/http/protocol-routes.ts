@@ -6,7 +6,7 @@ import { StateUpdateError, type ThreadStates } from '../protocol/thread-state.ts
 import type { Storage } from '../storage/storage.ts';
 import { bodyOf, COMMAND, HISTORY, InvalidBodyError, STATE_UPDATE, SUBSCRIPTION } from './bodies.ts';
 import { eventStream } from './event-stream.ts';
-import { fault } from './fault.ts';
+import { fault, RETRY_LATER } from './fault.ts';
 
 const LIST_LIMIT = 100;
 const ID = /^[\w.:~-]{1,128}$/;
@@ -35,7 +35,9 @@ export function protocolRoutes({ commands, runs, states, storage }: RouteParts):
       const answer: CommandAnswer = { type: 'error', id: null, error: 'invalid_argument', message };
       return context.json({ ...answer, detail }, 422);
     }
-    return context.json(await commands.answer(threadOf(context), command, context.req.raw.headers));
+    const answer = await commands.answer(threadOf(context), command, context.req.raw.headers);
+    const isAway = answer.type === 'error' && answer.error === 'unavailable';
+    return isAway ? context.json(answer, 503, RETRY_LATER) : context.json(answer);
   });
 
   app.on('POST', ['/threads/:thread_id/stream', '/threads/:thread_id/stream/events'], async (context) => {

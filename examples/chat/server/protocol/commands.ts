@@ -1,6 +1,7 @@
 import { Command } from '@langchain/langgraph';
 import type { HeadersLike } from 'runspan';
 import { z } from 'zod';
+import { isAway, reasonOf, STORE_AWAY } from '../storage/store-error.ts';
 import type { Agent } from './agent.ts';
 import { CommandError } from './command-error.ts';
 import { messagesFault } from './given-messages.ts';
@@ -69,7 +70,12 @@ export class Commands {
       return { type: 'success', id, result: { run_id: runId }, meta };
     } catch (error) {
       if (error instanceof CommandError) return { type: 'error', id, error: error.code, message: error.message };
-      this.#log(`${command.method} in thread ${threadId}: ${(error as Error).stack}`);
+      const what = `${command.method} in thread ${threadId}`;
+      if (isAway(error)) {
+        this.#log(`${what}: the store does not answer: ${reasonOf(error)}`);
+        return { type: 'error', id, error: 'unavailable', message: STORE_AWAY };
+      }
+      this.#log(`${what}: ${(error as Error).stack}`);
       return {
         type: 'error',
         id,

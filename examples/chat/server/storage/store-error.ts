@@ -19,8 +19,24 @@ export function unusable(store: string, place: string, error: unknown): StoreErr
   return new StoreError(`${store} at ${place} cannot be used: ${reasonOf(error)}`);
 }
 
-/** Errors of connections that were tried at several addresses have no message of their own. */
-function reasonOf(error: unknown): string {
+/** Of connections that fail, and of a PostgreSQL that starts, ends or is full (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+const CODES_AWAY =
+  /^(E(CONN(REFUSED|RESET|ABORTED)|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|08...|53300|57P0[123])$/;
+/** What the clients of PostgreSQL and Redis say without a code. */
+const MESSAGES_AWAY =
+  /^(Connection (terminated|timeout)|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The client is offline|Socket (closed|timeout)|Disconnects client|LOADING )/;
+
+/** What is told of it to those who cannot change that. */
+export const STORE_AWAY = 'The store does not answer; try again.';
+
+/** Whether a store does not answer, which is its own matter: what was asked of it can be tried again. */
+export function isAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return CODES_AWAY.test(String((error as { readonly code?: unknown }).code)) || MESSAGES_AWAY.test(error.message);
+}
+
+/** Why a store cannot be used. Errors of connections that were tried at several addresses have no message of their own. */
+export function reasonOf(error: unknown): string {
   const { message, errors, code } = error as {
     readonly message?: string;
     readonly errors?: readonly unknown[];
