@@ -6,9 +6,31 @@ const inSessions = { config, tests: [`${tests}/session-store.test.ts`] };
 const inWaiting = { config, tests: [`${tests}/session-store-waiting.test.ts`] };
 const inThreads = { config, tests: [`${tests}/thread-index.test.ts`] };
 const inFile = { config, tests: [`${tests}/sqlite-database.test.ts`] };
+const inRedis = { config, tests: [`${tests}/redis-sessions.test.ts`] };
 const inStorage = { config, tests: [`${tests}/storage.test.ts`] };
 
 export const defects = [
+  {
+    ...inRedis,
+    title: 'a run whose store has lost everything ends without a word',
+    file: `${folder}/redis-sessions.ts`,
+    find: 'if (holder === runId) this.#claimed.add(runId);',
+    replace: '',
+  },
+  {
+    ...inRedis,
+    title: 'a run takes the thread of a later one, as its store has lost everything',
+    file: `${folder}/redis-scripts.ts`,
+    find: "redis.call('HSET', KEYS[1], 'claimed', '1', 'run', ARGV[2])",
+    replace: "redis.call('HSET', KEYS[1], 'run', ARGV[2])",
+  },
+  {
+    ...inRedis,
+    title: 'a run of a thread that was deleted takes it again',
+    file: `${folder}/redis-scripts.ts`,
+    find: "if claimed then redis.call('HSET', KEYS[1], 'claimed', '1') end",
+    replace: '',
+  },
   {
     ...inStorage,
     title: 'two branches of a thread have values of the same version',

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { AIMessage } from '@langchain/core/messages';
 import { MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import { createClient } from '@redis/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gate } from '../../../test/support/gate.ts';
 import { createChat } from '../server/chat.ts';
@@ -36,6 +37,20 @@ describe('a chat whose store is away', () => {
       'failed',
       'completed',
     ]);
+    await chat.close();
+  });
+
+  it('goes on with a run whose events the store has lost, and tells how it has ended', async () => {
+    const chat = await gatedChat(redis.url);
+    const thread = randomUUID();
+    const run = (await chat.client.start(thread, 'one')).result.run_id;
+    await chat.asked;
+    const client = await createClient({ url: redis.url }).connect();
+    await client.flushAll();
+    client.destroy();
+    chat.answer();
+    const events = await chat.client.events(thread, isEndOf(run));
+    expect(events.map(endOf).filter(Boolean)).toEqual(['completed']);
     await chat.close();
   });
 

@@ -1,6 +1,6 @@
 /**
  * What is done in Redis at once, as nobody else sees it half done. Keys: `chat:session:<thread>` is a hash (seq, dropped, bytes, run, cancelled,
- * cut, and waiting, the JSON of those that wait for the run), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that
+ * cut, claimed, and waiting, the JSON of those that wait for the run), `chat:log:<thread>` a stream whose ids are `<seq>-0`, `chat:leases` the threads that
  * have a run, by the time at which its lease runs out, `chat:lines` the sessions in which runs wait. They are not hashed to one node, so a cluster
  * will not do.
  */
@@ -31,6 +31,21 @@ local function keep(line)
     redis.call('HSET', KEYS[1], 'waiting', cjson.encode(line))
     redis.call('SADD', '${LINES_KEY}', KEYS[1])
   end
+end
+`;
+
+/**
+ * Whether a run has its thread. That a thread was claimed is never forgotten of it; where it is, Redis has lost what it had, and a run that was under way takes
+ * its thread again.
+ */
+const HOLDS = `
+local function holds(session, run, wasClaimed)
+  if wasClaimed == '0' or redis.call('HEXISTS', session, 'claimed') == 1 then
+    return redis.call('HGET', session, 'run') == run
+  end
+  redis.call('HSET', session, 'claimed', '1', 'run', run)
+  redis.call('HSETNX', session, 'seq', text(clock()))
+  return true
 end
 `;
 
@@ -84,7 +99,7 @@ if holder and ARGV[5] ~= '' then
   keep(line)
 end
 if holder then return holder end
-redis.call('HSET', KEYS[1], 'run', ARGV[2])
+redis.call('HSET', KEYS[1], 'claimed', '1', 'run', ARGV[2])
 redis.call('HDEL', KEYS[1], 'cancelled', 'cut')
 redis.call('HSETNX', KEYS[1], 'seq', text(clock()))
 redis.call('ZADD', KEYS[2], now() + ARGV[3], ARGV[1])
@@ -93,10 +108,11 @@ redis.call('PEXPIRE', KEYS[3], ARGV[4])
 return ARGV[2]
 `;
 
-/** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms. */
-export const RENEW: string = `${COMMON}${LINE}
-local hasThread, line = redis.call('HGET', KEYS[1], 'run') == ARGV[2], waiting()
+/** KEYS session, leases, log. ARGV thread, run, lease ms, idle ms, whether this instance has claimed it. */
+export const RENEW: string = `${COMMON}${LINE}${HOLDS}
+local line = waiting()
 local at = place(line, ARGV[2])
+local hasThread = not at and holds(KEYS[1], ARGV[2], ARGV[5])
 if not at and (not hasThread or redis.call('HEXISTS', KEYS[1], 'cut') == 1) then return 'lost' end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
@@ -110,10 +126,11 @@ if redis.call('HEXISTS', KEYS[1], 'cancelled') == 1 then return 'cancelled' end
 return 'held'
 `;
 
-/** KEYS session, leases, log. ARGV thread, run, idle ms, head and body of its last event. */
-export const END: string = `${COMMON}${LINE}
-local hasThread, line = redis.call('HGET', KEYS[1], 'run') == ARGV[2], waiting()
+/** KEYS session, leases, log. ARGV thread, run, idle ms, head and body of its last event, whether this instance has claimed it. */
+export const END: string = `${COMMON}${LINE}${HOLDS}
+local line = waiting()
 local at = place(line, ARGV[2])
+local hasThread = not at and holds(KEYS[1], ARGV[2], ARGV[6])
 if not hasThread and not at then return 0 end
 local seq = tonumber(redis.call('HGET', KEYS[1], 'seq')) + 1
 redis.call('XADD', KEYS[3], text(seq) .. '-0', 'h', ARGV[4], 'b', ARGV[5])
@@ -183,12 +200,13 @@ return cut
 
 /** KEYS session, leases, log. ARGV thread, ms for which the number is kept: the next log of that name goes on with it. */
 export const DELETE = `
-local seq = redis.call('HGET', KEYS[1], 'seq')
+local seq, claimed = unpack(redis.call('HMGET', KEYS[1], 'seq', 'claimed'))
 redis.call('DEL', KEYS[1], KEYS[3])
 redis.call('SREM', '${LINES_KEY}', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 if seq then
   redis.call('HSET', KEYS[1], 'seq', seq)
+  if claimed then redis.call('HSET', KEYS[1], 'claimed', '1') end
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 redis.call('PUBLISH', '${WAKE_CHANNEL}', 'r' .. ARGV[1])

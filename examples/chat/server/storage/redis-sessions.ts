@@ -35,6 +35,8 @@ export class RedisSessions implements SessionStore {
   readonly #redis: RedisConnection;
   readonly #limits: SessionLimits;
   readonly #wakers: Wakers;
+  /** Runs that have got their threads here, and have not lost them: they go on with them, should Redis forget that. */
+  readonly #claimed = new Set<string>();
 
   static async open(url: string, limits: Partial<SessionLimits> = {}): Promise<RedisSessions> {
     const wakers = new Wakers();
@@ -84,17 +86,24 @@ export class RedisSessions implements SessionStore {
   }
 
   async claim(threadId: string, runId: string, place?: Place): Promise<string | undefined> {
-    return ((await this.#lease(CLAIM, threadId, runId, place ?? '', WAITING_MAX)) as string | null) ?? undefined;
+    const holder = (await this.#lease(CLAIM, threadId, runId, place ?? '', WAITING_MAX)) as string | null;
+    if (holder === runId) this.#claimed.add(runId);
+    return holder ?? undefined;
   }
 
   async renew(threadId: string, runId: string): Promise<Lease> {
-    return (await this.#lease(RENEW, threadId, runId)) as Lease;
+    const lease = (await this.#lease(RENEW, threadId, runId, this.#wasClaimed(runId))) as Lease;
+    if (lease === 'lost') this.#claimed.delete(runId);
+    else if (lease !== 'waiting') this.#claimed.add(runId);
+    return lease;
   }
 
   async end(threadId: string, runId: string, event: NewEvent): Promise<boolean> {
     const keys = [sessionOf(threadId), LEASES_KEY, logOf(threadId)];
-    const values = [threadId, runId, this.#limits.idleMs, headOf(event), event.body];
-    return (await this.#redis.run(END, keys, values)) === 1;
+    const values = [threadId, runId, this.#limits.idleMs, headOf(event), event.body, this.#wasClaimed(runId)];
+    const isEnded = (await this.#redis.run(END, keys, values)) === 1;
+    this.#claimed.delete(runId);
+    return isEnded;
   }
 
   async activeRun(threadId: string): Promise<string | undefined> {
@@ -124,6 +133,10 @@ export class RedisSessions implements SessionStore {
     const { leaseMs, idleMs } = this.#limits;
     const keys = [sessionOf(threadId), LEASES_KEY, logOf(threadId)];
     return this.#redis.run(script, keys, [threadId, runId, leaseMs, idleMs, ...more]);
+  }
+
+  #wasClaimed(runId: string): '0' | '1' {
+    return this.#claimed.has(runId) ? '1' : '0';
   }
 }
 
