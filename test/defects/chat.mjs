@@ -28,6 +28,14 @@ const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
   {
+    config,
+    tests: [`${tests}/settings.test.ts`],
+    title: 'an empty --host listens at every address',
+    file: `${folder}/settings.ts`,
+    find: "if (values[name] === '')",
+    replace: "if (values[name] === ' ')",
+  },
+  {
     ...inOutage,
     title: 'a store that is away counts as a failure of the chat',
     file: `${folder}/http/fault.ts`,

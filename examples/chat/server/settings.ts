@@ -39,6 +39,7 @@ A model answers where OPENAI_API_KEY or OPENAI_BASE_URL is set, with OPENAI_MODE
 export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): Settings | undefined {
   const values = parse(argv);
   if (values.help === true) return undefined;
+  checkService(env.OPENAI_BASE_URL);
   return {
     host: values.host ?? '127.0.0.1',
     port: whole('--port', values.port, 4_888, 65_535),
@@ -76,12 +77,31 @@ function parse(argv: readonly string[]): Values {
     'word-delay': text,
     'trace-port': text,
   };
+  let values: Values;
   try {
-    return parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } }, strict: true })
-      .values;
+    values = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
   } catch (error) {
-    throw new SettingsError((error as Error).message);
+    // What follows is how it would be said to a program that takes more.
+    const [what] = (error as Error).message.split(/\. |\.?\n/);
+    throw new SettingsError(`${what}; --help lists the options`);
   }
+  // No host would be every address, and no folder the one that the chat is started in.
+  for (const name of ['host', 'data', 'postgres', 'redis', 'docs']) {
+    if (values[name] === '') throw new SettingsError(`--${name} needs a value`);
+  }
+  return values;
+}
+
+/** The client of the service says nothing of either until somebody asks something. */
+function checkService(address: string | undefined): void {
+  if (!address) return;
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new SettingsError('OPENAI_BASE_URL has to be an address that begins with http:// or https://');
+  if (url.username !== '' || url.password !== '')
+    throw new SettingsError(
+      'OPENAI_BASE_URL has a user or a password, which it must not; a key goes into OPENAI_API_KEY',
+    );
 }
 
 function whole(name: string, text: string | undefined, usual: number, max: number): number {

@@ -60,10 +60,35 @@ describe('what cannot be used is named', () => {
     [['--word-delay', '10001'], '--word-delay has to be a whole number from 0 to 10000; it is "10001"'],
     [['--nothing'], /'--nothing'/],
     [['question'], /'question'/],
-    [['--data'], /--data/],
+    [['--data'], /^Option '--data <value>' argument missing; --help lists the options$/],
+    [['--data', '--port'], /^Option '--data' argument is ambiguous; --help lists the options$/],
+    [['question'], /^Unexpected argument 'question'; --help lists the options$/],
+    [['--host='], '--host needs a value'],
+    [['--data', ''], '--data needs a value'],
+    [['--postgres', ''], '--postgres needs a value'],
+    [['--redis', ''], '--redis needs a value'],
+    [['--docs', ''], '--docs needs a value'],
   ];
   test.each(cases)('%j', (argv, message) => {
     expect(() => readSettings(argv, {})).toThrow(SettingsError);
     expect(() => readSettings(argv, {})).toThrow(message);
+  });
+});
+
+describe('an address of a service that cannot be used is refused before anybody asks it', () => {
+  const begins = 'OPENAI_BASE_URL has to be an address that begins with http:// or https://';
+  test.each([
+    ['nonsense', begins],
+    ['ftp://host/v1', begins],
+    ['localhost:11434/v1', begins],
+    ['http://user@host/v1', /^OPENAI_BASE_URL has a user or a password, .*OPENAI_API_KEY$/],
+    ['http://:word@host/v1', /^OPENAI_BASE_URL has a user or a password, .*OPENAI_API_KEY$/],
+  ])('%s', (address, message) => {
+    expect(() => readSettings([], { OPENAI_BASE_URL: address })).toThrow(SettingsError);
+    expect(() => readSettings([], { OPENAI_BASE_URL: address })).toThrow(message);
+  });
+
+  test.each(['', 'http://127.0.0.1:11434/v1', 'https://host/v1?version=1'])('%j can be used', (address) => {
+    expect(readSettings([], { OPENAI_BASE_URL: address })).toEqual(usual);
   });
 });

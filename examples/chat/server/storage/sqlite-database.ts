@@ -1,6 +1,7 @@
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
+import { makeFolder } from './folder.ts';
 import { SQLITE_MIGRATIONS } from './sqlite-schema.ts';
 import { StoreError, unusable } from './store-error.ts';
 
@@ -23,7 +24,7 @@ export class SqliteDatabase {
   static open(folder: string): SqliteDatabase {
     const path = join(folder, 'chat.db');
     try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      makeFolder(folder);
       return SqliteDatabase.#openLocked(path, takeLock(path));
     } catch (error) {
       throw unusable('SQLite', path, error);
@@ -99,7 +100,7 @@ function takeLock(path: string): DatabaseSyncInstance {
     lock.close();
     if (!isBusy(error)) throw error;
     throw new StoreError(
-      `${path} is open in another process. One process at a time can have it: end that one, name another folder, or use Postgres for several.`,
+      `${path} is open in another process: another chat uses this folder. End that one, name another folder with --data, or use --postgres for several.`,
     );
   }
 }

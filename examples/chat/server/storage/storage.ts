@@ -35,10 +35,12 @@ export async function chooseStorage(
   limits: Partial<SessionLimits> = {},
 ): Promise<Storage> {
   if (data !== undefined && postgres !== undefined)
-    throw new StoreError('A folder is for one instance and PostgreSQL for several: choose one of them.');
+    throw new StoreError(
+      'A folder (--data) is for one instance and PostgreSQL (--postgres) for several: choose one of them.',
+    );
   if (redis !== undefined && postgres === undefined)
     throw new StoreError(
-      'Redis keeps what instances share while threads are in use: it needs PostgreSQL for the rest.',
+      'Redis (--redis) keeps what instances share while threads are in use: it needs PostgreSQL for the rest (--postgres).',
     );
   if (postgres !== undefined && !/^postgres(ql)?:\/\//.test(postgres))
     throw new StoreError('The address of PostgreSQL has to begin with postgres:// or postgresql://.');

@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { configure, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
@@ -6,6 +5,7 @@ import { createReceiver, MemoryStore, SqliteStore } from 'runspan/receiver';
 import { isLoopback } from '../http/loopback-hosts.ts';
 import type { Handlers } from '../protocol/agent.ts';
 import { SettingsError } from '../settings.ts';
+import { makeFolder } from '../storage/folder.ts';
 import { TraceService } from './trace-service.ts';
 
 /** The tracing of the chat. */
@@ -50,7 +50,11 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
     };
   }
   const store = data === undefined ? new MemoryStore() : await storeIn(data);
-  const receiver = await createReceiver({ port: tracePort, store });
+  const receiver = await createReceiver({ port: tracePort, store }).catch(async (error: unknown) => {
+    if (store instanceof SqliteStore) await store.close();
+    if ((error as { readonly code?: string }).code !== 'RUNSPAN_ADDRESS_IN_USE') throw error;
+    throw new Error(`port ${tracePort} is taken; choose another one for the traces with --trace-port`);
+  });
   configure({ endpoint: receiver.url, project: PROJECT, tracing: true });
   return {
     service: new TraceService({ endpoint: receiver.url, project: PROJECT, viewerUrl: receiver.url, hides }),
@@ -81,6 +85,6 @@ async function delivered(): Promise<void> {
 }
 
 async function storeIn(folder: string): Promise<SqliteStore> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   return SqliteStore.open(join(folder, 'traces.db'));
 }

@@ -61,7 +61,7 @@ describe('the file of a chat', () => {
     using folder = temporaryFolder();
     const path = join(folder.path, 'file');
     writeFileSync(path, '');
-    expect(() => SqliteDatabase.open(path)).toThrow(`SQLite at ${join(path, 'chat.db')} cannot be used: EEXIST`);
+    expect(() => SqliteDatabase.open(path)).toThrow(`${path} is a file, and has to be a folder; name one with --data.`);
   });
 
   it('does all of a transaction or nothing', () => {
