@@ -2,6 +2,7 @@
 // Installs the chat application, where that has not been done since its lockfile changed, and builds it: the server by its own
 // compiler, the page by its own Vite, both into examples/chat/build. It runs on dist/, which has to be there.
 import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +11,8 @@ import { installLocked } from './install-locked.mjs';
 const folder = new URL('../examples/chat/', import.meta.url);
 
 installLocked(folder);
+// What was built of sources that are gone would stay.
+rmSync(new URL('build/', folder), { recursive: true, force: true });
 run('typescript', 'bin/tsc', '-p', '.');
 // Vite does not look at types.
 run('typescript', 'bin/tsc', '-p', 'page');
