@@ -23,10 +23,32 @@ const inStates = {
 };
 const inLongThread = { config, tests: [`${tests}/long-thread.test.ts`] };
 const inServiceModel = { config, tests: [`${tests}/agent/service-model.test.ts`] };
+const inCommands = { config, tests: [`${tests}/protocol/commands.test.ts`] };
 const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
+  {
+    ...inCommands,
+    title: 'an answer that is none of the decisions is taken for one',
+    file: `${folder}/protocol/commands.ts`,
+    find: '|| decisions.includes(fieldsOf(response).decision)',
+    replace: '|| decisions.length > 0',
+  },
+  {
+    ...inCommands,
+    title: 'a graph finds out that its input is none',
+    file: `${folder}/protocol/commands.ts`,
+    find: 'if (!isObject(input)) await this.#checkInput(threadId, input);',
+    replace: '',
+  },
+  {
+    ...inCommands,
+    title: 'a checkpoint that is named as other servers have it is passed over',
+    file: `${folder}/protocol/commands.ts`,
+    find: '?? params.checkpoint_id ??',
+    replace: '??',
+  },
   {
     config,
     tests: [`${tests}/settings.test.ts`],
@@ -169,7 +191,8 @@ export const defects = [
     replace: 'input',
   },
   {
-    ...inRuns,
+    config,
+    tests: [`${tests}/agent/note-tool.test.ts`],
     title: 'an approval is taken from whatever is said',
     file: `${folder}/agent/note-tool.ts`,
     find: "if (decision !== 'approve')",

@@ -60,7 +60,12 @@ test('the client answers an interrupt, and reads what comes of it', async () => 
   for await (const event of await threads.run(id, ask('Save a note: buy milk'))) {
     if (event.method === 'input.requested') request = event.params.data as typeof request;
   }
-  expect(request?.payload).toEqual({ action: 'save_note', question: 'Save this note?', text: 'buy milk' });
+  expect(request?.payload).toEqual({
+    action: 'save_note',
+    question: 'Save this note?',
+    text: 'buy milk',
+    decisions: ['approve', 'decline'],
+  });
   const answer = { interrupt_id: request?.interrupt_id ?? '', response: { decision: 'approve' } };
   const events: ThreadEvent[] = [];
   for await (const event of await threads.resume(id, answer)) events.push(event);

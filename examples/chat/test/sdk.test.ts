@@ -50,7 +50,12 @@ test('a StreamController answers an interrupt, and the run goes on', async () =>
   await controller.hydrate(threadId);
   await controller.submit(said('Save a note: buy milk'));
   const [interrupt] = controller.rootStore.getSnapshot().interrupts;
-  expect(interrupt?.value).toEqual({ action: 'save_note', question: 'Save this note?', text: 'buy milk' });
+  expect(interrupt?.value).toEqual({
+    action: 'save_note',
+    question: 'Save this note?',
+    text: 'buy milk',
+    decisions: ['approve', 'decline'],
+  });
 
   const settled = new Promise<void>((resolve) => {
     const off = controller.rootStore.subscribe(() => {

@@ -9,13 +9,20 @@ export interface ApprovalRequest {
   readonly action: 'save_note';
   readonly question: string;
   readonly text: string;
+  /** Of an answer, whose \`decision\` has to be one of them. */
+  readonly decisions: readonly string[];
 }
 
 /** The tool that changes something outside of the conversation, and asks before it does. */
 export function noteTool(save: (text: string) => Promise<string>): StructuredToolInterface {
   return tool(
     async ({ text }) => {
-      const request: ApprovalRequest = { action: 'save_note', question: 'Save this note?', text };
+      const request: ApprovalRequest = {
+        action: 'save_note',
+        question: 'Save this note?',
+        text,
+        decisions: ['approve', 'decline'],
+      };
       // Everything before this line runs again when the answer is there.
       const answer: unknown = interrupt(request);
       const { decision, text: changed, messages } = fieldsOf(answer);
@@ -24,8 +31,10 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
         const said = messages.map((message) => coerceMessageLikeToMessage(message as BaseMessageLike).text);
         return `Nothing was saved. The user said instead: ${said.join('\n')}`;
       }
-      if (decision !== 'approve') return 'The user declined; nothing was saved.';
-      if (typeof changed !== 'string') return save(text);
+      if (decision === 'decline') return 'The user declined; nothing was saved.';
+      if (decision !== 'approve') return 'Nothing was saved: the answer neither approves nor declines.';
+      if (changed === undefined || changed === null) return save(text);
+      if (typeof changed !== 'string') return 'Nothing was saved: what is to be saved instead is no text.';
       return changed.trim() === '' ? 'The user left nothing of it; nothing was saved.' : save(changed);
     },
     {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { isAway, reasonOf, STORE_AWAY } from '../storage/store-error.ts';
 import type { Agent } from './agent.ts';
 import { CommandError } from './command-error.ts';
+import { fieldsOf } from './fields.ts';
 import { messagesFault } from './given-messages.ts';
 import type { Runs, StartedRun } from './runs.ts';
 
@@ -32,12 +33,17 @@ const config = z
   .looseObject({ configurable: z.looseObject({ checkpoint_id: z.string().min(1).nullish() }).nullish() })
   .nullish();
 
+const strategy = z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish();
+
 const RUN_START = z.looseObject({
   input: z.unknown().optional(),
   config,
   metadata: record.nullish(),
-  multitaskStrategy: z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish(),
+  multitaskStrategy: strategy,
   ifNotExists: z.enum(['create', 'reject']).nullish(),
+  // As other servers have them.
+  multitask_strategy: strategy,
+  checkpoint_id: z.string().min(1).nullish(),
 });
 
 const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown().optional() });
@@ -100,7 +106,8 @@ export class Commands {
   }
 
   async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: HeadersLike): Promise<StartedRun> {
-    const { input, metadata, multitaskStrategy } = params;
+    const { input = null, metadata } = params;
+    const multitaskStrategy = params.multitaskStrategy ?? params.multitask_strategy;
     if (multitaskStrategy === 'rollback') {
       throw new CommandError(
         'not_supported',
@@ -110,8 +117,9 @@ export class Commands {
     const fault = messagesFault(input);
     if (fault !== undefined) throw new CommandError('invalid_argument', `run.start: params.input.${fault}`);
     if (params.ifNotExists === 'reject') await this.#checkThread(threadId);
-    const checkpointId = params.config?.configurable?.checkpoint_id ?? undefined;
+    const checkpointId = params.config?.configurable?.checkpoint_id ?? params.checkpoint_id ?? undefined;
     if (checkpointId !== undefined) await this.#checkCheckpoint(threadId, checkpointId);
+    if (!isObject(input)) await this.#checkInput(threadId, input);
     return this.#runs.start(threadId, {
       input,
       checkpointId,
@@ -130,13 +138,16 @@ export class Commands {
       throw new CommandError('invalid_argument', 'input.respond needs an interrupt_id, or responses.');
     const { tasks } = await this.#agent.getState({ configurable: { thread_id: threadId } });
     const asked = tasks.flatMap(({ interrupts }) => interrupts ?? []);
-    for (const { interrupt_id: id } of answers) {
-      if (!asked.some((interrupt) => interrupt.id === id)) {
+    for (const answer of answers) {
+      const interrupt = asked.find(({ id }) => id === answer.interrupt_id);
+      if (interrupt === undefined) {
         throw new CommandError(
           'no_such_interrupt',
-          `Thread ${threadId} does not wait for an answer to ${JSON.stringify(id.slice(0, 100))}.`,
+          `Thread ${threadId} does not wait for an answer to ${JSON.stringify(answer.interrupt_id.slice(0, 100))}.`,
         );
       }
+      const fault = answerFault(interrupt.value, answer.response);
+      if (fault !== undefined) throw new CommandError('invalid_argument', `input.respond: ${fault}`);
     }
     const resume = Object.fromEntries(answers.map((answer) => [answer.interrupt_id, answer.response]));
     const input = new Command({ resume, ...(update ? { update } : {}) });
@@ -155,6 +166,17 @@ export class Commands {
       throw new CommandError('no_such_thread', `Thread ${threadId} has no state; it was deleted, or has never been.`);
   }
 
+  /** An input is the state's fields. What waits for an answer may take any, and what has stopped goes on without one. */
+  async #checkInput(threadId: string, input: unknown): Promise<void> {
+    const { tasks, createdAt } = await this.#agent.getState({ configurable: { thread_id: threadId } });
+    const isAsking = tasks.some(({ interrupts }) => (interrupts ?? []).length > 0);
+    if (input === null ? createdAt !== undefined : isAsking) return;
+    throw new CommandError(
+      'invalid_argument',
+      'run.start: params.input: Expected an object such as {"messages": [{"role": "user", "content": "Hello"}]}',
+    );
+  }
+
   async #checkCheckpoint(threadId: string, checkpointId: string): Promise<void> {
     const { createdAt } = await this.#agent.getState({
       configurable: { thread_id: threadId, checkpoint_id: checkpointId },
@@ -162,6 +184,18 @@ export class Commands {
     if (createdAt === undefined)
       throw new CommandError('no_such_checkpoint', `Thread ${threadId} has no checkpoint ${checkpointId}.`);
   }
+}
+
+/** What is asked may name the `decisions` that answer it. Nobody is to find out later that something else was taken for one of them. */
+function answerFault(asked: unknown, response: unknown): string | undefined {
+  if (response === undefined) return 'Expected a response';
+  const { decisions } = fieldsOf(asked);
+  if (!Array.isArray(decisions) || decisions.includes(fieldsOf(response).decision)) return undefined;
+  return `Expected a response with a decision that is one of ${JSON.stringify(decisions)}`;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function read<Params>(method: string, schema: z.ZodType<Params>, params: unknown): Params {

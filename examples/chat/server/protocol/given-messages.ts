@@ -25,9 +25,9 @@ function messageFault(message: unknown): string | undefined {
   if (kind === 'remove') return 'Messages are removed by the state of the thread, and not by an input';
   if (kind === 'tool' && typeof fields.tool_call_id !== 'string') return 'Expected a tool_call_id with the type "tool"';
   // The envelope of LangChain has them further in.
-  if (fields.lc === undefined && !isContent(fields))
-    return 'Expected content that is text, or a list of objects with a type';
-  const calls = fields.tool_calls;
+  const said = fields.lc === undefined ? fields : (fieldsOf(fields.kwargs) ?? {});
+  if (!isContent(said)) return 'Expected content that is text, or a list of objects with a type';
+  const calls = said.tool_calls;
   if (calls !== undefined && !(Array.isArray(calls) && calls.every(isCall)))
     return 'Expected tool_calls to be a list of objects with a name';
   try {

@@ -44,6 +44,23 @@ describe('messages that a graph does not take are named', () => {
       { messages: [{ role: 'user', content: [1] }] },
       'messages.0: Expected content that is text, or a list of objects with a type',
     ],
+    [
+      { messages: [{ role: 'user', content: { a: 1 } }] },
+      'messages.0: Expected content that is text, or a list of objects with a type',
+    ],
+    [
+      {
+        messages: [
+          {
+            lc: 1,
+            type: 'constructor',
+            id: ['langchain_core', 'messages', 'HumanMessage'],
+            kwargs: { content: { a: 1 } },
+          },
+        ],
+      },
+      'messages.0: Expected content that is text, or a list of objects with a type',
+    ],
     [{ messages: [{ type: 'tool', content: 'x' }] }, 'messages.0: Expected a tool_call_id with the type "tool"'],
     [
       { messages: [{ type: 'ai', content: 'x', tool_calls: 5 }] },

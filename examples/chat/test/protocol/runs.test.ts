@@ -99,7 +99,12 @@ test('a run asks before it saves, and does so when it is approved, with the text
   expect(requests.map(({ params }) => params.data)).toEqual([
     {
       interrupt_id: expect.any(String),
-      payload: { action: 'save_note', question: 'Save this note?', text: 'buy milk' },
+      payload: {
+        action: 'save_note',
+        question: 'Save this note?',
+        text: 'buy milk',
+        decisions: ['approve', 'decline'],
+      },
     },
   ]);
   // The tool that asks has not failed.
