@@ -29,6 +29,20 @@ const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
   {
+    ...inRoutes,
+    title: 'a state is written after a checkpoint that there is none of',
+    file: `${folder}/protocol/thread-state.ts`,
+    find: 'await this.#check(threadId, checkpoint);\n    const isFirst',
+    replace: 'const isFirst',
+  },
+  {
+    ...inRoutes,
+    title: 'the page before a checkpoint that there is none of is the newest',
+    file: `${folder}/protocol/thread-state.ts`,
+    find: 'await this.#check(threadId, { ...checkpoint, checkpoint_id: cursor });',
+    replace: '',
+  },
+  {
     ...inCommands,
     title: 'an answer that is none of the decisions is taken for one',
     file: `${folder}/protocol/commands.ts`,

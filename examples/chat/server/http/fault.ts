@@ -1,5 +1,6 @@
 import type { ErrorHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
+import { UnknownCheckpointError } from '../protocol/thread-state.ts';
 import { isAway, reasonOf, STORE_AWAY } from '../storage/store-error.ts';
 import { InvalidBodyError } from './bodies.ts';
 
@@ -21,6 +22,7 @@ export function fault(error: string, message: string): Fault {
 export function faultAnswer(log: (line: string) => void): ErrorHandler {
   return (error, context) => {
     if (error instanceof InvalidBodyError) return context.json({ detail: error.detail }, 422);
+    if (error instanceof UnknownCheckpointError) return context.json(fault('no_such_checkpoint', error.message), 404);
     if (error instanceof HTTPException) return context.json(fault('bad_request', error.message), error.status);
     if (isAway(error)) {
       log(`${context.req.method} ${context.req.path}: the store does not answer: ${reasonOf(error)}`);

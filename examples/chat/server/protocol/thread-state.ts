@@ -56,6 +56,7 @@ export class ThreadStates {
 
   /** Writes a state, the first of a thread or a further one. Throws a StateUpdateError that says what does not fit. */
   async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
+    await this.#check(threadId, checkpoint);
     const isFirst = !(await this.#isKnown(threadId));
     // As input is given: the first step of the graph is what comes next.
     const node = as_node ?? (isFirst ? '__start__' : undefined);
@@ -73,12 +74,14 @@ export class ThreadStates {
     { limit, before, metadata, checkpoint, values }: HistoryRequest,
   ): Promise<object[] | undefined> {
     if (!(await this.#isKnown(threadId))) return undefined;
+    await this.#check(threadId, checkpoint);
     const states: object[] = [];
     const beforeId =
       typeof before === 'string' ? before : (before as { checkpoint_id?: string } | null | undefined)?.checkpoint_id;
     const nestedId = (before as { configurable?: { checkpoint_id: string } } | null | undefined)?.configurable
       ?.checkpoint_id;
     const cursor = beforeId ?? nestedId;
+    await this.#check(threadId, { ...checkpoint, checkpoint_id: cursor });
     const snapshots = this.#agent.getStateHistory(configOf(threadId, checkpoint), {
       limit: limit ?? HISTORY_LIMIT,
       ...(cursor === undefined ? {} : { before: { configurable: { thread_id: threadId, checkpoint_id: cursor } } }),
@@ -99,6 +102,14 @@ export class ThreadStates {
     return states;
   }
 
+  /** The graph would begin anew from a checkpoint that there is none of. Those of subgraphs it finds by itself. */
+  async #check(threadId: string, place: GivenPlace | null | undefined): Promise<void> {
+    const { checkpoint_id, checkpoint_ns = '' } = place ?? {};
+    if (checkpoint_id === undefined || checkpoint_ns !== '') return;
+    const { createdAt } = await this.#agent.getState(configOf(threadId, place));
+    if (createdAt === undefined) throw new UnknownCheckpointError(threadId, checkpoint_id);
+  }
+
   async #isKnown(threadId: string): Promise<boolean> {
     return idOf((await this.#agent.getState({ configurable: { thread_id: threadId } })).config) !== undefined;
   }
@@ -107,6 +118,15 @@ export class ThreadStates {
 /** The graph does not take a state. */
 export class StateUpdateError extends Error {
   override readonly name: string = 'StateUpdateError';
+}
+
+/** A thread has no such checkpoint. */
+export class UnknownCheckpointError extends Error {
+  override readonly name: string = 'UnknownCheckpointError';
+
+  constructor(threadId: string, checkpointId: string) {
+    super(`Thread ${threadId} has no checkpoint ${checkpointId}.`);
+  }
 }
 
 function configOf(threadId: string, place: GivenPlace | null | undefined): RunnableConfig {

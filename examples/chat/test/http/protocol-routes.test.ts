@@ -214,6 +214,23 @@ test('a checkpoint that names another thread leads to none but that of the reque
   expect(await history({})).toContain('changed');
 });
 
+test('a checkpoint that the thread does not have is not found, and nothing is written', async () => {
+  await chat.post('/threads/known/state', { values: { messages: [{ type: 'human', content: 'kept' }] } });
+  const fault = { error: 'no_such_checkpoint', message: 'Thread known has no checkpoint none.' };
+  for (const [path, body] of [
+    ['history', { before: 'none' }],
+    ['history', { before: { checkpoint_id: 'none' } }],
+    ['history', { before: { configurable: { checkpoint_id: 'none' } } }],
+    ['history', { checkpoint: { checkpoint_id: 'none' } }],
+    ['state', { values: { messages: [] }, checkpoint: { checkpoint_id: 'none' } }],
+  ] as const) {
+    const answer = await chat.post(`/threads/known/${path}`, body);
+    expect([body, ...(await answerOf(answer))]).toEqual([body, 404, expect.objectContaining(fault)]);
+  }
+  const history = (await (await chat.post('/threads/known/history', {})).json()) as object[];
+  expect(history).toHaveLength(1);
+});
+
 test('threads are listed by pages', async () => {
   for (const id of ['a', 'b', 'c']) await chat.post(`/threads/list-${id}/state`, { values: { messages: [] } });
   const ids = async (query: string) => {
