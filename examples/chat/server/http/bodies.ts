@@ -1,6 +1,7 @@
 import type { Context, Env } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { z } from 'zod';
+import { CHECKPOINT_ID, CHECKPOINT_NAME } from '../protocol/checkpoint-id.ts';
 
 /** One mistake in a request, in the form of the interface. */
 interface ValidationError {
@@ -12,8 +13,8 @@ interface ValidationError {
 const record = z.record(z.string(), z.unknown());
 const CHARACTERS_MAX = 512;
 const checkpoint = z.looseObject({
-  checkpoint_id: z.string().min(1).max(CHARACTERS_MAX),
-  checkpoint_ns: z.string().optional(),
+  checkpoint_id: CHECKPOINT_ID,
+  checkpoint_ns: CHECKPOINT_NAME.optional(),
 });
 
 /** Clients of the protocol add fields of their own, which are passed over. */
@@ -39,7 +40,7 @@ export const STATE_UPDATE = z.looseObject({
 
 export const HISTORY = z.looseObject({
   limit: z.int().min(1).max(1_000).nullish(),
-  before: z.union([z.string().min(1), checkpoint, z.looseObject({ configurable: checkpoint })]).nullish(),
+  before: z.union([CHECKPOINT_ID, checkpoint, z.looseObject({ configurable: checkpoint })]).nullish(),
   metadata: record.nullish(),
   checkpoint: checkpoint.partial().nullish(),
   values: z.literal('changes').nullish(),

@@ -100,7 +100,7 @@ export function protocolRoutes({ commands, runs, states, storage }: RouteParts):
 
   app.post('/threads/:thread_id/runs/:run_id/cancel', async (context) => {
     const runId = context.req.param('run_id');
-    const isCancelled = await runs.cancel(threadOf(context), runId);
+    const isCancelled = ID.test(runId) && (await runs.cancel(threadOf(context), runId));
     return isCancelled
       ? context.json({}, 202)
       : context.json(fault('no_such_run', `Thread ${threadOf(context)} has no run ${runId} under way.`), 404);

@@ -3,6 +3,7 @@ import type { HeadersLike } from 'runspan';
 import { z } from 'zod';
 import { isAway, reasonOf, STORE_AWAY } from '../storage/store-error.ts';
 import type { Agent } from './agent.ts';
+import { CHECKPOINT_ID } from './checkpoint-id.ts';
 import { CommandError } from './command-error.ts';
 import { fieldsOf } from './fields.ts';
 import { messagesFault } from './given-messages.ts';
@@ -30,7 +31,7 @@ export type CommandAnswer =
 
 const record = z.record(z.string(), z.unknown());
 const config = z
-  .looseObject({ configurable: z.looseObject({ checkpoint_id: z.string().min(1).nullish() }).nullish() })
+  .looseObject({ configurable: z.looseObject({ checkpoint_id: CHECKPOINT_ID.nullish() }).nullish() })
   .nullish();
 
 const strategy = z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish();
@@ -43,7 +44,7 @@ const RUN_START = z.looseObject({
   ifNotExists: z.enum(['create', 'reject']).nullish(),
   // As other servers have them.
   multitask_strategy: strategy,
-  checkpoint_id: z.string().min(1).nullish(),
+  checkpoint_id: CHECKPOINT_ID.nullish(),
 });
 
 const ANSWER = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown().optional() });

@@ -59,6 +59,16 @@ describe('a body that is not as it has to be is refused with a list of what is w
       [{ loc: ['body', 'values'], type: 'invalid_type' }],
     ],
     [
+      'a checkpoint that no store can look for',
+      '/threads/t/history',
+      { checkpoint: { checkpoint_id: 'a\0', checkpoint_ns: '\0' } },
+      [
+        { loc: ['body', 'checkpoint', 'checkpoint_id'], msg: 'Expected no NUL' },
+        { loc: ['body', 'checkpoint', 'checkpoint_ns'], msg: 'Expected no NUL' },
+      ],
+    ],
+    ['a page before such', '/threads/t/history', { before: '\0' }, [{ loc: ['body', 'before'] }]],
+    [
       'an id that nobody can have',
       '/threads/a%2Fb/history',
       {},
@@ -97,6 +107,8 @@ describe('a command that cannot be done is answered with its code', () => {
     ['run.start', { input: {}, multitaskStrategy: 'rollback' }, 'not_supported'],
     ['run.start', { input: {}, ifNotExists: 'later' }, 'invalid_argument'],
     ['run.start', { input: {}, ifNotExists: 'reject' }, 'no_such_thread'],
+    ['run.start', { input: {}, checkpoint_id: '\0' }, 'invalid_argument'],
+    ['run.start', { input: {}, config: { configurable: { checkpoint_id: '\0' } } }, 'invalid_argument'],
     ['input.respond', {}, 'invalid_argument'],
     ['input.respond', { responses: [] }, 'invalid_argument'],
     ['input.respond', { interrupt_id: 'none' }, 'no_such_interrupt'],
@@ -127,6 +139,15 @@ test('a command that fails in a way that nobody has foreseen is logged, and its 
     message: 'The command failed; the log of the server says why.',
   });
   expect(broken.lines).toEqual([expect.stringMatching(/^run\.start in thread t: Error: secret address\n/)]);
+});
+
+test('a run whose id no run can have is not looked for', async () => {
+  const storage = memoryStorage();
+  storage.sessions.cancel = async () => {
+    throw new Error('PostgreSQL takes no NUL');
+  };
+  await using chat = await ChatServer.start({ storage });
+  expect((await chat.post('/threads/t/runs/a%00b/cancel', {})).status).toBe(404);
 });
 
 test('a body of another type is refused, as pages elsewhere could send it unasked', async () => {
