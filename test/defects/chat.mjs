@@ -29,6 +29,13 @@ const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
   {
+    ...inStream,
+    title: 'streams go on when their chat has ended',
+    file: `${folder}/http/event-stream.ts`,
+    find: "if (end.aborted) return '';\n      const leftMs",
+    replace: 'const leftMs',
+  },
+  {
     ...inRoutes,
     title: 'a state is written after a checkpoint that there is none of',
     file: `${folder}/protocol/thread-state.ts`,
@@ -258,7 +265,7 @@ export const defects = [
     ...inStream,
     title: 'a reader who left is told of events for ever',
     file: `${folder}/http/event-stream.ts`,
-    find: 'isOver = true;\n        unwatch();',
+    find: 'isOver = true;\n        leave();',
     replace: 'isOver = true;',
   },
   {

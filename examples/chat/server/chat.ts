@@ -33,7 +33,7 @@ export interface ChatOptions {
 /** A chat as a handler of standard requests: `chat.app.fetch` is what a host calls. */
 export interface Chat {
   readonly app: Hono;
-  /** Ends the runs that are under way here, which is told to their threads, and closes the storage. */
+  /** Ends the runs that are under way here, which is told to their threads, then the streams that are open, and closes the storage. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,14 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   const runs = new Runs({ agent, storage, callbacks, log });
   withRuns(storage.checkpointer, (runId, error) => runs.breakOff(runId, error));
   await runs.tellCutRuns();
-  const parts = { commands: new Commands(agent, runs, log), runs, states: new ThreadStates(agent), storage };
+  const streams = new AbortController();
+  const parts = {
+    commands: new Commands(agent, runs, log),
+    runs,
+    states: new ThreadStates(agent),
+    storage,
+    end: streams.signal,
+  };
   const app = new Hono();
   app.onError(faultAnswer(log));
   app.notFound((context) => {
@@ -67,6 +74,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     app,
     close: async () => {
       await runs.close();
+      streams.abort();
       await storage.close();
     },
   };

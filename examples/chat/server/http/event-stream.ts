@@ -9,20 +9,28 @@ const HEARTBEAT_MS = 5_000;
 const PAGE_EVENTS = 200;
 
 /**
- * The events of a thread as server-sent events: those that have been, then those that come, until the reader leaves. Nothing is kept for a reader but the number of its last
+ * The events of a thread as server-sent events: those that have been, then those that come, until the reader leaves or the chat ends. Nothing is kept for a reader but the number of its last
  * event and the last state, so a slow one costs nothing; where it falls so far behind that events are no longer kept, it is told which by a `missed_events`.
  */
 export function eventStream(
   sessions: SessionStore,
   threadId: string,
   subscription: Subscription,
+  end: AbortSignal,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const frameOf = framesFor(sessions, threadId, subscription);
   let after = subscription.since ?? 0;
   let isOver = false;
   const bell = new Bell();
-  const unwatch = sessions.watch(threadId, () => bell.ring());
+  const ring = (): void => bell.ring();
+  const unwatch = sessions.watch(threadId, ring);
+  end.addEventListener('abort', ring);
+
+  function leave(): void {
+    unwatch();
+    end.removeEventListener('abort', ring);
+  }
 
   async function next(): Promise<string> {
     // What is not for this reader comes without a break at times, and is no sign of life for it.
@@ -39,6 +47,7 @@ export function eventStream(
         frames += await frameOf(event);
       }
       if (frames !== '') return frames;
+      if (end.aborted) return '';
       const leftMs = heartbeatAt - performance.now();
       if (leftMs <= 0 || (events.length === 0 && !(await bell.rung(leftMs)))) return ': heartbeat\n\n';
       if (isOver) return '';
@@ -49,18 +58,20 @@ export function eventStream(
     {
       start: (controller) => controller.enqueue(encoder.encode(': open\n\n')),
       pull: async (controller) => {
-        try {
-          const text = await next();
-          if (!isOver) controller.enqueue(encoder.encode(text));
-        } catch (error) {
+        const text = await next().catch((error: unknown) => {
+          if (end.aborted) return '';
           // A stream that has failed is not told that its reader leaves.
-          unwatch();
+          leave();
           throw error;
-        }
+        });
+        if (isOver) return;
+        if (text !== '') return controller.enqueue(encoder.encode(text));
+        leave();
+        controller.close();
       },
       cancel: () => {
         isOver = true;
-        unwatch();
+        leave();
         bell.ring();
       },
     },

@@ -16,10 +16,12 @@ export interface RouteParts {
   readonly runs: Runs;
   readonly states: ThreadStates;
   readonly storage: Storage;
+  /** Ends the streams that are open. */
+  readonly end: AbortSignal;
 }
 
 /** The end points of the protocol, as handlers of standard requests. */
-export function protocolRoutes({ commands, runs, states, storage }: RouteParts): Hono {
+export function protocolRoutes({ commands, runs, states, storage, end }: RouteParts): Hono {
   const app = new Hono();
   app.use('/threads/:thread_id/*', checkId);
   app.use('/threads/:thread_id', checkId);
@@ -44,7 +46,7 @@ export function protocolRoutes({ commands, runs, states, storage }: RouteParts):
     const body = await bodyOf(context, SUBSCRIPTION);
     const lastId = Number(context.req.header('last-event-id') ?? Number.NaN);
     const since = body.since ?? (Number.isSafeInteger(lastId) && lastId > 0 ? lastId : undefined);
-    return new Response(eventStream(storage.sessions, threadOf(context), { ...body, since }), {
+    return new Response(eventStream(storage.sessions, threadOf(context), { ...body, since }, end), {
       headers: {
         'content-type': 'text/event-stream',
         'cache-control': 'no-cache, no-transform',

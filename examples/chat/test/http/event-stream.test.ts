@@ -52,8 +52,11 @@ class Reader {
   }
 }
 
-const open = (sessions: MemorySessions, subscription: Subscription = {}): Reader =>
-  new Reader(eventStream(sessions, 't', subscription));
+const open = (
+  sessions: MemorySessions,
+  subscription: Subscription = {},
+  end: AbortSignal = new AbortController().signal,
+): Reader => new Reader(eventStream(sessions, 't', subscription, end));
 
 test('a stream begins at once, with a comment', async () => {
   expect(await open(new MemorySessions()).next()).toBe(': open');
@@ -205,6 +208,32 @@ test('a reader that leaves is waited for no longer', async () => {
   expect([await waiting, sessions.watched]).toEqual(['end', 0]);
 });
 
+test('a stream ends with its chat, after what has been told by then', async () => {
+  const sessions = new WatchedSessions();
+  const end = new AbortController();
+  const [waiting, late] = [open(sessions, {}, end.signal), open(sessions, { channels: ['values'] }, end.signal)];
+  await waiting.next();
+  const first = waiting.events(1);
+  await sessions.append('t', [event('values', [], { n: 1 })]);
+  end.abort();
+  expect((await first).map(({ params }) => params.data.n)).toEqual([1]);
+  expect(await waiting.next()).toBe('end');
+  expect((await late.events(1)).map(({ params }) => params.data.n)).toEqual([1]);
+  expect([await late.next(), sessions.watched]).toEqual(['end', 0]);
+});
+
+test('a stream ends with its chat, though the store is closed by then', async () => {
+  const sessions = new WatchedSessions();
+  const end = new AbortController();
+  const reader = open(sessions, {}, end.signal);
+  await reader.next();
+  sessions.read = async () => {
+    throw new Error('the store is closed');
+  };
+  end.abort();
+  expect([await reader.next(), sessions.watched]).toEqual(['end', 0]);
+});
+
 test('a stream whose store fails ends, and is told of nothing more', async () => {
   const sessions = new WatchedSessions();
   sessions.read = async () => {
@@ -229,7 +258,7 @@ test('a slow reader holds nothing but its place: what is read for it is one page
     read += page.events.length;
     return page;
   };
-  const source = eventStream(sessions, 't', {}).getReader();
+  const source = eventStream(sessions, 't', {}, new AbortController().signal).getReader();
   await source.read();
   await source.read();
   expect(read).toBe(200);
