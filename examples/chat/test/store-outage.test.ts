@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { AIMessage } from '@langchain/core/messages';
 import { MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { createClient } from '@redis/client';
@@ -65,6 +67,35 @@ describe('a chat whose store is away', () => {
     await chat.logged;
     await chat.close();
     await redis.start();
+  });
+});
+
+describe('a chat whose PostgreSQL has vanished', () => {
+  let postgres: StoreServer;
+  beforeAll(async () => {
+    postgres = await startPostgres();
+  });
+  afterAll(() => postgres?.close());
+
+  it('closes', async () => {
+    const [near, far]: [Socket[], Socket[]] = [[], []];
+    const way = createServer((socket) => {
+      const server = connect(Number(new URL(postgres.url).port), '127.0.0.1');
+      near.push(socket);
+      far.push(server);
+      socket.pipe(server);
+      server.pipe(socket);
+    }).listen(0, '127.0.0.1');
+    await once(way, 'listening');
+    const url = new URL(postgres.url);
+    url.port = String((way.address() as AddressInfo).port);
+    const storage = await chooseStorage({ postgres: url.href });
+    await storage.threads.list(1, 0);
+    // What is sent from now on arrives nowhere, and nobody says so.
+    for (const socket of near) socket.unpipe();
+    await storage.close();
+    for (const socket of [...near, ...far]) socket.destroy();
+    way.close();
   });
 });
 

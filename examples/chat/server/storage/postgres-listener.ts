@@ -1,4 +1,5 @@
 import { Client, type ClientConfig } from 'pg';
+import { endOf } from './postgres-end.ts';
 
 export interface PostgresListenerOptions {
   readonly config: ClientConfig;
@@ -46,7 +47,7 @@ export class PostgresListener {
     clearTimeout(this.#retry);
     const client = this.#client;
     this.#client = undefined;
-    await client?.end();
+    if (client !== undefined) await endOf(client);
   }
 
   async #connect(): Promise<void> {

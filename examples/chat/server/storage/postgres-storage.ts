@@ -1,4 +1,5 @@
 import { type ClientConfig, Pool } from 'pg';
+import { endOf } from './postgres-end.ts';
 import { ChatPostgresSaver } from './postgres-saver.ts';
 import { POSTGRES_SCHEMA, preparePostgres } from './postgres-schema.ts';
 import { PostgresSessions } from './postgres-sessions.ts';
@@ -39,11 +40,11 @@ export async function postgresStorage(
       sessions,
       close: async () => {
         await sessions.close();
-        await pool.end();
+        await endOf(pool);
       },
     };
   } catch (error) {
-    await pool.end();
+    await endOf(pool);
     throw unusable('PostgreSQL', placeOf(url), error);
   }
 }
