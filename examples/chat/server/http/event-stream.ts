@@ -1,5 +1,6 @@
 import { Bell } from '../protocol/bell.ts';
 import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
+import { isAway } from '../storage/store-error.ts';
 import { ChangeReader, StateReader } from './state-reader.ts';
 import { isWanted, type Subscription } from './subscription.ts';
 
@@ -59,7 +60,8 @@ export function eventStream(
       start: (controller) => controller.enqueue(encoder.encode(': open\n\n')),
       pull: async (controller) => {
         const text = await next().catch((error: unknown) => {
-          if (end.aborted) return '';
+          // Readers come again, and are told what they have missed; hosts would log the stack of each.
+          if (end.aborted || isAway(error)) return '';
           // A stream that has failed is not told that its reader leaves.
           leave();
           throw error;

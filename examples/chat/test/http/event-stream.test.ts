@@ -234,6 +234,16 @@ test('a stream ends with its chat, though the store is closed by then', async ()
   expect([await reader.next(), sessions.watched]).toEqual(['end', 0]);
 });
 
+test('a stream whose store is away ends as one that its reader can ask for again', async () => {
+  const sessions = new WatchedSessions();
+  sessions.read = async () => {
+    throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  };
+  const reader = open(sessions);
+  await reader.next();
+  expect([await reader.next(), sessions.watched]).toEqual(['end', 0]);
+});
+
 test('a stream whose store fails ends, and is told of nothing more', async () => {
   const sessions = new WatchedSessions();
   sessions.read = async () => {
