@@ -1,12 +1,15 @@
 import { type Message, messageOf, outputText } from './message.ts';
 import { checkpointOf, fieldsOf, stringOf, type ThreadState } from './protocol.ts';
 
+/** How a call ended: one that the reader has declined did nothing. */
+export type Outcome = 'complete' | 'failed' | 'declined';
+
 /** A call of a tool, by root or by a subagent. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly input: unknown;
-  readonly status: 'running' | 'complete' | 'failed';
+  readonly status: 'running' | Outcome;
   /** What it has answered, or has so far. */
   readonly output: string;
 }
@@ -191,6 +194,8 @@ export function take(
 }
 
 /** How a call ended that this is the result of. */
-export function statusOf(output: unknown): 'complete' | 'failed' {
-  return fieldsOf(output).status === 'error' ? 'failed' : 'complete';
+export function statusOf(output: unknown): Outcome {
+  const { status, artifact } = fieldsOf(output);
+  if (status === 'error') return 'failed';
+  return fieldsOf(artifact).declined === true ? 'declined' : 'complete';
 }

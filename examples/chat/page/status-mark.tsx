@@ -1,12 +1,14 @@
 import type { JSX } from 'preact';
+import type { Outcome } from './conversation.ts';
 import { Icon } from './icon.tsx';
 
-export type Status = 'running' | 'complete' | 'failed' | 'waiting' | 'stopped';
+export type Status = 'running' | Outcome | 'waiting' | 'stopped';
 
 const WORDS: Readonly<Record<Status, string>> = {
   running: 'working',
   complete: 'done',
   failed: 'failed',
+  declined: 'declined',
   waiting: 'waiting for you',
   stopped: 'stopped',
 };

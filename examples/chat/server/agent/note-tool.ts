@@ -9,7 +9,7 @@ export interface ApprovalRequest {
   readonly action: 'save_note';
   readonly question: string;
   readonly text: string;
-  /** Of an answer, whose \`decision\` has to be one of them. */
+  /** Of an answer, whose `decision` has to be one of them. */
   readonly decisions: readonly string[];
 }
 
@@ -29,18 +29,26 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
       // A message that was sent in the place of an answer is not lost.
       if (Array.isArray(messages)) {
         const said = messages.map((message) => coerceMessageLikeToMessage(message as BaseMessageLike).text);
-        return `Nothing was saved. The user said instead: ${said.join('\n')}`;
+        return declined(`Nothing was saved. The user said instead: ${said.join('\n')}`);
       }
-      if (decision === 'decline') return 'The user declined; nothing was saved.';
-      if (decision !== 'approve') return 'Nothing was saved: the answer neither approves nor declines.';
-      if (changed === undefined || changed === null) return save(text);
-      if (typeof changed !== 'string') return 'Nothing was saved: what is to be saved instead is no text.';
-      return changed.trim() === '' ? 'The user left nothing of it; nothing was saved.' : save(changed);
+      if (decision === 'decline') return declined('The user declined; nothing was saved.');
+      if (decision !== 'approve') return declined('Nothing was saved: the answer neither approves nor declines.');
+      if (changed === undefined || changed === null) return [await save(text), undefined];
+      if (typeof changed !== 'string') return declined('Nothing was saved: what is to be saved instead is no text.');
+      return changed.trim() === ''
+        ? declined('The user left nothing of it; nothing was saved.')
+        : [await save(changed), undefined];
     },
     {
       name: 'save_note',
       description: 'Saves a note for the user. The user is asked before it is saved.',
       schema: z.object({ text: z.string().describe('The note, word by word.') }),
+      responseFormat: 'content_and_artifact',
     },
   );
+}
+
+/** What the model reads, and beside it what a page shows the call as: it was done, and did nothing. */
+function declined(text: string): [string, { readonly declined: true }] {
+  return [text, { declined: true }];
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { callStatus } from '../../page/call-status.ts';
-import { type Conversation, EMPTY, withRun } from '../../page/conversation.ts';
+import { type Conversation, EMPTY, withRun, withState } from '../../page/conversation.ts';
 import { withEvents } from '../../page/conversation-events.ts';
-import { eventsOf } from './events.ts';
+import { eventsOf, state } from './events.ts';
 
 const started = ['tools', { event: 'tool-started', tool_call_id: 'c1', tool_name: 'task', input: {} }] as const;
 const asked = ['input.requested', { interrupt_id: 'i1', payload: {} }] as const;
@@ -34,4 +34,11 @@ test('a call that has an outcome keeps it, whatever the agent does', () => {
   const failed = ['tools', { event: 'tool-error', tool_call_id: 'c1', message: 'no' }] as const;
   expect(statusOf(withEvents(EMPTY, eventsOf('r1', running, started, finished)))).toBe('complete');
   expect(statusOf(withEvents(EMPTY, eventsOf('r1', running, started, failed)), false)).toBe('failed');
+  // What the reader has declined is told by the tool, beside its words.
+  const message = { type: 'tool', id: 't1', tool_call_id: 'c1', content: 'no', artifact: { declined: true } };
+  const declined = ['tools', { event: 'tool-finished', tool_call_id: 'c1', output: message }] as const;
+  expect(statusOf(withEvents(EMPTY, eventsOf('r1', running, started, declined)))).toBe('declined');
+  expect(statusOf(withState(EMPTY, state('1', [message])))).toBe('declined');
+  expect(statusOf(withState(EMPTY, state('1', [{ ...message, artifact: { declined: false } }])))).toBe('complete');
+  expect(statusOf(withState(EMPTY, state('1', [{ ...message, status: 'error' }])))).toBe('failed');
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { ChatServer } from '../support/chat-server.ts';
 import { Deferred } from '../support/deferred.ts';
-import { courseOf, eventsOf, isEnd, streamedText, untilEnd } from '../support/events.ts';
+import { courseOf, eventsOf, isEnd, type SeenEvent, streamedText, untilEnd } from '../support/events.ts';
 import { FailingModel, Gate, HeldModel, TwoNotesModel } from '../support/held-model.ts';
 
 const said = (text: string) => ({ input: { messages: [{ role: 'user', content: text }] } });
@@ -79,16 +79,22 @@ test('messages that no graph takes are refused, and the thread can be used', asy
   expect(chat.lines).toEqual([]);
 });
 
-test('a note of which nothing was left is not saved', async () => {
+test.each([
+  ['nothing was left', { decision: 'approve', text: ' ' }],
+  ['somebody has declined', { decision: 'decline' }],
+])('a note of which %s is not saved', async (_which, response) => {
   await using chat = await ChatServer.start();
   const asking = await untilEnd(chat, 't', await chat.say('t', 'Save a note: buy milk'));
   const interrupt_id = asking.find(({ method }) => method === 'input.requested')?.params.data.interrupt_id;
   const answer = await chat.command('t', 'input.respond', {
     interrupt_id,
-    response: { decision: 'approve', text: ' ' },
+    response,
   });
-  await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
+  const events = await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
   expect(chat.notes).toEqual([]);
+  // A page is told that it was declined, and not only by words.
+  const { params } = events.findLast(({ params: { data } }) => data.event === 'tool-finished') as SeenEvent;
+  expect(params.data.output).toMatchObject({ artifact: { declined: true } });
 });
 
 test('a run asks before it saves, and does so when it is approved, with the text that was approved', async () => {
