@@ -20,6 +20,8 @@ const PROGRAM = join(root, 'examples/chat/build/chat/test/programs/page-server.j
 export interface ModelScript {
   /** The agent that waits in the middle of its answer until it is released. */
   readonly hold?: 'supervisor' | 'researcher' | 'writer';
+  /** After how many pieces of it; 2 unless told. */
+  readonly holdPieces?: number;
   /** Answers that fail. */
   readonly fail?: number;
   /** What the supervisor says, whatever it is asked, and in pieces of how many characters. */

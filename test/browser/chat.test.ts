@@ -81,6 +81,19 @@ test('a subagent that was stopped stays stopped, with its name, while a later qu
   await chat.release();
 });
 
+test('a subagent that is stopped as it is called has its name', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  // Five words, and the first of two calls.
+  await chat.model({ hold: 'supervisor', holdPieces: 6 });
+  await chat.say('Compare heron and otter');
+  const card = page.getByRole('article', { name: 'Subagent researcher' });
+  await card.getByText('heron').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await card.getByText('stopped').waitFor();
+  await chat.release();
+});
+
 test('an answer is stopped by Escape, stays as far as it is, and is tried again', async () => {
   const chat = await openChat();
   const { page, answers, composer } = chat;

@@ -25,6 +25,7 @@ const inLongThread = { config, tests: [`${tests}/long-thread.test.ts`] };
 const inServiceModel = { config, tests: [`${tests}/agent/service-model.test.ts`] };
 const inCommands = { config, tests: [`${tests}/protocol/commands.test.ts`] };
 const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
+const inMessages = { config, tests: [`${tests}/page/message.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 
 export const defects = [
@@ -443,6 +444,34 @@ export const defects = [
     title: 'a call that was left begins to spin again with the next run',
     file: `${page}/call-status.ts`,
     find: "if (!isLive) return 'stopped';",
+    replace: '',
+  },
+  {
+    ...inCalls,
+    title: 'what the reader has declined counts as done',
+    file: `${page}/conversation.ts`,
+    find: "fieldsOf(artifact).declined === true ? 'declined' : 'complete'",
+    replace: "'complete'",
+  },
+  {
+    ...inMessages,
+    title: 'what a call is called with is read only when all of it is there',
+    file: `${page}/message.ts`,
+    find: `input.lastIndexOf('",') + 1`,
+    replace: '0',
+  },
+  {
+    ...inRuns,
+    title: 'a note of which nothing was left counts as saved',
+    file: `${folder}/agent/note-tool.ts`,
+    find: "? declined('The user left nothing of it; nothing was saved.')",
+    replace: "? ['The user left nothing of it; nothing was saved.', undefined]",
+  },
+  {
+    ...inRuns,
+    title: 'a thread that is not there is begun, though that was not to be',
+    file: `${folder}/protocol/commands.ts`,
+    find: "if (params.ifNotExists === 'reject') await this.#checkThread(threadId);",
     replace: '',
   },
 ];

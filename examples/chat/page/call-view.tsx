@@ -2,8 +2,8 @@ import type { JSX } from 'preact';
 import { beginningOf } from './beginning.ts';
 import { callStatus } from './call-status.ts';
 import type { Conversation, ToolCall } from './conversation.ts';
-import type { Block, Message } from './message.ts';
-import { fieldsOf, stringOf } from './protocol.ts';
+import { argumentsOf, type Block, type Message } from './message.ts';
+import { stringOf } from './protocol.ts';
 import { type Status, StatusMark } from './status-mark.tsx';
 import { LongText } from './text.tsx';
 import { visible } from './visible-text.ts';
@@ -66,7 +66,7 @@ function SubagentCard({
   conversation: Conversation;
   children: (message: Message) => JSX.Element;
 }): JSX.Element {
-  const { subagent_type, description } = fieldsOf(input);
+  const { subagent_type, description } = argumentsOf(input);
   const name = visible(stringOf(subagent_type) ?? 'subagent');
   const task = stringOf(description) ?? '';
   const messages = (conversation.agents.get(id) ?? []).flatMap((one) => conversation.messages.get(one) ?? []);
@@ -115,7 +115,7 @@ function inputText(input: unknown): string {
 
 /** What is called with one value is told of by it. */
 function gistOf(input: unknown): string {
-  const values = Object.values(fieldsOf(input));
+  const values = Object.values(argumentsOf(input));
   const [only] = values;
   return values.length === 1 && typeof only === 'string' ? beginningOf(only, GIST_CHARS) : '';
 }

@@ -98,6 +98,19 @@ export function textIn({ blocks }: Message): string {
     .trim();
 }
 
+/** What a call is called with. While it streams, and where it was stopped, that is JSON as far as it has come: what is whole of it is read. */
+export function argumentsOf(input: unknown): Fields {
+  if (typeof input !== 'string') return fieldsOf(input);
+  for (const text of [input, `${input}}`, `${input.slice(0, input.lastIndexOf('",') + 1)}}`]) {
+    try {
+      return fieldsOf(JSON.parse(text));
+    } catch {
+      // Less of it may be whole.
+    }
+  }
+  return {};
+}
+
 /** What a tool answered, as text: words where it is words, JSON otherwise. */
 export function outputText(output: unknown): string {
   if (typeof output === 'string') return output;

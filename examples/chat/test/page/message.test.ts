@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { grown, messageOf, outputText } from '../../page/message.ts';
+import { argumentsOf, grown, messageOf, outputText } from '../../page/message.ts';
 
 test('a message of a state has its words and its calls, each call once', () => {
   const call = { type: 'tool_call', id: 'c', name: 'task', args: { a: 1 } };
@@ -30,6 +30,22 @@ test('a block grows by what comes, and a call keeps its name', () => {
     input: '{"a"',
   });
   expect(grown(text, { type: 'something new' })).toBe(text);
+});
+
+test.each([
+  [{ a: '1' }, { a: '1' }],
+  ['{"a":"1","b":2}', { a: '1', b: 2 }],
+  ['{"a":"1"', { a: '1' }],
+  ['{"a":"1, \\"2\\"","b":"3', { a: '1, "2"' }],
+  ['{"a":"1","b', { a: '1' }],
+  ['{"a":"1', {}],
+  ['', {}],
+  ['words', {}],
+  ['"words"', {}],
+  [undefined, {}],
+  [null, {}],
+])('what a call is called with is read as far as it is whole: %j', (input, fields) => {
+  expect(argumentsOf(input)).toEqual(fields);
 });
 
 test.each([

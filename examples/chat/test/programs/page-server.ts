@@ -2,7 +2,7 @@
  * Chats for the tests of the page, as many as are asked for, each on a port of its own. What cannot be left to chance is done by request:
  *
  * - `POST /chats {traced?}` gives `{ id, url, viewer_url }`
- * - `POST /chats/:id/model {hold?, fail?, say?, pieceChars?}` says how its model answers from now on: an agent that waits in the middle, failures, a text
+ * - `POST /chats/:id/model {hold?, holdPieces?, fail?, say?, pieceChars?}` says how its model answers from now on: an agent that waits in the middle, failures, a text
  * - `POST /chats/:id/release` lets the answers go on that are held
  * - `POST /chats/:id/cut` breaks every connection to the chat
  * - `POST /chats/:id/flush` has the traces arrive

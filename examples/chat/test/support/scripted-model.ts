@@ -6,6 +6,7 @@ import { Gate } from './held-model.ts';
 
 export interface ScriptChanges {
   readonly hold?: string;
+  readonly holdPieces?: number;
   readonly fail?: number;
   readonly say?: string;
   readonly pieceChars?: number;
@@ -13,8 +14,9 @@ export interface ScriptChanges {
 
 /** What a model does with its next answers. */
 export class Script {
-  /** Where it waits after the second piece of an answer. */
+  /** Where it waits in an answer, after so many pieces of it. */
   gate: Gate | undefined;
+  gatePieces = 2;
   /** Answers of the supervisor that are held; others are not where it is `researcher`, and so on. */
   held: string | undefined;
   /** Answers that fail before they begin. */
@@ -24,10 +26,11 @@ export class Script {
   /** In pieces of how many characters. */
   pieceChars = 50_000;
 
-  set({ hold, fail, say, pieceChars }: ScriptChanges): void {
+  set({ hold, holdPieces = 2, fail, say, pieceChars }: ScriptChanges): void {
     if (hold !== undefined) {
       this.gate = new Gate();
       this.held = hold;
+      this.gatePieces = holdPieces;
     }
     this.failures = fail ?? this.failures;
     if (say !== undefined) this.say = say === '' ? undefined : say;
@@ -68,7 +71,8 @@ export class ScriptedModel extends ChangedModel<Script> {
       yield chunk;
       if (said) await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
       pieces += 1;
-      if (pieces === 2 && this.change.held === this.#agent) await this.change.gate?.pass(options.signal);
+      const { gate, gatePieces, held } = this.change;
+      if (pieces === gatePieces && held === this.#agent) await gate?.pass(options.signal);
     }
   }
 }
