@@ -295,9 +295,7 @@ export const defects = [
     title: 'a task is taken for the state that the next one is based on',
     file: `${folder}/protocol/state-writer.ts`,
     find: "if (method !== 'values')\n",
-    replace:
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a file.
-      "if (method !== 'values') this.#last = { id: `${this.#runId}/${this.#states}`, messages };\n    if (method !== 'values')\n",
+    replace: "if (method !== 'values') this.#last = { id: this.#runId, messages };\n    if (method !== 'values')\n",
   },
   {
     ...inStates,

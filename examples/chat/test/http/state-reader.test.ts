@@ -80,6 +80,25 @@ test('an event that is complete by itself is given as it is', async () => {
   expect(await new ChangeReader(sessions, 't').bodyOf(event)).toBe(event.body);
 });
 
+test('a state is not laid together from another than the one that it is based on', async () => {
+  const [sessions] = await logOf('ab');
+  const [one, other] = [new StateWriter('r'), new StateWriter('lost')];
+  one.bodyOf('values', { namespace: [], node: 'n' }, data('values', 'ab'));
+  // A process that has lost its run may write once more.
+  for (const [writer, ids] of [
+    [other, 'xy'],
+    [one, 'abc'],
+  ] as const) {
+    const body = writer.bodyOf('values', { namespace: [], node: 'n' }, data('values', ids));
+    await sessions.append('t', [{ channel: 'values', namespace: [], body }]);
+  }
+  const { events } = await sessions.read('t', 0, 10);
+  const reader = new StateReader(sessions, 't');
+  const read = [];
+  for (const event of events) read.push(parsed(await reader.bodyOf(event)));
+  expect(read).toEqual([bodyOf('values', 'ab'), bodyOf('values', 'xy'), undefined]);
+});
+
 const MIB = 1_024 * 1_024;
 
 test('of the states that have been the last 64 MiB are given', async () => {
