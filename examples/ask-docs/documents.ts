@@ -52,13 +52,15 @@ function markdownFilesIn(folder: string, path = ''): string[] {
 
 /** Prose only, items of lists each by itself: code, tables and what is too short to say something are left out. */
 export function paragraphsOf(markdown: string): { text: string; heading: string }[] {
-  const withoutCode = markdown
+  const prose = markdown
     .replace(/\r\n?/g, '\n')
     .replace(/<!--[\s\S]*?-->/g, '')
-    .replace(/^ {0,3}(```|~~~)[\s\S]*?^ {0,3}\1`*~* *$/gm, '\n');
+    .replace(/^ {0,3}(```|~~~)[\s\S]*?^ {0,3}\1`*~* *$/gm, '\n')
+    // What follows a heading is another block; to look back for one from each end of a line would take most of the time.
+    .replace(/^#{1,6} .*\n/gm, '$&\n');
   const found: { text: string; heading: string }[] = [];
   let heading = '';
-  for (const block of withoutCode.split(/\n\s*\n|\n(?=#{1,6} )|(?<=^#{1,6} .*)\n|\n(?=\s*(?:[*+-]|\d+\.) )/m)) {
+  for (const block of prose.split(/\n\s*\n|\n(?=#{1,6} )|\n(?=\s*(?:[*+-]|\d+\.) )/)) {
     const title = /^\s*#{1,6} +(.*?)#*\s*$/.exec(block)?.[1];
     if (title !== undefined) heading = plain(title);
     else if (!/^(?: {4}|\t)\s*(?![*+-] |\d+\. |\s)|^\s*\|/.test(block)) {
