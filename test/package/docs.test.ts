@@ -142,11 +142,22 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   if (program === 'npm' && first === 'test') return 'test' in manifest.scripts ? [] : [first];
   if (program === 'node') return existsHere(first, shell) ? [] : [first];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const command = join(root, manifest.bin.runspan ?? '');
-  const helps = await Promise.all([[], [second]].map((args) => runNode([command, ...args, '--help'])));
+  const texts = await Promise.all([helpOf(), helpOf(second)]);
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
-  const known = helps.flatMap(({ stdout }) => stdout.split(/[\s,[\]=]+/));
+  const known = texts.flatMap((text) => text.split(/[\s,[\]=]+/));
   return own.filter((word, index) => (index === 0 || word.startsWith('-')) && !known.includes(word));
+}
+
+const helps = new Map<string, Promise<string>>();
+
+/** What the command says of itself; of a command that many pages have it is asked once. */
+function helpOf(...subcommand: readonly [string?]): Promise<string> {
+  const [name = ''] = subcommand;
+  const help =
+    helps.get(name) ??
+    runNode([join(root, manifest.bin.runspan ?? ''), ...subcommand, '--help']).then(({ stdout }) => stdout);
+  helps.set(name, help);
+  return help;
 }
 
 function existsHere(file: string, shell: Snippet): boolean {
