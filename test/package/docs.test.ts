@@ -151,7 +151,7 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
 const helps = new Map<string, Promise<string>>();
 
 /** What the command says of itself; of a command that many pages have it is asked once. */
-function helpOf(...subcommand: readonly [string?]): Promise<string> {
+function helpOf(...subcommand: readonly string[]): Promise<string> {
   const [name = ''] = subcommand;
   const help =
     helps.get(name) ??
