@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import { limitedBodies } from './http/body-limit.ts';
 import { fault, faultAnswer } from './http/fault.ts';
@@ -53,6 +54,8 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   withRuns(storage.checkpointer, (runId, error) => runs.breakOff(runId, error));
   await runs.tellCutRuns();
   const streams = new AbortController();
+  // Each of them listens to it.
+  setMaxListeners(0, streams.signal);
   const parts = {
     commands: new Commands(agent, runs, log),
     runs,

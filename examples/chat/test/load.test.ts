@@ -8,6 +8,8 @@ const MIB = 1_024 * 1_024;
 
 test('two hundred threads stream at once, and each reader has every event of its thread once', async () => {
   await using chat = await ChatServer.start({ chatModel: new LocalModel({ wordDelayMs: 5 }) });
+  const warnings: Error[] = [];
+  process.on('warning', (warning) => warnings.push(warning));
   const before = process.memoryUsage().rss;
   const ids = Array.from({ length: THREADS }, (_, index) => `load-${index}`);
   // Each reader is there before its run.
@@ -29,6 +31,7 @@ test('two hundred threads stream at once, and each reader has every event of its
   expect(total).toBeGreaterThan(THREADS * 150);
   // The clients are in this process as well.
   expect(grown / MIB).toBeLessThan(1_024);
+  expect(warnings).toEqual([]);
   process.stdout.write(
     `${total} events in ${THREADS} threads; ${Math.round(grown / MIB)} MiB more, the clients included\n`,
   );
