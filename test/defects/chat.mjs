@@ -354,6 +354,14 @@ export const defects = [
     replace: 'const kept = 0;',
   },
   {
+    config,
+    tests: [`${tests}/page/whole-states.test.ts`],
+    title: 'the page takes what differs of a state for all of it',
+    file: `${page}/whole-states.ts`,
+    find: '...last.slice(0, kept), ',
+    replace: '',
+  },
+  {
     ...inRules,
     title: 'the rules repeat a book word by word',
     file: `${folder}/agent/local-rules.ts`,
