@@ -365,8 +365,8 @@ export const defects = [
     ...inRules,
     title: 'the rules repeat a book word by word',
     file: `${folder}/agent/local-rules.ts`,
-    find: 'const topic = cut(question, QUOTED_CHARS_MAX);',
-    replace: 'const topic = question;',
+    find: 'cut(question, QUOTED_CHARS_MAX)',
+    replace: 'question',
   },
   {
     ...inFilter,
