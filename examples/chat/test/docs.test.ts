@@ -7,8 +7,10 @@ import { masked, snippetsOf } from '../../../test/package/snippets.ts';
 import { AT_ONCE, greetingOf, startChat } from './support/chat-program.mjs';
 
 const build = new URL('../build/', import.meta.url);
-const page = readFileSync(new URL('../../../docs/chat.md', import.meta.url), 'utf8');
-const programs = snippetsOf('docs/chat.md', page).filter(({ isOfPeers }) => isOfPeers);
+const snippets = ['docs/chat.md', 'docs/chat-protocol.md'].flatMap((page) =>
+  snippetsOf(page, readFileSync(new URL(`../../../${page}`, import.meta.url), 'utf8')),
+);
+const programs = snippets.filter(({ isOfPeers }) => isOfPeers);
 
 let chat: ChildProcess;
 let url = '';
@@ -21,9 +23,9 @@ beforeAll(async () => {
 
 afterAll(() => chat.kill());
 
-describe('the page on the chat', () => {
-  test('shows what the program prints', () => {
-    const shown = snippetsOf('docs/chat.md', page).find(({ language }) => language === 'console');
+describe('the pages on the chat', () => {
+  test('show what the program prints', () => {
+    const shown = snippets.find(({ language }) => language === 'console');
     expect(masked(lines.join('\n'))).toEqual(masked(shown?.code ?? ''));
   });
 
