@@ -35,6 +35,7 @@ export const SUBSCRIPTION = z.looseObject({
 export const STATE_UPDATE = z.looseObject({
   values: record.nullish(),
   checkpoint: checkpoint.nullish(),
+  checkpoint_id: CHECKPOINT_ID.nullish(),
   as_node: z.string().min(1).nullish(),
 });
 

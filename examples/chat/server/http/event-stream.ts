@@ -8,10 +8,12 @@ import { isWanted, type Subscription } from './subscription.ts';
 const HEARTBEAT_MS = 5_000;
 /** Events that are read at once; the reader's slowness holds up the next. */
 const PAGE_EVENTS = 200;
+/** What is sent at once, and a last event. */
+const FRAMES_CHARS_MAX = 1024 * 1024;
 
 /**
  * The events of a thread as server-sent events: those that have been, then those that come, until the reader leaves or the chat ends. Nothing is kept for a reader but the number of its last
- * event and the last state, so a slow one costs nothing; where it falls so far behind that events are no longer kept, it is told which by a `missed_events`.
+ * event and, where states are sent whole, the last of them, so a slow one costs no more than others; where it falls so far behind that events are no longer kept, it is told which by a `missed_events`.
  */
 export function eventStream(
   sessions: SessionStore,
@@ -46,9 +48,10 @@ export function eventStream(
       for (const event of events) {
         after = event.seq;
         frames += await frameOf(event);
+        if (frames.length >= FRAMES_CHARS_MAX) break;
       }
       if (frames !== '') return frames;
-      if (end.aborted) return '';
+      if (end.aborted && events.length === 0) return '';
       const leftMs = heartbeatAt - performance.now();
       if (leftMs <= 0 || (events.length === 0 && !(await bell.rung(leftMs)))) return ': heartbeat\n\n';
       if (isOver) return '';

@@ -9,7 +9,8 @@ import { eventStream } from './event-stream.ts';
 import { fault, RETRY_LATER } from './fault.ts';
 
 const LIST_LIMIT = 100;
-const ID = /^[\w.:~-]{1,128}$/;
+/** The names at its end are those by which objects are extended, and no store is to take them for a thread. */
+const ID = /^(?!(__proto__|constructor|prototype)$)[\w.:~-]{1,128}$/;
 
 export interface RouteParts {
   readonly commands: Commands;

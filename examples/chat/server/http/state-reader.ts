@@ -1,11 +1,4 @@
-import {
-  changedBody,
-  type LoggedState,
-  laidTogether,
-  type MarkedBody,
-  markedOf,
-  wholeBody,
-} from '../protocol/logged-state.ts';
+import { changedBody, type LoggedState, laidTogether, markedOf, wholeBody } from '../protocol/logged-state.ts';
 import { stateTail } from '../protocol/state-tail.ts';
 import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
 
@@ -36,9 +29,11 @@ export class StateReader implements BodyReader {
   async bodyOf(event: StoredEvent): Promise<string | undefined> {
     const marked = markedOf(event);
     if (marked === undefined) return event.body;
-    const messages =
-      laidTogether(marked, this.#last) ??
-      (this.#isLost ? undefined : await messagesOf(this.#sessions, this.#threadId, marked, event.seq));
+    let messages = laidTogether(marked, this.#last);
+    if (messages === undefined && !this.#isLost) {
+      this.#last = await baseOf(this.#sessions, this.#threadId, event);
+      messages = laidTogether(marked, this.#last);
+    }
     this.#isLost = messages === undefined;
     if (messages === undefined) return undefined;
     const { id, total } = marked.state;
@@ -59,30 +54,37 @@ export class ChangeReader implements BodyReader {
   readonly #threadId: string;
   /** The state that was given last. */
   #shown: string | undefined;
+  /** Nothing is found before the next state that has all of its messages. */
+  #isLost = false;
 
   constructor(sessions: SessionStore, threadId: string) {
     this.#sessions = sessions;
     this.#threadId = threadId;
   }
 
-  async bodyOf(event: StoredEvent): Promise<string> {
+  async bodyOf(event: StoredEvent): Promise<string | undefined> {
     const marked = markedOf(event);
     if (marked === undefined) return event.body;
     const { id, base } = marked.state;
-    const isNext = base !== undefined && base === this.#shown;
+    if (base !== undefined && base === this.#shown) {
+      this.#shown = id;
+      return changedBody(marked);
+    }
+    const messages =
+      laidTogether(marked) ??
+      (this.#isLost ? undefined : laidTogether(marked, await baseOf(this.#sessions, this.#threadId, event)));
+    this.#isLost = messages === undefined;
+    if (messages === undefined) return undefined;
     this.#shown = id;
-    if (isNext) return changedBody(marked);
-    const messages = await messagesOf(this.#sessions, this.#threadId, marked, event.seq);
-    // Where those that stay are no longer kept, a state of the present is not far.
-    return messages === undefined ? changedBody(marked) : wholeBody(marked, messages);
+    return wholeBody(marked, messages);
   }
 }
 
-async function messagesOf(
+/** The state before an event. */
+async function baseOf(
   sessions: SessionStore,
   threadId: string,
-  marked: MarkedBody,
-  seq: number,
-): Promise<readonly string[] | undefined> {
-  return laidTogether(marked) ?? laidTogether(marked, (await stateTail(sessions, threadId, seq))?.state);
+  { seq }: StoredEvent,
+): Promise<LoggedState | undefined> {
+  return (await stateTail(sessions, threadId, seq))?.state;
 }

@@ -35,14 +35,19 @@ const config = z
   .nullish();
 
 const strategy = z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish();
+const existence = z.enum(['create', 'reject']).nullish();
+
+/** The state's fields, or pairs of them of which one may come twice. */
+const UPDATE = z.union([record, z.array(z.tuple([z.string(), z.unknown()]))]);
 
 const RUN_START = z.looseObject({
   input: z.unknown().optional(),
   config,
   metadata: record.nullish(),
   multitaskStrategy: strategy,
-  ifNotExists: z.enum(['create', 'reject']).nullish(),
+  ifNotExists: existence,
   // As other servers have them.
+  if_not_exists: existence,
   multitask_strategy: strategy,
   checkpoint_id: CHECKPOINT_ID.nullish(),
 });
@@ -52,7 +57,7 @@ const INPUT_RESPOND = z.looseObject({
   responses: z.array(ANSWER).min(1).optional(),
   interrupt_id: z.string().min(1).optional(),
   response: z.unknown().optional(),
-  update: record.nullish(),
+  update: UPDATE.nullish(),
   goto: z.unknown().optional(),
   metadata: record.nullish(),
 });
@@ -117,7 +122,7 @@ export class Commands {
     }
     const fault = messagesFault(input);
     if (fault !== undefined) throw new CommandError('invalid_argument', `run.start: params.input.${fault}`);
-    if (params.ifNotExists === 'reject') await this.#checkThread(threadId);
+    if ((params.ifNotExists ?? params.if_not_exists) === 'reject') await this.#checkThread(threadId);
     const checkpointId = params.config?.configurable?.checkpoint_id ?? params.checkpoint_id ?? undefined;
     if (checkpointId !== undefined) await this.#checkCheckpoint(threadId, checkpointId);
     if (!isObject(input)) await this.#checkInput(threadId, input);
@@ -134,6 +139,10 @@ export class Commands {
     const { responses, interrupt_id, response, update, goto, metadata } = params;
     if (goto !== undefined && goto !== null)
       throw new CommandError('not_supported', 'An answer cannot name the next nodes: "goto" is not supported.');
+    for (const values of valuesOf(update)) {
+      const fault = messagesFault(values, true);
+      if (fault !== undefined) throw new CommandError('invalid_argument', `input.respond: params.update.${fault}`);
+    }
     const answers = responses ?? (interrupt_id === undefined ? [] : [{ interrupt_id, response }]);
     if (answers.length === 0)
       throw new CommandError('invalid_argument', 'input.respond needs an interrupt_id, or responses.');
@@ -193,6 +202,10 @@ function answerFault(asked: unknown, response: unknown): string | undefined {
   const { decisions } = fieldsOf(asked);
   if (!Array.isArray(decisions) || decisions.includes(fieldsOf(response).decision)) return undefined;
   return `Expected a response with a decision that is one of ${JSON.stringify(decisions)}`;
+}
+
+function valuesOf(update: z.infer<typeof UPDATE> | null | undefined): unknown[] {
+  return Array.isArray(update) ? update.map(([name, value]) => ({ [name]: value })) : [update];
 }
 
 function isObject(value: unknown): boolean {

@@ -6,23 +6,26 @@ type Fields = Readonly<Record<string, unknown>>;
  * What is wrong with the messages of an input, where that has any; undefined where nothing is. A graph finds it out only when it takes them over, and its
  * thread cannot be read any more then.
  */
-export function messagesFault(input: unknown): string | undefined {
+export function messagesFault(input: unknown, mayRemove = false): string | undefined {
   const messages = fieldsOf(input)?.messages;
   if (messages === undefined) return undefined;
   const list = Array.isArray(messages) ? messages : [messages];
   for (const [index, message] of list.entries()) {
-    const fault = messageFault(message);
+    const fault = messageFault(message, mayRemove);
     if (fault !== undefined) return Array.isArray(messages) ? `messages.${index}: ${fault}` : `messages: ${fault}`;
   }
   return undefined;
 }
 
-function messageFault(message: unknown): string | undefined {
+function messageFault(message: unknown, mayRemove: boolean): string | undefined {
   if (typeof message === 'string') return undefined;
   const fields = fieldsOf(message);
   if (fields === undefined) return 'Expected text, or an object';
   const kind = fields.type ?? fields.role;
-  if (kind === 'remove') return 'Messages are removed by the state of the thread, and not by an input';
+  if (kind === 'remove') {
+    if (!mayRemove) return 'Messages are removed by the state of the thread, and not by an input';
+    return typeof fields.id === 'string' ? undefined : 'Expected an id with the type "remove"';
+  }
   if (kind === 'tool' && typeof fields.tool_call_id !== 'string') return 'Expected a tool_call_id with the type "tool"';
   // The envelope of LangChain has them further in.
   const said = fields.lc === undefined ? fields : (fieldsOf(fields.kwargs) ?? {});

@@ -21,7 +21,8 @@ export interface LoggedState {
 
 /** The newest state of a log, and what there is behind the last one that has all of its messages. */
 export interface StateTail {
-  readonly state: LoggedState;
+  /** Missing where it cannot be laid together. */
+  readonly state?: LoggedState | undefined;
   readonly total: number;
   readonly events: number;
   readonly chars: number;
@@ -91,12 +92,18 @@ export function bodyText(head: Pick<MarkedBody, 'method' | 'params'> & Partial<M
   return `${JSON.stringify(head).slice(0, -2)},"data":${data}}}`;
 }
 
+/** The data with these messages, which are JSON each. What else it has may be nothing that JSON can say. */
+export function dataText(method: string, data: unknown, messages: readonly string[]): string {
+  const end = method === 'values' ? ']}' : ']}}';
+  const told = plainJson(withMessages(method, data, []));
+  const text = told.endsWith(`"messages":[${end}`) ? told : plainJson(withMessages(method, JSON.parse(told), []));
+  return `${text.slice(0, -end.length)}${messages.join(',')}${end}`;
+}
+
 /** A body without its `state`, and with all messages. */
 export function wholeBody({ method, params }: MarkedBody, messages: readonly string[]): string {
   const { data, ...others } = params;
-  const end = method === 'values' ? ']}' : ']}}';
-  const empty = plainJson(withMessages(method, data, []));
-  return bodyText({ method, params: others }, `${empty.slice(0, -end.length)}${messages.join(',')}${end}`);
+  return bodyText({ method, params: others }, dataText(method, data, messages));
 }
 
 /** A body without its `state`, and with the messages alone that the one before it has not, of which it says how many stay. */

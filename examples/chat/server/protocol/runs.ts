@@ -149,9 +149,19 @@ export class Runs {
       );
     } else {
       this.#waiting.add({ threadId, runId, begin, cancel: () => execution.cancel() });
-      if (place === 'next') await sessions.cancel(threadId, holder);
+      if (place === 'next') await this.#interrupt(threadId, holder);
     }
     return started;
+  }
+
+  /** The run that asks for it is taken already: where the store is away now, it waits for the end of this one. */
+  async #interrupt(threadId: string, runId: string): Promise<void> {
+    const { storage, log } = this.#options;
+    try {
+      await storage.sessions.cancel(threadId, runId);
+    } catch (error) {
+      log(`run ${runId} cannot be cancelled: ${(error as Error).message}`);
+    }
   }
 
   #begin(runId: string, execution: RunExecution, request: RunRequest): void {

@@ -6,7 +6,7 @@ import { STATE_EVENTS_MAX } from './state-writer.ts';
 const EVENTS_MAX = 2 * STATE_EVENTS_MAX;
 const PAGE_EVENTS = 500;
 
-/** The tail of a log as it was before a number. Undefined where it has no state that can be laid together. */
+/** The tail of a log as it was before a number. Undefined where it has no state. */
 export async function stateTail(
   sessions: SessionStore,
   threadId: string,
@@ -20,14 +20,14 @@ export async function stateTail(
     const start = found.findLastIndex(isWholeState);
     if (start !== -1) return tailOf(found.slice(start));
     // Numbers have no gaps: this is where the log begins.
-    if (events.length < PAGE_EVENTS) return undefined;
+    if (events.length < PAGE_EVENTS) break;
   }
-  return undefined;
+  return tailOf(found);
 }
 
-/** Of events of which the first is a state that has all of its messages. */
+/** Of events of which the first is a state that has all of its messages, where there is one. */
 function tailOf(events: readonly StoredEvent[]): StateTail | undefined {
-  let [state, total]: [LoggedState | undefined, number] = [undefined, 0];
+  let [state, total]: [LoggedState | undefined, number | undefined] = [undefined, undefined];
   for (const event of events) {
     const marked = markedOf(event);
     if (marked === undefined) continue;
@@ -35,8 +35,7 @@ function tailOf(events: readonly StoredEvent[]): StateTail | undefined {
     const messages = laidTogether(marked, state);
     if (marked.state.id !== undefined && messages !== undefined) state = { id: marked.state.id, messages };
   }
+  if (total === undefined) return undefined;
   const behind = events.slice(1);
-  return (
-    state && { state, total, events: behind.length, chars: behind.reduce((sum, { body }) => sum + body.length, 0) }
-  );
+  return { state, total, events: behind.length, chars: behind.reduce((sum, { body }) => sum + body.length, 0) };
 }

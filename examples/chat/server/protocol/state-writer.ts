@@ -1,5 +1,5 @@
 import type { Fields } from './fields.ts';
-import { bodyText, type LoggedState, messagesIn, type StateTail, sameAtStart, withMessages } from './logged-state.ts';
+import { bodyText, dataText, type LoggedState, messagesIn, type StateTail, sameAtStart } from './logged-state.ts';
 import { plainJson } from './plain-json.ts';
 
 /** Events behind which a state has all of its messages again, however large it is. */
@@ -40,16 +40,16 @@ export class StateWriter {
     const base = this.#last;
     const kept = sameAtStart(base?.messages ?? [], messages);
     const basis = { total: this.#total, ...(base === undefined ? {} : { base: base.id, kept }) };
-    const changed = list.slice(kept);
+    const changed = messages.slice(kept);
     if (method !== 'values')
-      return this.#counted(bodyText({ state: basis, method, params }, plainJson(withMessages(method, data, changed))));
+      return this.#counted(bodyText({ state: basis, method, params }, dataText(method, data, changed)));
     this.#states += 1;
     const id = `${this.#runId}/${this.#states}`;
     this.#last = { id, messages };
     // All of them are no more than what has come since they were all there: the log is at most twice as long as it has to be.
     const isWhole = base === undefined || this.#events >= STATE_EVENTS_MAX || this.#chars >= chars;
     const state = { id, ...basis, ...(isWhole ? { isWhole } : {}) };
-    const body = bodyText({ state, method, params }, plainJson(withMessages(method, data, isWhole ? list : changed)));
+    const body = bodyText({ state, method, params }, dataText(method, data, isWhole ? messages : changed));
     if (!isWhole) return this.#counted(body);
     [this.#events, this.#chars] = [0, 0];
     return body;

@@ -1,6 +1,7 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { Agent } from './agent.ts';
+import { messagesFault } from './given-messages.ts';
 import { messagesIn, sameAtStart, withMessages } from './logged-state.ts';
 import { plainJson } from './plain-json.ts';
 
@@ -35,6 +36,8 @@ export interface HistoryRequest {
 export interface StateUpdate {
   readonly values?: Readonly<Record<string, unknown>> | null | undefined;
   readonly checkpoint?: GivenPlace | null | undefined;
+  /** In the place of `checkpoint`. */
+  readonly checkpoint_id?: string | null | undefined;
   readonly as_node?: string | null | undefined;
 }
 
@@ -55,13 +58,19 @@ export class ThreadStates {
   }
 
   /** Writes a state, the first of a thread or a further one. Throws a StateUpdateError that says what does not fit. */
-  async update(threadId: string, { values, checkpoint, as_node }: StateUpdate): Promise<object | undefined> {
-    await this.#check(threadId, checkpoint);
+  async update(
+    threadId: string,
+    { values, checkpoint, checkpoint_id, as_node }: StateUpdate,
+  ): Promise<object | undefined> {
+    const place = checkpoint ?? { checkpoint_id: checkpoint_id ?? undefined };
+    await this.#check(threadId, place);
+    const fault = messagesFault(values, true);
+    if (fault !== undefined) throw new StateUpdateError(`values.${fault}`);
     const isFirst = !(await this.#isKnown(threadId));
     // As input is given: the first step of the graph is what comes next.
     const node = as_node ?? (isFirst ? '__start__' : undefined);
     try {
-      await this.#agent.updateState(configOf(threadId, checkpoint), values ?? { messages: [] }, node);
+      await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node);
     } catch (error) {
       throw new StateUpdateError((error as Error).message, { cause: error });
     }

@@ -55,7 +55,7 @@ export class WaitingRuns {
     if (this.#isOver) return;
     this.#waits.delete(run);
     if (lease === 'lost') {
-      this.#log(`run ${run.runId} has lost its place in thread ${run.threadId}: its lease had run out`);
+      this.#log(`run ${run.runId} waits no longer in thread ${run.threadId}: the store has it no more`);
       return;
     }
     if (lease === 'cancelled') run.cancel();

@@ -19,12 +19,12 @@ export function unusable(store: string, place: string, error: unknown): StoreErr
   return new StoreError(`${store} at ${place} cannot be used: ${reasonOf(error)}`);
 }
 
-/** Of connections that fail, and of a PostgreSQL that starts, ends or is full (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+/** Of connections that fail, and of a PostgreSQL that starts, ends, is full or is a standby (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const CODES_AWAY =
-  /^(E(CONN(REFUSED|RESET|ABORTED)|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|08...|53300|57P0[123])$/;
+  /^(E(CONN(REFUSED|RESET|ABORTED)|PIPE|TIMEDOUT|HOST(UNREACH|DOWN)|NET(UNREACH|DOWN)|NOTFOUND|AI_AGAIN)|08...|25006|53300|57P0[123])$/;
 /** What the clients of PostgreSQL and Redis say without a code. */
 const MESSAGES_AWAY =
-  /^(Connection (terminated|timeout)|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The client is offline|Socket (closed|timeout)|Disconnects client|LOADING )/;
+  /^(Connection (terminated|timeout)|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|The client is offline|Socket (closed|timeout)|Disconnects client|LOADING |READONLY |MASTERDOWN |Cannot use a pool|The client is closed)/;
 
 /** What is told of it to those who cannot change that. */
 export const STORE_AWAY = 'The store does not answer; try again.';

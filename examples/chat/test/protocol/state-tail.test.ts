@@ -27,23 +27,24 @@ const idsOf = (messages: readonly string[] | undefined) => messages?.map((text) 
 test('the newest state is laid together from the last that has all of its messages', async () => {
   const { sessions, end } = await logOf(['ab', 'abc', 'ad'], 1);
   const tail = await stateTail(sessions, 't', end);
-  expect([tail?.state.id, idsOf(tail?.state.messages), tail?.events]).toEqual(['r/3', 'ad', 5]);
+  expect([tail?.state?.id, idsOf(tail?.state?.messages), tail?.events]).toEqual(['r/3', 'ad', 5]);
   // The first of six events is `r/1`, the third `r/2`.
   const before = await stateTail(sessions, 't', end - 2);
-  expect([before?.state.id, idsOf(before?.state.messages), before?.events]).toEqual(['r/2', 'abc', 3]);
+  expect([before?.state?.id, idsOf(before?.state?.messages), before?.events]).toEqual(['r/2', 'abc', 3]);
   expect(await stateTail(sessions, 't', end - 6)).toBe(undefined);
 });
 
 test('it is found behind several pages, up to 5 000 events back', async () => {
   const { sessions, chars, end } = await logOf(['ab'], 5_000);
-  expect(await stateTail(sessions, 't', end)).toBe(undefined);
+  expect((await stateTail(sessions, 't', end))?.state).toBe(undefined);
   const tail = await stateTail(sessions, 't', end - 1);
   const last = '{"method":"custom","params":{"namespace":[],"data":4999}}';
-  expect([idsOf(tail?.state.messages), tail?.events, tail?.chars]).toEqual(['ab', 4_999, chars - last.length]);
+  expect([idsOf(tail?.state?.messages), tail?.events, tail?.chars]).toEqual(['ab', 4_999, chars - last.length]);
 });
 
-test('there is none where the last that has all of its messages is no longer kept', async () => {
+test('where the last that has all of its messages is no longer kept, it is known how much all states had', async () => {
   const { sessions, end } = await logOf(['ab', 'abc'], 2, new MemorySessions({ eventsMax: 5 }));
-  expect(await stateTail(sessions, 't', end)).toBe(undefined);
+  const chars = JSON.stringify(message('a')).length;
+  expect(await stateTail(sessions, 't', end)).toMatchObject({ state: undefined, total: 5 * chars });
   expect(await stateTail(sessions, 'unknown', 1)).toBe(undefined);
 });

@@ -86,3 +86,32 @@ test('a run goes on where the log has ended', () => {
   writer.goOn({ state: { id: 'q/7', messages }, total: 90_000, events: 10, chars: 2_999 });
   expect(logged(writer, list(1, 2, 3))).toEqual([{ id: 'r/1', total: 93_000, base: 'q/7', kept: 2 }, [3]]);
 });
+
+test('a message that JSON cannot say costs nothing but itself', () => {
+  const circular: { id: string; self?: unknown } = { id: '2' };
+  circular.self = circular;
+  const writer = new StateWriter('r');
+  logged(writer, list(1));
+  const { params } = JSON.parse(writer.bodyOf('values', ROOT, { messages: [...list(1), circular, ...list(3)] }));
+  expect(params.data.messages).toEqual([{ unreadable: expect.stringContaining('circular') }, message(3)]);
+  expect(logged(writer, [...list(1), circular, ...list(3, 4)])).toEqual([
+    { id: 'r/3', total: expect.any(Number), base: 'r/2', kept: 3 },
+    [4],
+  ]);
+});
+
+test('what else a state has that JSON cannot say takes no message with it', () => {
+  const circular: { self?: unknown } = {};
+  circular.self = circular;
+  const told = { unreadable: expect.stringContaining('circular') };
+  const [values, tasks] = [
+    { messages: list(1), circular },
+    { circular, input: { messages: list(1, 2) } },
+  ];
+  const writer = new StateWriter('r');
+  expect(JSON.parse(writer.bodyOf('values', ROOT, values)).params.data).toEqual({ ...told, messages: list(1) });
+  expect(JSON.parse(writer.bodyOf('tasks', ROOT, tasks)).params.data).toEqual({
+    ...told,
+    input: { messages: list(2) },
+  });
+});

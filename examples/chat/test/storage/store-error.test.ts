@@ -10,6 +10,11 @@ test.each([
   failure('Connection terminated unexpectedly'),
   failure('timeout exceeded when trying to connect'),
   failure('LOADING Redis is loading the dataset in memory'),
+  failure("READONLY You can't write against a read only replica."),
+  failure('cannot execute UPDATE in a read-only transaction', '25006'),
+  failure('connect EHOSTDOWN', 'EHOSTDOWN'),
+  failure('Cannot use a pool after calling end on the pool'),
+  failure('The client is closed'),
 ])('a store that does not answer is away: %s', (error) => {
   expect(isAway(error)).toBe(true);
 });
