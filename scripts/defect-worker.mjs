@@ -11,8 +11,6 @@ const TEST_TIMEOUT_MS = 15_000;
 const vitest = await createVitest('test', {
   config: process.argv[2],
   watch: false,
-  // A process that goes on would have the file that is changed from before.
-  isolate: true,
   reporters: [{}],
   testTimeout: TEST_TIMEOUT_MS,
 });
