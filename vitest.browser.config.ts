@@ -7,6 +7,8 @@ export default defineConfig({
     include: ['test/browser/**/*.test.ts'],
     globalSetup: ['test/browser/browser-server.ts'],
     fileParallelism: false,
+    // What is waited for is done by other processes, which have no more than their share of the machine.
+    expect: { poll: { timeout: 10_000 } },
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

@@ -151,7 +151,9 @@ describe.each(['PostgreSQL', 'Redis'])('requests to a chat whose %s is away', (n
       .filter((line) => line.includes('thread') && !line.includes('runs that were'));
     expect(logged).toEqual(requests.map(() => expect.stringMatching(/^.+: the store does not answer: .+$/)));
     await away?.start();
-    for (;;) if ((await chat.request('POST', '/threads/t/commands', command)).status === 200) break;
+    await expect
+      .poll(async () => (await chat.request('POST', '/threads/t/commands', command)).status, { timeout: 30_000 })
+      .toBe(200);
   });
 });
 

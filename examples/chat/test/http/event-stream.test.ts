@@ -222,6 +222,35 @@ test('a stream ends with its chat, after what has been told by then', async () =
   expect([await late.next(), sessions.watched]).toEqual(['end', 0]);
 });
 
+test('a reader that is behind is told what it waits for before its stream ends', async () => {
+  const sessions = new MemorySessions();
+  const end = new AbortController();
+  const reader = open(sessions, { channels: ['lifecycle'] }, end.signal);
+  await reader.next();
+  // As many as are read at once, and those are not for it.
+  const others = Array.from({ length: 200 }, (_, n) => event('values', [], { n }));
+  await sessions.append('t', [...others, event('lifecycle', [], { n: 200 })]);
+  end.abort();
+  expect((await reader.events(1)).map(({ params }) => params.data.n)).toEqual([200]);
+  expect(await reader.next()).toBe('end');
+});
+
+test('what is sent at once is a MiB, and the event with which it becomes one', async () => {
+  const sessions = new MemorySessions();
+  const text = 'x'.repeat(300_000);
+  await sessions.append(
+    't',
+    Array.from({ length: 10 }, () => event('values', [], { text })),
+  );
+  const source = eventStream(sessions, 't', {}, new AbortController().signal).getReader();
+  await source.read();
+  const sizes = [];
+  for (let count = 0; count < 3; count++) sizes.push((await source.read()).value?.length ?? 0);
+  // Of the ten there are four, four, and the other two.
+  expect(sizes.map((size) => Math.floor(size / 300_000))).toEqual([4, 4, 2]);
+  await source.cancel();
+});
+
 test('a stream ends with its chat, though the store is closed by then', async () => {
   const sessions = new WatchedSessions();
   const end = new AbortController();

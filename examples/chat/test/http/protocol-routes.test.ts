@@ -74,6 +74,8 @@ describe('a body that is not as it has to be is refused with a list of what is w
       {},
       [{ loc: ['path', 'thread_id'], type: 'string_pattern_mismatch' }],
     ],
+    ['an id that is no name for an object', '/threads/__proto__/history', {}, [{ loc: ['path', 'thread_id'] }]],
+    ['another such', '/threads/constructor/history', {}, [{ loc: ['path', 'thread_id'] }]],
   ];
   test.each(cases)('%s', async (_, path, body, detail) => {
     const answer = await chat.post(path, body);
@@ -107,6 +109,7 @@ describe('a command that cannot be done is answered with its code', () => {
     ['run.start', { input: {}, multitaskStrategy: 'rollback' }, 'not_supported'],
     ['run.start', { input: {}, ifNotExists: 'later' }, 'invalid_argument'],
     ['run.start', { input: {}, ifNotExists: 'reject' }, 'no_such_thread'],
+    ['run.start', { input: {}, if_not_exists: 'reject' }, 'no_such_thread'],
     ['run.start', { input: {}, checkpoint_id: '\0' }, 'invalid_argument'],
     ['run.start', { input: {}, config: { configurable: { checkpoint_id: '\0' } } }, 'invalid_argument'],
     ['input.respond', {}, 'invalid_argument'],
@@ -202,6 +205,18 @@ test('values that the graph does not take are refused', async () => {
     422,
     expect.objectContaining({ error: 'invalid_state_update', message: expect.stringContaining('nobody') }),
   ]);
+});
+
+test('a state is not given messages that are none', async () => {
+  const answer = await chat.post('/threads/refused/state', { values: { messages: [{ role: 'user', content: 5 }] } });
+  expect(await answerOf(answer)).toEqual([
+    422,
+    expect.objectContaining({
+      error: 'invalid_state_update',
+      message: 'values.messages.0: Expected content that is text, or a list of objects with a type',
+    }),
+  ]);
+  expect((await fetch(`${chat.url}/api/threads/refused/state`)).status).toBe(404);
 });
 
 test('a store that is away is no mistake of a state, and its reason is not told', async () => {

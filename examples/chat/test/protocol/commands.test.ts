@@ -68,3 +68,30 @@ test('a run is told where to begin, and what becomes of the one before it, by th
     error: 'not_supported',
   });
 });
+
+test('an answer that brings what cannot be a message is refused, and the question stays', async () => {
+  await using chat = await ChatServer.start();
+  const asking = await untilEnd(chat, 't', await chat.say('t', 'Save a note: buy milk'));
+  const interrupt_id = asking.find(({ method }) => method === 'input.requested')?.params.data.interrupt_id;
+  const response = { decision: 'approve' };
+  for (const update of [
+    { messages: [{ role: 'nope', content: 'x' }] },
+    { messages: [null] },
+    [
+      ['messages', []],
+      ['messages', [{}]],
+    ],
+    5,
+  ]) {
+    expect(await chat.command('t', 'input.respond', { interrupt_id, response, update })).toMatchObject({
+      error: 'invalid_argument',
+      message: expect.stringMatching(/^input\.respond: (params\.)+update/),
+    });
+  }
+  expect((await fetch(`${chat.url}/api/threads/t/state`)).status).toBe(200);
+  const update = [['messages', [{ role: 'user', content: 'and eggs' }]]];
+  const answer = await chat.command('t', 'input.respond', { interrupt_id, response, update });
+  await untilEnd(chat, 't', (answer.result as { run_id: string }).run_id);
+  expect(await (await fetch(`${chat.url}/api/threads/t/state`)).text()).toContain('and eggs');
+  expect(chat.notes).toEqual(['buy milk']);
+});

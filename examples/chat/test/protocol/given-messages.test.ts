@@ -78,3 +78,10 @@ describe('messages that a graph does not take are named', () => {
     expect(messagesFault(input)).toBe(fault);
   });
 });
+
+test('messages are removed by a change of the state, by their ids', () => {
+  expect(messagesFault({ messages: [{ type: 'remove', id: 'x' }] }, true)).toBeUndefined();
+  expect(messagesFault({ messages: [{ type: 'remove' }] }, true)).toBe(
+    'messages.0: Expected an id with the type "remove"',
+  );
+});

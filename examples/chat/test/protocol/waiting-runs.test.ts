@@ -40,6 +40,23 @@ test('a run takes the place of the one before it, and goes ahead of those that w
   ]);
 });
 
+test('a run that cannot end the one before it is taken all the same, and waits for that', async () => {
+  const gate = new Gate();
+  const storage = memoryStorage();
+  await using chat = await ChatServer.start({ storage, chatModel: new HeldModel(gate) });
+  const first = await chat.say('t', 'What is a heron?');
+  await gate.reached;
+  storage.sessions.cancel = async () => {
+    throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  };
+  const second = await chat.say('t', 'Hello', { multitaskStrategy: 'interrupt' });
+  gate.open();
+  expect(courseOf(await untilEnd(chat, 't', second))).toEqual(
+    [first, second].flatMap((runId) => [`${runId} running`, `${runId} completed`]),
+  );
+  expect(chat.lines).toEqual([`run ${first} cannot be cancelled: connect ECONNREFUSED`]);
+});
+
 test('ten runs may wait in a thread, and the eleventh is refused', async () => {
   const gate = new Gate();
   await using chat = await ChatServer.start({ chatModel: new HeldModel(gate) });
@@ -257,7 +274,7 @@ test('a run that has lost its place does not begin, and the log says so', async 
   const second = await chat.say('t', 'Hello');
   // As an instance does that takes this one for gone.
   await storage.sessions.end('t', second, { channel: 'lifecycle', namespace: [], body: interrupted(second) });
-  expect(await logged.promise).toBe(`run ${second} has lost its place in thread t: its lease had run out`);
+  expect(await logged.promise).toBe(`run ${second} waits no longer in thread t: the store has it no more`);
   gate.open();
   const next = await chat.say('t', 'Hello');
   expect(courseOf(await untilEnd(chat, 't', next)).filter((text) => !text.startsWith(first))).toEqual([
