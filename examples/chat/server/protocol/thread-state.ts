@@ -72,7 +72,9 @@ export class ThreadStates {
     try {
       await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node);
     } catch (error) {
-      throw new StateUpdateError((error as Error).message, { cause: error });
+      // What follows is for those who write programs.
+      const [said = ''] = (error as Error).message.split('\n\nTroubleshooting URL: ');
+      throw new StateUpdateError(said, { cause: error });
     }
     return this.get(threadId);
   }

@@ -41,6 +41,7 @@ class Reader {
     const found = [];
     while (found.length < count) {
       const frame = await this.next();
+      if (frame === 'end') throw new Error(`the stream has ended after ${found.length} of ${count} events`);
       const data = /^data: (.*)$/m.exec(frame)?.[1];
       if (data !== undefined) found.push(JSON.parse(data));
     }
