@@ -79,17 +79,30 @@ function parse(argv: readonly string[]): Values {
   };
   let values: Values;
   try {
-    values = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
+    const args = joinedNumbers(argv);
+    values = parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
   } catch (error) {
     // What follows is how it would be said to a program that takes more.
-    const [what] = (error as Error).message.split(/\. |\.?\n/);
-    throw new SettingsError(`${what}; --help lists the options`);
+    const [what = ''] = (error as Error).message.split(/\. |\.?\n/);
+    const lacking = /^Option '(--[\w-]+)[^']*' argument/.exec(what)?.[1];
+    throw new SettingsError(`${lacking === undefined ? what : `${lacking} needs a value`}; --help lists the options`);
   }
   // No host would be every address, and no folder the one that the chat is started in.
   for (const name of ['host', 'data', 'postgres', 'redis', 'docs']) {
     if (values[name] === '') throw new SettingsError(`--${name} needs a value`);
   }
   return values;
+}
+
+/** A number below zero that follows an option is its value, and refused as such: the parser takes it for another option. */
+function joinedNumbers(argv: readonly string[]): string[] {
+  const args: string[] = [];
+  for (const arg of argv) {
+    const option = args.at(-1) ?? '';
+    if (/^-\d/.test(arg) && /^--[\w-]+$/.test(option)) args.splice(-1, 1, `${option}=${arg}`);
+    else args.push(arg);
+  }
+  return args;
 }
 
 /** The client of the service says nothing of either until somebody asks something. */
