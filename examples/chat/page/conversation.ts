@@ -180,10 +180,12 @@ export function take(
 ): string[] {
   return messages.flatMap((given) => {
     const fields = fieldsOf(given);
+    const known = draft.messages.get(stringOf(fields.id) ?? '');
+    // A replay brings each message once for every state that has it: those that are known are not read again.
+    if (isOld && known?.state === 'complete') return [known.id];
     const read = messageOf(fields);
     if (read === undefined) return [];
-    if (runId !== undefined && !draft.messages.has(read.id) && !draft.runs.has(read.id)) draft.runs.set(read.id, runId);
-    if (isOld && draft.messages.get(read.id)?.state === 'complete') return [read.id];
+    if (runId !== undefined && known === undefined && !draft.runs.has(read.id)) draft.runs.set(read.id, runId);
     draft.messages.set(read.id, read);
     const callId = stringOf(fields.tool_call_id);
     if (callId === undefined) return [read.id];

@@ -110,6 +110,30 @@ test('a replay of all events on a state of the middle leads to where they lead b
   expect(runs).toEqual(['r1', 'r2']);
 });
 
+test('of states that are replayed only the messages are read that are not known whole', () => {
+  const loaded = withState(EMPTY, state('3', [human('h1', 'Why?'), ai('a1', 'Because')]));
+  const read: string[] = [];
+  const watched = (id: string, type: string) => ({
+    type,
+    id,
+    get content() {
+      read.push(id);
+      return 'Said';
+    },
+  });
+  const replay = (id: string) => [
+    checkpoint(id),
+    values(watched('h1', 'human'), watched('a1', 'ai'), watched('a0', 'ai')),
+  ];
+  const replayed = withEvents(loaded, eventsOf('r1', ...replay('1')));
+  expect(read).toEqual(['a0']);
+  withEvents(replayed, eventsOf('r1', ...replay('2')));
+  expect(read).toEqual(['a0']);
+  // What is newer than the state that was loaded may say something else of them.
+  withEvents(replayed, eventsOf('r1', ...replay('4')));
+  expect(read).toEqual(['a0', 'h1', 'a1', 'a0']);
+});
+
 test('a state that is loaded while a message streams does not double it', () => {
   const streaming = withEvents(EMPTY, eventsOf('r1', started, checkpoint('1'), ...pieces('a1', ['Be'])));
   const loaded = withState(streaming, state('2', [human('h1', 'Why?'), ai('a1', 'Because')]));
