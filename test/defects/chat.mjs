@@ -27,8 +27,30 @@ const inCommands = { config, tests: [`${tests}/protocol/commands.test.ts`] };
 const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
 const inMessages = { config, tests: [`${tests}/page/message.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
+const inHosts = { config, tests: [`${tests}/http/allowed-hosts.test.ts`] };
 
 export const defects = [
+  {
+    ...inHosts,
+    title: 'a chat of which nothing is said takes requests under any name',
+    file: `${folder}/chat.ts`,
+    find: 'allowedHosts: hosts = [],',
+    replace: "allowedHosts: hosts = 'any',",
+  },
+  {
+    ...inHosts,
+    title: 'a name that is allowed lets those that begin with it in',
+    file: `${folder}/http/allowed-hosts.ts`,
+    find: '!allowed.has(hostname)',
+    replace: '![...allowed].some((name) => hostname.startsWith(name))',
+  },
+  {
+    ...inHosts,
+    title: 'an address is allowed, which no request ever comes under',
+    file: `${folder}/http/allowed-hosts.ts`,
+    find: '/^([a-z\\d]([\\w.-]*[a-z\\d])?|\\[[\\da-f:.]+\\])$/i.test(name)',
+    replace: 'true',
+  },
   {
     ...inStream,
     title: 'streams go on when their chat has ended',

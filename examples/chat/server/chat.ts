@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
+import { allowedHosts } from './http/allowed-hosts.ts';
 import { limitedBodies } from './http/body-limit.ts';
 import { fault, faultAnswer } from './http/fault.ts';
-import { isLoopback, loopbackHosts } from './http/loopback-hosts.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { protocolRoutes } from './http/protocol-routes.ts';
 import { type ModelFacts, traceRoutes } from './http/trace-routes.ts';
@@ -23,8 +23,11 @@ export interface ChatOptions {
   readonly traces?: TraceService | undefined;
   /** What the page says of the model. @default nothing */
   readonly model?: ModelFacts;
-  /** The address that it is served at: on the machine's own it takes no requests that come under another name. */
-  readonly host?: string;
+  /**
+   * The names that requests may come under, beside those of the machine itself (`localhost`, `127.0.0.1`, `[::1]`): where others reach it, the one in its public
+   * address. `any` is for a host that checks them by itself. @default none
+   */
+  readonly allowedHosts?: readonly string[] | 'any';
   /** The folder that the page was built into. @default no page */
   readonly page?: string;
   /** Told of what goes wrong beside any request. @default a line to stderr */
@@ -46,10 +49,17 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     callbacks = [],
     traces,
     model = { name: '', is_local: false },
-    host,
+    allowedHosts: hosts = [],
     page,
     log = defaultLog,
   } = options;
+  const app = new Hono();
+  app.onError(faultAnswer(log));
+  app.notFound((context) => {
+    return context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404);
+  });
+  if (hosts !== 'any') app.use(allowedHosts(hosts));
+  app.use(limitedBodies);
   const runs = new Runs({ agent, storage, callbacks, log });
   withRuns(storage.checkpointer, (runId, error) => runs.breakOff(runId, error));
   await runs.tellCutRuns();
@@ -63,13 +73,6 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     storage,
     end: streams.signal,
   };
-  const app = new Hono();
-  app.onError(faultAnswer(log));
-  app.notFound((context) => {
-    return context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404);
-  });
-  if (host !== undefined && isLoopback(host)) app.use(loopbackHosts);
-  app.use(limitedBodies);
   app.route('/api', traceRoutes(agent.name ?? 'agent', model, traces));
   app.route('/api', protocolRoutes(parts));
   if (page !== undefined) app.route('/', pageRoutes(page, traces?.origin));

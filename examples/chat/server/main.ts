@@ -4,8 +4,8 @@ import { givenDocuments } from './agent/given-documents.ts';
 import { chosenModel } from './agent/model.ts';
 import { noteKeeper } from './agent/notes.ts';
 import { createChat } from './chat.ts';
+import { isLoopback } from './http/allowed-hosts.ts';
 import { listen, urlOf } from './http/listen.ts';
-import { isLoopback } from './http/loopback-hosts.ts';
 import { maskOf, passwordsOf } from './secrets.ts';
 import { readSettings, type Settings, SettingsError, USAGE } from './settings.ts';
 import { chooseStorage } from './storage/storage.ts';
@@ -43,7 +43,7 @@ async function start(settings: Settings): Promise<void> {
     callbacks: traces.callbacks,
     traces: traces.service,
     model: { name, is_local: isLocal },
-    host,
+    allowedHosts: isLoopback(host) ? [] : 'any',
     log,
     page: fileURLToPath(new URL('../../page/', import.meta.url)),
   });

@@ -16,7 +16,7 @@ test('a chat that is closed tells its readers how their runs have ended, and end
     .addEdge(START, 'model')
     .compile({ checkpointer: storage.checkpointer });
   const chat = await createChat({ agent, storage });
-  const client = new ChatClient('http://chat/api', async (input, init) => chat.app.request(input as string, init));
+  const client = new ChatClient('http://localhost/api', async (input, init) => chat.app.request(input as string, init));
   await client.start('t', 'Hello');
   const seen: SeenEvent[] = [];
   const reading = client.events('t', (event) => {

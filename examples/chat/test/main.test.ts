@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -58,6 +58,19 @@ test('it prints where the chat and the traces are, answers, and ends when it is 
   };
   await expect.poll(traced).toContain('chat turn');
   expect(await traced()).toEqual(['chat turn']);
+  program.kill('SIGTERM');
+  expect(await outcome).toMatchObject({ code: 0, err: '' });
+});
+
+test('on an address that others reach it takes any name, and says that a sign-in is missing', async () => {
+  const program = start('--host', '0.0.0.0', ...AT_ONCE);
+  const outcome = outcomeOf(program);
+  const { url, lines } = await greetingOf(program);
+  expect(lines[2]).toBe('There is no sign-in: put one before this address.');
+  const { port } = new URL(url);
+  const asked = request({ port, path: '/api/threads', headers: { host: 'chat.example' } }).end();
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  expect(answer.resume().statusCode).toBe(200);
   program.kill('SIGTERM');
   expect(await outcome).toMatchObject({ code: 0, err: '' });
 });

@@ -178,7 +178,7 @@ async function gatedChat(url: string) {
     },
   });
   return {
-    client: new ChatClient('http://chat/api', async (input, init) => chat.app.request(input as string, init)),
+    client: new ChatClient('http://localhost/api', async (input, init) => chat.app.request(input as string, init)),
     asked,
     answer: () => answered.open(),
     logged,

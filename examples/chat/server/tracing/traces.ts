@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { configure, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, MemoryStore, SqliteStore } from 'runspan/receiver';
-import { isLoopback } from '../http/loopback-hosts.ts';
+import { isLoopback } from '../http/allowed-hosts.ts';
 import type { Handlers } from '../protocol/agent.ts';
 import { SettingsError } from '../settings.ts';
 import { makeFolder } from '../storage/folder.ts';

@@ -1,0 +1,31 @@
+import type { MiddlewareHandler } from 'hono';
+import { fault } from './fault.ts';
+
+/**
+ * Refuses requests that come under another name than these and the machine's own: a page elsewhere whose name leads here for a moment could read and write
+ * the threads otherwise (DNS rebinding). Throws where one of them is no name.
+ */
+export function allowedHosts(names: readonly string[]): MiddlewareHandler {
+  const allowed = new Set(names.map(checkedName));
+  return async (context, next) => {
+    const { hostname } = new URL(context.req.url);
+    if (!isLoopback(hostname) && !allowed.has(hostname)) {
+      const said = `This chat takes no requests for ${hostname}: allowedHosts says which it takes beside those for its own machine.`;
+      return context.json(fault('forbidden', said), 403);
+    }
+    await next();
+    return undefined;
+  };
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** As it stands in the address of a request. What cannot stand there would be allowed in vain. */
+function checkedName(name: string): string {
+  if (/^([a-z\d]([\w.-]*[a-z\d])?|\[[\da-f:.]+\])$/i.test(name)) return name.toLowerCase();
+  throw new Error(
+    `allowedHosts has ${JSON.stringify(name)}: a name is written without scheme, port and *, as "chat.example".`,
+  );
+}
