@@ -28,8 +28,30 @@ const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
 const inMessages = { config, tests: [`${tests}/page/message.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 const inHosts = { config, tests: [`${tests}/http/allowed-hosts.test.ts`] };
+const inChat = { config, tests: [`${tests}/chat.test.ts`] };
 
 export const defects = [
+  {
+    ...inChat,
+    title: 'an agent that keeps its states elsewhere is taken',
+    file: `${folder}/chat.ts`,
+    find: "'checkpointer' in agent && agent.checkpointer !== storage.checkpointer",
+    replace: "'checkpointer' in agent && typeof agent.checkpointer !== 'object'",
+  },
+  {
+    ...inChat,
+    title: 'an agent that does not tell where its states are is refused',
+    file: `${folder}/chat.ts`,
+    find: "'checkpointer' in agent && agent.checkpointer !==",
+    replace: 'agent.checkpointer !==',
+  },
+  {
+    ...inChat,
+    title: 'an agent without messages is taken',
+    file: `${folder}/chat.ts`,
+    find: "agent.channels !== undefined && !Object.hasOwn(agent.channels, 'messages')",
+    replace: 'false',
+  },
   {
     ...inHosts,
     title: 'a chat of which nothing is said takes requests under any name',

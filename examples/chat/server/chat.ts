@@ -41,7 +41,7 @@ export interface Chat {
   close(): Promise<void>;
 }
 
-/** Puts the parts of a chat together. Its end points are below `/api`. */
+/** Puts the parts of a chat together. Its end points are below `/api`. Rejects with an error that says which of the options cannot be used. */
 export async function createChat(options: ChatOptions): Promise<Chat> {
   const {
     agent,
@@ -53,6 +53,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     page,
     log = defaultLog,
   } = options;
+  checkAgent(agent, storage);
   const app = new Hono();
   app.onError(faultAnswer(log));
   app.notFound((context) => {
@@ -84,6 +85,18 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
       await storage.close();
     },
   };
+}
+
+/** Throws where an agent cannot be used, as far as it lets that be seen. */
+function checkAgent(agent: Agent, storage: Storage): void {
+  const remedy = 'compile its graph with { checkpointer: storage.checkpointer }';
+  if ('checkpointer' in agent && agent.checkpointer !== storage.checkpointer) {
+    // A graph that is to be part of another has a boolean there.
+    if (typeof agent.checkpointer !== 'object') throw new Error(`The agent has no checkpointer: ${remedy}.`);
+    throw new Error(`The agent keeps its states in another checkpointer than that of the storage: ${remedy}.`);
+  }
+  if (agent.channels !== undefined && !Object.hasOwn(agent.channels, 'messages'))
+    throw new Error('The state of the agent has no messages: give it those of MessagesAnnotation.');
 }
 
 function defaultLog(line: string): void {

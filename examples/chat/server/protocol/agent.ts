@@ -6,6 +6,10 @@ import type { ProtocolEvent } from '@langchain/langgraph/stream';
 /** What is asked of an agent: any compiled graph with a checkpointer has it. */
 export interface Agent {
   readonly name?: string;
+  /** Where its states are kept: not known of an agent that does not say it. */
+  readonly checkpointer?: unknown;
+  /** What its states consist of, by name: not known of an agent that does not say it. */
+  readonly channels?: Readonly<Record<string, unknown>>;
   streamEvents(input: unknown, options: AgentRunOptions): Promise<AsyncIterable<ProtocolEvent>>;
   getState(config: RunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot>;
   getStateHistory(config: RunnableConfig, options?: HistoryOptions): AsyncIterableIterator<StateSnapshot>;
