@@ -1,7 +1,11 @@
 import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { AgentThreads } from 'runspan/clients';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { masked, snippetsOf } from '../../../test/package/snippets.ts';
 import { AT_ONCE, greetingOf, startChat } from './support/chat-program.mjs';
@@ -10,7 +14,10 @@ const build = new URL('../build/', import.meta.url);
 const snippets = ['docs/chat.md', 'docs/chat-protocol.md'].flatMap((page) =>
   snippetsOf(page, readFileSync(new URL(`../../../${page}`, import.meta.url), 'utf8')),
 );
-const programs = snippets.filter(({ isOfPeers }) => isOfPeers);
+const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
+const programs = ofPeers.filter(({ file }) => file === undefined);
+/** Modules of the application, named by the file that they are to be written to. */
+const modules = ofPeers.filter(({ file }) => file !== undefined);
 
 let chat: ChildProcess;
 let url = '';
@@ -44,4 +51,59 @@ describe('the pages on the chat', () => {
       }
     },
   );
+
+  test('have a host of the reader’s own serve another graph, its page and its traces, until it is told to end', async () => {
+    expect(modules.map(({ file }) => file)).toEqual(['server/host.ts']);
+    const file = fileURLToPath(new URL('chat/server/host-of-docs.js', build));
+    writeFileSync(
+      file,
+      compiled(modules[0]?.code ?? '')
+        .replace(/\b4888\b/, '0')
+        .replace(/\b4777\b/, '0'),
+    );
+    const host = startChat([], 'pipe', file);
+    let said = '';
+    host.stderr?.on('data', (chunk) => {
+      said += chunk;
+    });
+    const ended = once(host, 'close');
+    try {
+      const [address] = (await Promise.race([
+        once(createInterface({ input: host.stdout as Readable }), 'line'),
+        ended.then(() => Promise.reject(new Error(said))),
+      ])) as [string];
+      const threads = new AgentThreads({ url: `${address}/api` });
+      const id = threads.newThreadId();
+      const messages = [{ role: 'user', content: 'Hello' }];
+      for await (const { method } of await threads.run(id, { input: { messages } }))
+        expect(method).not.toBe('malformed');
+      const { values } = await threads.state(id);
+      expect(values.messages).toMatchObject([{ content: 'Hello' }, { content: 'You said: Hello' }]);
+      await threads.close();
+      expect(await (await fetch(address)).text()).toContain('<html');
+      const { agent, tracing } = (await (await fetch(`${address}/api/info`)).json()) as Info;
+      expect(agent).toBe('echo');
+      await expect.poll(() => tracesAt(tracing.viewer_url)).toEqual(['chat turn']);
+    } finally {
+      host.kill('SIGTERM');
+      await ended;
+      rmSync(file);
+    }
+    expect([await ended, said]).toEqual([[0, null], '']);
+  });
 });
+
+interface Info {
+  readonly agent: string;
+  readonly tracing: { readonly viewer_url: string };
+}
+
+/** What the compiler makes of a module that has no types. */
+function compiled(code: string): string {
+  return code.replaceAll(/'(\.[^']*)\.ts'/g, "'$1.js'");
+}
+
+async function tracesAt(url: string): Promise<string[]> {
+  const { items } = (await (await fetch(`${url}/query/traces`)).json()) as { items: { name: string }[] };
+  return items.map(({ name }) => name);
+}

@@ -21,7 +21,7 @@ export interface TracesOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly tracePort: number;
   /** Keeps them, where a receiver is started. */
-  readonly data: string | undefined;
+  readonly data?: string | undefined;
 }
 
 const PROJECT = 'chat';

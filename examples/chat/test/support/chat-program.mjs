@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../build/chat/server/main.js', import.meta.url));
 
-/** Starts the chat as it is compiled, as on a machine that has no model and no service for traces. */
-export function startChat(argv, stderr = 'inherit') {
+/** Starts the chat as it is compiled, or another program, as on a machine that has no model and no service for traces. */
+export function startChat(argv, stderr = 'inherit', program = MAIN) {
   const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
-  return spawn(process.execPath, [MAIN, ...argv], { env, stdio: ['ignore', 'pipe', stderr] });
+  return spawn(process.execPath, [program, ...argv], { env, stdio: ['ignore', 'pipe', stderr] });
 }
 
 /** On ports of its own, without a pause between words. */
