@@ -81,6 +81,13 @@ export const defects = [
     replace: 'const leftMs',
   },
   {
+    ...inTraces,
+    title: 'runs of other threads are given an address for feedback',
+    file: `${folder}/http/trace-routes.ts`,
+    find: 'if (!(await states.hasRun(threadId, runId))) return',
+    replace: 'if (runId.length < 36) return',
+  },
+  {
     ...inRoutes,
     title: 'a state is written after a checkpoint that there is none of',
     file: `${folder}/protocol/thread-state.ts`,

@@ -67,15 +67,17 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   const streams = new AbortController();
   // Each of them listens to it.
   setMaxListeners(0, streams.signal);
+  const states = new ThreadStates(agent);
   const parts = {
     commands: new Commands(agent, runs, log),
     runs,
-    states: new ThreadStates(agent),
+    states,
     storage,
     end: streams.signal,
   };
-  app.route('/api', traceRoutes(agent.name ?? 'agent', model, traces));
+  // What it checks of the ids of threads holds for the others as well.
   app.route('/api', protocolRoutes(parts));
+  app.route('/api', traceRoutes({ agent: agent.name ?? 'agent', model, states, traces }));
   if (page !== undefined) app.route('/', pageRoutes(page, traces?.origin));
   return {
     app,

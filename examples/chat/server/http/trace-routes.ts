@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
+import type { ThreadStates } from '../protocol/thread-state.ts';
 import { FEEDBACK_KEYS, type TraceService } from '../tracing/trace-service.ts';
 import { bodyOf } from './bodies.ts';
 import { fault } from './fault.ts';
@@ -32,8 +33,17 @@ const TURN = z
     error: 'Expected it to end with the id',
   });
 
-/** What the page asks for beside the protocol. Without a service for traces there are none, and nothing to rate. */
-export function traceRoutes(agent: string, model: ModelFacts, traces: TraceService | undefined): Hono {
+export interface TraceRouteParts {
+  /** The name of the agent. */
+  readonly agent: string;
+  readonly model: ModelFacts;
+  readonly states: ThreadStates;
+  /** Without it there are no traces, and nothing to rate. */
+  readonly traces: TraceService | undefined;
+}
+
+/** What the page asks for beside the protocol. */
+export function traceRoutes({ agent, model, states, traces }: TraceRouteParts): Hono {
   const app = new Hono();
   app.get('/info', (context) =>
     context.json({
@@ -46,9 +56,9 @@ export function traceRoutes(agent: string, model: ModelFacts, traces: TraceServi
   if (traces === undefined) return app;
 
   app.post('/threads/:thread_id/runs/:run_id/feedback', async (context) => {
-    const runId = z.uuid().safeParse(context.req.param('run_id'));
-    if (!runId.success) return context.json(fault('no_such_run', 'The id of a run is a UUID.'), 404);
-    return relayed(context, async () => context.json({ urls: await traces.feedbackUrls(runId.data) }));
+    const { thread_id: threadId, run_id: runId } = context.req.param();
+    if (!(await states.hasRun(threadId, runId))) return unknownRun(context, threadId, runId);
+    return relayed(context, async () => context.json({ urls: await traces.feedbackUrls(runId) }));
   });
 
   app.post('/turns', async (context) => {
@@ -59,6 +69,10 @@ export function traceRoutes(agent: string, model: ModelFacts, traces: TraceServi
     });
   });
   return app;
+}
+
+function unknownRun(context: Context, threadId: string, runId: string): Response {
+  return context.json(fault('no_such_run', `Thread ${threadId} has no run ${runId}.`), 404);
 }
 
 /** What the service for traces fails with is no failure of this one. */

@@ -113,6 +113,13 @@ export class ThreadStates {
     return states;
   }
 
+  /** Whether a run of the thread has come to a checkpoint, each of which has its id. */
+  async hasRun(threadId: string, runId: string): Promise<boolean> {
+    const found = this.#agent.getStateHistory(configOf(threadId, undefined), { limit: 1, filter: { run_id: runId } });
+    for await (const _ of found) return true;
+    return false;
+  }
+
   /** The graph would begin anew from a checkpoint that there is none of. Those of subgraphs it finds by itself. */
   async #check(threadId: string, place: GivenPlace | null | undefined): Promise<void> {
     const { checkpoint_id, checkpoint_ns = '' } = place ?? {};

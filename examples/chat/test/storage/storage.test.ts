@@ -7,6 +7,8 @@ import { type CheckpointTuple, uuid6 } from '@langchain/langgraph-checkpoint';
 import { specTest } from '@langchain/langgraph-checkpoint-validation';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { withRuns } from '../../server/protocol/run-checkpoints.ts';
+import { ThreadStates } from '../../server/protocol/thread-state.ts';
 import { chooseStorage, type Storage } from '../../server/storage/storage.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { emptyDatabase, type StoreServer, startPostgres, startRedis } from '../support/server-process.ts';
@@ -88,6 +90,24 @@ describe.each(Object.keys(OPEN))('a graph on %s', (name) => {
     await checkpointer.put(config, last, metadata, {});
     expect(await states(checkpointer.list(config, { filter: { hostile } }))).toEqual([last.id]);
     expect(await states(checkpointer.list(config, { filter: { hostile: 'other' } }))).toEqual([]);
+  });
+
+  it('knows a run by the checkpoints of its thread, and of no other', async () => {
+    const { checkpointer } = await newStorage(name);
+    const graph = listGraph(withRuns(checkpointer, () => {}));
+    for (const [thread_id, run_id] of [
+      ['ours', 'r1'],
+      ['ours', 'r2'],
+      ['theirs', 'r3'],
+    ]) {
+      await graph.invoke({ list: [''] }, { configurable: { thread_id, run_id, trace_id: run_id } });
+    }
+    const threads = new ThreadStates(graph);
+    const has = (threadId: string) =>
+      Promise.all(['r1', 'r2', 'r3', 'r'].map((runId) => threads.hasRun(threadId, runId)));
+    expect(await has('ours')).toEqual([true, true, false, false]);
+    expect(await has('theirs')).toEqual([false, false, true, false]);
+    expect(await has('unknown')).toEqual([false, false, false, false]);
   });
 
   it('pages through history, and forgets a thread and no other', async () => {

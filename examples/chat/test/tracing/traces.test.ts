@@ -158,10 +158,27 @@ test('a turn that does not hold together is refused', async () => {
   for (const body of wrong) expect([body, (await chat.post('/turns', body)).status]).toEqual([body, 422]);
 });
 
+test('an address for feedback is given for the runs of the thread alone', async () => {
+  const receiver = await createReceiver();
+  await using chat = await ChatServer.start({ traces: new TraceService({ endpoint: receiver.url }) });
+  const [ours, theirs] = [await chat.say('ours', 'Hello'), await chat.say('theirs', 'Hello')];
+  await Promise.all([untilEnd(chat, 'ours', ours), untilEnd(chat, 'theirs', theirs)]);
+  for (const runId of [theirs, TURN, 'x', ours.toUpperCase()]) {
+    const answer = await chat.post(`/threads/ours/runs/${runId}/feedback`, {});
+    const message = `Thread ours has no run ${runId}.`;
+    expect([answer.status, await answer.json()]).toEqual([404, { error: 'no_such_run', message, detail: message }]);
+  }
+  expect((await chat.post(`/threads/a%2Fb/runs/${ours}/feedback`, {})).status).toBe(422);
+  expect((await chat.post(`/threads/ours/runs/${ours}/feedback`, {})).status).toBe(200);
+  await receiver.close();
+});
+
 test('a service for traces that is away is told of, where it was asked for', async () => {
   const traces = new TraceService({ endpoint: 'http://127.0.0.1:9' });
   await using chat = await ChatServer.start({ traces });
-  const answer = await chat.post(`/threads/t/runs/${TURN}/feedback`, {});
+  const runId = await chat.say('t', 'Hello');
+  await untilEnd(chat, 't', runId);
+  const answer = await chat.post(`/threads/t/runs/${runId}/feedback`, {});
   expect([answer.status, await answer.json()]).toEqual([502, expect.objectContaining({ error: 'bad_gateway' })]);
   expect((await chat.post('/turns', turn)).status).toBe(502);
   expect(chat.lines).toEqual([]);
