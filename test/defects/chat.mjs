@@ -88,6 +88,27 @@ export const defects = [
     replace: 'if (runId.length < 36) return',
   },
   {
+    ...inTraces,
+    title: 'a turn is told of a run of another thread',
+    file: `${folder}/http/trace-routes.ts`,
+    find: 'if (!(await states.hasRun(threadId, turn.run_id))) return',
+    replace: 'if (turn.run_id.length < 36) return',
+  },
+  {
+    ...inTraces,
+    title: 'a turn takes the place of the run that it is told of',
+    file: `${folder}/tracing/turn.ts`,
+    find: 'return runIdFrom(',
+    replace: 'return runId || runIdFrom(',
+  },
+  {
+    ...inTraces,
+    title: 'a run that has no turn is no part of the trace of its caller',
+    file: `${folder}/tracing/turn.ts`,
+    find: 'return turn ?? fromHeaders(headers);',
+    replace: 'return turn;',
+  },
+  {
     ...inRoutes,
     title: 'a state is written after a checkpoint that there is none of',
     file: `${folder}/protocol/thread-state.ts`,

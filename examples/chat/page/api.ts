@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What is sent beside a command: by which run of the page it was made. */
+/** What is sent beside a command: which turn it is part of. */
 export type TraceHeaders = Readonly<Record<string, string>>;
 
 const base = '/api';
@@ -42,7 +42,7 @@ export const api = {
   history: async (id: string, limit: number, before?: string): Promise<ThreadState[]> =>
     send('POST', `${threadPath(id)}/history`, { limit, ...AS_CHANGES, ...(before === undefined ? {} : { before }) }),
 
-  command: async (id: string, method: string, params: object, headers: TraceHeaders): Promise<{ run_id?: string }> => {
+  command: async (id: string, method: string, params: object, headers: TraceHeaders): Promise<CommandedRun> => {
     commands += 1;
     const answer = await send<CommandAnswer>(
       'POST',
@@ -51,7 +51,7 @@ export const api = {
       headers,
     );
     if (answer.type === 'error') throw new ApiError(200, answer.message ?? 'The command was refused.', answer.error);
-    return answer.result ?? {};
+    return { ...answer.result, trace_id: answer.meta?.trace_id };
   },
 
   cancel: (id: string, runId: string): Promise<void> =>
@@ -81,17 +81,25 @@ export const api = {
     if (!response.ok) throw await errorOf(response);
   },
 
-  recordTurn: (record: TurnRecord): Promise<void> => send('POST', '/turns', record),
+  recordTurn: (id: string, record: TurnRecord): Promise<void> => send('POST', `${threadPath(id)}/turns`, record),
 
   /** As the page is left, when nothing can be waited for. */
-  recordTurnAtLeave: (record: TurnRecord): void => {
-    navigator.sendBeacon(`${base}/turns`, new Blob([JSON.stringify(record)], { type: 'application/json' }));
+  recordTurnAtLeave: (id: string, record: TurnRecord): void => {
+    const body = new Blob([JSON.stringify(record)], { type: 'application/json' });
+    navigator.sendBeacon(`${base}${threadPath(id)}/turns`, body);
   },
 };
+
+/** The run that a command has begun. */
+interface CommandedRun {
+  readonly run_id?: string;
+  readonly trace_id: string | undefined;
+}
 
 interface CommandAnswer {
   readonly type: string;
   readonly result?: { readonly run_id?: string };
+  readonly meta?: { readonly trace_id?: string };
   readonly error?: string;
   readonly message?: string;
 }

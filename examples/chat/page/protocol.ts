@@ -39,7 +39,7 @@ export interface ThreadSummary {
 export interface Info {
   readonly agent: string;
   readonly model: { readonly name: string; readonly is_local: boolean };
-  readonly tracing: { readonly viewer_url: string | null };
+  readonly tracing: { readonly is_on: boolean; readonly viewer_url: string | null };
   readonly feedback_keys: readonly string[];
 }
 

@@ -191,11 +191,11 @@ export class Thread {
     const turn = new Turn(this.id, message);
     this.#turn = turn;
     try {
-      const { run_id } = await api.command(this.id, method, await params(), turn.headers);
+      const { run_id, trace_id } = await api.command(this.id, method, await params(), turn.headers);
       this.#isNew = false;
       if (run_id !== undefined) {
         turn.agentRunId = run_id;
-        keepTrace(run_id, turn.id);
+        if (trace_id !== undefined) keepTrace(run_id, trace_id);
         // Its events may have come before the answer.
         if (this.conversation.value.run.id !== run_id)
           this.conversation.value = withRun(this.conversation.value, { status: 'starting', id: run_id });
@@ -204,7 +204,7 @@ export class Thread {
       this.#onChange();
       return true;
     } catch (error) {
-      void turn.end('refused', { error: problemOf(error) });
+      turn.forget();
       this.problem.value = isDecided(error, method) ? 'This has been decided elsewhere already.' : problemOf(error);
       // The thread is not as the page knows it, or is not at all.
       if (error instanceof ApiError) await this.check();

@@ -1,13 +1,10 @@
-import { ApiError, api, type TraceHeaders } from './api.ts';
+import { api, type TraceHeaders } from './api.ts';
 import { beginningOf } from './beginning.ts';
-import { uuidv7 } from './uuid.ts';
+import { info } from './info.ts';
 
-/** The run of a turn, as the server hands it on to tracing. */
+/** What is told of a turn, which the server hands on to tracing. */
 export interface TurnRecord {
-  readonly id: string;
-  readonly dotted_order: string;
-  readonly name: 'page turn';
-  readonly run_type: 'chain';
+  readonly run_id: string;
   readonly start_time: string;
   readonly end_time: string;
   readonly inputs: { readonly message: string };
@@ -17,16 +14,13 @@ export interface TurnRecord {
     readonly first_text_ms: number | null;
     readonly total_ms: number;
     readonly thread_id: string;
-    readonly agent_run_id: string | null;
+    readonly agent_run_id: string;
   };
   readonly error?: string;
 }
 
 /** Of an answer, what is told of it: all of it is on the run of the agent. */
 const ANSWER_CHARS_MAX = 10_000;
-
-/** Whether the server has nowhere to put turns, and said so. */
-let isUntraced = false;
 
 /** Turns that are under way: left ones are told of when the page is. */
 const open = new Set<Turn>();
@@ -36,26 +30,24 @@ globalThis.addEventListener?.('pagehide', () => {
 
 /**
  * A turn as the reader has it, from the message to the end of the answer: the root of its trace, which the run of the agent is below.
- * Headers of `headers` tell the server so.
+ * By `headers` the server knows of it; of one that no run came of nothing is told.
  */
 export class Turn {
-  readonly id: string = uuidv7();
   readonly #threadId: string;
   readonly #message: string;
   readonly #startMs: number = nowMs();
-  readonly #order: string;
+  readonly #isTraced: boolean = info.value?.tracing.is_on === true;
   #firstTextMs: number | undefined;
   #agentRunId: string | undefined;
 
   constructor(threadId: string, message: string) {
     this.#threadId = threadId;
     this.#message = message;
-    this.#order = `${iso(this.#startMs).replace(/[-:.]/g, '')}${this.id}`;
     open.add(this);
   }
 
   get headers(): TraceHeaders {
-    return isUntraced ? {} : { 'runspan-trace': this.#order };
+    return this.#isTraced ? { 'chat-turn': iso(this.#startMs) } : {};
   }
 
   /** The run of the agent that answers, which it is known by from now on. */
@@ -74,26 +66,27 @@ export class Turn {
 
   /** Tells of the turn, once. */
   async end(status: string, told: { readonly answer?: string; readonly error?: string | undefined }): Promise<void> {
-    if (!open.delete(this) || isUntraced) return;
-    try {
-      await api.recordTurn(this.#record(status, told));
-    } catch (failure) {
-      // It is lost, which is no matter of the reader's.
-      if (failure instanceof ApiError && failure.status === 404) isUntraced = true;
-    }
+    const record = this.#lastRecord(status, told);
+    // One that is lost is no matter of the reader's.
+    if (record !== undefined) await api.recordTurn(this.#threadId, record).catch(() => undefined);
   }
 
+  /** The page is left before its end. */
   leave(): void {
-    if (open.delete(this) && !isUntraced) api.recordTurnAtLeave(this.#record('left', {}));
+    const record = this.#lastRecord('left', {});
+    if (record !== undefined) api.recordTurnAtLeave(this.#threadId, record);
   }
 
-  #record(status: string, { answer = '', error }: Parameters<Turn['end']>[1]): TurnRecord {
+  /** There is no run that it would be told of. */
+  forget(): void {
+    open.delete(this);
+  }
+
+  #lastRecord(status: string, { answer = '', error }: Parameters<Turn['end']>[1]): TurnRecord | undefined {
+    if (!open.delete(this) || !this.#isTraced || this.#agentRunId === undefined) return undefined;
     const endMs = nowMs();
     return {
-      id: this.id,
-      dotted_order: this.#order,
-      name: 'page turn',
-      run_type: 'chain',
+      run_id: this.#agentRunId,
       start_time: iso(this.#startMs),
       end_time: iso(endMs),
       inputs: { message: this.#message },
@@ -103,7 +96,7 @@ export class Turn {
         first_text_ms: this.#firstTextMs === undefined ? null : Math.round(this.#firstTextMs),
         total_ms: Math.round(endMs - this.#startMs),
         thread_id: this.#threadId,
-        agent_run_id: this.#agentRunId ?? null,
+        agent_run_id: this.#agentRunId,
       },
       ...(error === undefined ? {} : { error }),
     };

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono';
-import { z } from 'zod';
 import type { ThreadStates } from '../protocol/thread-state.ts';
 import { FEEDBACK_KEYS, type TraceService } from '../tracing/trace-service.ts';
+import { TURN, turnRun } from '../tracing/turn.ts';
 import { bodyOf } from './bodies.ts';
 import { fault } from './fault.ts';
 
@@ -11,27 +11,6 @@ export interface ModelFacts {
   /** Whether it is the one without a model. */
   readonly is_local: boolean;
 }
-
-const TEXT_MAX = 10_000;
-const time = z.iso.datetime();
-
-/** The turn of a user, as the page saw it; the agent's run is below it. */
-const TURN = z
-  .object({
-    id: z.uuidv7(),
-    dotted_order: z.string().regex(/^\d{8}T\d{12}Z[\da-f-]{36}$/),
-    name: z.string().max(100),
-    run_type: z.literal('chain'),
-    start_time: time,
-    end_time: time,
-    inputs: z.record(z.string(), z.unknown()),
-    outputs: z.record(z.string(), z.unknown()),
-    error: z.string().max(TEXT_MAX).optional(),
-  })
-  .refine(({ id, dotted_order }) => dotted_order.endsWith(id), {
-    path: ['dotted_order'],
-    error: 'Expected it to end with the id',
-  });
 
 export interface TraceRouteParts {
   /** The name of the agent. */
@@ -49,7 +28,7 @@ export function traceRoutes({ agent, model, states, traces }: TraceRouteParts): 
     context.json({
       agent,
       model,
-      tracing: { viewer_url: traces?.viewerUrl ?? null },
+      tracing: { is_on: traces !== undefined, viewer_url: traces?.viewerUrl ?? null },
       feedback_keys: traces === undefined ? [] : FEEDBACK_KEYS,
     }),
   );
@@ -61,10 +40,12 @@ export function traceRoutes({ agent, model, states, traces }: TraceRouteParts): 
     return relayed(context, async () => context.json({ urls: await traces.feedbackUrls(runId) }));
   });
 
-  app.post('/turns', async (context) => {
+  app.post('/threads/:thread_id/turns', async (context) => {
+    const { thread_id: threadId } = context.req.param();
     const turn = await bodyOf(context, TURN);
+    if (!(await states.hasRun(threadId, turn.run_id))) return unknownRun(context, threadId, turn.run_id);
     return relayed(context, async () => {
-      await traces.keep({ ...turn, trace_id: turn.id });
+      await traces.keep(turnRun(turn));
       return context.body(null, 204);
     });
   });

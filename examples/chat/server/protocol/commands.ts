@@ -1,5 +1,4 @@
 import { Command } from '@langchain/langgraph';
-import type { HeadersLike } from 'runspan';
 import { z } from 'zod';
 import { isAway, reasonOf, STORE_AWAY } from '../storage/store-error.ts';
 import type { Agent } from './agent.ts';
@@ -23,6 +22,8 @@ export type CommandAnswer =
       readonly result: { readonly run_id: string };
       readonly meta: {
         readonly thread_id: string;
+        /** Of the run, as the metadata of its states has it. */
+        readonly trace_id: string;
         /** The number of the last event before those of the run. */
         readonly applied_through_seq: number;
       };
@@ -74,11 +75,11 @@ export class Commands {
     this.#log = log;
   }
 
-  async answer(threadId: string, command: CommandRequest, headers: HeadersLike): Promise<CommandAnswer> {
+  async answer(threadId: string, command: CommandRequest, headers: Headers): Promise<CommandAnswer> {
     const { id } = command;
     try {
-      const { runId, afterSeq } = await this.#do(threadId, command, headers);
-      const meta = { thread_id: threadId, applied_through_seq: afterSeq };
+      const { runId, traceId, afterSeq } = await this.#do(threadId, command, headers);
+      const meta = { thread_id: threadId, trace_id: traceId, applied_through_seq: afterSeq };
       return { type: 'success', id, result: { run_id: runId }, meta };
     } catch (error) {
       if (error instanceof CommandError) return { type: 'error', id, error: error.code, message: error.message };
@@ -97,7 +98,7 @@ export class Commands {
     }
   }
 
-  async #do(threadId: string, { method, params }: CommandRequest, headers: HeadersLike): Promise<StartedRun> {
+  async #do(threadId: string, { method, params }: CommandRequest, headers: Headers): Promise<StartedRun> {
     switch (method) {
       case 'run.start':
         return this.#start(threadId, read(method, RUN_START, params), headers);
@@ -111,7 +112,7 @@ export class Commands {
     }
   }
 
-  async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: HeadersLike): Promise<StartedRun> {
+  async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: Headers): Promise<StartedRun> {
     const { input = null, metadata } = params;
     const multitaskStrategy = params.multitaskStrategy ?? params.multitask_strategy;
     if (multitaskStrategy === 'rollback') {
@@ -135,7 +136,7 @@ export class Commands {
     });
   }
 
-  async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: HeadersLike): Promise<StartedRun> {
+  async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: Headers): Promise<StartedRun> {
     const { responses, interrupt_id, response, update, goto, metadata } = params;
     if (goto !== undefined && goto !== null)
       throw new CommandError('not_supported', 'An answer cannot name the next nodes: "goto" is not supported.');

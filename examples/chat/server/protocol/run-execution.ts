@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { isGraphInterrupt } from '@langchain/langgraph';
-import { fromHeaders } from 'runspan';
 import { EventWriter } from './event-writer.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 import { inputFor } from './run-input.ts';
@@ -18,6 +17,7 @@ const STEPS_MAX = 50;
 export interface RunExecutionOptions extends RunsOptions {
   readonly threadId: string;
   readonly runId: string;
+  readonly traceId: string;
 }
 
 /** One run while it is under way: it drives the agent, and tells the thread what happens, the last of it being how it ended. */
@@ -136,7 +136,7 @@ export class RunExecution {
   }
 
   async #drive(request: RunRequest): Promise<void> {
-    const { agent, callbacks, threadId, runId } = this.#options;
+    const { agent, callbacks, threadId, runId, traceId } = this.#options;
     const { input, checkpointId } = await inputFor(agent, threadId, request);
     const stream = await agent.streamEvents(input, {
       version: 'v3',
@@ -145,7 +145,7 @@ export class RunExecution {
       configurable: {
         thread_id: threadId,
         run_id: runId,
-        trace_id: fromHeaders(request.headers)?.traceId ?? runId,
+        trace_id: traceId,
         ...(checkpointId === undefined ? {} : { checkpoint_id: checkpointId }),
       },
       metadata: { ...request.metadata, thread_id: threadId },

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
-import { fromHeaders, type HeadersLike, withRun } from 'runspan';
+import { type RemoteRun, withRun } from 'runspan';
 import { type NewEvent, type Place, WAITING_MAX } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
+import { callerOf } from '../tracing/turn.ts';
 import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
 import { CommandError } from './command-error.ts';
@@ -30,12 +31,14 @@ export interface RunRequest {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly multitaskStrategy?: MultitaskStrategy | undefined;
   /** Of the request, by which the run joins the trace of its caller. */
-  readonly headers: HeadersLike;
+  readonly headers: Headers;
 }
 
 /** A run that was asked for. */
 export interface StartedRun {
   readonly runId: string;
+  /** The trace that it is part of. */
+  readonly traceId: string;
   /** The number of the last event before it. */
   readonly afterSeq: number;
 }
@@ -135,12 +138,14 @@ export class Runs {
     const { sessions } = this.#options.storage;
     const place = PLACES[request.multitaskStrategy ?? 'enqueue'];
     const runId = uuidv7();
-    const started = { runId, afterSeq: await sessions.lastSeq(threadId) };
+    const caller = callerOf(runId, request.headers);
+    const traceId = caller?.traceId ?? runId;
+    const started = { runId, traceId, afterSeq: await sessions.lastSeq(threadId) };
     const holder = await sessions.claim(threadId, runId, place);
     if (holder === undefined)
       throw new CommandError('invalid_argument', `${WAITING_MAX} runs wait in thread ${threadId} already.`);
-    const execution = new RunExecution({ ...this.#options, threadId, runId });
-    const begin = (): void => this.#begin(runId, execution, request);
+    const execution = new RunExecution({ ...this.#options, threadId, runId, traceId });
+    const begin = (): void => this.#begin(runId, execution, request, caller);
     if (holder === runId) begin();
     else if (place === undefined) {
       throw new CommandError(
@@ -164,8 +169,7 @@ export class Runs {
     }
   }
 
-  #begin(runId: string, execution: RunExecution, request: RunRequest): void {
-    const caller = fromHeaders(request.headers);
+  #begin(runId: string, execution: RunExecution, request: RunRequest, caller: RemoteRun | undefined): void {
     const done = withRun(caller, () => execution.run(request));
     this.#executions.set(runId, execution);
     void done.finally(() => this.#executions.delete(runId));

@@ -11,10 +11,6 @@ import { Gate, HeldModel } from '../support/held-model.ts';
 const TURN = '01a1fd2b-5bb1-73bc-99e8-03d278e3a270';
 const ORDER = `20261121T080000000000Z${TURN}`;
 const turn = {
-  id: TURN,
-  dotted_order: ORDER,
-  name: 'page turn',
-  run_type: 'chain',
   start_time: '2026-11-21T08:00:00.000000Z',
   end_time: '2026-11-21T08:00:05.000000Z',
   inputs: { message: 'What is a heron?' },
@@ -28,19 +24,14 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
   const callbacks = [new RunspanCallbackHandler()];
   await using chat = await ChatServer.start({ callbacks, traces });
 
-  const asked = await chat.post(
-    '/threads/t/commands',
-    { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'What is a heron?' }] } } },
-    { 'runspan-trace': ORDER },
-  );
-  const runId = ((await asked.json()) as { result: { run_id: string } }).result.run_id;
+  const { runId, traceId } = await ask(chat, 't', 'What is a heron?', { 'chat-turn': turn.start_time });
   await untilEnd(chat, 't', runId);
   const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as { metadata: object };
-  expect(state.metadata).toMatchObject({ run_id: runId, trace_id: TURN });
-  expect((await chat.post('/turns', turn)).status).toBe(204);
+  expect(state.metadata).toMatchObject({ run_id: runId, trace_id: traceId });
+  expect((await chat.post('/threads/t/turns', { ...turn, run_id: runId })).status).toBe(204);
   expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
 
-  const runs = await receiver.trace(TURN);
+  const runs = await receiver.trace(traceId);
   const depth = ({ dotted_order = '' }) => dotted_order.split('.').length - 1;
   const drawn = runs.map((run) => `${'  '.repeat(depth(run))}${run.name} ${run.run_type}`);
   expect(drawn.slice(0, 2)).toEqual(['page turn chain', '  chat turn chain']);
@@ -48,7 +39,8 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
     expect.arrayContaining(['task tool', 'researcher chain', 'search_docs tool', 'LocalModel llm']),
   );
   const run = runs.find(({ id }) => id === runId);
-  expect(run).toMatchObject({ name: 'chat turn', parent_run_id: TURN, session_name: 'chat' });
+  expect(runs[0]).toMatchObject({ id: traceId, ...turn });
+  expect(run).toMatchObject({ name: 'chat turn', parent_run_id: traceId, session_name: 'chat' });
 
   // A page that is opened anew asks for an address anew, and has nothing to say twice.
   for (const said of [{ score: -1 }, { score: 1, comment: 'Clear.' }]) {
@@ -67,6 +59,38 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
   await receiver.close();
 });
 
+test('a turn is told of a run of its thread alone, and takes the place of no other run', async () => {
+  const receiver = await createReceiver();
+  const exporter = configure({ endpoint: receiver.url, tracing: true });
+  const traces = new TraceService({ endpoint: receiver.url });
+  await using chat = await ChatServer.start({ callbacks: [new RunspanCallbackHandler()], traces });
+  const [ours, theirs] = [await chat.say('ours', 'Hello'), await chat.say('theirs', 'Hello')];
+  await Promise.all([untilEnd(chat, 'ours', ours), untilEnd(chat, 'theirs', theirs)]);
+  await exporter.flush();
+  const before = await receiver.trace(theirs);
+
+  const inTheirs = await chat.post('/threads/ours/turns', { ...turn, run_id: theirs });
+  expect([inTheirs.status, await inTheirs.json()]).toMatchObject([404, { error: 'no_such_run' }]);
+  const place = { id: theirs, trace_id: theirs, dotted_order: before[0]?.dotted_order, name: 'mine' };
+  expect((await chat.post('/threads/ours/turns', { ...turn, run_id: ours, ...place })).status).toBe(204);
+  // Nor is it told of their turn by the run of a thread that has joined its trace.
+  const { runId } = await ask(chat, 'ours', 'Hello', { 'runspan-trace': `20261121T080000000000Z${theirs}` });
+  await untilEnd(chat, 'ours', runId);
+  expect((await chat.post('/threads/ours/turns', { ...turn, run_id: runId })).status).toBe(204);
+  const after = await receiver.trace(theirs);
+  expect(after.filter(({ id }) => before.some((run) => run.id === id))).toEqual(before);
+  await shutdown();
+  await receiver.close();
+});
+
+test('a beginning of a turn that cannot be read is passed over', async () => {
+  await using chat = await ChatServer.start();
+  const joined = await ask(chat, 't', 'Hello', { 'chat-turn': 'today', 'runspan-trace': ORDER });
+  expect(joined.traceId).toBe(TURN);
+  const alone = await ask(chat, 't', 'Hello', { 'chat-turn': 'today' });
+  expect(alone.traceId).toBe(alone.runId);
+});
+
 test('a run that has waited is no part of the trace of the run before it', async () => {
   const receiver = await createReceiver();
   const exporter = configure({ endpoint: receiver.url, project: 'chat', tracing: true });
@@ -75,11 +99,7 @@ test('a run that has waited is no part of the trace of the run before it', async
     callbacks: [new RunspanCallbackHandler()],
     chatModel: new HeldModel(gate),
   });
-  await chat.post(
-    '/threads/t/commands',
-    { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Hello' }] } } },
-    { 'runspan-trace': ORDER },
-  );
+  await ask(chat, 't', 'Hello', { 'runspan-trace': ORDER });
   await gate.reached;
   const second = await chat.say('t', 'Hello');
   gate.open();
@@ -102,8 +122,10 @@ describe('what is not to be traced is kept of no turn', () => {
     const receiver = await createReceiver();
     const traces = await openTraces({ env: { ...env, RUNSPAN_ENDPOINT: receiver.url }, tracePort: 0, data: undefined });
     await using chat = await ChatServer.start({ traces: traces.service });
-    expect((await chat.post('/turns', turn)).status).toBe(204);
-    const [kept] = await receiver.trace(TURN);
+    const { runId, traceId } = await ask(chat, 't', 'Hello', { 'chat-turn': turn.start_time });
+    await untilEnd(chat, 't', runId);
+    expect((await chat.post('/threads/t/turns', { ...turn, run_id: runId })).status).toBe(204);
+    const kept = (await receiver.trace(traceId)).find(({ id }) => id === traceId);
     expect([kept?.inputs ?? {}, kept?.outputs ?? {}]).toEqual([inputs, outputs]);
     await traces.close();
     await receiver.close();
@@ -145,17 +167,16 @@ test('a turn that does not hold together is refused', async () => {
   const traces = new TraceService({ endpoint: 'http://127.0.0.1:9' });
   await using chat = await ChatServer.start({ traces });
   const wrong = [
-    { ...turn, id: 'x' },
-    { ...turn, dotted_order: `${ORDER}x` },
-    { ...turn, dotted_order: `20261121T080000000000Z01a1fd2b-5bb1-73bc-99e8-03d278e3a271` },
-    { ...turn, run_type: 'llm' },
-    { ...turn, start_time: 'today' },
-    { ...turn, outputs: [] },
+    turn,
+    { ...turn, run_id: 1 },
+    { ...turn, run_id: TURN, start_time: 'today' },
+    { ...turn, run_id: TURN, start_time: '2026-11-21T08:00:00.000Z' },
+    { ...turn, run_id: TURN, outputs: [] },
     {},
   ];
-  const tooLarge = { ...turn, inputs: { message: 'x'.repeat(4 * 1_024 * 1_024) } };
-  expect((await chat.post('/turns', tooLarge)).status).toBe(413);
-  for (const body of wrong) expect([body, (await chat.post('/turns', body)).status]).toEqual([body, 422]);
+  const tooLarge = { ...turn, run_id: TURN, inputs: { message: 'x'.repeat(4 * 1_024 * 1_024) } };
+  expect((await chat.post('/threads/t/turns', tooLarge)).status).toBe(413);
+  for (const body of wrong) expect([body, (await chat.post('/threads/t/turns', body)).status]).toEqual([body, 422]);
 });
 
 test('an address for feedback is given for the runs of the thread alone', async () => {
@@ -180,7 +201,7 @@ test('a service for traces that is away is told of, where it was asked for', asy
   await untilEnd(chat, 't', runId);
   const answer = await chat.post(`/threads/t/runs/${runId}/feedback`, {});
   expect([answer.status, await answer.json()]).toEqual([502, expect.objectContaining({ error: 'bad_gateway' })]);
-  expect((await chat.post('/turns', turn)).status).toBe(502);
+  expect((await chat.post('/threads/t/turns', { ...turn, run_id: runId })).status).toBe(502);
   expect(chat.lines).toEqual([]);
   expect((await chat.post('/threads/t/runs/x/feedback', {})).status).toBe(404);
 });
@@ -190,9 +211,22 @@ test('without tracing there is nothing to rate', async () => {
   expect(await (await fetch(`${chat.url}/api/info`)).json()).toEqual({
     agent: 'supervisor',
     model: { name: '', is_local: false },
-    tracing: { viewer_url: null },
+    tracing: { is_on: false, viewer_url: null },
     feedback_keys: [],
   });
   expect((await chat.post(`/threads/t/runs/${TURN}/feedback`, {})).status).toBe(404);
-  expect((await chat.post('/turns', turn)).status).toBe(404);
+  expect((await chat.post('/threads/t/turns', { ...turn, run_id: TURN })).status).toBe(404);
 });
+
+/** Says something in a thread, as a page or a service does that traces. */
+async function ask(
+  chat: ChatServer,
+  threadId: string,
+  content: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<{ runId: string; traceId: string }> {
+  const params = { input: { messages: [{ role: 'user', content }] } };
+  const answer = await chat.post(`/threads/${threadId}/commands`, { id: 1, method: 'run.start', params }, headers);
+  const { result, meta } = (await answer.json()) as { result: { run_id: string }; meta: { trace_id: string } };
+  return { runId: result.run_id, traceId: meta.trace_id };
+}
