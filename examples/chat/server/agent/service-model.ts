@@ -1,11 +1,15 @@
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
 import type { BaseMessage } from '@langchain/core/messages';
 import type { ChatGenerationChunk, ChatResult } from '@langchain/core/outputs';
+import { AsyncCaller, classifyRateLimitError } from '@langchain/core/utils/async_caller';
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
 import type { Mask } from '../secrets.ts';
 
 type CallOptions = ChatOpenAI['ParsedCallOptions'];
 type Events = ReturnType<ChatOpenAI['_streamChatModelEvents']>;
+
+const NO_ANSWER = 'The service of the model gave no answer; is OPENAI_BASE_URL right?';
+const BROKEN_OFF = 'The service of the model broke off in the middle of its answer.';
 
 /**
  * A model behind the interface of OpenAI. What its service fails with is told to readers, kept in checkpoints and sent to the traces: it is put here, where it comes from,
@@ -16,7 +20,7 @@ export class ServiceModel extends ChatOpenAI {
   readonly #mask: Mask;
 
   constructor(fields: ChatOpenAIFields, mask: Mask) {
-    super(fields);
+    super({ onFailedAttempt, ...fields });
     this.#fields = fields;
     this.#mask = mask;
   }
@@ -57,8 +61,15 @@ export class ServiceModel extends ChatOpenAI {
     options: CallOptions,
     manager?: CallbackManagerForLLMRun,
   ): Events {
+    let isBegun = false;
     try {
-      yield* super._streamChatModelEvents(messages, options, manager);
+      for await (const event of super._streamChatModelEvents(messages, options, manager)) {
+        // The client ends a message that its service has not ended, and one that it has not begun, without a reason.
+        if (event.event === 'message-finish' && event.reason === undefined && !options.signal?.aborted)
+          throw new Error(isBegun ? BROKEN_OFF : NO_ANSWER);
+        isBegun ||= event.event !== 'message-start';
+        yield event;
+      }
     } catch (error) {
       throw this.#told(error, options);
     }
@@ -72,10 +83,26 @@ export class ServiceModel extends ChatOpenAI {
       return new ModelError(
         'The service of the model refuses the key of this chat (401): OPENAI_API_KEY has to be one of its keys.',
       );
+    // What the client of HTTP says of a connection that was cut.
+    if (error.message === 'terminated') return new ModelError(BROKEN_OFF);
     // What follows is for those who write programs.
     const [said = ''] = error.message.split('\n\nTroubleshooting URL: ');
     return new ModelError(this.#mask(said));
   }
+}
+
+/** What LangChain does of itself with what has failed: it throws what is not to be tried again. */
+class UsualCaller extends AsyncCaller {
+  failed(error: unknown): void {
+    this.onFailedAttempt?.(error);
+  }
+}
+
+const usualCaller = new UsualCaller({});
+
+/** LangChain takes a 429 that does not say when to come back for a reason to ask another service, which there is none of here. */
+function onFailedAttempt(error: unknown): void {
+  if (classifyRateLimitError(error)?.reason !== 'headerless_429') usualCaller.failed(error);
 }
 
 /** What the service of a model has failed with. */
