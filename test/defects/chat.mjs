@@ -26,6 +26,7 @@ const inServiceModel = { config, tests: [`${tests}/agent/service-model.test.ts`]
 const inCommands = { config, tests: [`${tests}/protocol/commands.test.ts`] };
 const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
 const inMessages = { config, tests: [`${tests}/page/message.test.ts`] };
+const inToolLoop = { config, tests: [`${tests}/agent/tool-loop.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 const inHosts = { config, tests: [`${tests}/http/allowed-hosts.test.ts`] };
 const inChat = { config, tests: [`${tests}/chat.test.ts`] };
@@ -352,8 +353,8 @@ export const defects = [
     ...inEvents,
     title: 'a tool that asks is told of as one that has failed',
     file: `${folder}/protocol/run-events.ts`,
-    find: 'return isInterrupt(data) ? [] :',
-    replace: 'return data === undefined ? [] :',
+    find: 'if (isInterrupt(data)) return [];',
+    replace: '',
   },
   {
     ...inEvents,
@@ -593,6 +594,27 @@ export const defects = [
     file: `${folder}/agent/tool-loop.ts`,
     find: 'messages: [await asked.invoke([system, ...allAnswered(messages)], config)],',
     replace: 'messages: [await asked.invoke([system, ...messages], config)],',
+  },
+  {
+    ...inToolLoop,
+    title: 'a call that cannot be read ends the run',
+    file: `${folder}/agent/tool-loop.ts`,
+    find: "...unreadableCalls(answer).map((call) => new Send('unreadable', call)),",
+    replace: '',
+  },
+  {
+    ...inToolLoop,
+    title: 'a model is given the result of a call that it is not given',
+    file: `${folder}/agent/tool-loop.ts`,
+    find: 'messages.map(readable).flatMap(',
+    replace: 'messages.flatMap(',
+  },
+  {
+    ...inEvents,
+    title: 'a part whose tool has failed is told of as completed',
+    file: `${folder}/protocol/run-events.ts`,
+    find: "event === 'completed' && this.#failures.has(place)",
+    replace: 'false',
   },
   {
     ...inCalls,

@@ -11,6 +11,7 @@ import {
   StateGraph,
 } from '@langchain/langgraph';
 import { ToolNode } from '@langchain/langgraph/prebuilt';
+import { readable, refusalOf, type UnreadableCall, unreadableCalls } from './unreadable-calls.ts';
 
 export interface ToolLoopOptions {
   /** By which runs and namespaces tell of it. */
@@ -36,17 +37,23 @@ export function toolLoop({ name, model, prompt, tools, checkpointer }: ToolLoopO
       messages: [await asked.invoke([system, ...allAnswered(messages)], config)],
     }))
     .addNode('tools', new ToolNode([...tools]))
+    .addNode('unreadable', (call: UnreadableCall) => ({ messages: [refusalOf(call)] }))
     .addEdge(START, 'model')
-    .addConditionalEdges('model', callsOf, ['tools', END])
+    .addConditionalEdges('model', callsOf, ['tools', 'unreadable', END])
     .addEdge('tools', 'model')
+    .addEdge('unreadable', 'model')
     .compile({ name, ...(checkpointer === undefined ? {} : { checkpointer }) });
 }
 
 /** `lg_tool_call` is what ToolNode runs, `tool_call` where the stream finds what a subagent was started by. */
 function callsOf({ messages }: typeof Messages.State): Send[] | typeof END {
-  const calls = (messages.at(-1) as AIMessage | undefined)?.tool_calls ?? [];
-  if (calls.length === 0) return END;
-  return calls.map((call) => new Send('tools', { lg_tool_call: call, tool_call: call }));
+  const answer = messages.at(-1);
+  const calls = (answer as AIMessage | undefined)?.tool_calls ?? [];
+  const sent = [
+    ...calls.map((call) => new Send('tools', { lg_tool_call: call, tool_call: call })),
+    ...unreadableCalls(answer).map((call) => new Send('unreadable', call)),
+  ];
+  return sent.length === 0 ? END : sent;
 }
 
 /** Models refuse a conversation in which a call has no result, as a run that was stopped leaves it. */
@@ -54,7 +61,7 @@ function allAnswered(messages: readonly BaseMessage[]): BaseMessage[] {
   const answered = new Set(
     messages.flatMap((message) => (ToolMessage.isInstance(message) ? [message.tool_call_id] : [])),
   );
-  return messages.flatMap((message) => {
+  return messages.map(readable).flatMap((message) => {
     const open = ((message as AIMessage).tool_calls ?? []).filter(({ id }) => id !== undefined && !answered.has(id));
     return [
       message,

@@ -18,6 +18,8 @@ export class RunEvents {
   readonly #bodies: StateWriter;
   /** Calls of `task` by the id of the task of the graph that does them, which is in its namespace. */
   readonly #subagents = new Map<string, { readonly callId: string; readonly name: string }>();
+  /** What tools have failed with, by their namespaces: the graph goes on, and tells those as completed. */
+  readonly #failures = new Map<string, unknown>();
   readonly #requested = new Set<string>();
 
   constructor(runId: string, graphName: string) {
@@ -43,12 +45,14 @@ export class RunEvents {
       this.#event(made, namespace, madeData, { timestamp, node });
     switch (method) {
       case 'lifecycle':
-        return namespace.length === 0 ? [] : [make(method, { ...data, ...this.#startOf(namespace, data) })];
+        return namespace.length === 0 ? [] : [make(method, { ...data, ...this.#partOf(namespace, data) })];
       case 'tasks':
         this.#note(data);
         return [make(method, params.data)];
       case 'tools':
-        return isInterrupt(data) ? [] : [make(method, { ...data, ...inputOf(data) })];
+        if (isInterrupt(data)) return [];
+        if (data.event === 'tool-error') this.#failures.set(namespace.join('|'), data.message);
+        return [make(method, { ...data, ...inputOf(data) })];
       case 'updates':
         return node === '__interrupt__' ? this.#requests(namespace, data.values) : [make(method, params.data)];
       case 'values': {
@@ -80,11 +84,15 @@ export class RunEvents {
     this.#subagents.set(id, { callId: call.id, name: String(fieldsOf(call.args).subagent_type ?? 'task') });
   }
 
-  #startOf(namespace: readonly string[], { event }: Fields): Fields {
+  /** What the graph does not tell of how a part of it begins and ends. */
+  #partOf(namespace: readonly string[], { event }: Fields): Fields {
+    const place = namespace.join('|');
+    const isFailed = event === 'completed' && this.#failures.has(place);
+    const end = isFailed ? { event: 'failed', error: this.#failures.get(place) } : {};
     const subagent = this.#subagents.get(namespace.at(-1)?.split(':')[1] ?? '');
-    if (subagent === undefined) return {};
+    if (subagent === undefined) return end;
     const cause = { cause: { type: 'toolCall', tool_call_id: subagent.callId } };
-    return { graph_name: subagent.name, ...(event === 'started' ? cause : {}) };
+    return { graph_name: subagent.name, ...(event === 'started' ? cause : end) };
   }
 
   /** Each is asked for once, though the graph tells of it several times. */

@@ -85,6 +85,24 @@ test('a namespace that a call of task began is told of by the name of its agent,
   ]);
 });
 
+test('a part of the graph whose tool has failed, and no other, is told of as failed', () => {
+  const failed = { event: 'tool-error', tool_call_id: 'c', message: 'broken' };
+  const asking = { event: 'tool-error', tool_call_id: 'c', message: JSON.stringify([{ id: 'i', value: 'Save?' }]) };
+  const ended = (namespace: string[]) => event('lifecycle', { event: 'completed', graph_name: 'tools' }, namespace);
+  const told = wireOf(
+    event('tools', failed, ['tools:1', 'tools:2']),
+    event('tools', asking, ['tools:3']),
+    ended(['tools:1', 'tools:2']),
+    ended(['tools:1']),
+    ended(['tools:3']),
+  );
+  expect(told.slice(1)).toEqual([
+    ['lifecycle', 'lifecycle', 'tools:1/tools:2', { event: 'failed', graph_name: 'tools', error: 'broken' }],
+    ['lifecycle', 'lifecycle', 'tools:1', { event: 'completed', graph_name: 'tools' }],
+    ['lifecycle', 'lifecycle', 'tools:3', { event: 'completed', graph_name: 'tools' }],
+  ]);
+});
+
 test('an interrupt is a request for input, once, however often the graph tells of it', () => {
   const interrupt = { id: 'i', value: { question: 'Save?' } };
   expect(

@@ -38,7 +38,7 @@ export class ModelService implements AsyncDisposable {
     const asked: Asked[] = [];
     const server = createServer(async (request, response) => {
       const body = JSON.parse(await text(request)) as Asked;
-      asked.push(body);
+      response.setHeader('x-request-id', asked.push(body));
       answer(body, response, request);
     });
     server.listen(0, '127.0.0.1');
@@ -55,12 +55,12 @@ export class ModelService implements AsyncDisposable {
 /** Begins an answer, by pieces of it. */
 export function begin(response: ServerResponse, ...deltas: readonly object[]): void {
   response.setHeader('content-type', 'text/event-stream');
-  for (const delta of [{ role: 'assistant', content: '' }, ...deltas]) response.write(chunkOf({ delta }));
+  for (const delta of [{ role: 'assistant', content: '' }, ...deltas]) response.write(chunkOf(response, { delta }));
 }
 
 /** Ends an answer as it should be. */
 export function finish(response: ServerResponse, reason = 'stop'): void {
-  response.write(chunkOf({ delta: {}, finish_reason: reason }));
+  response.write(chunkOf(response, { delta: {}, finish_reason: reason }));
   response.end('data: [DONE]\n\n');
 }
 
@@ -74,7 +74,8 @@ export function call(id: string, name: string, args: string, index = 0): object 
   return { tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }] };
 }
 
-function chunkOf(choice: object): string {
+function chunkOf(response: ServerResponse, choice: object): string {
+  const id = `answer-${response.getHeader('x-request-id')}`;
   const choices = [{ index: 0, ...choice }];
-  return `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices })}\n\n`;
+  return `data: ${JSON.stringify({ id, object: 'chat.completion.chunk', created: 1, model: 'm', choices })}\n\n`;
 }
