@@ -611,6 +611,20 @@ export const defects = [
   },
   {
     ...inEvents,
+    title: 'the graph can tell readers that they have missed something',
+    file: `${folder}/protocol/run-events.ts`,
+    find: 'data.name === MISSED_EVENTS ?',
+    replace: 'data.name === undefined ?',
+  },
+  {
+    ...inEvents,
+    title: 'a field that cannot be read costs the others',
+    file: `${folder}/protocol/plain-json.ts`,
+    find: 'readableFields(value, unreadable) ?? unreadable',
+    replace: 'unreadable',
+  },
+  {
+    ...inEvents,
     title: 'a part whose tool has failed is told of as completed',
     file: `${folder}/protocol/run-events.ts`,
     find: "event === 'completed' && this.#failures.has(place)",

@@ -1,4 +1,5 @@
 import { Bell } from '../protocol/bell.ts';
+import { MISSED_EVENTS } from '../protocol/run-events.ts';
 import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
 import { isAway } from '../storage/store-error.ts';
 import { ChangeReader, StateReader } from './state-reader.ts';
@@ -120,7 +121,7 @@ function frame({ seq, channel }: StoredEvent, body: string): string {
 
 /** Tells the numbers of the events around a gap, and the channels where it is one of theirs alone. */
 function missed(after: number, through: number, channels?: readonly string[]): string {
-  const data = { name: 'missed_events', payload: { after, before: through + 1, channels } };
+  const data = { name: MISSED_EVENTS, payload: { after, before: through + 1, channels } };
   const params = { namespace: [], timestamp: Date.now(), data };
   const id = channels === undefined ? `missed-${through}` : `missed-${through}-${channels}`;
   const event = { type: 'event', event_id: id, method: 'custom', params };

@@ -1,16 +1,33 @@
 import type { AIMessage, BaseMessage, ToolMessage } from '@langchain/core/messages';
 import { BaseMessage as Message } from '@langchain/core/messages';
+import { fieldsOf } from './fields.ts';
 
 /**
  * JSON of what a graph holds, as clients of the protocol read it: a message is a plain object with its `type`, not the envelope by which
- * LangChain makes the same class of it again. What JSON cannot say is left out, or told as text.
+ * LangChain makes the same class of it again. What JSON cannot say is left out, or told as text; of an object with a field that cannot be read, the others are there.
  */
 export function plainJson(value: unknown): string {
   try {
     return JSON.stringify(value, plainly) ?? 'null';
   } catch (error) {
-    return JSON.stringify({ unreadable: (error as Error).message });
+    const unreadable = JSON.stringify({ unreadable: (error as Error).message });
+    return readableFields(value, unreadable) ?? unreadable;
   }
+}
+
+/** Undefined where none can be read. */
+function readableFields(value: unknown, unreadable: string): string | undefined {
+  let isAnyRead = false;
+  const texts = Object.keys(fieldsOf(value)).flatMap((name) => {
+    try {
+      const text = JSON.stringify(fieldsOf(value)[name], plainly);
+      isAnyRead ||= text !== undefined;
+      return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
+    } catch {
+      return [`${JSON.stringify(name)}:${unreadable}`];
+    }
+  });
+  return isAnyRead ? `{${texts.join(',')}}` : undefined;
 }
 
 function plainly(this: unknown, key: string, value: unknown): unknown {

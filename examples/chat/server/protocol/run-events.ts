@@ -4,6 +4,9 @@ import { type Fields, fieldsOf } from './fields.ts';
 import type { StateTail } from './logged-state.ts';
 import { StateWriter } from './state-writer.ts';
 
+/** The name of what the server itself tells readers: one of the graph that is called so is called differently. */
+export const MISSED_EVENTS = 'missed_events';
+
 /** How a run, or a part of it, is doing. */
 export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted';
 
@@ -61,6 +64,8 @@ export class RunEvents {
         const requests = this.#requests(namespace, __interrupt__);
         return Object.keys(values).length === 0 ? requests : [make(method, values), ...requests];
       }
+      case 'custom':
+        return [make(method, data.name === MISSED_EVENTS ? { ...data, name: `graph.${MISSED_EVENTS}` } : params.data)];
       default:
         return [make(method, params.data)];
     }

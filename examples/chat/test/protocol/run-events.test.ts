@@ -144,6 +144,48 @@ test('a custom event with a name is on a channel of its own', () => {
   ]);
 });
 
+test('an event of the graph is not taken for one of the server', () => {
+  const payload = { after: 0, before: 9 };
+  expect(wireOf(event('custom', { name: 'missed_events', payload }))).toEqual([
+    ['custom', 'custom:graph.missed_events', '', { name: 'graph.missed_events', payload }],
+  ]);
+});
+
+test('of what has a field that cannot be read, the others are there', () => {
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  const unreadable = { unreadable: expect.stringContaining('circular') };
+  const throwing = (more: object) =>
+    Object.defineProperty({ ...more }, 'broken', {
+      enumerable: true,
+      get: () => {
+        throw new Error('gone');
+      },
+    });
+  expect(
+    wireOf(
+      event('custom', { name: 'progress', payload: circle, none: undefined }),
+      event('values', { messages: [new HumanMessage({ id: '1', content: 'Hi' })], circle }),
+      event('custom', { payload: circle }),
+      event('custom', throwing({})),
+      event('custom', throwing({ name: 'progress' })),
+      event('custom', [circle]),
+    ),
+  ).toEqual([
+    ['custom', 'custom:progress', '', { name: 'progress', payload: unreadable }],
+    [
+      'values',
+      'values',
+      '',
+      { messages: [expect.objectContaining({ type: 'human', content: 'Hi' })], circle: unreadable },
+    ],
+    ['custom', 'custom', '', unreadable],
+    ['custom', 'custom', '', { unreadable: 'gone' }],
+    ['custom', 'custom:progress', '', { name: 'progress', broken: { unreadable: 'gone' } }],
+    ['custom', 'custom', '', unreadable],
+  ]);
+});
+
 test('what JSON cannot say costs nothing else', () => {
   const circle: Record<string, unknown> = {};
   circle.self = circle;
