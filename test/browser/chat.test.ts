@@ -421,6 +421,18 @@ test('a run that fails says why in its place, and is tried again', async () => {
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
+test('an answer that is as long as the model may answer says so', async () => {
+  const { page, url, answers } = await openChat();
+  const messages = [
+    { type: 'human', id: 'h', content: 'heron' },
+    { type: 'ai', id: 'a', content: 'The heron is a', response_metadata: { finish_reason: 'length' } },
+  ];
+  await page.request.post(`${url}/api/threads/cut/state`, { data: { values: { messages } } });
+  await page.goto(`${url}/#/t/cut`);
+  await answers.getByText('The heron is a', { exact: true }).waitFor();
+  await answers.getByText('The answer was cut: it is as long as the model may answer.').waitFor();
+});
+
 test('a connection that breaks is made again, and the answer goes on where it was', async () => {
   const chat = await openChat();
   const { page, answers, context } = chat;

@@ -631,6 +631,20 @@ export const defects = [
     replace: 'false',
   },
   {
+    ...inMessages,
+    title: 'an answer that is as long as it may be looks whole while it streams',
+    file: `${page}/message.ts`,
+    find: "...(reason === 'length' ? { isAtLimit: true } : {})",
+    replace: '',
+  },
+  {
+    ...inMessages,
+    title: 'an answer that is as long as it may be looks whole when the page is loaded anew',
+    file: `${page}/message.ts`,
+    find: "fieldsOf(response_metadata).finish_reason === 'length'",
+    replace: 'false',
+  },
+  {
     ...inCalls,
     title: 'a call that was left begins to spin again with the next run',
     file: `${page}/call-status.ts`,

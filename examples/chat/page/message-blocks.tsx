@@ -35,6 +35,7 @@ export function MessageBlocks({
         </p>
       )}
       {message.state === 'cut' && message.error === undefined && <p class="note">Stopped here.</p>}
+      {message.isAtLimit && <p class="note">The answer was cut: it is as long as the model may answer.</p>}
     </>
   );
 }

@@ -13,6 +13,8 @@ export interface Message {
   /** It streams: `open`; it was left before its end: `cut`. */
   readonly state: 'open' | 'complete' | 'cut';
   readonly error?: string;
+  /** The model may say no more at once: it is complete, and yet has no end. */
+  readonly isAtLimit?: boolean;
 }
 
 /** Blocks that one message may have; the others are passed over. */
@@ -22,14 +24,15 @@ const BLOCKS_MAX = 1_000;
 export function messageOf(message: Fields): Message | undefined {
   const id = stringOf(message.id);
   if (id === undefined) return undefined;
-  const { content, tool_calls } = message;
+  const { content, tool_calls, response_metadata } = message;
   const blocks: Block[] = Array.isArray(content) ? content.map(blockOf) : [{ kind: 'text', text: textOf(content) }];
   const named = new Set(blocks.map((block) => (block.kind === 'call' ? block.id : undefined)));
   for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
     const made = blockOf({ ...fieldsOf(call), type: 'tool_call' });
     if (made.kind === 'call' && !named.has(made.id)) blocks.push(made);
   }
-  return { id, role: roleOf(message), blocks, state: 'complete' };
+  const isAtLimit = fieldsOf(response_metadata).finish_reason === 'length';
+  return { id, role: roleOf(message), blocks, state: 'complete', ...(isAtLimit ? { isAtLimit } : {}) };
 }
 
 /** A block as it stands in a message, or as it begins while it streams. */
@@ -74,7 +77,7 @@ export function grown(block: Block | undefined, delta: Fields): Block {
 }
 
 /** A message with what has come of it since. */
-export function withPiece(message: Message, { event, index, content, delta, message: error }: Fields): Message {
+export function withPiece(message: Message, { event, index, content, delta, reason, message: error }: Fields): Message {
   switch (event) {
     case 'content-block-start':
     case 'content-block-finish':
@@ -82,7 +85,7 @@ export function withPiece(message: Message, { event, index, content, delta, mess
     case 'content-block-delta':
       return { ...message, blocks: replaced(message.blocks, index, (block) => grown(block, fieldsOf(delta))) };
     case 'message-finish':
-      return { ...message, state: 'complete' };
+      return { ...message, state: 'complete', ...(reason === 'length' ? { isAtLimit: true } : {}) };
     case 'error':
       return { ...message, state: 'cut', error: stringOf(error) ?? 'The message was cut.' };
     default:

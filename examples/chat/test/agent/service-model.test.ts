@@ -32,6 +32,10 @@ const WAYS: Readonly<Record<string, (response: ServerResponse, error: object) =>
   'a stream of nothing': (response) => {
     response.setHeader('content-type', 'text/event-stream').end('data: [DONE]\n\n');
   },
+  'an answer at its limit': (response) => {
+    begin(response, ...words('Herons ', 'wait'));
+    finish(response, 'length');
+  },
   'an answer without an end': (response) => {
     begin(response, ...words('Herons ', 'wait'));
     response.end();
@@ -91,6 +95,17 @@ test.each([
   expect(events.at(-1)?.params.data).toMatchObject({ event: 'failed', error });
   expect(streamedText(events, () => true)).toBe(said);
   expect(events.filter(({ params }) => params.data.event === 'message-finish')).toEqual([]);
+});
+
+test('an answer that is as long as it may be is one, and says so to those who read it and in the state', async () => {
+  const { model } = chosenModel({ OPENAI_BASE_URL: service.url, OPENAI_MODEL: 'an answer at its limit' }, 0);
+  await using chat = await ChatServer.start({ chatModel: model });
+  const events = await untilEnd(chat, 't', await chat.say('t', 'What is a heron?'));
+  expect(events.at(-1)?.params.data.event).toBe('completed');
+  const finish = events.find(({ params }) => params.data.event === 'message-finish');
+  expect(finish?.params.data).toMatchObject({ reason: 'length' });
+  const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as { values: { messages: unknown[] } };
+  expect(state.values.messages.at(-1)).toMatchObject({ response_metadata: { finish_reason: 'length' } });
 });
 
 test('an answer that was stopped is not told as one that its service broke off', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { argumentsOf, grown, messageOf, outputText } from '../../page/message.ts';
+import { argumentsOf, grown, type Message, messageOf, outputText, withPiece } from '../../page/message.ts';
 
 test('a message of a state has its words and its calls, each call once', () => {
   const call = { type: 'tool_call', id: 'c', name: 'task', args: { a: 1 } };
@@ -13,6 +13,19 @@ test('a message of a state has its words and its calls, each call once', () => {
   ).toEqual([{ kind: 'text', text: 'x' }, block]);
   expect(messageOf({ role: 'user', id: 'h', content: 'x' })?.role).toBe('human');
   expect(messageOf({ type: 'human', content: 'x' })).toBeUndefined();
+});
+
+test.each([
+  ['length', true],
+  ['stop', undefined],
+  ['tool_use', undefined],
+  [undefined, undefined],
+])('a message that ends by %j is told as cut only where it is as long as it may be', (reason, isAtLimit) => {
+  const open: Message = { id: 'a', role: 'ai', blocks: [], state: 'open' };
+  const streamed = withPiece(open, { event: 'message-finish', reason });
+  expect([streamed.state, streamed.isAtLimit]).toEqual(['complete', isAtLimit]);
+  const kept = messageOf({ type: 'ai', id: 'a', content: 'x', response_metadata: { finish_reason: reason } });
+  expect([kept?.state, kept?.isAtLimit]).toEqual(['complete', isAtLimit]);
 });
 
 test('a block grows by what comes, and a call keeps its name', () => {
