@@ -35,6 +35,8 @@ function lifecycle(
     draft.reading.open.clear();
   } else if (event === 'completed' || event === 'failed' || event === 'interrupted') {
     draft.run = { status: event, id: runId, error: stringOf(error) };
+    // One that ended before its first state has left nothing in the thread.
+    if (draft.reading.runId === runId) draft.ends.set(draft.reading.last, draft.run);
     leaveOpen(draft);
   }
 }
@@ -114,6 +116,7 @@ function values(draft: Draft<Conversation>, data: Fields, runId: string | undefi
   const isOld = checkpoint < base;
   const order = take(draft, data.messages, runId, isOld);
   draft.reading.last = order.at(-1) ?? '';
+  draft.reading.runId = runId;
   const isIn = new Set(order);
   draft.streamed = draft.streamed.filter((id) => !isIn.has(id));
   if (isOld) return;

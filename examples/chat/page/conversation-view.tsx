@@ -5,7 +5,7 @@ import { focusComposer } from './composer-focus.ts';
 import { type Conversation, isBusy } from './conversation.ts';
 import { say } from './current-thread.ts';
 import { Icon } from './icon.tsx';
-import { LongText } from './text.tsx';
+import { RunEnd } from './run-end.tsx';
 import type { Thread } from './thread.ts';
 import { TurnView } from './turn-view.tsx';
 import { turnsOf } from './turns.ts';
@@ -86,19 +86,14 @@ function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
 function Outcome({ thread, conversation }: { thread: Thread; conversation: Conversation }): JSX.Element | null {
   const { run, requests, next } = conversation;
   if (thread.viewed.value !== undefined || isBusy(conversation) || requests.length > 0) return null;
-  const isStopped = run.status === 'interrupted';
   // Nobody works on it, and nobody has told why: its server has gone, with all that it knew.
   const isLeft = run.status === 'idle' && next.length > 0 && thread.connection.value === 'open';
-  if (run.status !== 'failed' && !isStopped && !isLeft) return null;
+  const isEnded = run.status === 'failed' || run.status === 'interrupted';
+  if (!isEnded && !isLeft) return null;
   return (
     <div class={`outcome ${run.status === 'failed' ? 'outcome-bad' : ''}`} role="group" aria-label="Outcome">
       <p class="plain">
-        {run.status === 'failed' && (
-          <>
-            <strong>The answer failed.</strong> <LongText value={run.error ?? ''} />
-          </>
-        )}
-        {isStopped && (run.error === 'cancelled' ? 'This was stopped.' : `This was interrupted: ${run.error ?? ''}`)}
+        {isEnded && <RunEnd run={run} />}
         {isLeft && 'This was left before its end.'}
       </p>
       <button type="button" class="button" onClick={() => void thread.retry().then(focusComposer)}>

@@ -40,6 +40,8 @@ export interface Conversation {
   readonly cut: ReadonlyMap<string, readonly string[]>;
   /** By message: the run that brought it. */
   readonly runs: ReadonlyMap<string, string>;
+  /** By message: how the last run ended that got no further than it. */
+  readonly ends: ReadonlyMap<string, RunState>;
   readonly calls: ReadonlyMap<string, ToolCall>;
   /** Messages of a subagent, by the call that it works for. */
   readonly agents: ReadonlyMap<string, readonly string[]>;
@@ -60,6 +62,8 @@ interface Reading {
   readonly checkpoint: string;
   /** The last message of the state that has come last. */
   readonly last: string;
+  /** The run that this state is of. */
+  readonly runId: string | undefined;
   /** The call that a subagent works for, by its namespace. */
   readonly owners: ReadonlyMap<string, string>;
   /** The message that streams in a namespace. */
@@ -81,13 +85,14 @@ export const EMPTY: Conversation = {
   streamed: [],
   cut: new Map(),
   runs: new Map(),
+  ends: new Map(),
   calls: new Map(),
   agents: new Map(),
   requests: [],
   run: { status: 'idle' },
   checkpointId: undefined,
   next: [],
-  reading: { base: '', checkpoint: '', last: '', owners: new Map(), open: new Map() },
+  reading: { base: '', checkpoint: '', last: '', runId: undefined, owners: new Map(), open: new Map() },
 };
 
 /** The conversation as this state has it; activity that the state does not tell of stays known. */
@@ -106,6 +111,7 @@ export function withState(conversation: Conversation, state: ThreadState): Conve
   draft.reading.base = id;
   draft.reading.last = draft.order.at(-1) ?? '';
   const runId = stringOf(state.metadata.run_id);
+  draft.reading.runId = runId;
   const last = draft.order.at(-1);
   if (runId !== undefined && last !== undefined && !draft.runs.has(last)) draft.runs.set(last, runId);
   return draft;
@@ -156,12 +162,13 @@ export function isBusy({ run }: Conversation): boolean {
 
 /** What a next conversation is made of, in pieces of its own. */
 export function draftOf(conversation: Conversation): Draft<Conversation> {
-  const { messages, cut, runs, calls, agents, reading } = conversation;
+  const { messages, cut, runs, ends, calls, agents, reading } = conversation;
   return {
     ...conversation,
     messages: new Map(messages),
     cut: new Map(cut),
     runs: new Map(runs),
+    ends: new Map(ends),
     calls: new Map(calls),
     agents: new Map(agents),
     reading: { ...reading, owners: new Map(reading.owners), open: new Map(reading.open) },

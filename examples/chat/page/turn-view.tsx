@@ -9,6 +9,7 @@ import { type Message, textIn } from './message.ts';
 import { MessageBlocks } from './message-blocks.tsx';
 import { RatingView } from './rating.tsx';
 import { RATING_KEY } from './ratings.ts';
+import { isCutShort, RunEnd } from './run-end.tsx';
 import { LongText } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { traceUrl } from './trace-link.ts';
@@ -25,7 +26,7 @@ export interface TurnViewProps {
 /** What was said and what was answered, and what can be done about it. */
 export function TurnView(props: TurnViewProps): JSX.Element {
   const { turn, conversation, isLast, isBusy } = props;
-  const { question, answer } = turn;
+  const { question, answer, end, runId } = turn;
   const isOver = !(isLast && isBusy);
   return (
     <li class="turn">
@@ -38,7 +39,15 @@ export function TurnView(props: TurnViewProps): JSX.Element {
           {!isOver && <p class="working">Working</p>}
         </article>
       )}
-      {isOver && answer.length > 0 && !(isLast && conversation.requests.length > 0) && <AnswerActions {...props} />}
+      {/* That of the last one stands below the conversation, with what can be done. */}
+      {!isLast && end !== undefined && isCutShort(end) && (
+        <p class="note plain">
+          <RunEnd run={end} />
+        </p>
+      )}
+      {isOver && (answer.length > 0 || runId !== undefined) && !(isLast && conversation.requests.length > 0) && (
+        <AnswerActions {...props} />
+      )}
     </li>
   );
 }
@@ -130,12 +139,15 @@ function QuestionForm({
   );
 }
 
-function AnswerActions({ turn: { runId }, thread, conversation, isLast, isBusy }: TurnViewProps): JSX.Element {
+function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewProps): JSX.Element | null {
+  const { runId, answer } = turn;
   const { run, next } = conversation;
   // Where there is no answer, that is told apart, with the way to get one.
   const isAnswered = run.status === 'completed' || (run.status === 'idle' && next.length === 0);
   const trace = runId === undefined ? undefined : traceUrl(info.value?.tracing.viewer_url, runId);
-  const isRated = info.value?.feedback_keys.includes(RATING_KEY) === true;
+  const isAnswer = answer.length > 0;
+  if (!isAnswer && trace === undefined) return null;
+  const isRated = isAnswer && info.value?.feedback_keys.includes(RATING_KEY) === true;
   return (
     <div class="answer-actions" role="group" aria-label="About this answer">
       {isLast && !isBusy && isAnswered && (

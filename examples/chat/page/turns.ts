@@ -1,4 +1,4 @@
-import type { Conversation } from './conversation.ts';
+import type { Conversation, RunState } from './conversation.ts';
 import { type Message, textIn } from './message.ts';
 
 /** What was said, and what the agent made of it. */
@@ -6,21 +6,33 @@ export interface Turn {
   /** Missing where a thread begins without one. */
   readonly question: Message | undefined;
   readonly answer: readonly Message[];
-  /** The run that the end of the answer is of. */
+  /** The run that the end of the answer is of, or that was to make one. */
   readonly runId: string | undefined;
+  /** How that ended, where the page has heard of it. */
+  readonly end: RunState | undefined;
 }
+
+type Draft = { -readonly [Key in keyof Turn]: Turn[Key] } & { readonly answer: Message[] };
 
 /** The conversation as it is read. */
 export function turnsOf(conversation: Conversation): Turn[] {
-  const turns: { question: Message | undefined; answer: Message[]; runId: string | undefined }[] = [];
-  const { runs } = conversation;
+  const turns: Draft[] = [];
+  const { runs, ends } = conversation;
+  const isInState = new Set(conversation.order);
   for (const message of inOrder(conversation)) {
-    if (message.role === 'human') turns.push({ question: message, answer: [], runId: undefined });
-    if (message.role !== 'ai') continue;
-    if (turns.length === 0) turns.push({ question: undefined, answer: [], runId: undefined });
+    if (message.role === 'human' || (turns.length === 0 && message.role === 'ai'))
+      turns.push({
+        question: message.role === 'human' ? message : undefined,
+        answer: [],
+        runId: undefined,
+        end: undefined,
+      });
     const turn = turns.at(-1);
-    turn?.answer.push(message);
-    if (turn !== undefined) turn.runId = runs.get(message.id) ?? turn.runId;
+    if (turn === undefined) continue;
+    if (message.role === 'ai') turn.answer.push(message);
+    // A run has ended with a state, whatever else it has said by then.
+    if (isInState.has(message.id)) turn.end = ends.get(message.id);
+    turn.runId = turn.end?.id ?? runs.get(message.id) ?? turn.runId;
   }
   return turns;
 }

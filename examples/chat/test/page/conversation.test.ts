@@ -244,6 +244,55 @@ test('a failed run says why', () => {
   expect(isBusy(withRun(failed, { status: 'starting' }))).toBe(true);
 });
 
+test('a turn knows the run that failed for it, also when others have followed and on the state that they led to', () => {
+  const question = values(human('h1', 'Why?'));
+  const failed = eventsOf('r1', started, checkpoint('1'), question, [
+    'lifecycle',
+    { event: 'failed', error: 'no model' },
+  ]);
+  const h2 = human('h2', 'Well?');
+  const answered = eventsOf(
+    'r2',
+    started,
+    checkpoint('3'),
+    values(human('h1', 'Why?'), h2, ai('a2', 'So.')),
+    completed,
+  );
+  // This one has left nothing in the thread.
+  const refused = eventsOf('r3', started, ['lifecycle', { event: 'failed', error: 'no store' }]);
+  const ends = (conversation: Conversation) =>
+    turnsOf(conversation).map(({ runId, end }) => [runId, end?.status, end?.error]);
+  expect(ends(withEvents(withQuestion(EMPTY, 'h1', 'Why?'), failed))).toEqual([['r1', 'failed', 'no model']]);
+  const both = [
+    ['r1', 'failed', 'no model'],
+    ['r2', 'completed', undefined],
+  ];
+  expect(ends(withEvents(EMPTY, [...failed, ...answered, ...refused]))).toEqual(both);
+  const loaded = withState(EMPTY, state('3', [human('h1', 'Why?'), h2, ai('a2', 'So.')], { run: 'r2' }));
+  expect(ends(withEvents(loaded, [...failed, ...answered, ...refused]))).toEqual(both);
+  // Where no events are kept any more.
+  const forgotten = withState(EMPTY, state('1', [human('h1', 'Why?')], { run: 'r1' }));
+  expect(ends(forgotten)).toEqual([['r1', undefined, undefined]]);
+});
+
+test('a turn that was answered by one try has nothing of another that failed', () => {
+  const why = human('h1', 'Why?');
+  const answered = eventsOf(
+    'r1',
+    started,
+    checkpoint('1'),
+    values(why),
+    checkpoint('2'),
+    values(why, ai('a1', 'So.')),
+    completed,
+  );
+  const failed = eventsOf('r2', started, checkpoint('3'), values(why), ['lifecycle', { event: 'failed', error: 'no' }]);
+  const tried = withEvents(EMPTY, [...answered, ...failed]);
+  expect(turnsOf(tried)[0]).toMatchObject({ answer: [], runId: 'r2', end: { status: 'failed' } });
+  const past = atState(tried, state('2', [why, ai('a1', 'So.')]));
+  expect(turnsOf(past)[0]).toMatchObject({ runId: 'r1', end: { status: 'completed' } });
+});
+
 test('a message that is said anew takes the place of what followed', () => {
   const loaded = withState(EMPTY, state('4', [human('h1', 'a'), ai('a1', 'b'), human('h2', 'c'), ai('a2', 'd')]));
   expect(seen(withQuestion(loaded, 'h2', 'C'))).toEqual([
