@@ -47,6 +47,7 @@ export function ApprovalCard({
         <label>
           <span class="label">Text, which you can change</span>
           <textarea
+            dir="auto"
             rows={3}
             value={draft.value}
             onInput={({ currentTarget }) => {

@@ -36,7 +36,7 @@ export function CallView({
     <details class="call" open={status === 'failed'}>
       <summary>
         <span class="call-name">{visible(call.name || known?.name || 'tool')}</span>
-        <span class="call-gist">{visible(gistOf(input))}</span>
+        <bdi class="call-gist">{visible(gistOf(input))}</bdi>
         <StatusMark status={status} />
       </summary>
       <p class="label">Input</p>
@@ -76,17 +76,17 @@ function SubagentCard({
       <details open={status !== 'complete'}>
         <summary>
           <strong>{name}</strong>
-          <span class="call-gist">{visible(beginningOf(task, GIST_CHARS))}</span>
+          <bdi class="call-gist">{visible(beginningOf(task, GIST_CHARS))}</bdi>
           <StatusMark status={status} />
         </summary>
         {task.length > GIST_CHARS && (
-          <p class="note plain">
+          <p class="note plain" dir="auto">
             <LongText value={task} />
           </p>
         )}
         {messages.map(children)}
         {messages.length === 0 && status === 'complete' && (
-          <p class="plain">
+          <p class="plain" dir="auto">
             <LongText value={known?.output ?? ''} />
           </p>
         )}

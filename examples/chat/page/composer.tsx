@@ -8,6 +8,7 @@ import { currentDraft, NEW_ADDRESS, say } from './current-thread.ts';
 import { draftOf, moveDraft, NEW } from './drafts.ts';
 import { Icon } from './icon.tsx';
 import type { Thread } from './thread.ts';
+import { isBlank } from './visible-text.ts';
 
 const CHARS_MAX = 1_000_000;
 
@@ -30,11 +31,11 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   }, [obstacle]);
   const send = async (): Promise<void> => {
     const said = text.value.trim();
-    if (obstacle !== undefined && (said !== '' || isAsked)) {
+    if (obstacle !== undefined && (!isBlank(said) || isAsked)) {
       isHinted.value = true;
       announce(obstacle);
     }
-    if (obstacle !== undefined || said === '') return;
+    if (obstacle !== undefined || isBlank(said)) return;
     text.value = '';
     // What the server does not take is not lost, wherever the reader is by then.
     const isTaken = await say(said);
@@ -69,6 +70,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
           <span class="unseen">Message</span>
           <textarea
             ref={area}
+            dir="auto"
             rows={1}
             maxLength={CHARS_MAX}
             value={text.value}
@@ -103,7 +105,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
             class="button primary round"
             aria-label="Send"
             title="Send (Enter)"
-            disabled={text.value.trim() === '' || isAsked}
+            disabled={isBlank(text.value) || isAsked}
           >
             <Icon name="send" />
           </button>

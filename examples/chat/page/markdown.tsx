@@ -38,9 +38,13 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
       return null;
     case 'heading':
       // Below the headings of the page.
-      return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
+      return (
+        <p class={`heading heading-${token.depth}`} dir="auto">
+          {inline(token.tokens, depth + 1)}
+        </p>
+      );
     case 'paragraph':
-      return <p>{inline(token.tokens, depth + 1)}</p>;
+      return <p dir="auto">{inline(token.tokens, depth + 1)}</p>;
     case 'text':
       return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
     case 'code':
@@ -65,7 +69,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
 
 function list(token: Tokens.List, depth: number): JSX.Element {
   const items = token.items.map((item) => (
-    <li>
+    <li dir="auto">
       {item.task && <span class="task">{item.checked === true ? '☑ ' : '☐ '}</span>}
       {blocks(item.tokens, depth + 1)}
     </li>
@@ -79,7 +83,7 @@ function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
       <thead>
         <tr>
           {header.map((cell) => (
-            <th>{inline(cell.tokens, depth + 1)}</th>
+            <th dir="auto">{inline(cell.tokens, depth + 1)}</th>
           ))}
         </tr>
       </thead>
@@ -87,7 +91,7 @@ function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
         {rows.map((row) => (
           <tr>
             {row.map((cell) => (
-              <td>{inline(cell.tokens, depth + 1)}</td>
+              <td dir="auto">{inline(cell.tokens, depth + 1)}</td>
             ))}
           </tr>
         ))}

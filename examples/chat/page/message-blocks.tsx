@@ -58,7 +58,7 @@ function BlockView({
       return block.text === '' ? null : (
         <details class="reasoning">
           <summary>Reasoning</summary>
-          <p class="plain">
+          <p class="plain" dir="auto">
             <LongText value={block.text} />
           </p>
         </details>

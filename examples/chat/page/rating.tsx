@@ -87,7 +87,7 @@ function CommentForm({
     <form class="comment" onSubmit={submit}>
       <label>
         <span class="unseen">Comment on the answer</span>
-        <input name="comment" placeholder="Why? (optional)" maxLength={2_000} defaultValue={comment} />
+        <input name="comment" dir="auto" placeholder="Why? (optional)" maxLength={2_000} defaultValue={comment} />
       </label>
       <button type="submit" class="button">
         Send comment

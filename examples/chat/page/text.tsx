@@ -38,9 +38,12 @@ export function LongText({
     <>
       {children === undefined ? <Text value={shown} /> : children(shown)}
       {left > 0 && (
-        <button type="button" class="link" onClick={() => setLength(length + MORE)}>
-          Show more ({left.toLocaleString('en')} characters left)
-        </button>
+        <>
+          {' '}
+          <button type="button" class="link" onClick={() => setLength(length + MORE)}>
+            Show more ({left.toLocaleString('en')} characters left)
+          </button>
+        </>
       )}
     </>
   );

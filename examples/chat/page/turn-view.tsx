@@ -14,6 +14,7 @@ import { LongText } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { traceUrl } from './trace-link.ts';
 import type { Turn } from './turns.ts';
+import { isBlank } from './visible-text.ts';
 
 export interface TurnViewProps {
   readonly turn: Turn;
@@ -72,7 +73,7 @@ function Question({ question, thread, isBusy }: TurnViewProps & { readonly quest
   }
   return (
     <article class="question" aria-label="You">
-      <p class="plain">
+      <p class="plain" dir="auto">
         <LongText value={text} />
       </p>
       {!isBusy && (
@@ -107,7 +108,7 @@ function QuestionForm({
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const changed = area.current?.value.trim() ?? '';
-    if (changed !== '' && (await send(changed))) close();
+    if (!isBlank(changed) && (await send(changed))) close();
   };
   return (
     <form class="question-form" onSubmit={(event) => void submit(event)}>
@@ -115,6 +116,7 @@ function QuestionForm({
         <span class="unseen">Message in the place of this one</span>
         <textarea
           ref={area}
+          dir="auto"
           rows={3}
           defaultValue={text}
           onKeyDown={(event) => {

@@ -6,6 +6,11 @@ const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: They are what is looked for.
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
 
+/** Whether nothing of it is seen. */
+export function isBlank(text: string): boolean {
+  return /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]*$/u.test(text);
+}
+
 /** A piece of text, or the name of a hidden character that stands there. */
 export interface TextPiece {
   readonly text: string;

@@ -1,0 +1,48 @@
+import type { Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chatPages } from './chat-page.ts';
+
+const openChat = chatPages();
+
+const SHALOM = 'שלום עולם';
+
+test('what is written from right to left is laid out so, beside what is not', async () => {
+  const chat = await openChat();
+  const { page, answers, composer } = chat;
+  await chat.model({
+    say: `# ${SHALOM}\n\n${SHALOM}\n\nHello.\n\n- ${SHALOM}\n- one\n\n| ${SHALOM} |\n|---|\n| two |`,
+  });
+  await composer.fill(SHALOM);
+  const isFromRight = (place: Locator): Promise<boolean> => place.evaluate((element) => element.matches(':dir(rtl)'));
+  expect(await isFromRight(composer)).toBe(true);
+  await composer.press('Enter');
+  await answers.getByText('two').waitFor();
+  await chat.settled();
+  const pieces = answers.locator('p, li, th, td');
+  const fromRight = await pieces.evaluateAll((all) => all.map((one) => one.matches(':dir(rtl)')));
+  expect(fromRight).toEqual([true, true, false, true, false, true, false]);
+  const question = page.getByRole('article', { name: 'You' });
+  expect(await isFromRight(question.locator('p'))).toBe(true);
+  await question.getByRole('button', { name: 'Edit the message' }).click();
+  const editor = page.getByRole('textbox', { name: 'Message in the place of this one' });
+  expect(await isFromRight(editor)).toBe(true);
+});
+
+test('a message of which nothing is seen is not sent', async () => {
+  const chat = await openChat();
+  const { page, composer } = chat;
+  const send = page.getByRole('button', { name: 'Send' });
+  await chat.say('\u200b\u200d\ufeff \u2060');
+  expect(await send.isDisabled()).toBe(true);
+  expect(await page.getByRole('article', { name: 'You' }).count()).toBe(0);
+  await composer.fill('\u200bx');
+  expect(await send.isDisabled()).toBe(false);
+});
+
+test('what there is more of is not part of the last word', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  await chat.say('y'.repeat(20_000));
+  const question = page.getByRole('article', { name: 'You' });
+  await expect.poll(() => question.textContent()).toMatch(/y Show more \(3,616 characters left\)/);
+});
