@@ -24,3 +24,19 @@ test('a turn that failed keeps its reason and its trace when another follows, an
     expect(await page.getByText('The answer failed.').count()).toBe(1);
   }
 });
+
+test('a conversation that is deleted on another page while its answer is made is told as gone, under its name', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
+  expect((await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`)).status()).toBe(204);
+  await page.getByRole('alert').getByText('The server does not know this conversation any more.').waitFor();
+  await page.getByText('Your conversations will be here.').waitFor();
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('heron');
+  expect(await page.getByRole('group', { name: 'Outcome' }).count()).toBe(0);
+  await page.getByRole('link', { name: 'Begin a new one' }).click();
+  await expect.poll(() => page.getByRole('heading', { level: 1 }).textContent()).toBe('New conversation');
+});

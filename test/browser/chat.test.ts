@@ -483,10 +483,14 @@ test('a conversation of more events than are kept is shown whole', async () => {
 test('an address that can be of no conversation says so, and leads on', async () => {
   const chat = await openChat();
   const { page } = chat;
-  await page.goto(`${chat.url}/#/t/${encodeURIComponent('a b')}`);
-  await page.getByText('Expected 1 to 128 letters').waitFor();
-  expect(await page.getByText('Reconnecting').count()).toBe(0);
-  await page.getByRole('link', { name: 'New conversation' }).click();
+  for (const id of [encodeURIComponent('a b'), '../../etc', '%00', 'x'.repeat(129), 'x'.repeat(5_000)]) {
+    await page.goto(`${chat.url}/#/t/${id}`);
+    await page.getByRole('alert').getByText('There is no such conversation.').waitFor();
+    expect(await page.getByText('Reconnecting').count()).toBe(0);
+    expect(await page.getByRole('alert').count()).toBe(1);
+    await page.getByRole('link', { name: 'Begin a new one' }).click();
+    await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
+  }
   await chat.say('hello');
   await chat.answers.getByText('Hello. Ask about the documents').waitFor();
 });

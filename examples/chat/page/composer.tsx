@@ -16,6 +16,11 @@ const CHARS_MAX = 1_000_000;
 const WORKING = 'The answer is still being made. Send this when it is there, or stop it.';
 const ASKED = 'The agent waits for your decision above: approve, or decline.';
 
+const ABSENT = {
+  gone: 'The server does not know this conversation any more. It was deleted elsewhere, or lost.',
+  impossible: 'There is no such conversation.',
+} as const;
+
 /** Where the next message is written. Enter sends it, Shift and Enter begin a new line. */
 export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
@@ -51,9 +56,9 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
         area.current?.focus();
       }}
     >
-      {thread.isGone.value && (
+      {thread.absence.value !== undefined && (
         <p class="problem" role="alert">
-          The server does not know this conversation any more. It was deleted elsewhere, or lost.{' '}
+          {ABSENT[thread.absence.value]}{' '}
           <a href={NEW_ADDRESS} onClick={() => moveDraft(thread.id, NEW)}>
             Begin a new one
           </a>

@@ -64,6 +64,7 @@ export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
 
 function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
   const connection = thread.connection.value;
+  if (thread.absence.value !== undefined) return null;
   if (connection === 'connecting' || connection === 'reconnecting') return <p class="note loading">Loading</p>;
   return (
     <div class="welcome">

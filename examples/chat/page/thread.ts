@@ -25,6 +25,11 @@ import { uuidv7 } from './uuid.ts';
 
 /** Events are shown so many milliseconds after they have come, those of one while together. */
 const SHOW_MS = 16;
+/** A thread that is deleted while its run is under way is there for a moment after the end of that. */
+const DELETED_MS = 1_000;
+
+/** What is answered to requests of a form that the server does not take: of those that connect, only the id is a reader's. */
+const MALFORMED = 422;
 
 /** Where in the thread a run begins: at its end, unless a checkpoint is given. */
 interface Place {
@@ -43,12 +48,16 @@ export class Thread {
   readonly viewed: Signal<ThreadState | undefined> = signal(undefined);
   /** What the reader has asked for and did not get. */
   readonly problem: Signal<string | undefined> = signal(undefined);
-  /** Whether the server has known it and does not any more: it was deleted elsewhere, or was in the memory of a server that is gone. */
-  readonly isGone: Signal<boolean> = signal(false);
+  /**
+   * Why the server has no such thread: it has known it and does not any more, as it was deleted elsewhere, or was in the memory of a server that
+   * is gone; or its id can be of none.
+   */
+  readonly absence: Signal<'gone' | 'impossible' | undefined> = signal(undefined);
   readonly #stream: ThreadStream;
   readonly #onChange: () => void;
   #pending: ProtocolEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #checkTimer: ReturnType<typeof setTimeout> | undefined;
   #turn: Turn | undefined;
   /** The last command, until it is answered and after. */
   #asked: Promise<boolean> | undefined;
@@ -70,7 +79,8 @@ export class Thread {
       onEvents: (events) => this.#take(events),
       onConnection: (connection) => this.#note(connection),
       onRefusal: (error) => {
-        this.problem.value = problemOf(error);
+        if (error.status === MALFORMED) this.absence.value = 'impossible';
+        else this.problem.value = problemOf(error);
       },
     });
   }
@@ -84,6 +94,7 @@ export class Thread {
   close(): void {
     this.#stream.close();
     clearTimeout(this.#timer);
+    clearTimeout(this.#checkTimer);
     this.#turn?.leave();
   }
 
@@ -220,13 +231,13 @@ export class Thread {
     const known = this.conversation.value;
     if (state !== undefined) {
       this.conversation.value = withState(known, state);
-      this.isGone.value = false;
+      this.absence.value = undefined;
     } else if (known.checkpointId !== undefined) {
       // With it went the run that was under way, and what it asked.
-      this.conversation.value = { ...withRun(known, { status: 'idle' }), requests: [] };
+      this.conversation.value = { ...withRun(known, { status: 'idle' }), requests: [], next: [] };
       this.problem.value = undefined;
-      if (!this.isGone.value) this.#onChange();
-      this.isGone.value = true;
+      if (this.absence.value === undefined) this.#onChange();
+      this.absence.value = 'gone';
     }
   }
 
@@ -241,7 +252,7 @@ export class Thread {
 
   #take(events: readonly ProtocolEvent[]): void {
     this.#isNew = false;
-    this.isGone.value = false;
+    this.absence.value = undefined;
     this.#pending.push(...events);
     this.#timer ??= setTimeout(() => this.#show(), SHOW_MS);
     if (events.some(isGap)) void this.#load().catch(() => undefined);
@@ -259,6 +270,13 @@ export class Thread {
     // What had ended before the page came is no news.
     if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
     if (isBusy(before) !== isBusy(after)) this.#onChange();
+    if (isBusy(before) && after.run.error === 'cancelled') this.#checkSoon();
+  }
+
+  #checkSoon(): void {
+    void this.check();
+    clearTimeout(this.#checkTimer);
+    this.#checkTimer = setTimeout(() => void this.check(), DELETED_MS);
   }
 
   #endTurn(): void {

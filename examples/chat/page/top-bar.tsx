@@ -1,16 +1,21 @@
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { focusComposer } from './composer-focus.ts';
 import { Icon } from './icon.tsx';
 import { info } from './info.ts';
 import { isDrawerOpen, isHistoryOpen } from './layout.ts';
+import type { ThreadSummary } from './protocol.ts';
 import { nextTheme, theme } from './theme.ts';
 import type { Thread } from './thread.ts';
 import { threads } from './threads.ts';
 import { visible } from './visible-text.ts';
 
 export function TopBar({ thread }: { thread: Thread }): JSX.Element {
-  const title = threads.value?.find(({ id }) => id === thread.id)?.title ?? 'New conversation';
+  const listed = threads.value?.find(({ id }) => id === thread.id);
+  // One that was deleted elsewhere is still read.
+  const known = useRef<ThreadSummary | undefined>(undefined);
+  if (listed !== undefined || known.current?.id !== thread.id) known.current = listed;
+  const title = known.current?.title ?? 'New conversation';
   useEffect(() => {
     document.title = visible(title);
   }, [title]);
