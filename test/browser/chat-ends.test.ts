@@ -40,3 +40,24 @@ test('a conversation that is deleted on another page while its answer is made is
   await page.getByRole('link', { name: 'Begin a new one' }).click();
   await expect.poll(() => page.getByRole('heading', { level: 1 }).textContent()).toBe('New conversation');
 });
+
+test('while the server is away, what is written is held for it to be back', async () => {
+  const chat = await openChat();
+  const { page, composer } = chat;
+  await chat.model({ hold: 'supervisor' });
+  await chat.say('heron');
+  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.context.setOffline(true);
+  await chat.cut();
+  await page.getByText('Reconnecting').waitFor();
+  await chat.say('And then?');
+  await page
+    .locator('form')
+    .getByText('The server does not answer at the moment. Send this when it is back.')
+    .waitFor();
+  expect(await composer.inputValue()).toBe('And then?');
+  await chat.release();
+  await chat.context.setOffline(false);
+  await page.getByText('Reconnecting').waitFor({ state: 'detached' });
+  await chat.settled();
+});

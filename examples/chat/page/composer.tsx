@@ -15,6 +15,7 @@ const CHARS_MAX = 1_000_000;
 /** Why nothing is sent. */
 const WORKING = 'The answer is still being made. Send this when it is there, or stop it.';
 const ASKED = 'The agent waits for your decision above: approve, or decline.';
+const UNANSWERED = 'The server does not answer at the moment. Send this when it is back.';
 
 const ABSENT = {
   gone: 'The server does not know this conversation any more. It was deleted elsewhere, or lost.',
@@ -28,7 +29,8 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const conversation = thread.conversation.value;
   const isWorking = isBusy(conversation);
   const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
-  const obstacle = isWorking ? WORKING : isAsked ? ASKED : undefined;
+  const isAway = thread.connection.value === 'reconnecting';
+  const obstacle = isWorking ? (isAway ? UNANSWERED : WORKING) : isAsked ? ASKED : undefined;
   const isHinted = useSignal(false);
   useLayoutEffect(focusComposer, [thread]);
   useEffect(() => {
