@@ -61,3 +61,23 @@ test('while the server is away, what is written is held for it to be back', asyn
   await page.getByText('Reconnecting').waitFor({ state: 'detached' });
   await chat.settled();
 });
+
+test('at an earlier point it is told that the agent waits for a decision', async () => {
+  const chat = await openChat();
+  const { page } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  await chat.say('Save a note: buy milk');
+  await page.getByRole('article', { name: 'Save this note?' }).waitFor();
+  await page.getByRole('button', { name: 'History', exact: true }).click();
+  const first = page.getByRole('complementary').getByRole('listitem').filter({ hasText: 'Hello.' });
+  await first.getByRole('button', { name: 'Branch from here' }).click();
+  const note = page.getByRole('group', { name: 'An earlier point' });
+  await note.getByText('The agent waits for your decision in the newest state').waitFor();
+  await page.getByRole('button', { name: 'Back to the newest' }).click();
+  await page.getByRole('button', { name: 'Decline' }).click();
+  await chat.settled();
+  await first.getByRole('button', { name: 'Branch from here' }).click();
+  await note.waitFor();
+  expect(await note.getByText('waits for your decision').count()).toBe(0);
+});

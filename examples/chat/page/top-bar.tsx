@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { focusComposer } from './composer-focus.ts';
+import { isBusy } from './conversation.ts';
 import { Icon } from './icon.tsx';
 import { info } from './info.ts';
 import { isDrawerOpen, isHistoryOpen } from './layout.ts';
@@ -76,11 +77,15 @@ export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
   const viewed = thread.viewed.value;
   if (viewed === undefined) return null;
   const time = new Date(viewed.created_at ?? '');
+  const newest = thread.conversation.value;
+  const isAsked = newest.requests.length > 0 && !isBusy(newest);
   return (
     <div class="viewed-note" role="group" aria-label="An earlier point">
       <p>
         The conversation as it was{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. What you
         send now begins a branch here.
+        {isAsked &&
+          ' The agent waits for your decision in the newest state; a branch goes on without it, and leaves that undone.'}
       </p>
       <button
         type="button"
