@@ -253,9 +253,10 @@ test('what the agent asks is approved with another text, or declined', async () 
   await answers.getByText('The user declined; nothing was saved.').last().waitFor();
   await chat.settled();
   const calls = page.locator('summary').filter({ hasText: 'save_note' });
-  expect(await calls.allTextContents()).toEqual(['save_notebuy milkdone', 'save_notebuy eggsdeclined']);
+  expect(await calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
   await page.reload();
   await expect.poll(() => calls.last().textContent()).toBe('save_notebuy eggsdeclined');
+  expect(await calls.first().textContent()).toBe('save_notebuy breaddone');
 });
 
 test('an approval that comes up has the focus, unless somebody writes, and Enter says what it waits for', async () => {

@@ -36,7 +36,7 @@ export function CallView({
     <details class="call" open={status === 'failed'}>
       <summary>
         <span class="call-name">{visible(call.name || known?.name || 'tool')}</span>
-        <bdi class="call-gist">{visible(gistOf(input))}</bdi>
+        <bdi class="call-gist">{visible(gistOf(known?.doneWith ?? input))}</bdi>
         <StatusMark status={status} />
       </summary>
       <p class="label">Input</p>

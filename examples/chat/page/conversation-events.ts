@@ -1,4 +1,4 @@
-import { type Conversation, type Draft, draftOf, statusOf, type ToolCall, take } from './conversation.ts';
+import { type Conversation, type Draft, draftOf, resultOf, type ToolCall, take } from './conversation.ts';
 import { outputText, withPiece } from './message.ts';
 import { type Fields, fieldsOf, type ProtocolEvent, stringOf } from './protocol.ts';
 
@@ -95,7 +95,7 @@ function tool(draft: Draft<Conversation>, namespace: readonly string[], data: Fi
       if (call.status === 'running') draft.calls.set(id, { ...call, output: call.output + outputText(data.delta) });
       return;
     case 'tool-finished':
-      draft.calls.set(id, { ...call, status: statusOf(data.output), output: outputText(data.output) });
+      draft.calls.set(id, { ...call, ...resultOf(data.output) });
       return;
     case 'tool-error':
       draft.calls.set(id, { ...call, status: 'failed', output: stringOf(data.message) ?? 'It failed.' });

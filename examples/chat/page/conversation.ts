@@ -12,6 +12,8 @@ export interface ToolCall {
   readonly status: 'running' | Outcome;
   /** What it has answered, or has so far. */
   readonly output: string;
+  /** What it was done with, where that is something else than it was called with. */
+  readonly doneWith?: unknown;
 }
 
 /** A question that the run waits for the answer of. */
@@ -197,13 +199,18 @@ export function take(
     const callId = stringOf(fields.tool_call_id);
     if (callId === undefined) return [read.id];
     const call = draft.calls.get(callId) ?? { id: callId, name: stringOf(fields.name) ?? '', input: undefined };
-    draft.calls.set(callId, { ...call, status: statusOf(fields), output: outputText(fields) });
+    draft.calls.set(callId, { ...call, ...resultOf(fields) });
     return [read.id];
   });
 }
 
-/** How a call ended that this is the result of. */
-export function statusOf(output: unknown): Outcome {
+/** How a call ended that this is the output of. */
+export function resultOf(output: unknown): Pick<ToolCall, 'output' | 'doneWith'> & { readonly status: Outcome } {
+  const { input } = fieldsOf(fieldsOf(output).artifact);
+  return { status: statusOf(output), output: outputText(output), doneWith: input };
+}
+
+function statusOf(output: unknown): Outcome {
   const { status, artifact } = fieldsOf(output);
   if (status === 'error') return 'failed';
   return fieldsOf(artifact).declined === true ? 'declined' : 'complete';

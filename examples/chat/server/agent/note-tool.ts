@@ -37,7 +37,7 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
       if (typeof changed !== 'string') return declined('Nothing was saved: what is to be saved instead is no text.');
       return changed.trim() === ''
         ? declined('The user left nothing of it; nothing was saved.')
-        : [await save(changed), undefined];
+        : [await save(changed), { input: { text: changed } }];
     },
     {
       name: 'save_note',
@@ -48,7 +48,7 @@ export function noteTool(save: (text: string) => Promise<string>): StructuredToo
   );
 }
 
-/** What the model reads, and beside it what a page shows the call as: it was done, and did nothing. */
+/** What the model reads, and beside it what a page shows the call as: it was done, and did nothing. Of one that was changed it is the `input` that it was done with. */
 function declined(text: string): [string, { readonly declined: true }] {
   return [text, { declined: true }];
 }

@@ -29,6 +29,18 @@ test('a call that an earlier turn has left stays stopped while another run is at
   expect(statusOf(withEvents(later, eventsOf('r2', asked, interrupted)), false)).toBe('stopped');
 });
 
+test('a call that was done with something else than it was called with says so', () => {
+  const artifact = { input: { text: 'buy bread' } };
+  const message = { type: 'tool', id: 't1', tool_call_id: 'c1', content: 'Saved', artifact };
+  const finished = ['tools', { event: 'tool-finished', tool_call_id: 'c1', output: message }] as const;
+  for (const done of [withEvents(EMPTY, eventsOf('r1', started, finished)), withState(EMPTY, state('1', [message]))])
+    expect(done.calls.get('c1')).toMatchObject({
+      status: 'complete',
+      output: 'Saved',
+      doneWith: { text: 'buy bread' },
+    });
+});
+
 test('a call that has an outcome keeps it, whatever the agent does', () => {
   const finished = ['tools', { event: 'tool-finished', tool_call_id: 'c1', output: 'x' }] as const;
   const failed = ['tools', { event: 'tool-error', tool_call_id: 'c1', message: 'no' }] as const;
