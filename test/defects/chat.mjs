@@ -25,6 +25,7 @@ const inLongThread = { config, tests: [`${tests}/long-thread.test.ts`] };
 const inServiceModel = { config, tests: [`${tests}/agent/service-model.test.ts`] };
 const inCommands = { config, tests: [`${tests}/protocol/commands.test.ts`] };
 const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
+const inConversation = { config, tests: [`${tests}/page/conversation.test.ts`] };
 const inMessages = { config, tests: [`${tests}/page/message.test.ts`] };
 const inToolLoop = { config, tests: [`${tests}/agent/tool-loop.test.ts`] };
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
@@ -657,6 +658,42 @@ export const defects = [
     file: `${page}/conversation.ts`,
     find: "fieldsOf(artifact).declined === true ? 'declined' : 'complete'",
     replace: "'complete'",
+  },
+  {
+    ...inCalls,
+    title: 'a call that was changed before it was done goes on saying what it was called with',
+    file: `${page}/conversation.ts`,
+    find: 'doneWith: input }',
+    replace: 'doneWith: undefined }',
+  },
+  {
+    ...inConversation,
+    title: 'a run that has left nothing in the thread is told at the turn before it',
+    file: `${page}/conversation-events.ts`,
+    find: 'if (draft.reading.runId === runId) draft.ends.set(',
+    replace: 'draft.ends.set(',
+  },
+  {
+    ...inConversation,
+    title: 'how a run ended is forgotten where it had said something by then',
+    file: `${page}/turns.ts`,
+    find: 'if (isInState.has(message.id)) turn.end =',
+    replace: 'turn.end =',
+  },
+  {
+    ...inConversation,
+    title: 'a turn is not known by the run that failed for it, only by those that said something',
+    file: `${page}/turns.ts`,
+    find: 'turn.end?.id ?? runs.get(message.id)',
+    replace: 'runs.get(message.id)',
+  },
+  {
+    config,
+    tests: [`${tests}/page/visible-text.test.ts`],
+    title: 'a message of marks of no width counts as said',
+    file: `${page}/visible-text.ts`,
+    find: '\\p{Cf}\\p{Default_Ignorable_Code_Point}]',
+    replace: ']',
   },
   {
     ...inMessages,

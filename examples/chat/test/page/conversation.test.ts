@@ -222,6 +222,7 @@ test('what was said when a run was stopped stays after its question, until that 
   );
   expect(seen(cut)).toEqual([['Why?', 'Half']]);
   expect(cut.messages.get('a1')?.state).toBe('cut');
+  expect(turnsOf(cut)[0]).toMatchObject({ runId: 'r1', end: { status: 'interrupted', error: 'cancelled' } });
   expect(cut.run).toEqual({ status: 'interrupted', id: 'r1', error: 'cancelled' });
   const further = withEvents(
     cut,
