@@ -14,7 +14,7 @@ import {
 import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
 import { root } from '../support/folders.ts';
 
-const PROGRAM = join(root, 'examples/chat/build/chat/test/programs/page-server.js');
+const PROGRAM = join(root, 'examples/chat/build/test/programs/page-server.js');
 
 /** What the model does from now on. */
 export interface ModelScript {

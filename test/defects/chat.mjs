@@ -28,6 +28,10 @@ const inOutage = { config, tests: [`${tests}/store-outage.test.ts`] };
 const inConversation = { config, tests: [`${tests}/page/conversation.test.ts`] };
 const inMessages = { config, tests: [`${tests}/page/message.test.ts`] };
 const inToolLoop = { config, tests: [`${tests}/agent/tool-loop.test.ts`] };
+const inDocuments = {
+  config,
+  tests: [`${tests}/documents/paragraphs.test.ts`, `${tests}/documents/retriever.test.ts`],
+};
 const inModel = { config, tests: [`${tests}/agent/model.test.ts`] };
 const inHosts = { config, tests: [`${tests}/http/allowed-hosts.test.ts`] };
 const inChat = { config, tests: [`${tests}/chat.test.ts`] };
@@ -708,6 +712,20 @@ export const defects = [
     file: `${folder}/agent/note-tool.ts`,
     find: "? declined('The user left nothing of it; nothing was saved.')",
     replace: "? ['The user left nothing of it; nothing was saved.', undefined]",
+  },
+  {
+    ...inDocuments,
+    title: 'all documents are found by the ending of their names',
+    file: `${folder}/documents/retriever.ts`,
+    find: "String(value).replace(/\\.\\w+$/, '')",
+    replace: 'String(value)',
+  },
+  {
+    ...inDocuments,
+    title: 'what several documents say in the same words is found several times',
+    file: `${folder}/documents/paragraphs.ts`,
+    find: 'if (!paragraphs.has(text)) paragraphs.set(text,',
+    replace: 'paragraphs.set(source + text,',
   },
   {
     ...inRuns,

@@ -45,7 +45,7 @@ async function start(settings: Settings): Promise<void> {
     model: { name, is_local: isLocal },
     allowedHosts: isLoopback(host) ? [] : 'any',
     log,
-    page: fileURLToPath(new URL('../../page/', import.meta.url)),
+    page: fileURLToPath(new URL('../page/', import.meta.url)),
   });
   // It closes the storage.
   open[0] = chat;

@@ -1,13 +1,15 @@
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startNode } from '../../../test/support/program.ts';
 import type { StorageChoice } from '../server/storage/storage.ts';
 import { ChatClient, endOf, isEndOf, type SeenEvent } from './support/chat-client.ts';
 import { temporaryFolder } from './support/folder.ts';
 import { emptyDatabase, type StoreServer, startPostgres, startRedis } from './support/server-process.ts';
 
-const CHAT = fileURLToPath(new URL('..', import.meta.url));
+const SERVE = fileURLToPath(new URL('programs/serve.mjs', import.meta.url));
 /** Longer than a machine that is busy takes to come to a renewal. */
 const LIMITS = { leaseMs: 2_500, renewMs: 250 };
 const LIFE_MAX_MS = 100_000;
@@ -213,8 +215,14 @@ interface RunningChat extends AsyncDisposable {
 
 async function startChat(choice: StorageChoice, isEndless = false): Promise<RunningChat> {
   const options = JSON.stringify({ choice, limits: LIMITS, isEndless });
-  const { child, printed, ended } = startNode(['test/programs/serve.mjs', options], {}, CHAT, LIFE_MAX_MS);
-  const [url] = await printed(/http:\S+/);
+  const child = spawn(process.execPath, [SERVE, options], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: LIFE_MAX_MS,
+  });
+  const ended = once(child, 'close');
+  // One that ends before it is ready has no line.
+  const { value: url } = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
+  if (url === undefined) throw new Error('the chat did not start');
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL');
     await ended;

@@ -5,12 +5,12 @@ import { AIMessage } from '@langchain/core/messages';
 import { MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { createClient } from '@redis/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gate } from '../../../test/support/gate.ts';
 import { createChat } from '../server/chat.ts';
 import { RedisSessions } from '../server/storage/redis-sessions.ts';
 import { chooseStorage, memoryStorage } from '../server/storage/storage.ts';
 import { ChatClient, endOf, isEndOf, type SeenEvent } from './support/chat-client.ts';
 import { ChatServer } from './support/chat-server.ts';
+import { Deferred } from './support/deferred.ts';
 import { untilEnd } from './support/events.ts';
 import { type StoreServer, startPostgres, startRedis } from './support/server-process.ts';
 
@@ -159,13 +159,13 @@ describe.each(['PostgreSQL', 'Redis'])('requests to a chat whose %s is away', (n
 
 /** A chat whose agent answers when it is told to. */
 async function gatedChat(url: string) {
-  const [asked, answered, logged] = [gate(), gate(), gate()];
+  const [asked, answered, logged] = [new Deferred(), new Deferred(), new Deferred()];
   const storage = memoryStorage();
   const sessions = await RedisSessions.open(url, LIMITS);
   const agent = new StateGraph(MessagesAnnotation)
     .addNode('model', async () => {
-      asked.open();
-      await answered;
+      asked.resolve();
+      await answered.promise;
       return { messages: [new AIMessage('answer')] };
     })
     .addEdge(START, 'model')
@@ -174,14 +174,14 @@ async function gatedChat(url: string) {
     agent,
     storage: { ...storage, sessions, close: () => sessions.close() },
     log: (line) => {
-      if (line.includes('cannot be told of')) logged.open();
+      if (line.includes('cannot be told of')) logged.resolve();
     },
   });
   return {
     client: new ChatClient('http://localhost/api', async (input, init) => chat.app.request(input as string, init)),
-    asked,
-    answer: () => answered.open(),
-    logged,
+    asked: asked.promise,
+    answer: () => answered.resolve(),
+    logged: logged.promise,
     close: () => chat.close(),
   };
 }

@@ -1,6 +1,6 @@
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import type { BaseCheckpointSaver } from '@langchain/langgraph';
-import type { Retriever } from '../../../ask-docs/retriever.ts';
+import type { Retriever } from '../documents/retriever.ts';
 import { noteTool } from './note-tool.ts';
 import { searchTool } from './search-tool.ts';
 import { taskTool } from './task-tool.ts';

@@ -1,18 +1,12 @@
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { createExporter, withExporter } from 'runspan';
-import { readDocuments } from '../../../ask-docs/documents.ts';
-import { Retriever } from '../../../ask-docs/retriever.ts';
+import { readDocuments } from '../documents/paragraphs.ts';
+import { Retriever } from '../documents/retriever.ts';
 import { SettingsError } from '../settings.ts';
 
-/**
- * Finds the place in the documents of a folder, or in those of runspan, which come with the package. Throws where there are none. It is done once for all, and no trace of
- * anybody's: the functions are those of an application that does it for each question.
- */
+/** Finds the place in the documents of a folder, or in those of runspan, which come with the package. Throws where there are none. */
 export function givenDocuments(folder: string | undefined): Retriever {
-  return withExporter(createExporter({ tracing: false }), () =>
-    folder === undefined ? Retriever.over(readDocuments(ownDocumentation())) : within(folder),
-  );
+  return folder === undefined ? new Retriever(readDocuments(ownDocumentation())) : within(folder);
 }
 
 function ownDocumentation(): string {
@@ -25,5 +19,5 @@ function within(folder: string): Retriever {
   const paragraphs = readDocuments(folder);
   if (paragraphs.length === 0)
     throw new SettingsError(`--docs has to be a folder with Markdown files; there is no text of such in ${folder}`);
-  return Retriever.over(paragraphs);
+  return new Retriever(paragraphs);
 }

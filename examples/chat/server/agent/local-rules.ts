@@ -1,6 +1,6 @@
 import { type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
-import { tokensOf } from '../../../ask-docs/tokenizer.ts';
+import { wordsOf } from '../documents/words.ts';
 
 /** What a model says: words, calls of tools, or both. */
 export interface LocalReply {
@@ -79,9 +79,9 @@ interface Passage {
 
 /** The one whose first sentence, heading and file have most of the words that were asked for, the first of equals. They have at least half of them. */
 function bestPassage(question: string, found: string): Passage | undefined {
-  const asked = [...new Set(tokensOf(question))];
+  const asked = [...new Set(wordsOf(question))];
   const shareIn = (text: string): number => {
-    const words = new Set(tokensOf(text));
+    const words = new Set(wordsOf(text));
     return asked.filter((word) => words.has(word)).length / asked.length;
   };
   const passages = [...found.matchAll(/^\[\d+\] ([^\n]+)\n(.+)/gm)].map(([, source = '', text = '']) => {

@@ -1,6 +1,6 @@
 import { type StructuredToolInterface, tool } from '@langchain/core/tools';
 import { z } from 'zod';
-import type { Retriever } from '../../../ask-docs/retriever.ts';
+import type { Retriever } from '../documents/retriever.ts';
 
 /** What is behind that of a query finds nothing better, and takes its time. */
 const QUERY_CHARS_MAX = 2_000;

@@ -15,14 +15,14 @@ import { Hono } from 'hono';
 import { configure, flush, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
-import { Retriever } from '../../../ask-docs/retriever.ts';
 import { createAgent } from '../../server/agent/agent.ts';
 import { createChat } from '../../server/chat.ts';
+import { Retriever } from '../../server/documents/retriever.ts';
 import { memoryStorage } from '../../server/storage/storage.ts';
 import { TraceService } from '../../server/tracing/trace-service.ts';
 import { Script, type ScriptChanges, ScriptedModel } from '../support/scripted-model.ts';
 
-const PAGE = fileURLToPath(new URL('../../../page/', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
 
 /** What the documents say, so that answers are the same each time. */
 const PARAGRAPHS = [
@@ -38,7 +38,7 @@ class PageServer {
     const storage = memoryStorage();
     const agent = createAgent({
       model: new ScriptedModel(this.script),
-      documents: Retriever.over(PARAGRAPHS),
+      documents: new Retriever(PARAGRAPHS),
       saveNote: async (text) => `Saved: ${text}`,
       checkpointer: storage.checkpointer,
     });

@@ -2,11 +2,11 @@
 // chosen by, bounds of sessions, and which model, as JSON, and prints its address.
 import { once } from 'node:events';
 import { serve } from '@hono/node-server';
-import { Retriever } from '../../build/ask-docs/retriever.js';
-import { createAgent } from '../../build/chat/server/agent/agent.js';
-import { LocalModel } from '../../build/chat/server/agent/local-model.js';
-import { createChat } from '../../build/chat/server/chat.js';
-import { chooseStorage } from '../../build/chat/server/storage/storage.js';
+import { createAgent } from '../../build/server/agent/agent.js';
+import { LocalModel } from '../../build/server/agent/local-model.js';
+import { createChat } from '../../build/server/chat.js';
+import { Retriever } from '../../build/server/documents/retriever.js';
+import { chooseStorage } from '../../build/server/storage/storage.js';
 
 /** Says a word, and then no more. */
 class EndlessModel extends LocalModel {
@@ -29,7 +29,7 @@ const { choice, limits, isEndless } = JSON.parse(process.argv[2] ?? '{}');
 const storage = await chooseStorage(choice, limits);
 const agent = createAgent({
   model: isEndless ? new EndlessModel() : new LocalModel(),
-  documents: Retriever.over([]),
+  documents: new Retriever([]),
   saveNote: async (text) => `Saved: ${text}`,
   checkpointer: storage.checkpointer,
 });

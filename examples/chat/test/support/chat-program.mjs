@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const MAIN = fileURLToPath(new URL('../../build/chat/server/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../build/server/main.js', import.meta.url));
 
 /** Starts the chat as it is compiled, or another program, as on a machine that has no model and no service for traces. */
 export function startChat(argv, stderr = 'inherit', program = MAIN) {

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type ServerType, serve } from '@hono/node-server';
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import type { Paragraph } from '../../../ask-docs/documents.ts';
-import { Retriever } from '../../../ask-docs/retriever.ts';
 import { createAgent } from '../../server/agent/agent.ts';
 import { LocalModel } from '../../server/agent/local-model.ts';
 import { type Chat, type ChatOptions, createChat } from '../../server/chat.ts';
+import type { Paragraph } from '../../server/documents/paragraphs.ts';
+import { Retriever } from '../../server/documents/retriever.ts';
 import { memoryStorage, type Storage } from '../../server/storage/storage.ts';
 
 /** What the documents of the tests say. */
@@ -50,7 +50,7 @@ export class ChatServer implements AsyncDisposable {
       notes.push(text);
       return `Saved: ${text}`;
     };
-    const documents = Retriever.over(PARAGRAPHS);
+    const documents = new Retriever(PARAGRAPHS);
     const agent = createAgent({ model: chatModel, documents, saveNote, checkpointer: storage.checkpointer });
     const chat = await createChat({ agent, storage, log: (line) => lines.push(line), ...options });
     const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' });

@@ -1,19 +1,19 @@
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { AgentThreads } from 'runspan/clients';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { masked, snippetsOf } from '../../../test/package/snippets.ts';
-import { AT_ONCE, greetingOf, startChat } from './support/chat-program.mjs';
+import { AT_ONCE, greetingOf, startChat } from '../../examples/chat/test/support/chat-program.mjs';
+import { read } from '../package/repository.ts';
+import { masked, snippetsOf } from '../package/snippets.ts';
+import { root } from '../support/folders.ts';
 
-const build = new URL('../build/', import.meta.url);
-const snippets = ['docs/chat.md', 'docs/chat-protocol.md'].flatMap((page) =>
-  snippetsOf(page, readFileSync(new URL(`../../../${page}`, import.meta.url), 'utf8')),
-);
+const build = join(root, 'examples/chat/build');
+const snippets = ['docs/chat.md', 'docs/chat-protocol.md'].flatMap((page) => snippetsOf(page, read(page)));
 const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
 const programs = ofPeers.filter(({ file }) => file === undefined);
 /** Modules of the application, named by the file that they are to be written to. */
@@ -40,7 +40,7 @@ describe('the pages on the chat', () => {
     '%s prints what it says',
     async (place, program) => {
       // Where the packages of the application are found.
-      const file = fileURLToPath(new URL(`snippet-${place.replace(/\W/g, '-')}.mjs`, build));
+      const file = join(build, `snippet-${place.replace(/\W/g, '-')}.mjs`);
       writeFileSync(file, program.code.replaceAll('http://127.0.0.1:4888', url));
       try {
         const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 30_000 });
@@ -54,7 +54,7 @@ describe('the pages on the chat', () => {
 
   test('have a host of the reader’s own serve another graph, its page and its traces, until it is told to end', async () => {
     expect(modules.map(({ file }) => file)).toEqual(['server/host.ts']);
-    const file = fileURLToPath(new URL('chat/server/host-of-docs.js', build));
+    const file = join(build, 'server/host-of-docs.js');
     writeFileSync(
       file,
       compiled(modules[0]?.code ?? '')
