@@ -20,7 +20,7 @@ export class SettingsError extends Error {
   override readonly name: string = 'SettingsError';
 }
 
-export const USAGE: string = `usage: npm run chat -- [options]
+export const USAGE: string = `usage: npm start -- [options], or npm run chat -- [options] in the checkout of runspan
 
   --port N           where the chat listens (4888; 0 is any free port)
   --host ADDRESS     on which address (127.0.0.1; there is no sign-in, so put one before any other)

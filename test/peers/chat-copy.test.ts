@@ -1,0 +1,90 @@
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { extract } from 'tar';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { manifest } from '../package/repository.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { type Ended, runNode } from '../support/program.ts';
+
+const chat = join(root, 'examples/chat');
+const tarball = `runspan-${manifest.version}.tgz`;
+const copyTo = (...folders: string[]): Promise<Ended> => runNode(['scripts/copy-chat.mjs', ...folders]);
+
+describe('a copy of the chat', () => {
+  let copy: string;
+  let told: Ended;
+  beforeAll(async () => {
+    const folder = temporaryFolder();
+    copy = folder.path;
+    told = await copyTo(copy);
+    return folder.remove;
+  });
+
+  it('has runspan as a tarball, and says what comes next', () => {
+    const next = `cd ${JSON.stringify(copy)}\n  npm install\n  npm start\n`;
+    expect(told).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(next) });
+    const [own, lock, readme] = ['package.json', 'package-lock.json', 'README.md'].map((name) =>
+      readFileSync(join(copy, name), 'utf8'),
+    ) as [string, string, string];
+    expect(JSON.parse(own).dependencies.runspan).toBe(`file:${tarball}`);
+    expect(JSON.parse(lock).packages[''].dependencies.runspan).toBe(`file:${tarball}`);
+    expect(`${own}${lock}${readme}`).not.toContain('../..');
+    expect(readme).toContain('(node_modules/runspan/docs/chat.md)');
+    const names = readdirSync(copy);
+    expect(names).toContain(tarball);
+    expect(names.filter((name) => ['build', 'node_modules'].includes(name))).toEqual([]);
+  });
+
+  it('builds, has types that hold, and answers a question, with packages that its package file names', async () => {
+    await install(copy);
+    const run = async (program: string, ...args: string[]): Promise<void> =>
+      expect(await runNode([join('node_modules', program), ...args], {}, copy)).toMatchObject({ code: 0, stderr: '' });
+    const { scripts } = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8'));
+    expect(scripts.build).toBe('tsc -p tsconfig.json && vite build');
+    await Promise.all([
+      run('typescript/bin/tsc', '-p', 'tsconfig.json'),
+      run('typescript/bin/tsc', '-p', 'test'),
+      run('vite/bin/vite.js', 'build'),
+    ]);
+    // The one of its own tests that starts it and asks.
+    await run('vitest/vitest.mjs', 'run', 'main', '-t', 'answers');
+  });
+
+  it('is not made where something is, which stays as it was', async () => {
+    const folder = emptyFolder();
+    const file = join(folder, 'mine.txt');
+    writeFileSync(file, 'mine');
+    for (const there of [folder, file])
+      expect(await copyTo(there)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `chat:copy: ${there} is there, and no empty folder; name another one\n`,
+      });
+    expect(readdirSync(folder)).toEqual(['mine.txt']);
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+  });
+
+  it('needs one name', async () => {
+    const folder = emptyFolder();
+    for (const names of [[], [''], [folder, folder]])
+      expect(await copyTo(...names)).toMatchObject({ code: 2, stderr: 'usage: npm run chat:copy -- FOLDER\n' });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+function emptyFolder(): string {
+  const { path, remove } = temporaryFolder();
+  onTestFinished(remove);
+  return path;
+}
+
+/** What `npm install` would do, without a registry: the packages are those of the application here, but for runspan, which is unpacked. */
+async function install(copy: string): Promise<void> {
+  const packages = join(copy, 'node_modules');
+  const runspan = join(packages, 'runspan');
+  mkdirSync(runspan, { recursive: true });
+  const others = readdirSync(join(chat, 'node_modules')).filter((name) => name !== 'runspan' && !name.startsWith('.'));
+  for (const name of others) symlinkSync(join(chat, 'node_modules', name), join(packages, name));
+  await extract({ file: join(copy, tarball), cwd: runspan, strip: 1 });
+  symlinkSync(join(root, 'node_modules'), join(runspan, 'node_modules'));
+}
