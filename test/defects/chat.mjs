@@ -158,6 +158,22 @@ export const defects = [
     replace: "if (values[name] === ' ')",
   },
   {
+    config,
+    tests: [`${tests}/settings.test.ts`],
+    title: 'a number below zero is taken for an option',
+    file: `${folder}/settings.ts`,
+    find: 'const args = joinedNumbers(argv);',
+    replace: 'const args = [...argv];',
+  },
+  {
+    config,
+    tests: [`${tests}/page/conversation.test.ts`],
+    title: 'a replay reads every message of every state again',
+    file: `${page}/conversation.ts`,
+    find: "    if (isOld && known?.state === 'complete') return [known.id];\n    const read = messageOf(fields);",
+    replace: "    const read = messageOf(fields);\n    if (isOld && known?.state === 'complete') return [known.id];",
+  },
+  {
     ...inOutage,
     title: 'a store that is away counts as a failure of the chat',
     file: `${folder}/http/fault.ts`,
