@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
 import type { BaseMessage } from '@langchain/core/messages';
 import type { ChatGenerationChunk, ChatResult } from '@langchain/core/outputs';
@@ -38,7 +39,9 @@ export class ServiceModel extends ChatOpenAI {
     manager?: CallbackManagerForLLMRun,
   ): Promise<ChatResult> {
     try {
-      return await super._generate(messages, options, manager);
+      const result = await super._generate(messages, options, manager);
+      for (const { message } of result.generations) message.id = answerId(manager);
+      return result;
     } catch (error) {
       throw this.#told(error, options);
     }
@@ -49,8 +52,12 @@ export class ServiceModel extends ChatOpenAI {
     options: CallOptions,
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
+    const id = answerId(manager);
     try {
-      yield* super._streamResponseChunks(messages, options, manager);
+      for await (const chunk of super._streamResponseChunks(messages, options, manager)) {
+        chunk.message.id = id;
+        yield chunk;
+      }
     } catch (error) {
       throw this.#told(error, options);
     }
@@ -68,7 +75,7 @@ export class ServiceModel extends ChatOpenAI {
         if (event.event === 'message-finish' && event.reason === undefined && !options.signal?.aborted)
           throw new Error(isBegun ? BROKEN_OFF : NO_ANSWER);
         isBegun ||= event.event !== 'message-start';
-        yield event;
+        yield event.event === 'message-start' ? { ...event, id: answerId(manager) } : event;
       }
     } catch (error) {
       throw this.#told(error, options);
@@ -89,6 +96,11 @@ export class ServiceModel extends ChatOpenAI {
     const [said = ''] = error.message.split('\n\nTroubleshooting URL: ');
     return new ModelError(this.#mask(said));
   }
+}
+
+/** Those that services give come again, with Ollama one in 999, and in a state the later answer would take the place of the other. */
+function answerId(manager: CallbackManagerForLLMRun | undefined): string {
+  return `run-${manager?.runId ?? randomUUID()}`;
 }
 
 /** What LangChain does of itself with what has failed: it throws what is not to be tried again. */

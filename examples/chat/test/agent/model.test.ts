@@ -7,17 +7,19 @@ import { begin, call, finish, ModelService, words } from '../support/model-servi
 let service: ModelService;
 
 /** An agent that has tools calls the first of them once, then says something. */
+const answer: Parameters<typeof ModelService.start>[0] = ({ tools, messages }, response) => {
+  const tool = tools?.[0]?.function.name;
+  if (tool === undefined || messages.some(({ role }) => role === 'tool')) {
+    begin(response, ...words('Herons ', 'wait.'));
+    finish(response);
+  } else {
+    begin(response, call(`call-${tool}`, tool, ARGUMENTS[tool] ?? ''));
+    finish(response, 'tool_calls');
+  }
+};
+
 beforeAll(async () => {
-  service = await ModelService.start(({ tools, messages }, response) => {
-    const tool = tools?.[0]?.function.name;
-    if (tool === undefined || messages.some(({ role }) => role === 'tool')) {
-      begin(response, ...words('Herons ', 'wait.'));
-      finish(response);
-    } else {
-      begin(response, call(`call-${tool}`, tool, ARGUMENTS[tool] ?? ''));
-      finish(response, 'tool_calls');
-    }
-  });
+  service = await ModelService.start(answer);
 });
 
 afterAll(() => service[Symbol.asyncDispose]());
@@ -73,4 +75,28 @@ test('a service that cannot be reached fails the run, with a reason', async () =
 
 test('without a model in the environment rules answer, and say so', () => {
   expect(chosenModel({}, 0)).toMatchObject({ name: 'local rules', isLocal: true });
+});
+
+test('answers of a service that gives all of them the same id stand beside each other', async () => {
+  await using alike = await ModelService.start((asked, response, request) => {
+    response.setHeader('x-request-id', 'chatcmpl-7');
+    answer(asked, response, request);
+  });
+  const { model } = chosenModel({ OPENAI_BASE_URL: alike.url }, 0);
+  await using chat = await ChatServer.start({ chatModel: model });
+  const runs = [await chat.say('t', 'What is a heron?')];
+  await untilEnd(chat, 't', runs[0] ?? '');
+  runs.push(await chat.say('t', 'What is an otter?'));
+  const events = await untilEnd(chat, 't', runs[1] ?? '');
+  const { values } = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as {
+    values: { messages: { id: string; type: string }[] };
+  };
+  // Of the first turn a call, its result and an answer; of the second the answer.
+  expect(values.messages.map(({ type }) => type)).toEqual(['human', 'ai', 'tool', 'ai', 'human', 'ai']);
+  const streamed = events.flatMap(({ params: { namespace, data } }) =>
+    data.event === 'message-start' && namespace.length === 1 ? [data.id] : [],
+  );
+  const said = values.messages.filter(({ type }) => type === 'ai').map(({ id }) => id);
+  expect(new Set(said).size).toBe(3);
+  expect(streamed).toEqual(expect.arrayContaining(said));
 });
