@@ -47,7 +47,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
     // What the server does not take is not lost, wherever the reader is by then.
     const isTaken = await say(said);
     const draft = draftOf(thread.id);
-    if (!isTaken && draft.value === '') draft.value = said;
+    if (!isTaken) draft.value = draft.value === '' ? said : `${said}\n${draft.value}`;
   };
   return (
     <form

@@ -2,14 +2,14 @@ import { type Message, messageOf, outputText } from './message.ts';
 import { checkpointOf, fieldsOf, stringOf, type ThreadState } from './protocol.ts';
 
 /** How a call ended: one that the reader has declined did nothing. */
-export type Outcome = 'complete' | 'failed' | 'declined';
+export type CallOutcome = 'complete' | 'failed' | 'declined';
 
 /** A call of a tool, by root or by a subagent. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly input: unknown;
-  readonly status: 'running' | Outcome;
+  readonly status: 'running' | CallOutcome;
   /** What it has answered, or has so far. */
   readonly output: string;
   /** What it was done with, where that is something else than it was called with. */
@@ -205,12 +205,12 @@ export function take(
 }
 
 /** How a call ended that this is the output of. */
-export function resultOf(output: unknown): Pick<ToolCall, 'output' | 'doneWith'> & { readonly status: Outcome } {
+export function resultOf(output: unknown): Pick<ToolCall, 'output' | 'doneWith'> & { readonly status: CallOutcome } {
   const { input } = fieldsOf(fieldsOf(output).artifact);
   return { status: statusOf(output), output: outputText(output), doneWith: input };
 }
 
-function statusOf(output: unknown): Outcome {
+function statusOf(output: unknown): CallOutcome {
   const { status, artifact } = fieldsOf(output);
   if (status === 'error') return 'failed';
   return fieldsOf(artifact).declined === true ? 'declined' : 'complete';

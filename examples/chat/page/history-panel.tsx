@@ -35,7 +35,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
       loaded.value = { ...page, states: [...known, ...page.states] };
       problem.value = undefined;
     } catch (error) {
-      problem.value = problemOf(error);
+      if (mine === asked.current) problem.value = problemOf(error);
     }
   };
   useEffect(() => {

@@ -104,7 +104,8 @@ export function textIn({ blocks }: Message): string {
 /** What a call is called with. While it streams, and where it was stopped, that is JSON as far as it has come: what is whole of it is read. */
 export function argumentsOf(input: unknown): Fields {
   if (typeof input !== 'string') return fieldsOf(input);
-  for (const text of [input, `${input}}`, `${input.slice(0, input.lastIndexOf('",') + 1)}}`]) {
+  // An escaped quotation mark ends no text.
+  for (const text of [input, `${input}}`, `${/^.*[^\\]"(?=,)/s.exec(input)?.[0] ?? ''}}`]) {
     try {
       return fieldsOf(JSON.parse(text));
     } catch {

@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
-import type { Outcome } from './conversation.ts';
+import type { CallOutcome } from './conversation.ts';
 import { Icon } from './icon.tsx';
 
-export type Status = 'running' | Outcome | 'waiting' | 'stopped';
+export type Status = 'running' | CallOutcome | 'waiting' | 'stopped';
 
 const WORDS: Readonly<Record<Status, string>> = {
   running: 'working',

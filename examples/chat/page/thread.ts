@@ -216,7 +216,7 @@ export class Thread {
       return true;
     } catch (error) {
       turn.forget();
-      this.problem.value = isDecided(error, method) ? 'This has been decided elsewhere already.' : problemOf(error);
+      this.problem.value = isDecided(error) ? 'This has been decided elsewhere already.' : problemOf(error);
       // The thread is not as the page knows it, or is not at all.
       if (error instanceof ApiError) await this.check();
       return false;
@@ -225,14 +225,16 @@ export class Thread {
 
   async #load(signal?: AbortSignal): Promise<void> {
     if (this.#isNew) return;
+    const wasKnown = this.conversation.value.checkpointId !== undefined;
     const state = await api.state(this.id, signal);
     const { run_id, trace_id } = state?.metadata ?? {};
     if (typeof run_id === 'string' && typeof trace_id === 'string') keepTrace(run_id, trace_id);
     const known = this.conversation.value;
     if (state !== undefined) {
-      this.conversation.value = withState(known, state);
+      // Events may have told of a later one meanwhile; ids of checkpoints are in the order of time.
+      if ((checkpointOf(state) ?? '') >= (known.checkpointId ?? '')) this.conversation.value = withState(known, state);
       this.absence.value = undefined;
-    } else if (known.checkpointId !== undefined) {
+    } else if (wasKnown) {
       // With it went the run that was under way, and what it asked.
       this.conversation.value = { ...withRun(known, { status: 'idle' }), requests: [], next: [] };
       this.problem.value = undefined;
@@ -290,10 +292,9 @@ export class Thread {
   }
 }
 
-/** An answer is refused where there is nothing to answer any more, or a run has begun with another one. */
-function isDecided(error: unknown, method: string): boolean {
-  if (!(error instanceof ApiError) || method !== 'input.respond') return false;
-  return error.code === 'no_such_interrupt' || error.code === 'invalid_argument';
+/** There is nothing to answer any more. */
+function isDecided(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 'no_such_interrupt';
 }
 
 function isGap({ method, params }: ProtocolEvent): boolean {
