@@ -209,6 +209,13 @@ export const defects = [
     replace: "event.event === 'message-finish' && event.reason === null",
   },
   {
+    ...inModel,
+    title: 'an answer has the id that its service gives it',
+    file: `${folder}/agent/service-model.ts`,
+    find: "yield event.event === 'message-start' ? { ...event, id: answerId(manager) } : event;",
+    replace: 'yield event;',
+  },
+  {
     ...inServiceModel,
     title: 'an answer that was stopped is told as broken off',
     file: `${folder}/agent/service-model.ts`,
