@@ -6,7 +6,7 @@ import type { Fields } from './fields.ts';
 import { modelResult } from './langchain-model.ts';
 import { failStep, StepRecorder } from './langchain-recorder.ts';
 import { followSteps } from './langchain-steps.ts';
-import { plainInputs, plainOutputs, toolInputs } from './langchain-values.ts';
+import { plainInputs, plainInterrupts, plainOutputs, toolInputs } from './langchain-values.ts';
 
 /** What `RunspanCallbackHandler` takes. Everything is optional. */
 export interface RunspanCallbackHandlerOptions {
@@ -32,6 +32,17 @@ export interface StepEnd {
   readonly inputs?: unknown;
 }
 
+/** What LangGraph tells of a graph that waits for somebody. */
+export interface GraphInterrupt {
+  /** LangChain's id of the graph's run. */
+  readonly runId: string | undefined;
+  /** What is asked; nothing where the graph stops by itself before or after a node. */
+  readonly interrupts: readonly unknown[];
+}
+
+/** By this LangGraph knows whom it tells of graphs that wait. */
+const TOLD_OF_GRAPHS = Symbol.for('langgraph.graph_callback_handler');
+
 /**
  * Records what LangChain and LangGraph do: pass it in `callbacks`, of one call or of a component. Each step becomes a
  * run below the step that called it; the outermost below the run that is current when it starts. A run has the id that
@@ -51,6 +62,7 @@ export class RunspanCallbackHandler {
   constructor(options?: RunspanCallbackHandlerOptions) {
     const usable = usableOptions<RunspanCallbackHandlerOptions>('RunspanCallbackHandler', options, optionChecks);
     this.#recorder = new StepRecorder(usable);
+    Object.defineProperty(this, TOLD_OF_GRAPHS, { value: true });
     followSteps();
   }
 
@@ -152,9 +164,9 @@ export class RunspanCallbackHandler {
   }
 
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
-    this.#recorder.end(id, tags, (run) => {
+    this.#recorder.end(id, tags, (run, interrupts) => {
       takeInputs(run, end);
-      run.end(plainOutputs(outputs));
+      run.end({ ...plainOutputs(outputs), ...(interrupts && plainInterrupts(interrupts)) });
     });
   }
 
@@ -191,6 +203,11 @@ export class RunspanCallbackHandler {
 
   handleRetrieverError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
     this.#recorder.end(id, tags, (run) => failStep(run, error));
+  }
+
+  /** Of the outermost graph, before it ends: what it has told of the end of a run that waits is its state alone. */
+  handleInterrupt({ runId, interrupts }: GraphInterrupt): void {
+    if (runId !== undefined) this.#recorder.interrupt(runId, interrupts);
   }
 
   handleCustomEvent(name: string, data: unknown, id: string): void {

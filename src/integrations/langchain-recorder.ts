@@ -8,9 +8,9 @@ import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import type { Fields } from './fields.ts';
 import { isToken, modelMetadata } from './langchain-model.ts';
-import { addStep, isRecorded, ownStep, runOfStep, takeRun } from './langchain-steps.ts';
+import { addStep, isRecorded, ownStep, runOfStep, type Step, takeStep } from './langchain-steps.ts';
 import { hasTracerBeside } from './langchain-tracer.ts';
-import { plainOutputs, plainPayload } from './langchain-values.ts';
+import { plainInterrupts, plainOutputs, plainPayload } from './langchain-values.ts';
 
 const PLACE = 'RunspanCallbackHandler';
 
@@ -66,12 +66,16 @@ export class StepRecorder {
   }
 
   /** Whatever becomes of the outputs, the run ends. */
-  end(id: string, tags: readonly string[] | undefined, finish: (run: Run) => void): void {
+  end(
+    id: string,
+    tags: readonly string[] | undefined,
+    finish: (run: Run, interrupts: Step['interrupts']) => void,
+  ): void {
     guard(PLACE, () => {
-      const run = takeRun(id, this, tags);
-      if (run === undefined) return;
-      guard(PLACE, () => finish(run));
-      run.end();
+      const step = takeStep(id, this, tags);
+      if (step === undefined) return;
+      guard(PLACE, () => finish(step.run, step.interrupts));
+      step.run.end();
     });
   }
 
@@ -82,6 +86,16 @@ export class StepRecorder {
       if (step === undefined || step.hasAnswered || !isToken(token, chunk)) return;
       step.hasAnswered = true;
       step.run.event('new_token');
+    });
+  }
+
+  /** The step is a graph, and waits for somebody when it ends. */
+  interrupt(id: string, interrupts: readonly unknown[]): void {
+    guard(PLACE, () => {
+      const step = ownStep(id, this);
+      if (step === undefined) return;
+      step.interrupts = interrupts;
+      step.run.event('GraphInterrupt');
     });
   }
 
@@ -120,7 +134,7 @@ export function failStep(run: Run, thrown: unknown): void {
     return;
   }
   run.event(String(name));
-  if (Array.isArray(interrupts)) run.set({ outputs: plainOutputs({ __interrupt__: interrupts }) });
+  if (Array.isArray(interrupts)) run.set({ outputs: plainInterrupts(interrupts) });
   else if (command !== undefined) run.set({ outputs: plainOutputs({ command }) });
   run.end();
 }

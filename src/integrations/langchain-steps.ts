@@ -15,6 +15,8 @@ export interface Step {
   readonly tags: WeakRef<object> | undefined;
   /** A model has begun to answer. */
   hasAnswered: boolean;
+  /** Of a graph that waits for somebody: what it waits for. */
+  interrupts?: readonly unknown[];
 }
 
 /** The open steps of all handlers by LangChain's run ids: an id has one step for each sink. */
@@ -62,14 +64,14 @@ export function ownStep(id: string, handler: object): Step | undefined {
   return steps.get(id)?.find((step) => step.handler === handler);
 }
 
-/** Its run, for the last time: the step has ended, and is forgotten. */
-export function takeRun(id: string, handler: object, tags: unknown): Run | undefined {
+/** The same for the last time: it has ended, and is forgotten. */
+export function takeStep(id: string, handler: object, tags: unknown): Step | undefined {
   const step = ownStep(id, handler);
   if (step === undefined) return undefined;
   const begunWith = step.tags?.deref();
   if (areTagsKept !== false && begunWith !== undefined && tags !== undefined) areTagsKept = begunWith === tags;
   forget(id, step.run);
-  return step.run;
+  return step;
 }
 
 function forget(id: string, run: Run): void {

@@ -15,6 +15,11 @@ export function plainOutputs(outputs: unknown): Fields {
   return plainPayload('output', outputs);
 }
 
+/** What a graph waits for, under the name that LangGraph gives it in a result. */
+export function plainInterrupts(interrupts: readonly unknown[]): Fields {
+  return plainOutputs({ __interrupt__: interrupts });
+}
+
 /** A tool gets text: as a rule the JSON of its arguments. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
@@ -48,8 +53,8 @@ function converted(value: unknown, depth: number, budget: { left: number }): unk
   if (isMessage(value)) return plainMessage(value);
   if (isPromptValue(value)) return plainPrompt(value, depth - 1, budget);
   if (isDocument(value)) return plainDocument(value);
-  // What a LangGraph node answers with to go elsewhere: Command, Send.
-  if (typeof (value as Fields).lg_name === 'string') return convertedFields({ ...value }, depth - 1, budget);
+  if (typeof (value as Fields).lg_name === 'string')
+    return convertedFields(plainCommand(value as Fields), depth - 1, budget);
   return value;
 }
 
@@ -74,6 +79,12 @@ function convertedFields(fields: Fields, depth: number, budget: { left: number }
     copy[key] = after;
   }
   return copy ?? fields;
+}
+
+/** What a LangGraph node answers with to go elsewhere, or a graph goes on with: Command, Send; without the marks that they are known by. */
+function plainCommand({ lg_name: _, lc_direct_tool_output: __, ...fields }: Fields): Fields {
+  const { goto, ...rest } = fields;
+  return Array.isArray(goto) && goto.length === 0 ? rest : fields;
 }
 
 function isPromptValue(value: unknown): value is Fields {

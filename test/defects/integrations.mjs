@@ -216,4 +216,18 @@ export const defects = [
     replace: 'sink === undefined',
     tests: ['test/integrations/langchain.test.ts', 'test/integrations/langchain-steps.test.ts'],
   },
+  {
+    title: 'a graph that waits for somebody has ended like any other',
+    file: 'src/integrations/langchain-handler.ts',
+    find: '...(interrupts && plainInterrupts(interrupts))',
+    replace: '',
+    tests: ['test/integrations/langchain.test.ts'],
+  },
+  {
+    title: 'LangGraph does not know that it may tell of graphs that wait',
+    file: 'src/integrations/langchain-handler.ts',
+    find: 'Object.defineProperty(this, TOLD_OF_GRAPHS, { value: true });',
+    replace: '',
+    tests: ['test/integrations/langchain.test.ts'],
+  },
 ];

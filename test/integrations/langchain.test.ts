@@ -305,6 +305,24 @@ describe('events of the application', () => {
   });
 });
 
+describe('a graph that LangGraph says to wait for somebody', () => {
+  it('has what it waits for beside its state, and an event', () => {
+    const recorder = record();
+    const handler = new RunspanCallbackHandler();
+    // Whom LangGraph tells it finds out by this.
+    expect(Reflect.get(handler, Symbol.for('langgraph.graph_callback_handler'))).toBe(true);
+    const [graph, other] = ['01a1fd2b-5bb1-73bc-99e8-03d278e3a270', '01a1fd2b-5bb1-73bc-99e8-03d278e3a271'];
+    for (const id of [graph, other]) handler.handleChainStart({}, { text: '' }, id);
+    handler.handleInterrupt({ runId: graph, interrupts: [{ id: 'i1', value: new HumanMessage('Who?') }] });
+    handler.handleInterrupt({ runId: undefined, interrupts: [{ id: 'i2' }] });
+    for (const id of [graph, other]) handler.handleChainEnd({ text: '' }, id);
+    const asked = [{ id: 'i1', value: { role: 'user', content: 'Who?' } }];
+    expect(recorder.runs.map(({ outputs }) => outputs)).toEqual([{ text: '', __interrupt__: asked }, { text: '' }]);
+    const events = recorder.runs.map((run) => (run.events ?? []).map(({ name }) => name));
+    expect(events).toEqual([['GraphInterrupt'], []]);
+  });
+});
+
 describe('the id of a run', () => {
   it('is the one that the call was given, so that it can be found again', async () => {
     const recorder = record();

@@ -112,6 +112,8 @@ describe('a graph', () => {
 });
 
 describe('a graph that waits for somebody', () => {
+  type Call = (input: { text: string }, config: object) => Promise<object>;
+  const streamedEvents: Call = (input, config) => graph.streamEvents(input, { ...config, version: 'v3' });
   const graph = new StateGraph(Note)
     .addNode('ask', async () => {
       const text: string = interrupt({ question: 'Your name?' });
@@ -120,6 +122,46 @@ describe('a graph that waits for somebody', () => {
     .addEdge(START, 'ask')
     .addEdge('ask', END)
     .compile({ checkpointer: new MemorySaver() });
+
+  it('says what for in all of its ways to be called, as it says so itself', async () => {
+    const recorder = record();
+    for (const [index, call] of [graph.invoke, graph.stream, streamedEvents].entries()) {
+      const config = { callbacks, runName: 'graph', configurable: { thread_id: `each ${index}` } };
+      const result = await call.call(graph, { text: '' }, config);
+      if (Symbol.asyncIterator in result) for await (const _ of result);
+    }
+    const asked = { text: '', __interrupt__: [{ id: expect.any(String), value: { question: 'Your name?' } }] };
+    const graphs = recorder.runs.filter(({ name }) => name === 'graph');
+    expect(graphs.map(({ outputs }) => outputs)).toEqual([asked, asked, asked]);
+    for (const { events } of graphs) expect(events?.map(({ name }) => name)).toEqual(['GraphInterrupt']);
+  });
+
+  it('says so too where it stops before a node, and where it is below another', async () => {
+    const recorder = record();
+    const stopping = new StateGraph(Note)
+      .addNode('last', () => ({}))
+      .addEdge(START, 'last')
+      .compile({ checkpointer: new MemorySaver(), interruptBefore: ['last'] });
+    await stopping.invoke({ text: 'a' }, { callbacks, runName: 'stopping', configurable: { thread_id: 's' } });
+    const nesting = new StateGraph(Note)
+      .addNode('inner', graph)
+      .addEdge(START, 'inner')
+      .compile({ checkpointer: new MemorySaver() });
+    await nesting.invoke({ text: 'b' }, { callbacks, runName: 'nesting', configurable: { thread_id: 'n' } });
+    const told = visible(recorder.runs).map(({ name, outputs = {}, events = [] }) => [
+      name,
+      Object.keys(outputs),
+      events.map((event) => event.name),
+    ]);
+    const paused = [['__interrupt__'], ['GraphInterrupt']];
+    expect(told).toEqual([
+      ['stopping', ['text', '__interrupt__'], ['GraphInterrupt']],
+      ['nesting', ['text', '__interrupt__'], ['GraphInterrupt']],
+      ['inner', ...paused],
+      ['LangGraph', ...paused],
+      ['ask', ...paused],
+    ]);
+  });
 
   it('has not failed: the run of the node says what for, and another goes on', async () => {
     const recorder = record();
@@ -137,7 +179,7 @@ describe('a graph that waits for somebody', () => {
     recorder.clear();
     expect(await graph.invoke(new Command({ resume: 'Ada' }), config)).toEqual({ text: 'Ada!' });
     expect(treeOf(visible(recorder.runs))).toEqual({ graph: { ask: { leaf: {} } } });
-    expect(recorder.runs[0]?.inputs).toMatchObject({ input: { resume: 'Ada' } });
+    expect(recorder.runs[0]?.inputs).toEqual({ input: { resume: 'Ada' } });
     expect(recorder.runs[0]?.extra?.metadata?.thread_id).toBe('t1');
     expect(first?.extra?.metadata?.thread_id).toBe('t1');
   });
@@ -159,7 +201,7 @@ describe('a graph that waits for somebody', () => {
     expect(await outer.invoke({ text: '' }, { callbacks, runName: 'outer' })).toEqual({ text: 'left and arrived' });
     const leave = recorder.runs.find(({ name }) => name === 'leave');
     expect(leave?.events?.map(({ name }) => name)).toEqual(['ParentCommand']);
-    expect(leave?.outputs).toMatchObject({ command: { goto: ['other'], update: { text: 'left' } } });
+    expect(leave?.outputs).toEqual({ command: { graph: '__parent__', goto: ['other'], update: { text: 'left' } } });
     expect(recorder.runs.filter(({ error, end_time }) => error !== undefined || end_time === undefined)).toEqual([]);
   });
 });

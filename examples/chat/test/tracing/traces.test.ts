@@ -83,6 +83,29 @@ test('a turn is told of a run of its thread alone, and takes the place of no oth
   await receiver.close();
 });
 
+test('a turn that waits for an approval says so in its trace, and the one that goes on what was decided', async () => {
+  const receiver = await createReceiver();
+  const exporter = configure({ endpoint: receiver.url, tracing: true });
+  await using chat = await ChatServer.start({ callbacks: [new RunspanCallbackHandler()] });
+  const asking = await chat.say('t', 'save a note: herons');
+  const requested = (await untilEnd(chat, 't', asking)).find(({ method }) => method === 'input.requested');
+  const interrupt_id = requested?.params.data.interrupt_id;
+  const response = { decision: 'decline' };
+  const { result } = await chat.command('t', 'input.respond', { interrupt_id, response });
+  const { run_id: answering } = result as { run_id: string };
+  await untilEnd(chat, 't', answering);
+  await exporter.flush();
+  const rootOf = async (id: string) => (await receiver.trace(id)).find((run) => run.id === id);
+  const waiting = await rootOf(asking);
+  expect(waiting?.outputs).toMatchObject({ __interrupt__: [{ id: interrupt_id }] });
+  expect(waiting?.events?.map(({ name }) => name)).toContain('GraphInterrupt');
+  const resumed = await rootOf(answering);
+  expect(resumed?.inputs).toEqual({ input: { resume: { [String(interrupt_id)]: response } } });
+  expect(resumed?.outputs).not.toHaveProperty('__interrupt__');
+  await shutdown();
+  await receiver.close();
+});
+
 test('a beginning of a turn that cannot be read is passed over', async () => {
   await using chat = await ChatServer.start();
   const joined = await ask(chat, 't', 'Hello', { 'chat-turn': 'today', 'runspan-trace': ORDER });
