@@ -6,6 +6,7 @@ import { errorCodes } from '../../src/base/errors.ts';
 import { createReceiver, type Receiver } from '../../src/receiver.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
+import { anchorsOf, brokenLinks } from './page-links.ts';
 import { filesUnder, manifest, read } from './repository.ts';
 import { commandsOf, masked, type Snippet, snippetsOf } from './snippets.ts';
 
@@ -43,6 +44,19 @@ describe('the pages', () => {
     const runs = [...programs, ...shells, ...ofPeers];
     const idle = snippets.filter((one) => one.prints !== undefined && !runs.includes(one));
     expect(idle.map(({ place }) => place)).toEqual([]);
+  });
+
+  it('link to pages and headings that are there, as those of the examples do', () => {
+    const examples = readdirSync(join(root, 'examples')).map((name) => `examples/${name}/README.md`);
+    const linking = [...pages, ...examples.filter((page) => existsSync(join(root, page)))];
+    expect(linking).toContain('examples/chat/README.md');
+    expect(brokenLinks(linking)).toEqual([]);
+  });
+
+  it('have headings that are linked to by their words', () => {
+    const page =
+      '# A `run-id`, its *place*\n\n## [More](more.md)?\n\n## More\n\n```sh\n# no heading\n```\n\n<a id="own"></a>\n';
+    expect([...anchorsOf(page)].sort()).toEqual(['a-run-id-its-place', 'more', 'more-1', 'own']);
   });
 
   it('name scripts that exist', () => {

@@ -1,0 +1,45 @@
+import { existsSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { root } from '../support/folders.ts';
+import { read } from './repository.ts';
+
+/** Links between pages that lead nowhere: the page or the heading that they name is not there. */
+export function brokenLinks(pages: readonly string[]): string[] {
+  return pages.flatMap((page) =>
+    linksOf(read(page)).flatMap((link) => {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : posix.join(posix.dirname(page), path);
+      const isThere = existsSync(join(root, target)) && (anchor === undefined || anchorsIn(target).has(anchor));
+      return isThere ? [] : [`${page}: ${link}`];
+    }),
+  );
+}
+
+/** Those to other places of the repository. */
+function linksOf(markdown: string): string[] {
+  const links = [...prose(markdown).matchAll(/\]\(([^)\s]+)\)|\bhref="([^"]+)"/g)];
+  return links.map(([, link = '', href = '']) => link || href).filter((link) => !/^[a-z][\w+.-]*:/i.test(link));
+}
+
+function anchorsIn(path: string): ReadonlySet<string> {
+  return path.endsWith('.md') ? anchorsOf(read(path)) : new Set();
+}
+
+/** As the hosts of repositories call headings: in lower case, without punctuation, spaces as hyphens; the second of a name is numbered. */
+export function anchorsOf(markdown: string): ReadonlySet<string> {
+  const anchors = new Set([...markdown.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id));
+  for (const [, heading = ''] of prose(markdown, 'headings').matchAll(/^#{1,6} +(.+?) *$/gm)) {
+    const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const name = text.replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-');
+    let anchor = name;
+    for (let again = 1; anchors.has(anchor); again += 1) anchor = `${name}-${again}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** Without code, in which nothing is a link; headings keep that of theirs. */
+function prose(markdown: string, wanted: 'links' | 'headings' = 'links'): string {
+  const text = markdown.replace(/^( *)(```+)[^\n]*\n[\s\S]*?^\1\2 *$/gm, '');
+  return wanted === 'headings' ? text : text.replace(/(`+)[^`\n]+\1/g, '');
+}
