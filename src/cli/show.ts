@@ -120,13 +120,14 @@ async function contentsOf(
   return parts;
 }
 
-function feedbackLine({ key, score, value, comment }: Feedback): string {
+function feedbackLine({ key, score, value, comment, correction }: Feedback): string {
   const said = [
     score === undefined ? [] : `score ${score}`,
     value === undefined ? [] : JSON.stringify(value),
     comment ?? [],
-  ];
-  return visible(`${key}: ${said.flat().join(', ')}`);
+    correction === undefined ? [] : `correction ${JSON.stringify(correction)}`,
+  ].flat();
+  return visible(`${key}: ${said.length === 0 ? 'taken back' : said.join(', ')}`);
 }
 
 async function runJson(source: RunSource, run: RunDetails): Promise<string> {

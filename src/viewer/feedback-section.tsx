@@ -74,12 +74,14 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
 
 function GivenFeedback({ feedback }: { feedback: Feedback }): JSX.Element {
   const { key, score, value, comment, correction, created_at } = feedback;
+  const isTakenBack = [score, value, comment, correction].every((said) => said === undefined);
   return (
     <li>
       <strong>{visible(key)}</strong>
       {score !== undefined && <span class="chip">{`${score}`}</span>}
       {value !== undefined &&
         (typeof value === 'object' ? <JsonTree value={value} /> : <span class="chip">{visible(`${value}`)}</span>)}
+      {isTakenBack && <span class="note"> taken back</span>}
       <span class="note"> {exact(created_at)}</span>
       {comment !== undefined && (
         <p class="plain">

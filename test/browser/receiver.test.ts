@@ -147,6 +147,13 @@ test('feedback that others give is seen in the run that is read', async () => {
     body: JSON.stringify({ run_id: idOf(2), key: 'of-another', score: 1 }),
   });
   await page.getByText('of-another').waitFor();
+  expect(await page.getByText('taken back').count()).toBe(0);
+  await fetch(`${receiver.url}/query/feedback`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ run_id: idOf(2), key: 'withdrawn' }),
+  });
+  await page.locator('.feedback li').filter({ hasText: 'withdrawn' }).filter({ hasText: 'taken back' }).waitFor();
 });
 
 test('Escape leaves what is written, and does not lose it', async () => {

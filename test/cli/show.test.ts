@@ -40,12 +40,14 @@ const OPERATIONS: RunOperation[] = [
 async function sources(): Promise<RunSource[]> {
   const store = new MemoryStore();
   await store.apply(OPERATIONS);
-  const said = { id: id(9), run_id: id(3), key: 'liked', score: 1, comment: 'good' };
-  await store.addFeedback({
-    ...said,
-    created_at: '2026-11-20T07:00:00.000000Z',
-    modified_at: '2026-11-20T07:00:00.000000Z',
-  });
+  const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
+  for (const said of [
+    { id: id(9), key: 'liked', score: 1, comment: 'good' },
+    { id: id(8), key: 'user_score' },
+    { id: id(7), key: 'fixed', correction: 'better' },
+  ]) {
+    await store.addFeedback({ run_id: id(3), ...said, ...times });
+  }
   const receiver = await start({ store });
   return [new StoreSource(store, async () => {}), new ReceiverSource(new URL(receiver.url), undefined)];
 }
@@ -151,7 +153,7 @@ describe('one run', () => {
     const text = await show(id(3));
     expect(text).toContain('metadata\n{\n  "user": "ada"\n}');
     expect(text).toContain('attachments\na.txt text/plain 1 bytes');
-    expect(text).toContain('feedback\nliked: score 1, good');
+    expect(text).toContain('feedback\nliked: score 1, good\nuser_score: taken back\nfixed: correction "better"');
   });
 });
 
