@@ -585,8 +585,8 @@ export const defects = [
     ...inTraces,
     title: 'a run does not join the trace of whoever asked for it',
     file: `${folder}/protocol/runs.ts`,
-    find: 'const caller = fromHeaders(request.headers);',
-    replace: 'const caller = fromHeaders({});',
+    find: 'withRun(caller, ',
+    replace: 'withRun(undefined, ',
   },
   {
     ...inTraces,
