@@ -1,9 +1,12 @@
 import { api, type TraceHeaders } from './api.ts';
 import { beginningOf } from './beginning.ts';
 import { info } from './info.ts';
+import { uuidv7 } from './uuid.ts';
 
 /** What is told of a turn, which the server hands on to tracing. */
 export interface TurnRecord {
+  readonly id: string;
+  readonly dotted_order: string;
   readonly run_id: string;
   readonly start_time: string;
   readonly end_time: string;
@@ -33,9 +36,11 @@ globalThis.addEventListener?.('pagehide', () => {
  * By `headers` the server knows of it; of one that no run came of nothing is told.
  */
 export class Turn {
+  readonly #id: string = uuidv7();
   readonly #threadId: string;
   readonly #message: string;
   readonly #startMs: number = nowMs();
+  readonly #order: string = `${iso(this.#startMs).replace(/[-:.]/g, '')}${this.#id}`;
   readonly #isTraced: boolean = info.value?.tracing.is_on === true;
   #firstTextMs: number | undefined;
   #agentRunId: string | undefined;
@@ -47,7 +52,7 @@ export class Turn {
   }
 
   get headers(): TraceHeaders {
-    return this.#isTraced ? { 'chat-turn': iso(this.#startMs) } : {};
+    return this.#isTraced ? { 'runspan-trace': this.#order } : {};
   }
 
   /** The run of the agent that answers, which it is known by from now on. */
@@ -86,6 +91,8 @@ export class Turn {
     if (!open.delete(this) || !this.#isTraced || this.#agentRunId === undefined) return undefined;
     const endMs = nowMs();
     return {
+      id: this.#id,
+      dotted_order: this.#order,
       run_id: this.#agentRunId,
       start_time: iso(this.#startMs),
       end_time: iso(endMs),

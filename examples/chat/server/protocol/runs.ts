@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
-import { type RemoteRun, withRun } from 'runspan';
+import { fromHeaders, type RemoteRun, withRun } from 'runspan';
 import { type NewEvent, type Place, WAITING_MAX } from '../storage/session-store.ts';
 import type { Storage } from '../storage/storage.ts';
-import { callerOf } from '../tracing/turn.ts';
 import type { Agent, Handlers } from './agent.ts';
 import { Bell } from './bell.ts';
 import { CommandError } from './command-error.ts';
@@ -138,7 +137,7 @@ export class Runs {
     const { sessions } = this.#options.storage;
     const place = PLACES[request.multitaskStrategy ?? 'enqueue'];
     const runId = uuidv7();
-    const caller = callerOf(runId, request.headers);
+    const caller = fromHeaders(request.headers);
     const traceId = caller?.traceId ?? runId;
     const started = { runId, traceId, afterSeq: await sessions.lastSeq(threadId) };
     const holder = await sessions.claim(threadId, runId, place);

@@ -1,6 +1,7 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { Agent } from './agent.ts';
+import { fieldsOf } from './fields.ts';
 import { messagesFault } from './given-messages.ts';
 import { messagesIn, sameAtStart, withMessages } from './logged-state.ts';
 import { plainJson } from './plain-json.ts';
@@ -113,11 +114,14 @@ export class ThreadStates {
     return states;
   }
 
-  /** Whether a run of the thread has come to a checkpoint, each of which has its id. */
-  async hasRun(threadId: string, runId: string): Promise<boolean> {
+  /** The trace of a run of the thread; undefined where it has come to no checkpoint, each of which has both their ids. */
+  async traceOf(threadId: string, runId: string): Promise<string | undefined> {
     const found = this.#agent.getStateHistory(configOf(threadId, undefined), { limit: 1, filter: { run_id: runId } });
-    for await (const _ of found) return true;
-    return false;
+    for await (const { metadata } of found) {
+      const { trace_id: traceId } = fieldsOf(metadata);
+      return typeof traceId === 'string' ? traceId : runId;
+    }
+    return undefined;
   }
 
   /** The graph would begin anew from a checkpoint that there is none of. Those of subgraphs it finds by itself. */

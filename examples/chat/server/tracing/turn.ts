@@ -1,48 +1,43 @@
-import { fromHeaders, type RemoteRun, runIdFrom } from 'runspan';
 import { z } from 'zod';
 
-/** By it a command says when the turn of a user began that it is part of. */
-const TURN_HEADER = 'chat-turn';
-
 const TEXT_MAX = 10_000;
-const time = z.iso.datetime({ precision: 6 });
+/** Clocks of readers are off by minutes, and at times by hours. */
+const CLOCKS_MS_MAX = 24 * 3_600_000;
+const time = z.iso.datetime();
 
-/** The turn of a user, as the page saw it. */
-export const TURN = z.object({
-  /** The run of the agent, which is below it. */
-  run_id: z.string(),
-  start_time: time,
-  end_time: time,
-  inputs: z.record(z.string(), z.unknown()),
-  outputs: z.record(z.string(), z.unknown()),
-  error: z.string().max(TEXT_MAX).optional(),
-});
+/** The turn of a user, as the page saw it; the agent's run is below it. */
+export const TURN = z
+  .object({
+    id: z.uuidv7(),
+    dotted_order: z.string().regex(/^\d{8}T\d{12}Z[\da-f-]{36}$/),
+    run_id: z.uuidv7(),
+    start_time: time,
+    end_time: time,
+    inputs: z.record(z.string(), z.unknown()),
+    outputs: z.record(z.string(), z.unknown()),
+    error: z.string().max(TEXT_MAX).optional(),
+  })
+  .refine(({ id, dotted_order }) => dotted_order.endsWith(id), {
+    path: ['dotted_order'],
+    error: 'Expected it to end with the id',
+  });
 
-/** The run that a run of the agent is below: the turn of the page, or what the headers of a service tell of. */
-export function callerOf(runId: string, headers: Headers): RemoteRun | undefined {
-  const began = headers.get(TURN_HEADER);
-  const turn = began === null ? undefined : fromHeaders({ 'runspan-trace': placeOf(runId, began) });
-  return turn ?? fromHeaders(headers);
+type Turn = z.infer<typeof TURN>;
+
+/**
+ * Whether a turn is that of its run, by the trace that the run joined. A command can join any trace whose id is known: a turn that was not made when the run was is somebody else's, and
+ * is not to be written over.
+ */
+export function isTurnOf({ id, run_id }: Turn, traceId: string | undefined): boolean {
+  return id === traceId && Math.abs(madeMs(id) - madeMs(run_id)) <= CLOCKS_MS_MAX;
 }
 
 /** A turn as it is recorded. */
-export function turnRun({ run_id, ...told }: z.infer<typeof TURN>): Readonly<Record<string, unknown>> {
-  const id = turnIdOf(run_id);
-  return {
-    ...told,
-    id,
-    trace_id: id,
-    dotted_order: placeOf(run_id, told.start_time),
-    name: 'page turn',
-    run_type: 'chain',
-  };
+export function turnRun({ run_id: _, ...turn }: Turn): Readonly<Record<string, unknown>> {
+  return { ...turn, trace_id: turn.id, name: 'page turn', run_type: 'chain' };
 }
 
-/** It follows from that of the run, which is of this server's making: so the turn that is told of a run takes the place of no other run. */
-function turnIdOf(runId: string): string {
-  return runIdFrom(`${runId} turn`);
-}
-
-function placeOf(runId: string, began: string): string {
-  return `${began.replace(/[-:.]/g, '')}${turnIdOf(runId)}`;
+/** The time that a UUIDv7 begins with (RFC 9562, 5.7). */
+function madeMs(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }

@@ -92,7 +92,7 @@ describe.each(Object.keys(OPEN))('a graph on %s', (name) => {
     expect(await states(checkpointer.list(config, { filter: { hostile: 'other' } }))).toEqual([]);
   });
 
-  it('knows a run by the checkpoints of its thread, and of no other', async () => {
+  it('knows the trace of a run by the checkpoints of its thread, and of no other', async () => {
     const { checkpointer } = await newStorage(name);
     const graph = listGraph(withRuns(checkpointer, () => {}));
     for (const [thread_id, run_id] of [
@@ -100,14 +100,14 @@ describe.each(Object.keys(OPEN))('a graph on %s', (name) => {
       ['ours', 'r2'],
       ['theirs', 'r3'],
     ]) {
-      await graph.invoke({ list: [''] }, { configurable: { thread_id, run_id, trace_id: run_id } });
+      await graph.invoke({ list: [''] }, { configurable: { thread_id, run_id, trace_id: `of ${run_id}` } });
     }
     const threads = new ThreadStates(graph);
-    const has = (threadId: string) =>
-      Promise.all(['r1', 'r2', 'r3', 'r'].map((runId) => threads.hasRun(threadId, runId)));
-    expect(await has('ours')).toEqual([true, true, false, false]);
-    expect(await has('theirs')).toEqual([false, false, true, false]);
-    expect(await has('unknown')).toEqual([false, false, false, false]);
+    const traces = (threadId: string) =>
+      Promise.all(['r1', 'r2', 'r3', 'r'].map((runId) => threads.traceOf(threadId, runId)));
+    expect(await traces('ours')).toEqual(['of r1', 'of r2', undefined, undefined]);
+    expect(await traces('theirs')).toEqual([undefined, undefined, 'of r3', undefined]);
+    expect(await traces('unknown')).toEqual([undefined, undefined, undefined, undefined]);
   });
 
   it('pages through history, and forgets a thread and no other', async () => {

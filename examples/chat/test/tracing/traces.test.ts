@@ -1,3 +1,4 @@
+import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { configure, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver } from 'runspan/receiver';
@@ -9,13 +10,17 @@ import { untilEnd } from '../support/events.ts';
 import { Gate, HeldModel } from '../support/held-model.ts';
 
 const TURN = '01a1fd2b-5bb1-73bc-99e8-03d278e3a270';
-const ORDER = `20261121T080000000000Z${TURN}`;
-const turn = {
+const told = {
   start_time: '2026-11-21T08:00:00.000000Z',
   end_time: '2026-11-21T08:00:05.000000Z',
   inputs: { message: 'What is a heron?' },
   outputs: { status: 'completed' },
 };
+
+/** A turn that a page has begun, now unless it is told when. */
+function turnOf(id: string = uuidv7()) {
+  return { ...told, id, dotted_order: `20261121T080000000000Z${id}` };
+}
 
 test('a turn is one trace, from the page down to the tools of a subagent, and can be rated', async () => {
   const receiver = await createReceiver();
@@ -24,7 +29,9 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
   const callbacks = [new RunspanCallbackHandler()];
   await using chat = await ChatServer.start({ callbacks, traces });
 
-  const { runId, traceId } = await ask(chat, 't', 'What is a heron?', { 'chat-turn': turn.start_time });
+  const turn = turnOf();
+  const { runId, traceId } = await ask(chat, 't', 'What is a heron?', { 'runspan-trace': turn.dotted_order });
+  expect(traceId).toBe(turn.id);
   await untilEnd(chat, 't', runId);
   const state = (await (await fetch(`${chat.url}/api/threads/t/state`)).json()) as { metadata: object };
   expect(state.metadata).toMatchObject({ run_id: runId, trace_id: traceId });
@@ -39,7 +46,7 @@ test('a turn is one trace, from the page down to the tools of a subagent, and ca
     expect.arrayContaining(['task tool', 'researcher chain', 'search_docs tool', 'LocalModel llm']),
   );
   const run = runs.find(({ id }) => id === runId);
-  expect(runs[0]).toMatchObject({ id: traceId, ...turn });
+  expect(runs[0]).toMatchObject({ id: traceId, ...told });
   expect(run).toMatchObject({ name: 'chat turn', parent_run_id: traceId, session_name: 'chat' });
 
   // A page that is opened anew asks for an address anew, and has nothing to say twice.
@@ -69,14 +76,27 @@ test('a turn is told of a run of its thread alone, and takes the place of no oth
   await exporter.flush();
   const before = await receiver.trace(theirs);
 
-  const inTheirs = await chat.post('/threads/ours/turns', { ...turn, run_id: theirs });
-  expect([inTheirs.status, await inTheirs.json()]).toMatchObject([404, { error: 'no_such_run' }]);
-  const place = { id: theirs, trace_id: theirs, dotted_order: before[0]?.dotted_order, name: 'mine' };
-  expect((await chat.post('/threads/ours/turns', { ...turn, run_id: ours, ...place })).status).toBe(204);
-  // Nor is it told of their turn by the run of a thread that has joined its trace.
-  const { runId } = await ask(chat, 'ours', 'Hello', { 'runspan-trace': `20261121T080000000000Z${theirs}` });
-  await untilEnd(chat, 'ours', runId);
-  expect((await chat.post('/threads/ours/turns', { ...turn, run_id: runId })).status).toBe(204);
+  const join = (traceId: string) => ask(chat, 'ours', 'Hello', { 'runspan-trace': turnOf(traceId).dotted_order });
+  const dayMs = 24 * 3_600_000;
+  const [now, early, late] = [
+    uuidv7(),
+    uuidv7({ msecs: Date.now() - dayMs }),
+    uuidv7({ msecs: Date.now() + dayMs + 60_000 }),
+  ];
+  const runs = { now: await join(now), early: await join(early), late: await join(late) };
+  for (const { runId } of Object.values(runs)) await untilEnd(chat, 'ours', runId);
+  const cases: [string, string, string, number][] = [
+    ['of a run of another thread', theirs, theirs, 404],
+    ['of a run that has joined another trace', theirs, ours, 404],
+    ['of a run that has joined no trace', uuidv7(), ours, 404],
+    ['of a run that joined a trace of long before', early, runs.early.runId, 404],
+    ['or of long after', late, runs.late.runId, 404],
+    ['of a run that joined it', now, runs.now.runId, 204],
+  ];
+  for (const [which, id, run_id, status] of cases) {
+    const answer = await chat.post('/threads/ours/turns', { ...turnOf(id), run_id });
+    expect([which, answer.status]).toEqual([which, status]);
+  }
   const after = await receiver.trace(theirs);
   expect(after.filter(({ id }) => before.some((run) => run.id === id))).toEqual(before);
   await shutdown();
@@ -106,14 +126,6 @@ test('a turn that waits for an approval says so in its trace, and the one that g
   await receiver.close();
 });
 
-test('a beginning of a turn that cannot be read is passed over', async () => {
-  await using chat = await ChatServer.start();
-  const joined = await ask(chat, 't', 'Hello', { 'chat-turn': 'today', 'runspan-trace': ORDER });
-  expect(joined.traceId).toBe(TURN);
-  const alone = await ask(chat, 't', 'Hello', { 'chat-turn': 'today' });
-  expect(alone.traceId).toBe(alone.runId);
-});
-
 test('a run that has waited is no part of the trace of the run before it', async () => {
   const receiver = await createReceiver();
   const exporter = configure({ endpoint: receiver.url, project: 'chat', tracing: true });
@@ -122,7 +134,7 @@ test('a run that has waited is no part of the trace of the run before it', async
     callbacks: [new RunspanCallbackHandler()],
     chatModel: new HeldModel(gate),
   });
-  await ask(chat, 't', 'Hello', { 'runspan-trace': ORDER });
+  await ask(chat, 't', 'Hello', { 'runspan-trace': turnOf().dotted_order });
   await gate.reached;
   const second = await chat.say('t', 'Hello');
   gate.open();
@@ -135,17 +147,18 @@ test('a run that has waited is no part of the trace of the run before it', async
 
 describe('what is not to be traced is kept of no turn', () => {
   const cases: [NodeJS.ProcessEnv, object, object][] = [
-    [{}, turn.inputs, turn.outputs],
-    [{ RUNSPAN_HIDE_INPUTS: 'true' }, {}, turn.outputs],
-    [{ RUNSPAN_HIDE_INPUTS: 'what?', LANGSMITH_HIDE_OUTPUTS: 'false' }, {}, turn.outputs],
-    [{ LANGSMITH_HIDE_OUTPUTS: 'true' }, turn.inputs, {}],
-    [{ RUNSPAN_HIDE_OUTPUTS: 'false', LANGSMITH_HIDE_OUTPUTS: 'true' }, turn.inputs, turn.outputs],
+    [{}, told.inputs, told.outputs],
+    [{ RUNSPAN_HIDE_INPUTS: 'true' }, {}, told.outputs],
+    [{ RUNSPAN_HIDE_INPUTS: 'what?', LANGSMITH_HIDE_OUTPUTS: 'false' }, {}, told.outputs],
+    [{ LANGSMITH_HIDE_OUTPUTS: 'true' }, told.inputs, {}],
+    [{ RUNSPAN_HIDE_OUTPUTS: 'false', LANGSMITH_HIDE_OUTPUTS: 'true' }, told.inputs, told.outputs],
   ];
   test.each(cases)('%j', async (env, inputs, outputs) => {
     const receiver = await createReceiver();
     const traces = await openTraces({ env: { ...env, RUNSPAN_ENDPOINT: receiver.url }, tracePort: 0, data: undefined });
     await using chat = await ChatServer.start({ traces: traces.service });
-    const { runId, traceId } = await ask(chat, 't', 'Hello', { 'chat-turn': turn.start_time });
+    const turn = turnOf();
+    const { runId, traceId } = await ask(chat, 't', 'Hello', { 'runspan-trace': turn.dotted_order });
     await untilEnd(chat, 't', runId);
     expect((await chat.post('/threads/t/turns', { ...turn, run_id: runId })).status).toBe(204);
     const kept = (await receiver.trace(traceId)).find(({ id }) => id === traceId);
@@ -169,7 +182,7 @@ test('a key goes to no other machine in the clear, unless that is allowed', asyn
     const sent = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response());
     try {
       const all = { RUNSPAN_API_KEY: 'key', ...env };
-      await (await openTraces({ env: all, tracePort: 0, data: undefined })).service?.keep(turn);
+      await (await openTraces({ env: all, tracePort: 0, data: undefined })).service?.keep(turnOf());
       return new Headers(sent.mock.calls[0]?.[1]?.headers).get('x-api-key');
     } finally {
       sent.mockRestore();
@@ -189,11 +202,14 @@ test('a key goes to no other machine in the clear, unless that is allowed', asyn
 test('a turn that does not hold together is refused', async () => {
   const traces = new TraceService({ endpoint: 'http://127.0.0.1:9' });
   await using chat = await ChatServer.start({ traces });
+  const turn = turnOf();
   const wrong = [
     turn,
-    { ...turn, run_id: 1 },
+    { ...turn, run_id: 'x' },
+    { ...turn, run_id: TURN, id: 'x' },
+    { ...turn, run_id: TURN, dotted_order: `${turn.dotted_order}x` },
+    { ...turn, run_id: TURN, dotted_order: turnOf().dotted_order },
     { ...turn, run_id: TURN, start_time: 'today' },
-    { ...turn, run_id: TURN, start_time: '2026-11-21T08:00:00.000Z' },
     { ...turn, run_id: TURN, outputs: [] },
     {},
   ];
@@ -224,7 +240,10 @@ test('a service for traces that is away is told of, where it was asked for', asy
   await untilEnd(chat, 't', runId);
   const answer = await chat.post(`/threads/t/runs/${runId}/feedback`, {});
   expect([answer.status, await answer.json()]).toEqual([502, expect.objectContaining({ error: 'bad_gateway' })]);
-  expect((await chat.post('/threads/t/turns', { ...turn, run_id: runId })).status).toBe(502);
+  const turn = turnOf();
+  const traced = await ask(chat, 't', 'Hello', { 'runspan-trace': turn.dotted_order });
+  await untilEnd(chat, 't', traced.runId);
+  expect((await chat.post('/threads/t/turns', { ...turn, run_id: traced.runId })).status).toBe(502);
   expect(chat.lines).toEqual([]);
   expect((await chat.post('/threads/t/runs/x/feedback', {})).status).toBe(404);
 });
@@ -238,7 +257,7 @@ test('without tracing there is nothing to rate', async () => {
     feedback_keys: [],
   });
   expect((await chat.post(`/threads/t/runs/${TURN}/feedback`, {})).status).toBe(404);
-  expect((await chat.post('/threads/t/turns', { ...turn, run_id: TURN })).status).toBe(404);
+  expect((await chat.post('/threads/t/turns', { ...turnOf(), run_id: TURN })).status).toBe(404);
 });
 
 /** Says something in a thread, as a page or a service does that traces. */
