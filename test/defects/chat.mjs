@@ -116,10 +116,10 @@ export const defects = [
   },
   {
     ...inTraces,
-    title: 'a run that has no turn is no part of the trace of its caller',
-    file: `${folder}/tracing/turn.ts`,
-    find: 'return turn ?? fromHeaders(headers);',
-    replace: 'return turn;',
+    title: 'a run is no part of the trace of its caller',
+    file: `${folder}/protocol/runs.ts`,
+    find: 'const caller = fromHeaders(request.headers);',
+    replace: 'const caller = undefined;',
   },
   {
     ...inRoutes,
@@ -733,8 +733,8 @@ export const defects = [
     ...inMessages,
     title: 'what a call is called with is read only when all of it is there',
     file: `${page}/message.ts`,
-    find: `input.lastIndexOf('",') + 1`,
-    replace: '0',
+    find: "exec(input)?.[0] ?? ''",
+    replace: "exec('')?.[0] ?? ''",
   },
   {
     ...inRuns,
