@@ -6,6 +6,8 @@ export default defineConfig({
   test: {
     include: ['test/peers/**/*.test.ts', 'examples/chat/test/**/*.test.ts'],
     exclude: ['**/node_modules/**'],
+    // By default one core stays idle, which of two is half of them.
+    maxWorkers: '100%',
     // What is waited for is done by other processes, which have no more than their share of the machine.
     expect: { poll: { timeout: 10_000 } },
     testTimeout: 60_000,

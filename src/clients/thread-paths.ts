@@ -75,6 +75,7 @@ function pathCheck(ids: readonly string[]): Check {
 /** Segments of what a path may hold and of names of ids, none of them dots alone. */
 const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
 
+/** Each once, the thread's first, as people name them. */
 function idsOf(path: string): readonly string[] {
   return [...new Set(path.match(/\{\w+\}/g))].sort().reverse();
 }

@@ -128,7 +128,7 @@ describe('a graph that waits for somebody', () => {
     for (const [index, call] of [graph.invoke, graph.stream, streamedEvents].entries()) {
       const config = { callbacks, runName: 'graph', configurable: { thread_id: `each ${index}` } };
       const result = await call.call(graph, { text: '' }, config);
-      if (Symbol.asyncIterator in result) for await (const _ of result);
+      if (Symbol.asyncIterator in result) for await (const _ of result as AsyncIterable<unknown>);
     }
     const asked = { text: '', __interrupt__: [{ id: expect.any(String), value: { question: 'Your name?' } }] };
     const graphs = recorder.runs.filter(({ name }) => name === 'graph');

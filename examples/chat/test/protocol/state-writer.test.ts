@@ -93,7 +93,8 @@ test('a message that JSON cannot say costs nothing but itself', () => {
   const writer = new StateWriter('r');
   logged(writer, list(1));
   const { params } = JSON.parse(writer.bodyOf('values', ROOT, { messages: [...list(1), circular, ...list(3)] }));
-  expect(params.data.messages).toEqual([{ unreadable: expect.stringContaining('circular') }, message(3)]);
+  const told = { unreadable: expect.stringContaining('circular') };
+  expect(params.data.messages).toEqual([{ id: '2', self: told }, message(3)]);
   expect(logged(writer, [...list(1), circular, ...list(3, 4)])).toEqual([
     { id: 'r/3', total: expect.any(Number), base: 'r/2', kept: 3 },
     [4],
@@ -106,12 +107,12 @@ test('what else a state has that JSON cannot say takes no message with it', () =
   const told = { unreadable: expect.stringContaining('circular') };
   const [values, tasks] = [
     { messages: list(1), circular },
-    { circular, input: { messages: list(1, 2) } },
+    { name: 'model', input: { circular, messages: list(1, 2) } },
   ];
   const writer = new StateWriter('r');
-  expect(JSON.parse(writer.bodyOf('values', ROOT, values)).params.data).toEqual({ ...told, messages: list(1) });
+  expect(JSON.parse(writer.bodyOf('values', ROOT, values)).params.data).toEqual({ circular: told, messages: list(1) });
   expect(JSON.parse(writer.bodyOf('tasks', ROOT, tasks)).params.data).toEqual({
-    ...told,
-    input: { messages: list(2) },
+    name: 'model',
+    input: { ...told, messages: list(2) },
   });
 });
