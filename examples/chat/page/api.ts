@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What is sent beside a command: which turn it is part of. */
+/** What is sent beside a command: by which run of the page it was made. */
 export type TraceHeaders = Readonly<Record<string, string>>;
 
 const base = '/api';

@@ -4,6 +4,7 @@ import type { BaseMessage } from '@langchain/core/messages';
 import type { ChatGenerationChunk, ChatResult } from '@langchain/core/outputs';
 import { AsyncCaller, classifyRateLimitError } from '@langchain/core/utils/async_caller';
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
+import { textOf } from '../protocol/error-text.ts';
 import type { Mask } from '../secrets.ts';
 
 type CallOptions = ChatOpenAI['ParsedCallOptions'];
@@ -92,9 +93,7 @@ export class ServiceModel extends ChatOpenAI {
       );
     // What the client of HTTP says of a connection that was cut.
     if (error.message === 'terminated') return new ModelError(BROKEN_OFF);
-    // What follows is for those who write programs.
-    const [said = ''] = error.message.split('\n\nTroubleshooting URL: ');
-    return new ModelError(this.#mask(said));
+    return new ModelError(this.#mask(textOf(error)));
   }
 }
 

@@ -19,7 +19,7 @@ export class StateReader implements BodyReader {
   /** Nothing is found before the next state that has all of its messages. */
   #isLost = false;
   /** Of the states that have been. */
-  #total: Promise<number> | undefined;
+  #total: number | undefined;
 
   constructor(sessions: SessionStore, threadId: string) {
     this.#sessions = sessions;
@@ -38,13 +38,8 @@ export class StateReader implements BodyReader {
     if (messages === undefined) return undefined;
     const { id, total } = marked.state;
     if (id !== undefined) this.#last = { id, messages };
-    this.#total ??= this.#totalNow();
-    return (await this.#total) - total >= STATES_CHARS_MAX ? undefined : wholeBody(marked, messages);
-  }
-
-  async #totalNow(): Promise<number> {
-    const after = await this.#sessions.lastSeq(this.#threadId);
-    return (await stateTail(this.#sessions, this.#threadId, after + 1))?.total ?? 0;
+    this.#total ??= (await stateTail(this.#sessions, this.#threadId))?.total ?? 0;
+    return this.#total - total >= STATES_CHARS_MAX ? undefined : wholeBody(marked, messages);
   }
 }
 

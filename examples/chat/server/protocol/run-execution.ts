@@ -131,7 +131,7 @@ export class RunExecution {
 
   async #goOn(): Promise<void> {
     const { storage, threadId } = this.#options;
-    const tail = await stateTail(storage.sessions, threadId, (await storage.sessions.lastSeq(threadId)) + 1);
+    const tail = await stateTail(storage.sessions, threadId);
     if (tail !== undefined) this.#events.goOn(tail);
   }
 

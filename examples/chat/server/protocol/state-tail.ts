@@ -6,14 +6,15 @@ import { STATE_EVENTS_MAX } from './state-writer.ts';
 const EVENTS_MAX = 2 * STATE_EVENTS_MAX;
 const PAGE_EVENTS = 500;
 
-/** The tail of a log as it was before a number. Undefined where it has no state. */
+/** The tail of a log as it is, or as it was before a number. Undefined where it has no state. */
 export async function stateTail(
   sessions: SessionStore,
   threadId: string,
-  before: number,
+  before?: number,
 ): Promise<StateTail | undefined> {
+  const end = before ?? (await sessions.lastSeq(threadId)) + 1;
   let found: readonly StoredEvent[] = [];
-  for (let last = before - 1; before - last <= EVENTS_MAX; last -= PAGE_EVENTS) {
+  for (let last = end - 1; end - last <= EVENTS_MAX; last -= PAGE_EVENTS) {
     const after = Math.max(0, last - PAGE_EVENTS);
     const events = (await sessions.read(threadId, after, PAGE_EVENTS)).events.filter(({ seq }) => seq <= last);
     found = [...events, ...found];

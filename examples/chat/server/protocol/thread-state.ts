@@ -1,6 +1,7 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { Agent } from './agent.ts';
+import { textOf } from './error-text.ts';
 import { fieldsOf } from './fields.ts';
 import { messagesFault } from './given-messages.ts';
 import { messagesIn, sameAtStart, withMessages } from './logged-state.ts';
@@ -73,9 +74,7 @@ export class ThreadStates {
     try {
       await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node);
     } catch (error) {
-      // What follows is for those who write programs.
-      const [said = ''] = (error as Error).message.split('\n\nTroubleshooting URL: ');
-      throw new StateUpdateError(said, { cause: error });
+      throw new StateUpdateError(textOf(error as Error), { cause: error });
     }
     return this.get(threadId);
   }

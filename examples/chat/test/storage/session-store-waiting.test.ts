@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { NewEvent, SessionStore } from '../../server/storage/session-store.ts';
-import { STORE_KINDS, type StoreKind } from './stores.ts';
-
-/** As `takeCutRuns` sees it, a lease that has run out when it is given. */
-const RUN_OUT = { leaseMs: -1_000 };
+import type { SessionStore } from '../../server/storage/session-store.ts';
+import { LAST, RUN_OUT, SHARED_KINDS, STORE_KINDS, type StoreKind } from './stores.ts';
 
 describe.each(Object.keys(STORE_KINDS))('runs that wait in %s', (name) => {
-  const isShared = name === 'PostgreSQL' || name === 'Redis';
   let kind: StoreKind;
   let here: SessionStore;
   let there: SessionStore;
@@ -113,7 +109,7 @@ describe.each(Object.keys(STORE_KINDS))('runs that wait in %s', (name) => {
     expect(await here.activeRun(thread)).toBeUndefined();
   });
 
-  if (!isShared) return;
+  if (!SHARED_KINDS.has(name)) return;
 
   it('are given to tell of, when their process is gone, each in its turn and to one caller', async () => {
     const thread = randomUUID();
@@ -178,8 +174,6 @@ describe.each(Object.keys(STORE_KINDS))('runs that wait in %s', (name) => {
     await here.end(thread, 'third', LAST);
   });
 });
-
-const LAST: NewEvent = { channel: 'lifecycle', namespace: [], body: '{}' };
 
 /** The first has the thread, the others wait. */
 async function line(store: SessionStore, thread: string, ...runs: string[]): Promise<void> {

@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NewEvent, SessionStore, StoredEvent, Wake } from '../../server/storage/session-store.ts';
-import { STORE_KINDS, type StoreKind } from './stores.ts';
-
-/** As `takeCutRuns` sees it, a lease that has run out when it is given. */
-const RUN_OUT = { leaseMs: -1_000 };
+import { LAST, RUN_OUT, SHARED_KINDS, STORE_KINDS, type StoreKind } from './stores.ts';
 
 describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
-  const isShared = name === 'PostgreSQL' || name === 'Redis';
   let kind: StoreKind;
   let here: SessionStore;
   let there: SessionStore;
@@ -207,7 +203,7 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     }
   });
 
-  if (!isShared) return;
+  if (!SHARED_KINDS.has(name)) return;
 
   it('gives each lease that has run out to one caller, and the thread to nobody before that is told', async () => {
     const threads = Array.from({ length: 20 }, () => randomUUID());
@@ -271,8 +267,6 @@ describe.each(Object.keys(STORE_KINDS))('sessions in %s', (name) => {
     await here.end(thread, 'run', LAST);
   });
 });
-
-const LAST: NewEvent = { channel: 'lifecycle', namespace: [], body: '{}' };
 
 function event(text: string): NewEvent {
   return { channel: 'messages', namespace: [], body: JSON.stringify({ text }) };

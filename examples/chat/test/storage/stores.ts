@@ -6,7 +6,7 @@ import { POSTGRES_SCHEMA, preparePostgres } from '../../server/storage/postgres-
 import { PostgresSessions } from '../../server/storage/postgres-sessions.ts';
 import { PostgresThreads } from '../../server/storage/postgres-threads.ts';
 import { RedisSessions } from '../../server/storage/redis-sessions.ts';
-import type { SessionLimits, SessionStore } from '../../server/storage/session-store.ts';
+import type { NewEvent, SessionLimits, SessionStore } from '../../server/storage/session-store.ts';
 import { SqliteDatabase } from '../../server/storage/sqlite-database.ts';
 import { SqliteSessions } from '../../server/storage/sqlite-sessions.ts';
 import { SqliteThreads } from '../../server/storage/sqlite-threads.ts';
@@ -91,3 +91,12 @@ export const STORE_KINDS: Readonly<Record<string, () => Promise<StoreKind>>> = {
     };
   },
 };
+
+/** Those of which several instances see the same. */
+export const SHARED_KINDS: ReadonlySet<string> = new Set(['PostgreSQL', 'Redis']);
+
+/** As `takeCutRuns` sees it, a lease that has run out when it is given. */
+export const RUN_OUT: Partial<SessionLimits> = { leaseMs: -1_000 };
+
+/** The event that a run ends with. */
+export const LAST: NewEvent = { channel: 'lifecycle', namespace: [], body: '{}' };
