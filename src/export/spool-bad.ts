@@ -5,7 +5,7 @@ import type { SpoolFs } from './spool-fs.ts';
 /** Bytes of damaged files that are kept for a look at them; beyond it the oldest is deleted. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
-/** Moves a file that is damaged, or that nobody survives reading, out of the way; throws what the file system throws. */
+/** Moves a damaged file to the folder `bad`; throws what the file system throws. */
 export function setAside(fs: SpoolFs, path: string, spoolDir: string, destination: readonly string[]): void {
   const names = [...destination, BAD_FOLDER];
   makePrivateFolders(fs, spoolDir, names);

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
-import { checkPrivate, parseSegmentName, type SegmentName } from './spool-folder.ts';
+import { checkPrivate, sequenceOf } from './spool-folder.ts';
 import type { SpoolFs } from './spool-fs.ts';
 import { isDead, isOwnerFile, type OwnerFacts, ownerToken, removeOwner } from './spool-owner.ts';
 
 /** A segment of an owner that is dead, now in the claimant's folder. */
 export interface ClaimedSegment {
-  readonly name: SegmentName;
+  readonly path: string;
+  readonly sequence: number;
   readonly bytes: number;
   readonly modifiedAtMs: number;
 }
@@ -29,14 +30,15 @@ export function claimAll(fs: SpoolFs, from: string, to: string): ClaimedSegment[
   // Those of one writer stay in their order, whatever was done to the clock.
   let latestMs = 0;
   for (const file of namesIn(fs, from).sort()) {
-    const name = parseSegmentName(file);
-    if (name === undefined) continue;
+    const sequence = sequenceOf(file);
+    if (sequence === undefined) continue;
+    const path = join(to, file);
     try {
       const facts = fs.lstatSync(join(from, file));
       if (!facts.isFile()) continue;
-      fs.renameSync(join(from, file), join(to, file));
+      fs.renameSync(join(from, file), path);
       latestMs = Math.max(latestMs, facts.mtimeMs);
-      claimed.push({ name, bytes: facts.size, modifiedAtMs: latestMs });
+      claimed.push({ path, sequence, bytes: facts.size, modifiedAtMs: latestMs });
     } catch {
       // Another claimant was first, or it can be tried again later.
     }

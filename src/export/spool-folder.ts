@@ -94,26 +94,18 @@ export function checkPrivate(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/** What the name of a segment says. */
-export interface SegmentName {
-  readonly sequence: number;
-  /** Of the owner that wrote it, whoever has it now. */
-  readonly token: string;
-  /** Processes that it was handed out in and that died soon after. */
-  readonly attempts: number;
+/** Earlier versions counted in `.a1` to `.a5` how many processes had died after they read the segment. */
+const SEGMENT_FILE = /^(\d{12})-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/;
+
+/** The position of a segment among those of its writer, from its file name; undefined for a file of another kind. */
+export function sequenceOf(file: string): number | undefined {
+  const sequence = SEGMENT_FILE.exec(file)?.[1];
+  return sequence === undefined ? undefined : Number(sequence);
 }
 
-const SEGMENT_NAME = /^(\d{12})-([0-9a-f]{16})(?:\.a([1-9]))?\.seg$/;
-
-/** Undefined for a file of another kind. */
-export function parseSegmentName(name: string): SegmentName | undefined {
-  const [, sequence, token, attempts = '0'] = SEGMENT_NAME.exec(name) ?? [];
-  if (sequence === undefined || token === undefined) return undefined;
-  return { sequence: Number(sequence), token, attempts: Number(attempts) };
-}
-
-export function segmentName({ sequence, token, attempts }: SegmentName): string {
-  return `${String(sequence).padStart(12, '0')}-${token}${attempts === 0 ? '' : `.a${attempts}`}.seg`;
+/** The file name of a segment; the token is that of the owner that writes it, and stays when another owner claims the file. */
+export function segmentFile(sequence: number, token: string): string {
+  return `${String(sequence).padStart(12, '0')}-${token}.seg`;
 }
 
 function sha256(text: string): string {

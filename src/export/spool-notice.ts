@@ -25,10 +25,6 @@ export const spoolNotice = {
     tellOf(segment, 'is damaged; what could be read of it is delivered, and the file is set aside');
   },
 
-  deadly(segment: Segment, attempts: number): void {
-    tellOf(segment, `was read by ${attempts} processes that ended at once, and is set aside`);
-  },
-
   later(segment: Segment): void {
     tellOf(segment, 'was written by a later version of runspan and is left as it is; upgrade, or delete it');
   },

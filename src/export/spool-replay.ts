@@ -6,12 +6,6 @@ import { decodeRecord, type RunName, type SpooledRecord, salvageRecord } from '.
 import { type Scan, SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 import type { Segment, SpoolStock, StoredSegment } from './spool-stock.ts';
 
-/** Processes that a segment is tried in that end soon after. */
-const ATTEMPTS_MAX = 5;
-
-/** A process that is alive so long after it was handed a segment does not die of it. */
-const SURVIVED_MS = 10_000;
-
 /** After a failure of the disk. */
 const RETRY_MS = 60_000;
 
@@ -31,14 +25,7 @@ export interface ReplayOptions {
   readonly monotonicMs: () => number;
 }
 
-/**
- * The segments that wait to be delivered, oldest first. While one is being read its name says so, so that a segment which
- * nobody survives is found out:
- *
- *     …-<token>.seg ──handed out──► …-<token>.a1.seg ──put back, or survived──► …-<token>.seg
- *                                       │ the process dies, another one claims it
- *                                       └──► .a2 … .a5 ──► bad/
- */
+/** The segments that wait to be delivered, oldest first. A segment stays on disk until it is delivered or given up. */
 export class SpoolReplay {
   readonly #home: SpoolHome;
   readonly #stock: SpoolStock;
@@ -46,7 +33,6 @@ export class SpoolReplay {
   #waiting = new Set<StoredSegment>();
   /** The last that was added in order. */
   #youngest: StoredSegment | undefined;
-  readonly #handedOut = new Set<StoredSegment>();
   #readsFromMs = Number.NEGATIVE_INFINITY;
 
   constructor(home: SpoolHome, stock: SpoolStock, options: ReplayOptions) {
@@ -98,37 +84,16 @@ export class SpoolReplay {
     return undefined;
   }
 
-  putBack(segment: StoredSegment): void {
-    if (!this.#handedOut.delete(segment)) return;
-    this.#unmark(segment);
-    this.add([segment]);
-  }
-
   done(segment: StoredSegment): void {
     this.#waiting.delete(segment);
-    this.#handedOut.delete(segment);
     if (!segment.isDamaged || !this.#setAside(segment)) this.#stock.delete(segment);
-  }
-
-  /** Takes the mark off those that did no harm for a while, or off all that are handed out. */
-  unmark(which: 'survived' | 'all'): void {
-    const untilMs = which === 'all' ? Number.POSITIVE_INFINITY : this.#options.monotonicMs() - SURVIVED_MS;
-    for (const segment of this.#handedOut) if (segment.handedOutAtMs <= untilMs) this.#unmark(segment);
   }
 
   /** Undefined when there is nothing to hand out; throws what the file system throws. */
   #read(segment: StoredSegment): ReadSegment | undefined {
-    const { fs } = this.#home;
-    if (segment.name.attempts >= ATTEMPTS_MAX) {
-      spoolNotice.deadly(segment, ATTEMPTS_MAX);
-      if (!this.#setAside(segment)) this.#stock.forget(segment);
-      return unreadable(segment);
-    }
-    segment.rename(fs, segment.name.attempts + 1);
-    const content = readWhole(fs, segment.path, SEGMENT_BYTES_MAX);
+    const content = readWhole(this.#home.fs, segment.path, SEGMENT_BYTES_MAX);
     const { payloads, damaged, isUnknownVersion } = content === undefined ? NOT_OURS : scan(content.bytes);
     if (isUnknownVersion) {
-      this.#unmark(segment);
       spoolNotice.later(segment);
       this.#stock.forget(segment);
       return undefined;
@@ -147,19 +112,8 @@ export class SpoolReplay {
       this.done(segment);
       return undefined;
     }
-    const { wallMs, monotonicMs, ageMaxMs } = this.#options;
-    segment.handedOutAtMs = monotonicMs();
-    this.#handedOut.add(segment);
+    const { wallMs, ageMaxMs } = this.#options;
     return { segment, records, damagedRuns, isExpired: wallMs() - (content?.modifiedAtMs ?? 0) > ageMaxMs };
-  }
-
-  #unmark(segment: StoredSegment): void {
-    if (segment.name.attempts === 0) return;
-    try {
-      segment.rename(this.#home.fs, 0);
-    } catch {
-      // It counts as one more attempt.
-    }
   }
 
   #setAside(segment: StoredSegment): boolean {
@@ -186,5 +140,5 @@ function unreadable(segment: Segment): ReadSegment {
 
 /** Those of one writer within a millisecond stand in the order of their names. */
 function byAge(one: StoredSegment, other: StoredSegment): number {
-  return one.writtenAtMs - other.writtenAtMs || one.name.sequence - other.name.sequence;
+  return one.writtenAtMs - other.writtenAtMs || one.sequence - other.sequence;
 }

@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import { type SegmentName, segmentName } from './spool-folder.ts';
 import { removeFile, type SpoolFs } from './spool-fs.ts';
 
 /** A file of records. What is in it is for the spool alone. */
@@ -11,31 +9,20 @@ export interface Segment {
 
 /** A segment as the spool knows it. */
 export class StoredSegment implements Segment {
+  readonly path: string;
   readonly isForeign: boolean;
-  readonly #folder: string;
-  name: SegmentName;
+  /** Position among the segments of its writer. */
+  readonly sequence: number;
   bytes = 0;
   /** Appended ones that still have to be kept. */
   records = 0;
   isDamaged = false;
   writtenAtMs = 0;
-  handedOutAtMs = 0;
 
-  constructor(folder: string, name: SegmentName, isForeign: boolean) {
-    this.#folder = folder;
-    this.name = name;
+  constructor(path: string, sequence: number, isForeign: boolean) {
+    this.path = path;
+    this.sequence = sequence;
     this.isForeign = isForeign;
-  }
-
-  get path(): string {
-    return join(this.#folder, segmentName(this.name));
-  }
-
-  /** Says in the name how many processes it was handed out in that died of it; throws what the file system throws. */
-  rename(fs: SpoolFs, attempts: number): void {
-    const name = { ...this.name, attempts };
-    fs.renameSync(this.path, join(this.#folder, segmentName(name)));
-    this.name = name;
   }
 }
 

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { removeEmptied } from './spool-claim.ts';
-import { BAD_FOLDER, checkPrivateFolders, FORMAT_FOLDER, parseSegmentName } from './spool-folder.ts';
+import { BAD_FOLDER, checkPrivateFolders, FORMAT_FOLDER, sequenceOf } from './spool-folder.ts';
 import { codeOf, readWhole, removeFile, type SpoolFs, systemFs } from './spool-fs.ts';
 import { isDead, ownerToken, ownFacts } from './spool-owner.ts';
 import { decodeRecord } from './spool-record.ts';
@@ -94,7 +94,7 @@ function holdingIn(fs: SpoolFs, folder: string): Holding {
 function segmentsIn(fs: SpoolFs, folder: string): string[] {
   try {
     if (!fs.lstatSync(folder).isDirectory()) return [];
-    return fs.readdirSync(folder).filter((name) => parseSegmentName(name) !== undefined);
+    return fs.readdirSync(folder).filter((name) => sequenceOf(name) !== undefined);
   } catch (thrown) {
     if (codeOf(thrown) === 'ENOENT') return [];
     throw thrown;

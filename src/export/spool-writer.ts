@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import { SegmentFile } from './spool-file.ts';
+import { segmentFile } from './spool-folder.ts';
 import { codeOf } from './spool-fs.ts';
 import type { SpoolHome } from './spool-home.ts';
 import { encodeRecord, type SpooledRecord } from './spool-record.ts';
@@ -121,8 +123,8 @@ export class SpoolWriter {
     for (let isAgain = false; ; isAgain = true) {
       try {
         this.#home.make();
-        const name = { sequence: ++this.#sequence, token: this.#home.token, attempts: 0 };
-        const segment = new StoredSegment(this.#home.path, name, false);
+        const path = join(this.#home.path, segmentFile(++this.#sequence, this.#home.token));
+        const segment = new StoredSegment(path, this.#sequence, false);
         const file = new SegmentFile(this.#home.fs, segment.path);
         this.#stock.add(segment);
         return { segment, file };

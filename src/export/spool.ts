@@ -139,16 +139,11 @@ export class Spool {
   }
 
   /**
-   * The oldest segment that waits: of those that were spilled and those that were claimed. It is not handed out again
-   * unless it is put back. One that cannot be read is handed out without records.
+   * The oldest segment that waits: of those that were spilled and those that were claimed. Each is handed out once. One that
+   * cannot be read is handed out without records.
    */
   next(): ReadSegment | undefined {
     return this.#state === 'open' ? this.#replay.next() : undefined;
-  }
-
-  /** It could not be delivered; it waits again, in its place. */
-  putBack(segment: Segment): void {
-    if (this.#stock.has(segment)) this.#replay.putBack(segment);
   }
 
   /** Everything in it is delivered or given up: it is deleted, or set aside when it was damaged. */
@@ -166,7 +161,6 @@ export class Spool {
     this.#heartbeat = undefined;
     this.#writer.seal();
     this.#stock.deleteDoomed();
-    this.#replay.unmark('all');
     this.#home.leave();
   }
 
@@ -179,8 +173,8 @@ export class Spool {
       if (!isFull(thrown)) throw thrown;
       from = this.#home.adopt(owner);
     }
-    return claimAll(fs, from, path).map(({ name, bytes, modifiedAtMs }) => {
-      const segment = new StoredSegment(path, name, true);
+    return claimAll(fs, from, path).map(({ path, sequence, bytes, modifiedAtMs }) => {
+      const segment = new StoredSegment(path, sequence, true);
       segment.bytes = bytes;
       segment.writtenAtMs = modifiedAtMs;
       this.#stock.add(segment);
@@ -220,7 +214,6 @@ export class Spool {
   #beat(): void {
     this.#heartbeat = undefined;
     this.#stock.deleteDoomed();
-    this.#replay.unmark('survived');
     if (!this.#home.giveSign()) this.#writer.seal();
     this.#watch();
   }

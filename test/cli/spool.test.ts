@@ -38,10 +38,7 @@ function makeSpool() {
   const alive = open();
   alive.takeOver();
   const read = [alive.next(), alive.next(), alive.next()].filter((one) => one !== undefined) as ReadSegment[];
-  for (const { segment, records } of read) {
-    if (records.length === 0) alive.done(segment);
-    else alive.putBack(segment);
-  }
+  for (const { segment, records } of read) if (records.length === 0) alive.done(segment);
   alive.close();
   const living = open();
   living.append(makeRecord(6));

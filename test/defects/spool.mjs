@@ -122,20 +122,6 @@ export const defects = [
     tests: unit,
   },
   {
-    title: 'what is handed out is deleted before it is delivered',
-    file: 'src/export/spool-replay.ts',
-    find: 'this.#handedOut.add(segment);\n    return { segment',
-    replace: 'this.#stock.delete(segment);\n    return { segment',
-    tests: unit,
-  },
-  {
-    title: 'a segment that nobody survives is read for ever',
-    file: 'src/export/spool-replay.ts',
-    find: 'segment.rename(fs, segment.name.attempts + 1);',
-    replace: '',
-    tests: unit,
-  },
-  {
     title: 'what living processes have is purged unasked',
     file: 'src/cli/spool.ts',
     find: 'owners.filter(({ isAlive }) => isAll || !isAlive)',

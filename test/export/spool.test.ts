@@ -103,15 +103,12 @@ describe('a spool', () => {
     const two = spool.next() as ReadSegment;
     expect([numbersOf(one), numbersOf(two)]).toEqual([[1, 2], [3]]);
     expect(one).toMatchObject({ damagedRuns: [], isExpired: false, segment: { isForeign: false } });
-    spool.putBack(two.segment);
-    spool.putBack(one.segment);
-    expect(drain(spool)).toEqual([1, 2, 3, 4, 5]);
+    expect(drain(spool)).toEqual([4, 5]);
     expect(spool.hasNext).toBe(false);
+    expect(segmentsBelow(dir)).toHaveLength(2);
+    for (const { segment } of [one, two, one]) spool.done(segment);
     expect(spool.bytes).toBe(0);
     expect(segmentsBelow(dir)).toEqual([]);
-    // Neither comes back.
-    spool.putBack(one.segment);
-    spool.done(one.segment);
     expect(spool.next()).toBeUndefined();
   });
 
@@ -184,7 +181,6 @@ describe('a spool', () => {
   it('says of a segment that it is older than the limit of age', () => {
     const { time, open } = spoolFolder();
     const spool = open({ ageMaxMs: 1_000 });
-    const { path } = spool.spill([makeRecord(1)]) as Segment;
     const writtenAtMs = Date.UTC(2026, 0, 1);
     for (const [ageMs, isExpired] of [
       [999, false],
@@ -192,12 +188,10 @@ describe('a spool', () => {
       [1_001, true],
       [-1_000_000, false],
     ] as const) {
-      const [file = ''] = segmentsBelow(dirname(path));
-      utimesSync(join(dirname(path), file), writtenAtMs / 1_000, writtenAtMs / 1_000);
+      const { path } = spool.spill([makeRecord(1)]) as Segment;
+      utimesSync(path, writtenAtMs / 1_000, writtenAtMs / 1_000);
       time.wallMs = writtenAtMs + ageMs;
-      const read = spool.next() as ReadSegment;
-      expect(read.isExpired).toBe(isExpired);
-      spool.putBack(read.segment);
+      expect(spool.next()?.isExpired).toBe(isExpired);
     }
   });
 
@@ -261,23 +255,34 @@ describe('taking over', () => {
     expect([one.takeOver(), two.takeOver()]).toEqual([2, 0]);
     const read = one.next() as ReadSegment;
     expect(read.segment.isForeign).toBe(true);
-    one.putBack(read.segment);
-    expect(drain(one).sort()).toEqual([1, 2, 3, 4]);
+    one.done(read.segment);
+    expect([...read.records.map(numberOf), ...drain(one)].sort()).toEqual([1, 2, 3, 4]);
     one.close();
     two.close();
     expect(filesBelow(dir)).toEqual([]);
     expect(readdirSync(join(dir, 'v1'), { recursive: true })).toHaveLength(1);
   });
 
-  it('keeps what is handed out until it is done, whoever is killed meanwhile', () => {
+  it('keeps what is handed out until it is done, however many processes are killed meanwhile', () => {
     const { dir, open } = spoolFolder();
     open().spill([makeRecord(1)]);
-    for (let restarts = 0; restarts < 3; restarts++) {
+    for (let restarts = 0; restarts < 10; restarts++) {
       killOwners(dir);
       const spool = open();
       expect(spool.takeOver()).toBe(1);
       expect(numbersOf(spool.next())).toEqual([1]);
     }
+  });
+
+  it.each([1, 5])('reads a file in which an earlier version counted %i deaths', (deaths) => {
+    const { dir, open } = spoolFolder();
+    const { path } = open().spill([makeRecord(1)]) as Segment;
+    renameSync(path, path.replace(/\.seg$/, `.a${deaths}.seg`));
+    killOwners(dir);
+    const spool = open();
+    expect(spool.takeOver()).toBe(1);
+    expect(drain(spool)).toEqual([1]);
+    expect(segmentsBelow(dir)).toEqual([]);
   });
 
   it('keeps the order in which one process wrote, whatever the times of its files', () => {
@@ -377,7 +382,7 @@ describe('damage', () => {
     expect(readFileSync(join(dir, bad))).toEqual(bytes);
     expect(lstatSync(join(dir, dirname(bad))).mode & 0o777).toBe(0o700);
     expect(spool.bytes).toBe(0);
-    expect(lines).toEqual([expect.stringMatching(/^warn: spool: \S+\.a1\.seg is damaged; what could be read of it/)]);
+    expect(lines).toEqual([expect.stringMatching(/^warn: spool: \S+\.seg is damaged; what could be read of it/)]);
   });
 
   it('of whole files is passed over, and empty ones are deleted', () => {
@@ -462,43 +467,6 @@ describe('damage', () => {
     const spool = open();
     spool.takeOver();
     expect(spool.next()).toMatchObject({ damagedRuns: [], records: [{ op: 'post' }, { op: 'post' }, { op: 'patch' }] });
-  });
-});
-
-describe('a segment that ends whoever reads it', () => {
-  it('is set aside after five processes', () => {
-    const lines = told();
-    const { dir, open } = spoolFolder();
-    open().spill([makeRecord(1)]);
-    for (let deaths = 1; deaths <= 5; deaths++) {
-      killOwners(dir);
-      const spool = open();
-      spool.takeOver();
-      expect(numbersOf(spool.next())).toEqual([1]);
-      expect(segmentsBelow(dir)).toEqual([expect.stringMatching(new RegExp(`\\.a${deaths}\\.seg$`))]);
-    }
-    killOwners(dir);
-    const spool = open();
-    spool.takeOver();
-    expect(spool.next()).toMatchObject({ records: [], damagedRuns: [{ id: '' }] });
-    expect(segmentsBelow(dir)).toEqual([expect.stringMatching(/\/bad\/000000000001-\w+\.a5\.seg$/)]);
-    expect(lines).toEqual([expect.stringMatching(/was read by 5 processes that ended at once, and is set aside\.$/)]);
-  });
-
-  it('is none when it was put back, or when the process closes', () => {
-    const { dir, open } = spoolFolder();
-    open().spill([makeRecord(1)]);
-    killOwners(dir);
-    for (const isPutBack of [true, false]) {
-      const spool = open();
-      spool.takeOver();
-      const { segment } = spool.next() as ReadSegment;
-      expect(segmentsBelow(dir)[0]).toMatch(/\.a1\.seg$/);
-      if (isPutBack) spool.putBack(segment);
-      if (isPutBack) expect(segmentsBelow(dir)[0]).not.toMatch(/\.a/);
-      spool.close();
-      expect(segmentsBelow(dir)[0]).not.toMatch(/\.a/);
-    }
   });
 });
 

@@ -295,7 +295,7 @@ export const groups = [
         number: 51,
         fault: 'SIGKILL, or no memory left',
         required:
-          'With `write-ahead` every run whose call had returned is delivered by the next process. In `memory` it is lost; with `spill` what had not gone to disk is.',
+          'With `write-ahead` every run whose call had returned is delivered by the next process that reaches the service, however many are killed before. In `memory` it is lost; with `spill` what had not gone to disk is.',
         simulated: 'SIGKILL stands for the kernel that is out of memory',
       },
       {

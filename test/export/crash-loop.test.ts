@@ -1,0 +1,74 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
+import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { moduleText, runRunspan, startNode } from '../support/program.ts';
+
+const PROCESSES = 10;
+
+/**
+ * Records six runs, waits until runs of earlier processes are read where there are any, prints the names of its own that are
+ * on disk, and stays alive. With `spill` these are the five that it records after the first request has failed.
+ */
+const PROGRAM = `
+  import { subscribe } from 'node:diagnostics_channel';
+  import { configure, stats, traceable } from 'runspan';
+
+  const [durability, name, mayHaveEarlier] = process.argv.slice(-3);
+  const outage = new Promise((resolve) => subscribe('runspan:delivery:outage', resolve));
+  configure({ durability, limits: { requestTimeoutMs: 50, spillAfterMs: 1, lingerMs: 1, requestsInFlight: 1 } });
+  const record = (number) => traceable((value) => value, { name: name + ' ' + number })(number);
+  const until = async (isTrue) => {
+    while (!isTrue()) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  record(0);
+  if (mayHaveEarlier === 'yes') await until(() => stats().recovered > 0);
+  if (durability === 'spill') await outage;
+  const numbers = [1, 2, 3, 4, 5];
+  for (const number of numbers) record(number);
+  if (durability === 'spill') await until(() => stats().spooled >= 5);
+  else numbers.unshift(0);
+  console.log('kept ' + JSON.stringify(numbers.map((number) => name + ' ' + number)) + '.');
+  setInterval(() => {}, 60_000);
+`;
+
+describe('a crash loop while the service is away', () => {
+  it.each<[string, Reply]>([
+    ['hangs', 'hold'],
+    ['answers 503', { status: 503 }],
+  ])(
+    'loses no run that was kept on disk, when the service %s and ten processes are killed [fault 51]',
+    async (_, trouble) => {
+      const folder = temporaryFolder();
+      onTestFinished(() => folder.remove());
+      let reply: Reply = trouble;
+      const accepted: Received[] = [];
+      const server = await ingestServer((request) => {
+        if (reply !== trouble) accepted.push(request);
+        return reply;
+      });
+      onTestFinished(() => server.close());
+      const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_SPOOL_DIR: folder.path };
+
+      const kept: string[] = [];
+      for (let index = 0; index < PROCESSES; index++) {
+        const durability = index % 2 === 0 ? 'write-ahead' : 'spill';
+        const args = [durability, `process ${index}`, index === 0 ? 'no' : 'yes'];
+        const { child, printed, ended } = startNode([...moduleText(PROGRAM), '--', ...args], env);
+        kept.push(...JSON.parse((await printed(/^kept (.*)\.$/m))[1] as string));
+        child.kill(index % 4 < 2 ? 'SIGKILL' : 'SIGTERM');
+        expect((await ended).code).toBeNull();
+      }
+      expect(kept).toHaveLength(5 * 6 + 5 * 5);
+
+      reply = { status: 202 };
+      const { code } = await runRunspan(['spool', 'send'], env);
+      const arrived = new Set(
+        accepted.flatMap((request) => [...readJsonParts(request).values()].map(({ name }) => name)),
+      );
+      expect(kept.filter((name) => !arrived.has(name))).toEqual([]);
+      expect(code).toBe(0);
+    },
+  );
+});
