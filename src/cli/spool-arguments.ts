@@ -9,6 +9,8 @@ export interface SpoolInvocation {
   readonly dir: string | undefined;
   /** Only what is for this endpoint; everything when it is not given. */
   readonly endpoint: URL | undefined;
+  /** Files that were set aside are sent too, where they can be read. */
+  readonly includesBad: boolean;
   /** What would be deleted is deleted. */
   readonly isConfirmed: boolean;
   /** Also what processes have that are alive. */
@@ -21,7 +23,7 @@ type Parsed =
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: 'spool' };
 
 export const spoolUsage = `Usage: runspan spool list [--dir folder] [--endpoint url]
-       runspan spool send [--dir folder] [--endpoint url]
+       runspan spool send [--dir folder] [--endpoint url] [--bad]
        runspan spool purge [--dir folder] [--endpoint url] [--all] --yes
 
 Runs that could not be delivered yet wait on disk, where durability is spill or write-ahead. The
@@ -31,6 +33,7 @@ what there is, send delivers it now, to the service that the environment names, 
 Options:
   --dir <folder>    where the spool is (default RUNSPAN_SPOOL_DIR, else ~/.runspan/spool)
   --endpoint <url>  only what is for this endpoint, with RUNSPAN_WORKSPACE_ID, else RUNSPAN_API_KEY
+  --bad             send: also the files that were set aside and can be read
   --yes             purge: delete; without it, only say what would be deleted
   --all             purge: also the files of processes that are alive
   -h, --help        print this
@@ -46,7 +49,7 @@ const ENDPOINT_EXPECTED = 'expected --endpoint to be an http or https address';
 export function parseSpool(argv: readonly string[]): Parsed {
   const words = readWords(argv, {
     texts: ['dir', 'endpoint'],
-    flags: ['yes', 'all'],
+    flags: ['bad', 'yes', 'all'],
     missing: { dir: 'expected --dir to be a folder', endpoint: ENDPOINT_EXPECTED },
   });
   if ('wrong' in words) return mistake(words.wrong);
@@ -61,7 +64,9 @@ export function parseSpool(argv: readonly string[]): Parsed {
     return mistake(`unknown command ${quoted(`spool ${action}`)}`);
   const [isConfirmed, isAll] = [flags.has('yes'), flags.has('all')];
   if (action !== 'purge' && (isConfirmed || isAll)) return mistake('--yes and --all belong to spool purge');
-  return { kind: 'spool', action, dir: lastOf(words, 'dir'), endpoint, isConfirmed, isAll };
+  const includesBad = flags.has('bad');
+  if (action !== 'send' && includesBad) return mistake('--bad belongs to spool send');
+  return { kind: 'spool', action, dir: lastOf(words, 'dir'), endpoint, includesBad, isConfirmed, isAll };
 }
 
 function mistake(message: string): Parsed {

@@ -2,6 +2,8 @@ import { env } from '../base/env.ts';
 import { exporterFor } from '../export/create-exporter.ts';
 import { Ledger } from '../export/ledger.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
+import { restoreBad } from '../export/spool-bad.ts';
+import { systemFs } from '../export/spool-fs.ts';
 import { type Holding, surveySpool } from '../export/spool-survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
@@ -31,6 +33,8 @@ export async function sendSpool(
   patienceMs: number = PATIENCE_MS,
 ): Promise<number> {
   const settings = settingsFor(invocation);
+  const { hash } = namedDestination(settings);
+  if (invocation.includesBad) restoreBad(systemFs, settings.spoolDir, hash, Date.now());
   const before = stockOf(settings);
   const stats = await deliver(settings, patienceMs);
   const after = stockOf(settings);

@@ -1,6 +1,9 @@
-import { basename, join } from 'node:path';
-import { BAD_FOLDER, makePrivateFolders } from './spool-folder.ts';
-import type { SpoolFs } from './spool-fs.ts';
+import { basename, join, resolve } from 'node:path';
+import { BAD_FOLDER, checkPrivateFolders, FORMAT_FOLDER, makePrivateFolders, sequenceOf } from './spool-folder.ts';
+import { codeOf, readWhole, type SpoolFs } from './spool-fs.ts';
+import { SpoolHome } from './spool-home.ts';
+import { decodeRecord } from './spool-record.ts';
+import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 
 /** Bytes of damaged files that are kept for a look at them; beyond it the oldest is deleted. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
@@ -16,6 +19,46 @@ export function setAside(fs: SpoolFs, path: string, spoolDir: string, destinatio
   } catch {
     // Another process trims it too; it is bounded again when the next file comes.
   }
+}
+
+/**
+ * Moves segments from `bad` to the folder of a new owner that has left, so that the next exporter of the destination takes
+ * them over; their age counts from now. Throws what the file system throws.
+ */
+export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
+  const home = new SpoolHome(fs, resolve(spoolDir), [FORMAT_FOLDER, destinationHash], () => wallMs);
+  const bad = join(home.destinationPath, BAD_FOLDER);
+  try {
+    checkPrivateFolders(fs, spoolDir, [...home.destination, BAD_FOLDER]);
+  } catch (thrown) {
+    if (codeOf(thrown) === 'ENOENT') return;
+    throw thrown;
+  }
+  try {
+    for (const file of fs.readdirSync(bad)) {
+      const path = join(bad, file);
+      if (!isUndelivered(fs, path)) continue;
+      home.make();
+      fs.utimesSync(path, wallMs / 1_000, wallMs / 1_000);
+      fs.renameSync(path, join(home.path, file));
+    }
+  } finally {
+    home.leave();
+  }
+}
+
+/** Earlier versions set a segment aside, unread, after five processes had died while they delivered it. */
+const UNREAD = /\.a5\.seg$/;
+
+/** The readable records of a damaged segment were delivered before it was set aside, unless nobody read it. */
+function isUndelivered(fs: SpoolFs, path: string): boolean {
+  if (sequenceOf(basename(path)) === undefined) return false;
+  const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
+  if (content === undefined) return false;
+  const { payloads, damaged } = scan(content.bytes);
+  const readable = payloads.filter((payload) => decodeRecord(payload) !== undefined).length;
+  const isWhole = damaged.length === 0 && readable === payloads.length;
+  return readable > 0 && (isWhole || UNREAD.test(path));
 }
 
 function trim(fs: SpoolFs, folder: string): void {

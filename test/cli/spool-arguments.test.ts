@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../src/cli/arguments.ts';
 
-const DEFAULTS = { kind: 'spool', dir: undefined, endpoint: undefined, isConfirmed: false, isAll: false };
+const DEFAULTS = {
+  kind: 'spool',
+  dir: undefined,
+  endpoint: undefined,
+  includesBad: false,
+  isConfirmed: false,
+  isAll: false,
+};
 
 describe('the arguments of runspan spool', () => {
   it.each<[string, object]>([
     ['list', { ...DEFAULTS, action: 'list' }],
+    ['send --bad', { ...DEFAULTS, action: 'send', includesBad: true }],
     ['purge', { ...DEFAULTS, action: 'purge' }],
     ['purge --yes', { ...DEFAULTS, action: 'purge', isConfirmed: true }],
     ['--yes purge --all', { ...DEFAULTS, action: 'purge', isConfirmed: true, isAll: true }],
@@ -25,6 +33,7 @@ describe('the arguments of runspan spool', () => {
     [['list', 'purge'], 'unexpected "purge"'],
     [['list', '--yes'], '--yes and --all belong to spool purge'],
     [['list', '--all'], '--yes and --all belong to spool purge'],
+    [['purge', '--bad'], '--bad belongs to spool send'],
     [['purge', '--yes=no'], 'expected no value for --yes'],
     [['list', '--dir'], 'expected --dir to be a folder'],
     [['list', '--dir='], 'expected --dir to be a folder'],

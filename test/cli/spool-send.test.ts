@@ -1,17 +1,33 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { SpoolInvocation } from '../../src/cli/spool-arguments.ts';
 import { sendSpool } from '../../src/cli/spool-send.ts';
 import type { Segment } from '../../src/export/spool.ts';
 import { createReceiver } from '../../src/receiver.ts';
+import { runRunspan } from '../support/program.ts';
 import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
-async function sent(dir: string, url: string): Promise<{ code: number; text: string }> {
+const SEND: SpoolInvocation = {
+  kind: 'spool',
+  action: 'send',
+  dir: undefined,
+  endpoint: undefined,
+  includesBad: false,
+  isConfirmed: false,
+  isAll: false,
+};
+
+async function sent(
+  dir: string,
+  url: string,
+  options: Partial<SpoolInvocation> = {},
+): Promise<{ code: number; text: string }> {
   let text = '';
   const code = await sendSpool(
-    { kind: 'spool', action: 'send', dir, endpoint: new URL(url), isConfirmed: false, isAll: false },
+    { ...SEND, dir, endpoint: new URL(url), ...options },
     (more) => {
       text += more;
     },
@@ -82,6 +98,52 @@ test('damaged files are told, and are not said to wait', async () => {
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });
 });
 
+test('--bad sends what was set aside and can be read whole, or was set aside unread by an earlier version', async () => {
+  const { dir, receiver, destination, open } = await left();
+  const setAside = (numbers: readonly number[], damage: 'none' | 'some' | 'all', deaths: string): string[] => {
+    const records = numbers.map((number) => makeRecord(number));
+    const { path } = open(destination).spill(records) as Segment;
+    const rest = damage === 'all' ? Buffer.alloc(0) : readFileSync(path);
+    if (damage !== 'none') writeFileSync(path, Buffer.concat([rest, Buffer.from('rubbish')]));
+    const bad = join(dirname(dirname(path)), 'bad');
+    mkdirSync(bad, { recursive: true, mode: 0o700 });
+    const target = join(bad, basename(path).replace('.seg', `${deaths}.seg`));
+    renameSync(path, target);
+    const threeDaysAgo = Date.now() / 1_000 - 3 * 86_400;
+    utimesSync(target, threeDaysAgo, threeDaysAgo);
+    return records.map(({ run }) => run.id);
+  };
+  const whole = setAside([1, 2], 'none', '.a5');
+  const unread = setAside([3], 'some', '.a5');
+  // The record that can be read was delivered before the file was set aside.
+  setAside([4], 'some', '');
+  setAside([5], 'all', '.a5');
+  killOwners(dir);
+
+  const send = (...flags: string[]) =>
+    runRunspan(['spool', 'send', '--dir', dir, '--endpoint', receiver.url, ...flags]);
+  expect(await send()).toMatchObject({ code: 0, stdout: `nothing waits for ${receiver.url} without a key\n` });
+  expect(await send('--bad')).toMatchObject({
+    code: 1,
+    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run given up\n1 file damaged, set aside\n`,
+  });
+  expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual([...whole, ...unread].sort());
+  expect(segmentsBelow(dir).map((path) => basename(dirname(path)))).toEqual(['bad', 'bad', 'bad']);
+});
+
+test('--bad keeps what the service does not take, for another day', async () => {
+  const { dir, receiver, destination, open } = await left();
+  const { path } = open(destination).spill([makeRecord(1)]) as Segment;
+  const bad = join(dirname(dirname(path)), 'bad');
+  mkdirSync(bad, { mode: 0o700 });
+  renameSync(path, join(bad, basename(path)));
+  utimesSync(join(bad, basename(path)), 1, 1);
+  killOwners(dir);
+  await receiver.close();
+  expect((await sent(dir, receiver.url, { includesBad: true })).text).toMatch(/^delivered 0 of 1 run /);
+  expect(basename(dirname(segmentsBelow(dir)[0] as string))).not.toBe('bad');
+});
+
 test('what living processes keep is told, and is no failure', async () => {
   const { dir, receiver, destination, open } = await left();
   open(destination).spill([makeRecord(1), makeRecord(2), makeRecord(3)]);
@@ -143,13 +205,5 @@ test('a key that cannot be used is not taken for a service that is missing', asy
 test('without a service there is an error that says what to set', async () => {
   told();
   const { dir } = spoolFolder();
-  const nowhere = {
-    kind: 'spool',
-    action: 'send',
-    dir,
-    endpoint: undefined,
-    isConfirmed: false,
-    isAll: false,
-  } as const;
-  await expect(sendSpool(nowhere, () => {})).rejects.toThrow('set RUNSPAN_ENDPOINT');
+  await expect(sendSpool({ ...SEND, dir }, () => {})).rejects.toThrow('set RUNSPAN_ENDPOINT');
 });

@@ -15,7 +15,16 @@ const TWO = { endpoint: new URL('https://traces.example'), workspaceId: 'w', api
 function run(dir: string, fields: Partial<SpoolInvocation> = {}): { code: number; text: string } {
   let text = '';
   const code = spool(
-    { kind: 'spool', action: 'list', dir, endpoint: undefined, isConfirmed: false, isAll: false, ...fields },
+    {
+      kind: 'spool',
+      action: 'list',
+      dir,
+      endpoint: undefined,
+      includesBad: false,
+      isConfirmed: false,
+      isAll: false,
+      ...fields,
+    },
     (more) => {
       text += more;
     },
@@ -198,7 +207,7 @@ describe('the command', () => {
 
   it.each([
     [['list', '-x'], 'list [--dir folder] [--endpoint url]'],
-    [['send', '--yes'], 'send [--dir folder] [--endpoint url]'],
+    [['send', '--yes'], 'send [--dir folder] [--endpoint url] [--bad]'],
     [['--dir', '/x', 'purge', '-x'], 'purge [--dir folder] [--endpoint url] [--all] --yes'],
     [['drain'], 'list [--dir folder] [--endpoint url]'],
   ])('after a mistake in %j says how it is called', async (argv, call) => {
