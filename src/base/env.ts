@@ -21,24 +21,39 @@ export type EnvironmentName =
   | 'RUNSPAN_CONTROL_PLANE_SPELLING'
   | 'RUNSPAN_AGENT_URL'
   | 'RUNSPAN_AGENT_KEY'
-  | 'LANGSMITH_ENDPOINT'
-  | 'LANGSMITH_API_KEY'
-  | 'LANGSMITH_WORKSPACE_ID'
-  | 'LANGSMITH_PROJECT'
-  | 'LANGSMITH_TRACING'
-  | 'LANGSMITH_TRACING_V2'
-  | 'LANGSMITH_TRACING_SAMPLING_RATE'
-  | 'LANGSMITH_HIDE_INPUTS'
-  | 'LANGSMITH_HIDE_OUTPUTS'
-  | 'LANGCHAIN_ENDPOINT'
-  | 'LANGCHAIN_TRACING'
-  | 'LANGCHAIN_TRACING_V2'
+  | `LANGSMITH_${LangsmithName}`
+  | `LANGCHAIN_${LangsmithName}`
   | 'HTTP_PROXY'
   | 'HTTPS_PROXY'
   | 'NO_PROXY'
   | 'http_proxy'
   | 'https_proxy'
   | 'no_proxy';
+
+/** Variables of LangSmith's own client, which reads `LANGSMITH_<name>` and then `LANGCHAIN_<name>`. */
+export type LangsmithName =
+  | 'ENDPOINT'
+  | 'API_KEY'
+  | 'WORKSPACE_ID'
+  | 'PROJECT'
+  | 'TRACING'
+  | 'TRACING_V2'
+  | 'TRACING_SAMPLING_RATE'
+  | 'HIDE_INPUTS'
+  | 'HIDE_OUTPUTS';
+
+/** The endpoint of LangSmith's own client if no variable sets one. */
+export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
+
+/** The value of `LANGSMITH_<name>`, else of `LANGCHAIN_<name>`. */
+export function langsmithEnv(name: LangsmithName): string | undefined {
+  return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
+}
+
+/** Whether the variables turn on the tracing of LangSmith's own client. */
+export function isLangsmithTracing(): boolean {
+  return langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true';
+}
 
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {

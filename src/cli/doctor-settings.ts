@@ -1,5 +1,12 @@
 import { diagnostics, type Log } from '../base/diagnostics.ts';
-import { type EnvironmentName, env, variablesWith } from '../base/env.ts';
+import {
+  type EnvironmentName,
+  env,
+  isLangsmithTracing,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  langsmithEnv,
+  variablesWith,
+} from '../base/env.ts';
 import { flag } from '../export/service-settings.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../export/settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -18,13 +25,13 @@ interface Row {
   readonly complaint?: string;
 }
 
-const SAMPLING = ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE'] as const;
+const SAMPLING = ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE', 'LANGCHAIN_TRACING_SAMPLING_RATE'] as const;
 
 const ROWS: readonly Row[] = [
   {
     setting: 'endpoint',
     kind: 'address',
-    variables: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT'],
+    variables: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
     otherwise: 'none',
     group: 'service',
     complaint: 'the endpoint ',
@@ -32,7 +39,7 @@ const ROWS: readonly Row[] = [
   {
     setting: 'apiKey',
     kind: 'secret',
-    variables: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY'],
+    variables: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],
     otherwise: 'none',
     group: 'service',
     complaint: 'the API key has ',
@@ -40,12 +47,17 @@ const ROWS: readonly Row[] = [
   {
     setting: 'workspaceId',
     kind: 'secret',
-    variables: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID'],
+    variables: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID', 'LANGCHAIN_WORKSPACE_ID'],
     otherwise: 'none',
     group: 'service',
     complaint: 'the workspace id has ',
   },
-  { setting: 'project', kind: 'text', variables: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT'], otherwise: '"default"' },
+  {
+    setting: 'project',
+    kind: 'text',
+    variables: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT'],
+    otherwise: '"default"',
+  },
   { setting: 'tracing', kind: 'word', variables: ['RUNSPAN_TRACING'], otherwise: 'true' },
   {
     setting: 'sampleRate',
@@ -56,13 +68,13 @@ const ROWS: readonly Row[] = [
   {
     setting: 'hideInputs',
     kind: 'word',
-    variables: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS'],
+    variables: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
     otherwise: 'false',
   },
   {
     setting: 'hideOutputs',
     kind: 'word',
-    variables: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS'],
+    variables: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
     otherwise: 'false',
   },
   { setting: 'allowInsecure', kind: 'word', variables: ['RUNSPAN_ALLOW_INSECURE'], otherwise: 'false' },
@@ -132,13 +144,17 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
 function findingsOf(row: Row, complaints: readonly string[]): Finding[] {
   const { setting, kind, variables, otherwise, group } = row;
   const present = variables.filter((name) => env(name) !== undefined);
+  const source = sourceOfService();
   const isUsed = (name: EnvironmentName): boolean =>
-    group === undefined ? name === present[0] : name.startsWith(sourceOfService());
+    group === undefined || (source !== 'none' && name.startsWith('RUNSPAN_') === (source === 'RUNSPAN_'));
   const used = present.find(isUsed);
-  const findings = [used === undefined ? ok(setting, `${otherwise}, the default`) : usedFinding(row, used, complaints)];
+  const isTheirs = setting === 'endpoint' && source === 'LANGSMITH_' && langsmithEnv('API_KEY') !== undefined;
+  const unset = isTheirs ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
+  const findings = [used === undefined ? ok(setting, unset) : usedFinding(row, used, complaints)];
   for (const name of present) {
     if (name === used) continue;
-    const why = group === undefined ? `${present[0]} comes first` : reasonAgainst(name);
+    const isSecond = group === undefined || (used !== undefined && isUsed(name));
+    const why = isSecond ? `${used} comes first` : reasonAgainst(name);
     // Nobody has checked the word of a variable that is not used.
     const told = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
     findings.push(ok(name, `${told}, not used: ${why}`));
@@ -178,13 +194,13 @@ function unknownVariables(): Finding[] {
 function sourceOfService(): 'RUNSPAN_' | 'LANGSMITH_' | 'none' {
   const own: readonly EnvironmentName[] = ['RUNSPAN_ENDPOINT', 'RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'];
   if (own.some((name) => env(name) !== undefined)) return 'RUNSPAN_';
-  return env('LANGSMITH_TRACING') === 'true' ? 'LANGSMITH_' : 'none';
+  return isLangsmithTracing() ? 'LANGSMITH_' : 'none';
 }
 
 function reasonAgainst(name: EnvironmentName): string {
   if (name.startsWith('RUNSPAN_')) return 'it is not read';
   return sourceOfService() === 'none'
-    ? 'LANGSMITH_TRACING is not true'
+    ? 'neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true'
     : 'one of endpoint, key and workspace has a variable of RUNSPAN_, so these are left alone';
 }
 

@@ -45,7 +45,7 @@ export function exporterFor(
   const { limits, endpoint, durability } = settings;
   const client = new HttpClient({
     endpoint,
-    headers: settings.headers,
+    headers: settings.requestHeaders,
     connectTimeoutMs: limits.connectTimeoutMs,
     requestTimeoutMs: limits.requestTimeoutMs,
     dispatcher: settings.dispatcher,
@@ -103,16 +103,17 @@ export function exporterFor(
  * Hands the key of new settings to an exporter that still has something to deliver with an older one, where both are for
  * the same workspace of the same service: what waits because the old key was rejected is tried again at once.
  */
-export function renewKey(exporter: Exporter, { endpoint, headers }: Settings): void {
+export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
   const old = service?.settings;
   const isSame = old?.endpoint.href === endpoint.href && old.headers['x-tenant-id'] === headers['x-tenant-id'];
-  if (service === undefined || !isSame || headers['x-api-key'] === undefined) return;
-  service.client.setHeaders(headers);
+  const hasKey = headers['x-api-key'] !== undefined || typeof requestHeaders === 'function';
+  if (service === undefined || !isSame || !hasKey) return;
+  service.client.setHeaders(requestHeaders);
   service.pace.unblock();
 }
 
-/** What the spool keeps apart. */
+/** What the spool keeps apart. A key that a function returns may change, so it names no destination. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }

@@ -1,9 +1,20 @@
 import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env } from '../base/env.ts';
+import {
+  type EnvironmentName,
+  env,
+  isLangsmithTracing,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  langsmithEnv,
+} from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
-import { safeText } from '../base/text.ts';
-import type { ConfigureOptions, Settings } from './settings.ts';
+import { withoutTracing } from '../base/suppression.ts';
+import { messageOf, safeText } from '../base/text.ts';
+import { CredentialsError } from '../http/failure.ts';
+import { SecretNames } from '../run/secret-names.ts';
+import { secretPatterns } from '../run/secret-patterns.ts';
+import { untraced } from '../run/untraced.ts';
+import type { ConfigureOptions } from './settings.ts';
 
 /** Printable ASCII without spaces: what a header can carry and a key consists of. */
 const KEY = /^[\x21-\x7e]{1,512}$/;
@@ -26,14 +37,27 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'x-tenant-id',
 ]);
 
-/** Where to send and with what headers; undefined, after one line that says why, when tracing cannot be on. */
-export function serviceOf(options: ConfigureOptions): Pick<Settings, 'endpoint' | 'headers'> | undefined {
+/** The service's address, and the headers of requests to it. */
+export interface Service {
+  readonly endpoint: URL;
+  /** Headers that are known before the first request. */
+  readonly headers: Headers;
+  /** Headers of each request: `headers`, or a function that adds the results of `apiKey` and `headers` to them. */
+  readonly requestHeaders: Headers | (() => Promise<Headers>);
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Returns undefined if tracing cannot be on, after one line that gives the reason. */
+export function serviceOf(options: ConfigureOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
-    if (options[name] === undefined || typeof options[name] === 'string') continue;
+    const value: unknown = options[name];
+    if (value === undefined || typeof value === 'string') continue;
+    if (name === 'apiKey' && typeof value === 'function') continue;
     complain(`expected \`${name}\` to be text, so tracing is off`);
     return undefined;
   }
-  const address = addressOf(options);
+  const address = addressOf(options, isForProcess);
   if (address.endpoint === undefined) {
     if (address.apiKey !== undefined) {
       complain('there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
@@ -43,42 +67,111 @@ export function serviceOf(options: ConfigureOptions): Pick<Settings, 'endpoint' 
   const endpoint = endpointOf(address.endpoint);
   if (endpoint === undefined) return undefined;
   const { apiKey, workspaceId } = address;
-  if (apiKey !== undefined && !KEY.test(apiKey)) {
+  if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
     complain('the API key has characters that a header cannot carry, so tracing is off; copy it again');
     return undefined;
   }
   const isWorkspaceUsable = workspaceId === undefined || KEY.test(workspaceId);
   if (!isWorkspaceUsable) complain('the workspace id has characters that a header cannot carry; left out');
-  const custom = customHeaders(options.headers);
-  diagnostics.conceal([...Object.values(custom), ...(apiKey === undefined ? [] : [apiKey])]);
   if (endpoint.protocol === 'https:' && env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
     complain('NODE_TLS_REJECT_UNAUTHORIZED is 0, so anybody may pose as the service; trust it by NODE_EXTRA_CA_CERTS');
   }
+  const isConfidential = mayCarryCredentials(endpoint, options);
+  const isKeySent = apiKey !== undefined && isConfidential;
+  if (apiKey !== undefined && !isKeySent) {
+    complain('the API key is not sent over plain HTTP to another host; use https, or set `allowInsecure`');
+  }
+  const custom = typeof options.headers === 'function' ? {} : customHeaders(options.headers, isConfidential);
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
   if (workspaceId !== undefined && isWorkspaceUsable) headers['x-tenant-id'] = workspaceId;
-  if (apiKey !== undefined && mayCarryKey(endpoint, options)) headers['x-api-key'] = apiKey;
-  return { endpoint, headers };
+  if (isKeySent && typeof apiKey === 'string') headers['x-api-key'] = apiKey;
+  diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
+  const keyFunction = isKeySent && typeof apiKey === 'function' ? apiKey : undefined;
+  const headersFunction = typeof options.headers === 'function' ? options.headers : undefined;
+  const requestHeaders =
+    keyFunction === undefined && headersFunction === undefined
+      ? headers
+      : () => currentHeaders(headers, keyFunction, headersFunction, isConfidential);
+  return { endpoint, headers, requestHeaders };
 }
 
-type Address = { [Name in 'endpoint' | 'apiKey' | 'workspaceId']: string | undefined };
+/** Calls the functions of the application with tracing off. Rejects with a CredentialsError if one of them fails. */
+async function currentHeaders(
+  fixed: Headers,
+  apiKey: (() => unknown) | undefined,
+  headers: (() => unknown) | undefined,
+  isConfidential: boolean,
+): Promise<Headers> {
+  const given = headers && (await resultOf('headers', headers));
+  const isObject = typeof given === 'object' && given !== null;
+  if (headers !== undefined && !isObject) {
+    throw new CredentialsError('`headers` returned something else than names and values');
+  }
+  const custom = customHeaders(given, isConfidential);
+  const key = apiKey && (await resultOf('apiKey', apiKey));
+  if (apiKey !== undefined && !(typeof key === 'string' && KEY.test(key))) {
+    throw new CredentialsError('`apiKey` returned something else than 1 to 512 printable ASCII characters');
+  }
+  const keyHeader = typeof key === 'string' ? { 'x-api-key': key } : undefined;
+  diagnostics.conceal(Object.values({ ...custom, ...keyHeader }));
+  return { ...custom, ...fixed, ...keyHeader };
+}
+
+async function resultOf(name: string, read: () => unknown): Promise<unknown> {
+  try {
+    return await withoutTracing(() => untraced(read));
+  } catch (thrown) {
+    throw new CredentialsError(`\`${name}\` threw: ${messageOf(thrown)}`);
+  }
+}
+
+interface Address {
+  readonly endpoint: string | undefined;
+  readonly apiKey: ConfigureOptions['apiKey'];
+  readonly workspaceId: string | undefined;
+}
 
 /**
- * The three that belong together. Those of `LANGSMITH_` are read only when none of ours is set and that tracing is on,
- * so that no key travels to an endpoint that it was not given for.
+ * Options, else the environment. The key and the workspace of the environment belong to RUNSPAN_ENDPOINT and go to no other
+ * origin. The variables of LangSmith are read together, and only if none of the three settings is set by other means.
  */
-function addressOf(options: ConfigureOptions): Address {
-  const own: Address = {
-    endpoint: options.endpoint?.trim() || env('RUNSPAN_ENDPOINT'),
-    apiKey: options.apiKey?.trim() || env('RUNSPAN_API_KEY'),
-    workspaceId: options.workspaceId?.trim() || env('RUNSPAN_WORKSPACE_ID'),
+function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
+  const endpoint = options.endpoint?.trim() || undefined;
+  const apiKey = typeof options.apiKey === 'string' ? options.apiKey.trim() : options.apiKey;
+  const workspaceId = options.workspaceId?.trim();
+  const own = {
+    endpoint: env('RUNSPAN_ENDPOINT'),
+    apiKey: env('RUNSPAN_API_KEY'),
+    workspaceId: env('RUNSPAN_WORKSPACE_ID'),
   };
-  if (Object.values(own).some((value) => value !== undefined)) return own;
-  if (env('LANGSMITH_TRACING') !== 'true') return own;
+  if ([endpoint, apiKey, workspaceId, ...Object.values(own)].every((value) => value === undefined)) {
+    return langsmithAddress();
+  }
+  const isOwn =
+    endpoint === undefined || (own.endpoint === undefined ? isForProcess : isSameOrigin(endpoint, own.endpoint));
+  if (!isOwn && apiKey === undefined && own.apiKey !== undefined) {
+    complain(`RUNSPAN_API_KEY is sent to RUNSPAN_ENDPOINT only, and not to another \`endpoint\`; set \`apiKey\` too`);
+  }
   return {
-    endpoint: env('LANGSMITH_ENDPOINT'),
-    apiKey: env('LANGSMITH_API_KEY'),
-    workspaceId: env('LANGSMITH_WORKSPACE_ID'),
+    endpoint: endpoint ?? own.endpoint,
+    // An empty option is no key: it does not stand for that of the environment.
+    apiKey: (apiKey ?? (isOwn ? own.apiKey : undefined)) || undefined,
+    workspaceId: (workspaceId ?? (isOwn ? own.workspaceId : undefined)) || undefined,
   };
+}
+
+function langsmithAddress(): Address {
+  if (!isLangsmithTracing()) return { endpoint: undefined, apiKey: undefined, workspaceId: undefined };
+  const [endpoint, apiKey] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
+  if (endpoint === undefined && apiKey === undefined) {
+    complain('the tracing of LangSmith is on without LANGSMITH_API_KEY or LANGSMITH_ENDPOINT, so tracing is off');
+    return { endpoint, apiKey, workspaceId: undefined };
+  }
+  return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
+}
+
+function isSameOrigin(one: string, other: string): boolean {
+  return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
 }
 
 function endpointOf(text: string): URL | undefined {
@@ -95,14 +188,12 @@ function endpointOf(text: string): URL | undefined {
   return undefined;
 }
 
-function mayCarryKey(endpoint: URL, options: ConfigureOptions): boolean {
+function mayCarryCredentials(endpoint: URL, options: ConfigureOptions): boolean {
   if (endpoint.protocol === 'https:' || isLoopback(endpoint.hostname)) return true;
-  if (flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false)) return true;
-  complain('the API key is not sent over plain HTTP to another host; use https, or set `allowInsecure`');
-  return false;
+  return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
 }
 
-function customHeaders(given: ConfigureOptions['headers']): Record<string, string> {
+function customHeaders(given: unknown, isConfidential: boolean): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const pair of pairsOf(given)) {
     const [name, value]: unknown[] = Array.isArray(pair) ? pair : [];
@@ -112,10 +203,19 @@ function customHeaders(given: ConfigureOptions['headers']): Record<string, strin
     }
     const lower = name.toLowerCase();
     const isUsable = /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
-    if (isUsable && !OWN_HEADERS.has(lower)) headers[lower] = value;
-    else complain(`header \`${lower}\` cannot be set; left out`);
+    if (!isUsable || OWN_HEADERS.has(lower)) complain(`header \`${lower}\` cannot be set; left out`);
+    else if (isConfidential || !isCredential(lower, value)) headers[lower] = value;
+    else
+      complain(`header \`${lower}\` is not sent over plain HTTP to another host; use https, or set \`allowInsecure\``);
   }
   return headers;
+}
+
+const CREDENTIAL_NAMES = new SecretNames(['auth', 'key', 'access key', 'jwt', 'signature', 'bearer', 'pass'], true);
+const CREDENTIAL_VALUES: readonly RegExp[] = [/^(?:basic|bearer|digest|negotiate)\s/i, ...secretPatterns];
+
+function isCredential(name: string, value: string): boolean {
+  return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
 /** What `headers` holds, in whatever form; what is none of them is no pair. */

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { bare } from '../base/bare.ts';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
-import { type EnvironmentName, env } from '../base/env.ts';
+import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/proxies.ts';
@@ -12,7 +12,7 @@ import type { Redaction } from '../run/redaction.ts';
 import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
-import { complain, flag, serviceOf } from './service-settings.ts';
+import { complain, flag, type Service, serviceOf } from './service-settings.ts';
 import { defaultSpoolDir } from './spool-folder.ts';
 
 /**
@@ -22,8 +22,12 @@ import { defaultSpoolDir } from './spool-folder.ts';
 export interface ConfigureOptions {
   /** Address of the service, for example `http://127.0.0.1:4777`; tracing is off without one. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
-  /** Sent as `x-api-key`, to the endpoint only. `RUNSPAN_API_KEY` */
-  apiKey?: string;
+  /**
+   * The API key, sent as `x-api-key` to the endpoint only; an empty string sends none. A function is called for each request,
+   * with tracing off, and returns the key or a promise of it. If it throws, rejects or returns no key, the request is not sent,
+   * and the runs are kept and sent later, as after a 401. `RUNSPAN_API_KEY`
+   */
+  apiKey?: string | (() => string | Promise<string>);
   /** Names the workspace when the key is linked to several. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
   /** The project to trace into. `RUNSPAN_PROJECT` @default 'default' */
@@ -47,7 +51,7 @@ export interface ConfigureOptions {
    * @default values under names such as `authorization` and `password`
    */
   redact?: Redaction;
-  /** Sends the API key over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
+  /** Sends the API key and headers with credentials over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
   allowInsecure?: boolean;
   /**
    * What survives the process, see `docs/delivery.md`. `memory`: nothing. `spill`: what has not been delivered when the process
@@ -59,8 +63,11 @@ export interface ConfigureOptions {
   spoolDir?: string;
   /** What is bounded and by how much; `docs/configuration.md` lists them. */
   limits?: Partial<Limits>;
-  /** Sent with every request: an object, `Headers`, a `Map` or a list of pairs. */
-  headers?: Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
+  /**
+   * Sent with every request: an object, `Headers`, a `Map` or a list of pairs. A function is called for each request, as
+   * `apiKey` is, and returns one of these or a promise of it. Headers with credentials are sent where the API key may be sent.
+   */
+  headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
   /** Called for every run that is given up; what it throws is ignored. */
@@ -77,17 +84,18 @@ export interface ConfigureOptions {
   log?: Log;
 }
 
+/** Names and values of headers. */
+export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
+
 /** What survives the process. */
 export type Durability = 'memory' | 'spill' | 'write-ahead';
 
 const DURABILITIES: readonly string[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
 
 /** What an exporter needs to know, checked. */
-export interface Settings {
-  readonly endpoint: URL;
+export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
-  readonly headers: Readonly<Record<string, string>>;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
   readonly dispatcher: Dispatcher | undefined;
@@ -133,7 +141,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const limits = limitsOf(options.limits);
   const capture = captureOf(options, limits);
   const isWanted = flag('tracing', options.tracing, ['RUNSPAN_TRACING'], true);
-  const service = isWanted ? serviceOf(options) : undefined;
+  const service = isWanted ? serviceOf(options, isForProcess) : undefined;
   if (service === undefined) return undefined;
   const onDrop = optional('onDrop', options.onDrop, 'a function', (value) => typeof value === 'function');
   const dispatcher = optional(
@@ -171,15 +179,9 @@ function applyLog(option: Log | undefined, isForProcess: boolean): void {
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   const project = optional('project', options.project, 'text', (value) => typeof value === 'string' && value !== '');
   return {
-    project: project ?? env('RUNSPAN_PROJECT') ?? env('LANGSMITH_PROJECT') ?? 'default',
-    hideInputs: flag('hideInputs', options.hideInputs, ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS'], false, true),
-    hideOutputs: flag(
-      'hideOutputs',
-      options.hideOutputs,
-      ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS'],
-      false,
-      true,
-    ),
+    project: project ?? env('RUNSPAN_PROJECT') ?? langsmithEnv('PROJECT') ?? 'default',
+    hideInputs: flag('hideInputs', options.hideInputs, HIDE_INPUTS, false, true),
+    hideOutputs: flag('hideOutputs', options.hideOutputs, HIDE_OUTPUTS, false, true),
     payload: payloadRules(limits, redactionOf('configure', options.redact)),
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
@@ -187,7 +189,13 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   };
 }
 
-const SAMPLE_RATES: readonly EnvironmentName[] = ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE'];
+const HIDE_INPUTS = ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'] as const;
+const HIDE_OUTPUTS = ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'] as const;
+const SAMPLE_RATES: readonly EnvironmentName[] = [
+  'RUNSPAN_SAMPLE_RATE',
+  'LANGSMITH_TRACING_SAMPLING_RATE',
+  'LANGCHAIN_TRACING_SAMPLING_RATE',
+];
 
 function samplingOf(options: ConfigureOptions): SamplingDecision | undefined {
   const isRate = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;

@@ -10,11 +10,16 @@ import type { Proxies } from './proxies.ts';
 /** Bytes of an answer that are read; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
+type Headers = Readonly<Record<string, string>>;
+
 export interface HttpClientOptions {
   /** Paths are appended to its own path. */
   readonly endpoint: URL;
-  /** Sent with every request, to this endpoint only: redirects are not followed. */
-  readonly headers: Readonly<Record<string, string>>;
+  /**
+   * Sent with every request, to this endpoint only: redirects are not followed. A function is called for each request, within
+   * the deadline of the request, which fails with the error that the function throws.
+   */
+  readonly headers: Headers | (() => Promise<Headers>);
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   /** Sends the requests instead of our own connection pool; the proxies are not used then. */
@@ -104,9 +109,11 @@ export class HttpClient {
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#attempt(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
     try {
-      const { statusCode, headers, body } = await this.#within(attempt, (dispatcher) =>
-        withoutTracing(() => this.#dispatch(dispatcher, request, attempt, { headersTimeout: 0, bodyTimeout: 0 })),
-      );
+      const { statusCode, headers, body } = await this.#within(attempt, async (dispatcher) => {
+        const own = typeof this.#headers === 'function' ? await this.#headers() : this.#headers;
+        const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
+        return withoutTracing(() => this.#dispatch(dispatcher, own, request, attempt, timeouts));
+      });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
       // Destroyed before its end it fails, and nobody has to listen then; whoever reads it is told all the same.
@@ -145,8 +152,11 @@ export class HttpClient {
   }
 
   async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Breaker): Promise<HttpAnswer> {
-    const headers = this.#headers;
-    const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, request, breaker));
+    const source = this.#headers;
+    const headers = typeof source === 'function' ? await source() : source;
+    // The request may have been given up while its headers were fetched.
+    if (breaker.aborted) throw breaker.reason;
+    const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
     const answer = await dispatch().catch((error) => {
       // Nothing has been answered, and the next attempt goes over another connection: no failure worth waiting for.
       if (breaker.aborted || !isOfUsedConnection(error)) throw error;
@@ -155,7 +165,7 @@ export class HttpClient {
     const { statusCode: status } = answer;
     const text = await readText(answer.body);
     // A key that was replaced meanwhile was rejected, which says nothing about the one that took its place.
-    if ((status === 401 || status === 403) && this.#headers !== headers)
+    if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, breaker);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
     return { status, headers: answer.headers, text, isKeyless };
@@ -163,6 +173,7 @@ export class HttpClient {
 
   async #dispatch(
     dispatcher: Dispatcher,
+    headers: Headers,
     request: HttpRequest,
     breaker: Breaker,
     timeouts: { headersTimeout: number; bodyTimeout: number } | undefined = undefined,
@@ -173,7 +184,7 @@ export class HttpClient {
       origin: this.#options.endpoint.origin,
       path: this.#basePath + request.path,
       method: request.method,
-      headers: { ...this.#headers, ...request.headers, ...lengthOf(request) },
+      headers: { ...headers, ...request.headers, ...lengthOf(request) },
       body: bodyOf(request),
       ...timeouts,
       signal: breaker,

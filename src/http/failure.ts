@@ -10,6 +10,11 @@ export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
 }
 
+/** The credentials of a request could not be obtained, so it was not sent. The message holds none of them. */
+export class CredentialsError extends Error {
+  override readonly name: string = 'CredentialsError';
+}
+
 /** Why a request had no answer. */
 export interface Failure {
   /** For messages: never what is sent, where to, or with which credentials, as the texts of such errors may be. */
@@ -55,6 +60,9 @@ export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) {
       return { ...told(thrown.message), code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
+    }
+    if (thrown instanceof CredentialsError) {
+      return { ...told(thrown.message), code: undefined, isLasting: true, mayHaveArrived: false, isUnsent: true };
     }
     const code = codeOf(thrown, DEPTH_MAX);
     if (isOfProxy(thrown)) return failureOfProxy(code);

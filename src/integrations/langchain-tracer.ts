@@ -1,5 +1,11 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env } from '../base/env.ts';
+import {
+  type EnvironmentName,
+  env,
+  isLangsmithTracing,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  langsmithEnv,
+} from '../base/env.ts';
 
 /** Any of these turns LangChain's own tracer on. */
 const SWITCHES: readonly EnvironmentName[] = [
@@ -8,9 +14,6 @@ const SWITCHES: readonly EnvironmentName[] = [
   'LANGCHAIN_TRACING_V2',
   'LANGCHAIN_TRACING',
 ];
-
-/** Where that tracer sends to when it is not told. */
-const ITS_ENDPOINT = 'https://api.smith.langchain.com';
 
 /**
  * Whether LangChain's own tracer sends the same steps to the same place, as far as the environment says: under the same
@@ -29,9 +32,9 @@ export function hasTracerBeside(): boolean {
 
 function isSameEndpoint(): boolean {
   const ours = env('RUNSPAN_ENDPOINT');
-  // Without one of ours those of LANGSMITH_ hold for us too, and under this name alone.
-  if (ours === undefined) return env('LANGSMITH_TRACING') === 'true';
-  const theirs = env('LANGSMITH_ENDPOINT') ?? env('LANGCHAIN_ENDPOINT') ?? ITS_ENDPOINT;
+  // Without RUNSPAN_ENDPOINT, the exporter reads the variables of LangSmith too.
+  if (ours === undefined) return isLangsmithTracing();
+  const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_ENDPOINT;
   return withoutSlash(ours) === withoutSlash(theirs);
 }
 

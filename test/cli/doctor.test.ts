@@ -291,7 +291,9 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
 
     const { LANGSMITH_TRACING: _, ...off } = all;
     const unused = await runRunspan(['doctor'], off);
-    expect(lineOf(unused.stdout, 'LANGSMITH_ENDPOINT')).toContain('not used: LANGSMITH_TRACING is not true');
+    expect(lineOf(unused.stdout, 'LANGSMITH_ENDPOINT')).toContain(
+      'not used: neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true',
+    );
     expect(unused.code).toBe(1);
   });
 

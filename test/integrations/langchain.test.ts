@@ -357,6 +357,7 @@ describe("LangChain's own tracer", () => {
 
   it.each<[string, Record<string, string>]>([
     ['to the endpoint of both', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url }],
+    ['to the endpoint of both by an older name', { LANGCHAIN_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url }],
     ['to ours', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
     ['by an older name', { LANGSMITH_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
     ['by older names', { LANGCHAIN_TRACING_V2: 'true', LANGCHAIN_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
@@ -377,10 +378,6 @@ describe("LangChain's own tracer", () => {
     ['is off', { LANGSMITH_TRACING: 'false', LANGSMITH_ENDPOINT: url, RUNSPAN_ENDPOINT: url }],
     ['sends them elsewhere', { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: `${url}1`, RUNSPAN_ENDPOINT: url }],
     ['sends them to its own service', { LANGSMITH_TRACING: 'true', RUNSPAN_ENDPOINT: url }],
-    [
-      'is on by an older name, which we do not take for ours,',
-      { LANGCHAIN_TRACING_V2: 'true', LANGSMITH_ENDPOINT: url },
-    ],
   ])('that %s changes nothing', async (_, variables) => {
     const lines = told();
     expect(await idsIn(variables)).toEqual([runId]);

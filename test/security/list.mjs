@@ -21,7 +21,7 @@ export const lines = [
   },
   {
     number: 5,
-    rule: 'Over plain HTTP a key goes to this machine alone, by the parsed address and not by how it looks, unless `allowInsecure` is set; one line says that it was left out.',
+    rule: 'Over plain HTTP, keys and headers that look like credentials are sent to this machine only, by the parsed address, unless `allowInsecure` is set. One line names each that is left out.',
   },
   {
     number: 6,

@@ -1,0 +1,303 @@
+import { Agent } from 'undici';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { ConfigureOptions, Exporter } from '../src/index.ts';
+import { environmentOf } from './support/environment.ts';
+import { type Answer, type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+
+const CREDENTIALS = ['x-api-key', 'x-tenant-id', 'authorization', 'cookie', 'x-team'];
+
+/** The package as a program gets it that has just started. */
+async function started() {
+  vi.resetModules();
+  const runspan = await import('../src/index.ts');
+  onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
+  return runspan;
+}
+
+async function service(reply?: (request: Received) => Answer): Promise<IngestServer> {
+  const server = await ingestServer(reply);
+  onTestFinished(server.close);
+  return server;
+}
+
+/** Connects to 127.0.0.1, whatever the host. */
+function connectingHere(): Agent {
+  const here = [{ address: '127.0.0.1', family: 4 }];
+  const agent = new Agent({ connect: { lookup: (_host, _options, found) => found(null, here) } });
+  onTestFinished(() => agent.destroy());
+  return agent;
+}
+
+/** Credentials among the headers of the last request. */
+function credentials({ received }: IngestServer): Record<string, unknown> {
+  const { headers } = received.at(-1) as Received;
+  return Object.fromEntries(CREDENTIALS.filter((name) => name in headers).map((name) => [name, headers[name]]));
+}
+
+interface Sent {
+  readonly credentials: Record<string, unknown>;
+  readonly lines: readonly string[];
+}
+
+/** The credentials that one run is sent with, and the warnings of the log. */
+async function sendOne(
+  how: 'configure' | 'createExporter',
+  options: ConfigureOptions,
+  server: IngestServer,
+): Promise<Sent> {
+  const runspan = await started();
+  const lines: string[] = [];
+  const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
+  const exporter: Exporter = runspan[how]({ ...options, log });
+  runspan.startRun({ name: 'ask', exporter }).end();
+  expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+  return { credentials: credentials(server), lines };
+}
+
+beforeEach(() => environmentOf());
+
+describe('the key and the workspace of the environment', () => {
+  const both = { 'x-api-key': 'key-of-environment', 'x-tenant-id': 'workspace-of-environment' };
+  const here = 'here';
+  const elsewhere = 'https://service.example';
+
+  test.each<[string, 'configure' | 'createExporter', ConfigureOptions, string | undefined, object, boolean]>([
+    ['go to RUNSPAN_ENDPOINT', 'configure', {}, here, both, false],
+    ['go to RUNSPAN_ENDPOINT from `createExporter`', 'createExporter', {}, here, both, false],
+    ['go to another path of its origin', 'createExporter', { endpoint: '/v2' }, here, both, false],
+    ['stay away from another origin', 'configure', { endpoint: '/' }, elsewhere, {}, true],
+    ['stay away from another origin of `createExporter`', 'createExporter', { endpoint: '/' }, elsewhere, {}, true],
+    ['go to the only endpoint, by `configure`', 'configure', { endpoint: '/' }, undefined, both, false],
+    ['stay away from an endpoint of `createExporter` alone', 'createExporter', { endpoint: '/' }, undefined, {}, true],
+    [
+      'leave the place to an option',
+      'createExporter',
+      { endpoint: '/', apiKey: 'own-key' },
+      elsewhere,
+      { 'x-api-key': 'own-key' },
+      false,
+    ],
+    [
+      'are not meant by an empty key',
+      'configure',
+      { apiKey: '' },
+      here,
+      { 'x-tenant-id': 'workspace-of-environment' },
+      false,
+    ],
+  ])('%s', async (_, how, { endpoint, ...options }, environment, expected, isLogged) => {
+    const server = await service();
+    vi.stubEnv('RUNSPAN_API_KEY', 'key-of-environment');
+    vi.stubEnv('RUNSPAN_WORKSPACE_ID', 'workspace-of-environment');
+    if (environment !== undefined) vi.stubEnv('RUNSPAN_ENDPOINT', environment === here ? server.url : environment);
+    const address = endpoint === undefined ? {} : { endpoint: server.url + endpoint };
+    const sent = await sendOne(how, { ...options, ...address }, server);
+    expect(sent.credentials).toEqual(expected);
+    expect(sent.lines).toEqual(isLogged ? [expect.stringContaining('`apiKey`')] : []);
+    expect(sent.lines.join()).not.toContain('key-of-environment');
+  });
+});
+
+describe('credentials in `headers`', () => {
+  const headers = { Authorization: 'Bearer b-1234567', cookie: 'session=s-1234567', 'x-team': 'a' };
+  const all = { authorization: 'Bearer b-1234567', cookie: 'session=s-1234567', 'x-team': 'a' };
+
+  test.each<[string, string, ConfigureOptions, object, string[]]>([
+    ['go to this machine', '127.0.0.1', { headers }, all, []],
+    ['stay away from plain HTTP to another host', 'service.example', { headers }, { 'x-team': 'a' }, ['auth', 'cook']],
+    ['go there with `allowInsecure`', 'service.example', { headers, allowInsecure: true }, all, []],
+    [
+      'stay away from it if a function returns them',
+      'service.example',
+      { headers: () => headers },
+      { 'x-team': 'a' },
+      ['auth', 'cook'],
+    ],
+    ['stay away from it if a function returns the key', 'service.example', { apiKey: () => 'k-1' }, {}, ['API key']],
+  ])('%s', async (_, host, options, expected, named) => {
+    const server = await service();
+    const endpoint = server.url.replace('127.0.0.1', host);
+    const sent = await sendOne('createExporter', { ...options, endpoint, dispatcher: connectingHere() }, server);
+    expect(sent.credentials).toEqual(expected);
+    expect(sent.lines).toEqual(named.map((name) => expect.stringContaining(name)));
+    expect(sent.lines.join()).not.toContain('1234567');
+  });
+
+  test.each([
+    'proxy-authorization',
+    'x-auth-token',
+    'x-secret',
+    'ocp-apim-subscription-key',
+    'x-goog-api-key',
+    'api-key',
+  ])('include %s', async (name) => {
+    const server = await service();
+    const endpoint = server.url.replace('127.0.0.1', 'service.example');
+    const dispatcher = connectingHere();
+    const sent = await sendOne('createExporter', { headers: { [name]: 'c-1234567' }, endpoint, dispatcher }, server);
+    expect(server.received.at(-1)?.headers).not.toHaveProperty(name);
+    expect(sent.lines).toEqual([expect.stringContaining(name)]);
+  });
+
+  test('include the value of a key, whatever the name', async () => {
+    const server = await service();
+    const endpoint = server.url.replace('127.0.0.1', 'service.example');
+    const given = { 'x-a': 'Bearer abcdefghijk', 'x-b': `ghp_${'a1'.repeat(18)}`, 'x-c': 'plain' };
+    await sendOne('createExporter', { headers: given, endpoint, dispatcher: connectingHere() }, server);
+    const { headers: sent } = server.received.at(-1) as Received;
+    expect(Object.keys(given).filter((name) => name in sent)).toEqual(['x-c']);
+  });
+});
+
+describe('the variables of LangSmith', () => {
+  /** The endpoint and the log that a program gets from this environment alone. */
+  async function withEnvironment(variables: Record<string, string>): Promise<{ hosts: string[]; lines: string[] }> {
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    const server = await service();
+    const hosts: string[] = [];
+    const agent = connectingHere();
+    const dispatch = agent.dispatch.bind(agent);
+    // The endpoint is https; nothing listens there.
+    const port = new URL(server.url).port;
+    agent.dispatch = (options, handler) => {
+      hosts.push(String(options.origin));
+      return dispatch({ ...options, origin: `http://127.0.0.1:${port}` }, handler);
+    };
+    const runspan = await started();
+    const lines: string[] = [];
+    runspan.configure({ dispatcher: agent, log: (level, line) => level !== 'debug' && void lines.push(line) });
+    runspan.startRun({ name: 'ask' }).end();
+    await runspan.flush();
+    const key = server.received.at(-1)?.headers['x-api-key'];
+    return { hosts: [...new Set(hosts.map((host) => `${host} ${String(key)}`))], lines };
+  }
+
+  // Its own client 0.10.5: `DEFAULT_API_URL` in utils/profiles.js, and `getLangSmithEnvironmentVariable` in utils/env.js.
+  const theirs = 'https://api.smith.langchain.com their-key';
+
+  test.each<[string, Record<string, string>, string[]]>([
+    ['LANGSMITH_TRACING and a key', { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key' }, [theirs]],
+    ['LANGCHAIN_TRACING_V2 and a key', { LANGCHAIN_TRACING_V2: 'true', LANGCHAIN_API_KEY: 'their-key' }, [theirs]],
+    ['names of both kinds', { LANGCHAIN_TRACING_V2: 'true', LANGSMITH_API_KEY: 'their-key' }, [theirs]],
+    [
+      'LANGSMITH_ before LANGCHAIN_',
+      { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key', LANGCHAIN_API_KEY: 'older-key' },
+      [theirs],
+    ],
+    [
+      'an endpoint of LANGCHAIN_',
+      { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key', LANGCHAIN_ENDPOINT: 'https://eu.example/api' },
+      ['https://eu.example their-key'],
+    ],
+    ['tracing that is off', { LANGSMITH_TRACING: 'false', LANGSMITH_API_KEY: 'their-key' }, []],
+    ['no word on tracing', { LANGSMITH_API_KEY: 'their-key' }, []],
+    [
+      'a workspace of ours',
+      { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key', RUNSPAN_WORKSPACE_ID: 'ours' },
+      [],
+    ],
+    [
+      'an endpoint of ours',
+      { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key', RUNSPAN_ENDPOINT: 'https://ours.example' },
+      ['https://ours.example undefined'],
+    ],
+  ])('with %s', async (_, variables, expected) => {
+    const { hosts, lines } = await withEnvironment(variables);
+    expect(hosts).toEqual(expected);
+    expect(lines).toEqual([]);
+  });
+
+  test('with tracing and no key leave it off, in one line', async () => {
+    const { hosts, lines } = await withEnvironment({ LANGSMITH_TRACING: 'true' });
+    expect([hosts, lines]).toEqual([[], [expect.stringContaining('LANGSMITH_API_KEY')]]);
+  });
+});
+
+describe('`apiKey` and `headers` as functions', () => {
+  test('are called for each request, so that a key can rotate', async () => {
+    const server = await service();
+    const { createExporter, startRun } = await started();
+    let turn = 0;
+    const exporter = createExporter({
+      endpoint: server.url,
+      apiKey: async () => `key-${turn}`,
+      headers: () => ({ 'x-team': `team-${turn}` }),
+      log: 'silent',
+    });
+    const sent: Record<string, unknown>[] = [];
+    for (turn = 1; turn <= 3; turn++) {
+      startRun({ name: 'ask', exporter }).end();
+      await exporter.flush();
+      sent.push(credentials(server));
+    }
+    expect(sent).toEqual([1, 2, 3].map((n) => ({ 'x-api-key': `key-${n}`, 'x-team': `team-${n}` })));
+  });
+
+  const fail = (): never => {
+    throw new Error('no key for you');
+  };
+  test.each<[string, object, string]>([
+    ['throws', { apiKey: fail }, '`apiKey`'],
+    ['rejects', { apiKey: async () => fail() }, '`apiKey`'],
+    ['returns a key with a line break', { apiKey: () => 'k-1\nx: y' }, '`apiKey`'],
+    ['returns nothing', { apiKey: () => undefined }, '`apiKey`'],
+    ['returns an object for a key', { apiKey: () => ({}) }, '`apiKey`'],
+    ['throws for headers', { headers: fail }, '`headers`'],
+    ['rejects for headers', { headers: async () => fail() }, '`headers`'],
+    ['returns text for headers', { headers: () => 'x-team: a' }, '`headers`'],
+  ])('keep the runs if one %s, and send them later', async (_, options, named) => {
+    const server = await service();
+    const runspan = await started();
+    const lines: string[] = [];
+    const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
+    const rejections: unknown[] = [];
+    const note = (reason: unknown): void => void rejections.push(reason);
+    process.on('unhandledRejection', note);
+    onTestFinished(() => void process.off('unhandledRejection', note));
+
+    const refused = runspan.configure({ endpoint: server.url, log, ...options } as ConfigureOptions);
+    runspan.startRun({ name: 'ask' }).end();
+    expect(await refused.flush({ timeoutMs: 200 })).toEqual({ ok: false, pending: 1 });
+    expect(server.received).toEqual([]);
+    expect(lines).toEqual([expect.stringContaining(named)]);
+    expect(lines.join()).not.toContain('k-1');
+
+    // A later key takes its place.
+    runspan.configure({ endpoint: server.url, apiKey: () => 'good-key', log });
+    expect(await runspan.flush()).toEqual({ ok: true, pending: 0 });
+    expect(credentials(server)).toEqual({ 'x-api-key': 'good-key' });
+    expect(refused.stats()).toMatchObject({ sent: 1, dropped: 0 });
+    expect(rejections).toEqual([]);
+  });
+
+  test('return values that no line shows', async () => {
+    const server = await service();
+    const { createExporter, startRun } = await started();
+    const lines: string[] = [];
+    const exporter = createExporter({
+      endpoint: server.url,
+      apiKey: () => 'rotating-key',
+      headers: () => ({ authorization: 'rotating-header' }),
+      onDrop: () => {
+        throw new Error('dropped with rotating-key and rotating-header');
+      },
+      log: (_, line) => lines.push(line),
+    });
+    startRun({ name: 'ask', exporter }).end();
+    await exporter.flush();
+    await exporter.close();
+    startRun({ name: 'late', exporter }).end();
+    expect(lines.join('\n')).not.toMatch(/rotating-(key|header)/);
+  });
+
+  test('make no runs of what they call', async () => {
+    const server = await service();
+    const { createExporter, startRun, traceable, withExporter } = await started();
+    const login = traceable(async () => 'fresh-key', { name: 'login' });
+    const exporter = createExporter({ endpoint: server.url, apiKey: () => login(), log: 'silent' });
+    withExporter(exporter, () => startRun({ name: 'ask' }).end());
+    await exporter.flush();
+    expect(credentials(server)).toEqual({ 'x-api-key': 'fresh-key' });
+    expect(exporter.stats().created).toBe(1);
+  });
+});
