@@ -1,5 +1,7 @@
+export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type {
   AgentEvent,
+  AgentEventOf,
   AgentMessage,
   CheckpointsEvent,
   CustomEvent,
@@ -31,7 +33,14 @@ export {
   type RunEventsOptions,
   type ThreadSummary,
 } from './clients/agent-threads.ts';
-export { ApiError, type CallFacts, ConnectionError, InvalidAnswerError, TimeoutError } from './clients/api-error.ts';
+export {
+  ApiError,
+  type CallFacts,
+  ConnectionError,
+  type FailedAnswer,
+  InvalidAnswerError,
+  TimeoutError,
+} from './clients/api-error.ts';
 export type {
   AgentConfig,
   Assistant,
@@ -55,7 +64,16 @@ export type {
 export { CommandError, type CommandErrorReason } from './clients/command-error.ts';
 export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane.ts';
 export { createsRevision } from './clients/creates-revision.ts';
-export type { Cron, CronCreate, CronFilter, CronSearch, Crons, CronUpdate, ThreadCronCreate } from './clients/crons.ts';
+export type {
+  Cron,
+  CronCreate,
+  CronFilter,
+  CronSchedule,
+  CronSearch,
+  Crons,
+  CronUpdate,
+  ThreadCronCreate,
+} from './clients/crons.ts';
 export type {
   Deployment,
   DeploymentCreate,
@@ -111,7 +129,7 @@ export type {
   VolumeMount,
 } from './clients/resource-spec.ts';
 export type { Revision, RevisionStatus } from './clients/revision.ts';
-export { RevisionError } from './clients/revision-error.ts';
+export { RevisionError, type RevisionErrorCode, type RevisionFacts } from './clients/revision-error.ts';
 export type { ListRevisionsOptions, Revisions } from './clients/revisions.ts';
 export { RunFailedError, type RunPlace } from './clients/run-failed-error.ts';
 export type {
@@ -126,7 +144,7 @@ export type { UploadedSource, UploadProgress, UploadSourceOptions } from './clie
 export type { Spelling } from './clients/spelling.ts';
 export type { RunCancellation, StatelessRuns } from './clients/stateless-runs.ts';
 export type { NamespaceSearch, Store, StoreItem, StorePut, StoreSearch } from './clients/store.ts';
-export { type LastEvent, StreamError } from './clients/stream-error.ts';
+export { type LastEvent, type StreamBreak, StreamError } from './clients/stream-error.ts';
 export type {
   Checkpoint,
   Interrupt,
@@ -146,6 +164,7 @@ export type {
 export type {
   CommandedRun,
   InterruptResponse,
+  ResponseFields,
   StartedRun,
   ThreadResponse,
   ThreadRunRequest,
@@ -160,6 +179,7 @@ export {
   type LifecycleStatus,
   type MalformedThreadEvent,
   type MessageData,
+  type MessageDataOf,
   type MessageEvent,
   type MessageUsage,
   type MissedEvents,
@@ -171,7 +191,9 @@ export {
   type ThreadChannel,
   type ThreadCustomEvent,
   type ThreadEvent,
+  type ThreadEventOf,
   type ToolData,
+  type ToolDataOf,
   type ToolEvent,
 } from './clients/thread-event.ts';
 export type { ThreadEvents, ThreadEventsOptions } from './clients/thread-events.ts';

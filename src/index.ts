@@ -1,12 +1,13 @@
 export type { Log, LogLevel } from './base/diagnostics.ts';
+export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './base/limits.ts';
 export type { OnDrop } from './export/drop-notice.ts';
-export type { ConfigureOptions, Durability } from './export/settings.ts';
+export type { ConfigureOptions, Durability, HeaderFields } from './export/settings.ts';
 export { type Traced, type TracedDecorator, traced } from './instrument/decorator.ts';
-export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions } from './instrument/plan.ts';
-export { type MethodName, traceMethods } from './instrument/trace-methods.ts';
+export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
+export { type FunctionName, type MethodName, traceMethods } from './instrument/trace-methods.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
-export type { AttachmentContent } from './run/attachment.ts';
+export type { AttachmentChunk, AttachmentContent } from './run/attachment.ts';
 export type {
   ChannelMessages,
   DropMessage,

@@ -1,3 +1,4 @@
+export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/memory-store.ts';
@@ -28,4 +29,4 @@ export type {
 export type { StoreOwner } from './receiver/sqlite-file.ts';
 export { SqliteStore, type SqliteStoreOptions } from './receiver/sqlite-store.ts';
 export type { RunFields, RunOperation, Store, StoreChange } from './receiver/store.ts';
-export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
+export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

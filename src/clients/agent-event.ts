@@ -2,8 +2,8 @@ import type { ServerSentEvent } from '../http/event-stream.ts';
 import { isRecord } from './record.ts';
 import type { Interrupt, ThreadTask } from './thread.ts';
 
-/** What every event of a stream has. */
-interface OfStream<Event extends string, Data> {
+/** Fields of every event of a stream. */
+export interface AgentEventOf<Event extends string, Data> {
   readonly event: Event;
   readonly data: Data;
   /** The name as it came: `updates|researcher:1`. */
@@ -23,48 +23,48 @@ export interface AgentMessage {
 }
 
 /** The first event. */
-export type MetadataEvent = OfStream<'metadata', { readonly run_id: string; readonly [field: string]: unknown }>;
+export type MetadataEvent = AgentEventOf<'metadata', { readonly run_id: string; readonly [field: string]: unknown }>;
 /** The whole state after a step. */
-export type ValuesEvent<Values> = OfStream<'values', Values>;
+export type ValuesEvent<Values> = AgentEventOf<'values', Values>;
 /** What the nodes of a step have changed, by their names. */
-export type UpdatesEvent = OfStream<
+export type UpdatesEvent = AgentEventOf<
   'updates',
   { readonly __interrupt__?: readonly Interrupt[]; readonly [node: string]: unknown }
 >;
 /** Mode `messages-tuple`: a piece of a message, and what it belongs to. */
-export type MessagesEvent = OfStream<
+export type MessagesEvent = AgentEventOf<
   'messages',
   readonly [message: AgentMessage, metadata: Readonly<Record<string, unknown>>]
 >;
 /** Mode `messages`: the messages as far as they have come. */
-export type MessagesPartialEvent = OfStream<'messages/partial', readonly AgentMessage[]>;
+export type MessagesPartialEvent = AgentEventOf<'messages/partial', readonly AgentMessage[]>;
 /** Mode `messages`: messages that are whole. */
-export type MessagesCompleteEvent = OfStream<'messages/complete', readonly AgentMessage[]>;
+export type MessagesCompleteEvent = AgentEventOf<'messages/complete', readonly AgentMessage[]>;
 /** Mode `messages`: what messages belong to, by their ids. */
-export type MessagesMetadataEvent = OfStream<'messages/metadata', Readonly<Record<string, unknown>>>;
+export type MessagesMetadataEvent = AgentEventOf<'messages/metadata', Readonly<Record<string, unknown>>>;
 /** Mode `events`: a step of anything in the graph. */
-export type EventsEvent = OfStream<
+export type EventsEvent = AgentEventOf<
   'events',
   { readonly event: string; readonly name?: string; readonly data?: unknown; readonly [field: string]: unknown }
 >;
 /** A task that begins, or has ended. */
-export type TasksEvent = OfStream<'tasks', ThreadTask>;
-export type CheckpointsEvent = OfStream<'checkpoints', Readonly<Record<string, unknown>>>;
-export type DebugEvent = OfStream<'debug', Readonly<Record<string, unknown>>>;
+export type TasksEvent = AgentEventOf<'tasks', ThreadTask>;
+export type CheckpointsEvent = AgentEventOf<'checkpoints', Readonly<Record<string, unknown>>>;
+export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>>;
 /** What the graph itself writes. */
-export type CustomEvent = OfStream<'custom', unknown>;
+export type CustomEvent = AgentEventOf<'custom', unknown>;
 /** A call of a tool that begins, goes on or has ended. */
-export type ToolsEvent = OfStream<'tools', Readonly<Record<string, unknown>>>;
+export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>>;
 /** The run has failed. When the stream has come to its end it throws a RunFailedError. */
-export type ErrorEvent = OfStream<'error', RunError>;
+export type ErrorEvent = AgentEventOf<'error', RunError>;
 /** Addresses for feedback by their keys; see `submitFeedback`. */
-export type FeedbackEvent = OfStream<'feedback', Readonly<Record<string, string>>>;
+export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;
 /** The last event of some servers. */
-export type EndEvent = OfStream<'end', unknown>;
+export type EndEvent = AgentEventOf<'end', unknown>;
 /** An event that this version does not know; its data is text where it is no JSON. */
-export type OtherEvent = OfStream<'other', unknown>;
+export type OtherEvent = AgentEventOf<'other', unknown>;
 /** An event that is known, but whose data is no JSON, or not what it has to be: `data` is its text. */
-export type MalformedEvent = OfStream<'malformed', string>;
+export type MalformedEvent = AgentEventOf<'malformed', string>;
 
 /** An event of a run's stream; `event` tells which. */
 export type AgentEvent<Values = Record<string, unknown>> =

@@ -35,7 +35,8 @@ export interface Cron {
   readonly [field: string]: unknown;
 }
 
-interface CronSchedule {
+/** When a cron starts its runs. */
+export interface CronSchedule {
   /** As cron writes it: minute, hour, day of the month, month, day of the week. */
   schedule: string;
   /** Of the schedule, as IANA names it: `Europe/Berlin`. @default UTC */

@@ -9,7 +9,8 @@ export interface RevisionFacts {
   readonly revision: Revision | undefined;
 }
 
-type Code = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
+/** Codes of a RevisionError. */
+export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
 
 /**
  * A revision that was waited for is not deployed: it failed, was skipped or interrupted (`RUNSPAN_REVISION_FAILED`), a later one has taken
@@ -17,7 +18,7 @@ type Code = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';
-  declare readonly code: Code;
+  declare readonly code: RevisionErrorCode;
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
   /** As it was seen last; undefined where it was not seen at all. */
@@ -25,7 +26,7 @@ export class RevisionError extends RunspanError {
   /** As it was seen last. */
   readonly revision: Revision | undefined;
 
-  constructor(code: Code, facts: RevisionFacts, problem: string, options?: ErrorOptions) {
+  constructor(code: RevisionErrorCode, facts: RevisionFacts, problem: string, options?: ErrorOptions) {
     const { deploymentId, revisionId, revision } = facts;
     super(code, `Revision ${revisionId ?? '(none yet)'} of deployment ${deploymentId} ${problem}`, options);
     this.deploymentId = deploymentId;

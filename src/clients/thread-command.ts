@@ -43,8 +43,8 @@ export interface InterruptResponse {
   namespace?: readonly string[];
 }
 
-/** What goes with answers. */
-interface WithResponse {
+/** Fields beside the responses to interrupts. */
+export interface ResponseFields {
   /** What of the state is changed before the agent goes on. */
   update?: unknown;
   /** The nodes that come next. */
@@ -55,8 +55,8 @@ interface WithResponse {
 
 /** Answers to interrupts: to one, or to several that wait at the same time, which have to be answered at once. */
 export type ThreadResponse =
-  | (InterruptResponse & WithResponse & { responses?: undefined })
-  | (WithResponse & { responses: readonly InterruptResponse[] });
+  | (InterruptResponse & ResponseFields & { responses?: undefined })
+  | (ResponseFields & { responses: readonly InterruptResponse[] });
 
 /** A run of a thread, as the answer to a command tells of it. */
 export interface CommandedRun {
@@ -85,7 +85,7 @@ const RUN_RULES: BodyRules<ThreadRunRequest> = {
   multitask_strategy: oneOf('reject', 'rollback', 'interrupt', 'enqueue'),
 };
 
-const WITH_RULES: BodyRules<WithResponse> = { update: UPDATE, goto: GOTO, config: OBJECT, metadata: OBJECT };
+const WITH_RULES: BodyRules<ResponseFields> = { update: UPDATE, goto: GOTO, config: OBJECT, metadata: OBJECT };
 
 const ONE_RULES: BodyRules<InterruptResponse> = {
   interrupt_id: required(TEXT),
@@ -110,7 +110,7 @@ export function startParams(call: string, run: ThreadRunRequest): Record<string,
 /** The parameters of `input.respond`, checked. */
 export function respondParams(call: string, answer: ThreadResponse): Record<string, unknown> {
   if (!isRecord(answer) || answer.responses === undefined) {
-    const one = checkedBody(call, answer as InterruptResponse & WithResponse, { ...ONE_RULES, ...WITH_RULES });
+    const one = checkedBody(call, answer as InterruptResponse & ResponseFields, { ...ONE_RULES, ...WITH_RULES });
     return { namespace: [], response: null, ...one };
   }
   const { responses, ...others } = answer;
@@ -118,7 +118,7 @@ export function respondParams(call: string, answer: ThreadResponse): Record<stri
   const errors = [
     ...(isList ? responses.flatMap((one, at) => bodyErrors(['body', 'responses', at], one, ONE_RULES)) : []),
     ...(isList ? [] : [{ loc: ['body', 'responses'], msg: 'Expected a list that is not empty', type: 'value_error' }]),
-    ...bodyErrors(['body'], others as WithResponse, WITH_RULES),
+    ...bodyErrors(['body'], others as ResponseFields, WITH_RULES),
   ];
   if (errors.length > 0) throw new InvalidRequestError(call, errors);
   return { ...others, responses: responses.map((one) => ({ namespace: [], ...one, response: one.response ?? null })) };

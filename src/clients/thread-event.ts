@@ -13,8 +13,8 @@ export type ThreadChannel =
   | 'custom'
   | (string & {});
 
-/** What every event of a thread has. */
-interface OfThread<Method extends string, Data> {
+/** Fields of every event of a thread. */
+export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
   /** The method as it came: of an event that this version does not know it is not `method`. */
   readonly name: string;
@@ -88,7 +88,8 @@ export interface MessageUsage {
   readonly [field: string]: unknown;
 }
 
-interface OfMessage<Event extends string> {
+/** Fields of every event of a message. */
+export interface MessageDataOf<Event extends string> {
   readonly event: Event;
   /** Of the call of the model, where the server tells; not the run of the agent. */
   readonly run_id?: string;
@@ -96,41 +97,42 @@ interface OfMessage<Event extends string> {
 }
 
 export type MessageData =
-  | (OfMessage<'message-start'> & {
+  | (MessageDataOf<'message-start'> & {
       readonly id: string;
       /** @default 'ai' */
       readonly role?: 'ai' | 'human' | 'system' | (string & {});
       readonly metadata?: Readonly<Record<string, unknown>>;
     })
-  | (OfMessage<'content-block-start'> & { readonly index: number; readonly content: ContentBlock })
-  | (OfMessage<'content-block-delta'> & { readonly index: number; readonly delta: BlockDelta })
-  | (OfMessage<'content-block-finish'> & { readonly index: number; readonly content: ContentBlock })
-  | (OfMessage<'message-finish'> & { readonly usage?: MessageUsage | null; readonly reason?: string })
-  | (OfMessage<'error'> & { readonly message: string; readonly code?: string });
+  | (MessageDataOf<'content-block-start'> & { readonly index: number; readonly content: ContentBlock })
+  | (MessageDataOf<'content-block-delta'> & { readonly index: number; readonly delta: BlockDelta })
+  | (MessageDataOf<'content-block-finish'> & { readonly index: number; readonly content: ContentBlock })
+  | (MessageDataOf<'message-finish'> & { readonly usage?: MessageUsage | null; readonly reason?: string })
+  | (MessageDataOf<'error'> & { readonly message: string; readonly code?: string });
 
-interface OfTool<Event extends string> {
+/** Fields of every event of a tool call. */
+export interface ToolDataOf<Event extends string> {
   readonly event: Event;
   readonly tool_call_id: string;
   readonly [field: string]: unknown;
 }
 
 export type ToolData =
-  | (OfTool<'tool-started'> & { readonly tool_name: string; readonly input?: unknown })
-  | (OfTool<'tool-output-delta'> & { readonly delta: string })
-  | (OfTool<'tool-finished'> & { readonly output?: unknown })
-  | (OfTool<'tool-error'> & { readonly message: string; readonly code?: string });
+  | (ToolDataOf<'tool-started'> & { readonly tool_name: string; readonly input?: unknown })
+  | (ToolDataOf<'tool-output-delta'> & { readonly delta: string })
+  | (ToolDataOf<'tool-finished'> & { readonly output?: unknown })
+  | (ToolDataOf<'tool-error'> & { readonly message: string; readonly code?: string });
 
-export type LifecycleEvent = OfThread<'lifecycle', LifecycleData>;
+export type LifecycleEvent = ThreadEventOf<'lifecycle', LifecycleData>;
 /** A piece of a message of a model; see `MessageAssembler`. */
-export type MessageEvent = OfThread<'messages', MessageData>;
+export type MessageEvent = ThreadEventOf<'messages', MessageData>;
 /** A call of a tool begins, goes on or has ended. */
-export type ToolEvent = OfThread<'tools', ToolData>;
+export type ToolEvent = ThreadEventOf<'tools', ToolData>;
 /** The whole state after a step. */
-export type StateEvent<Values> = OfThread<'values', Values>;
+export type StateEvent<Values> = ThreadEventOf<'values', Values>;
 /** What a node has changed; `params.node` is its name. */
-export type StateUpdateEvent = OfThread<'updates', Readonly<Record<string, unknown>>>;
+export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
 /** A state was kept, from which a run can start. */
-export type CheckpointEvent = OfThread<
+export type CheckpointEvent = ThreadEventOf<
   'checkpoints',
   {
     readonly id: string;
@@ -142,21 +144,21 @@ export type CheckpointEvent = OfThread<
   }
 >;
 /** A task begins, or has ended. */
-export type TaskEvent = OfThread<'tasks', unknown>;
+export type TaskEvent = ThreadEventOf<'tasks', unknown>;
 /** What the graph itself writes, and what the server tells beside it: see `missedEvents`. */
-export type ThreadCustomEvent = OfThread<
+export type ThreadCustomEvent = ThreadEventOf<
   'custom',
   { readonly name?: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
 /** The run stops until it is answered: `threads.respond`. */
-export type InputRequestedEvent = OfThread<
+export type InputRequestedEvent = ThreadEventOf<
   'input.requested',
   { readonly interrupt_id: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
 /** An event that this version does not know; `name` is its method. */
-export type OtherThreadEvent = OfThread<'other', unknown>;
+export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
 /** What is no event: `params.data` is its text. */
-export type MalformedThreadEvent = OfThread<'malformed', string>;
+export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;
 
 /** An event of a thread; `method` tells which, and of some `params.data.event` what of it. */
 export type ThreadEvent<Values = Record<string, unknown>> =

@@ -13,7 +13,11 @@ export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args
 /** What a call of it comes to: its result or what its promise resolves to, the list of its chunks where that is a sequence. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-type WholeOf<Value> = Value extends Generator<infer Chunk> | IterableIterator<infer Chunk> | AsyncIterable<infer Chunk>
+/** The list of chunks for a generator or an async iterable; any other type unchanged. */
+export type WholeOf<Value> = Value extends
+  | Generator<infer Chunk>
+  | IterableIterator<infer Chunk>
+  | AsyncIterable<infer Chunk>
   ? Chunk[]
   : Value;
 

@@ -8,10 +8,11 @@ import { traceable } from './traceable.ts';
 export type MethodName<Target> = Target extends abstract new (
   ...args: never[]
 ) => infer Instance
-  ? NamesOfFunctions<Instance> | NamesOfFunctions<Target>
-  : NamesOfFunctions<Target>;
+  ? FunctionName<Instance> | FunctionName<Target>
+  : FunctionName<Target>;
 
-type NamesOfFunctions<Target> = {
+/** Names of the properties that hold functions. */
+export type FunctionName<Target> = {
   [Key in keyof Target]: Target[Key] extends CallableFunction ? Key : never;
 }[keyof Target];
 

@@ -2,10 +2,16 @@ import { types } from 'node:util';
 import type { Attachment } from './record.ts';
 
 /** What an attached stream is made of; text is UTF-8. */
-type Chunk = ArrayBufferView | ArrayBufferLike | string;
+/** One piece of an attachment that is read from a stream. */
+export type AttachmentChunk = ArrayBufferView | ArrayBufferLike | string;
 
 /** What may be attached. A stream is handed over: it is read at once, and closed when it is left out. */
-export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob | ReadableStream<Chunk> | AsyncIterable<Chunk>;
+export type AttachmentContent =
+  | ArrayBufferView
+  | ArrayBufferLike
+  | Blob
+  | ReadableStream<AttachmentChunk>
+  | AsyncIterable<AttachmentChunk>;
 
 /** An attachment on its way. A Blob never changes, so it is held as it is and read when it is sent. */
 export interface HeldAttachment extends Omit<Attachment, 'bytes'> {

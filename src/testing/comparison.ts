@@ -13,7 +13,7 @@ export interface MatcherContext {
 }
 
 /** Only handed on: each `expect` declares its own. */
-type Tester = (...values: never[]) => boolean | undefined;
+export type Tester = (...values: never[]) => boolean | undefined;
 
 /** What a matcher answers. */
 export interface MatcherResult {

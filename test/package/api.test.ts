@@ -18,6 +18,16 @@ describe.each(entries)('the entry point %s', (entry) => {
   });
 });
 
+it.each(entries)('the entry point %s exports every type that its signatures name', (entry) => {
+  const forgotten = [...reportOf(declarationsOf(entry)).matchAll(/ae-forgotten-export\) The symbol "(.*?)"/g)];
+  expect(forgotten.map(([, name]) => name)).toEqual([]);
+});
+
+it.each(['index', 'clients', 'receiver', 'testing'])('the entry point %s exports RunspanError', async (entry) => {
+  const { RunspanError } = await import(`../../src/${entry}.ts`);
+  expect(new RunspanError('RUNSPAN_TIMEOUT', 'late')).toMatchObject({ code: 'RUNSPAN_TIMEOUT', message: 'late' });
+});
+
 describe('the report', () => {
   const { path: folder, remove } = temporaryFolder();
   afterAll(remove);

@@ -30,7 +30,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'langchain.ts': ['base', 'run', 'integrations', ROOT],
   'openai.ts': ['base', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'run', 'otel', ROOT],
-  'clients.ts': ['clients'],
+  'clients.ts': ['base', 'clients'],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],
   'testing.ts': ['base', 'run', 'testing', ROOT],
 };
