@@ -24,9 +24,9 @@ export class SqliteConnection {
     return this.#statement(sql).iterate(...values) as Iterable<Found>;
   }
 
-  /** The number of rows changed. */
-  run(sql: string, ...values: SqlValue[]): number {
-    return Number(this.#statement(sql).run(...values).changes);
+  run(sql: string, ...values: SqlValue[]): void {
+    // `Statement.run` reads `last_insert_rowid`, which FTS5 sets beyond 2^53 when it deletes. Node 26 throws there.
+    this.#statement(sql).get(...values);
   }
 
   /** The key of the row that was inserted. */
