@@ -1,11 +1,12 @@
-import { closeSync, mkdirSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../base/errors.ts';
 import { SqliteConnection } from './sqlite-connection.ts';
 import type { Engine } from './sqlite-engine.ts';
 import { SqliteLock } from './sqlite-lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './sqlite-schema.ts';
-import { troubleOf } from './sqlite-trouble.ts';
+import { isNoDatabase, isOfTheFile, troubleOf } from './sqlite-trouble.ts';
 
 /** Who has a store open to write. */
 export interface StoreOwner {
@@ -35,7 +36,7 @@ const CACHE_KIB = 64 * 1024;
 export function openToWrite(engine: Engine, path: string, migrations: readonly string[] = MIGRATIONS): OpenFile {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    checkHeader(path, migrations.length);
+    checkHeader(engine, path, migrations.length);
     const lock = SqliteLock.take(engine, path);
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
     try {
@@ -54,7 +55,7 @@ export function openToWrite(engine: Engine, path: string, migrations: readonly s
 export function openToRead(engine: Engine, path: string, migrations: readonly string[] = MIGRATIONS): SqliteConnection {
   try {
     if (sizeOf(path) === 0) throw new RunspanError('RUNSPAN_STORE_FAILED', `There is no store at ${path}`);
-    checkHeader(path, migrations.length);
+    checkHeader(engine, path, migrations.length);
     const connection = new SqliteConnection(new engine.DatabaseSync(path, { readOnly: true }));
     try {
       connection.exec(
@@ -186,28 +187,38 @@ function checkVersion(version: number, path: string, known: number): void {
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
-/** Where SQLite has its magic, the version and the application of a file (https://sqlite.org/fileformat.html). */
-const HEADER_BYTES = 100;
-const MAGIC = 'SQLite format 3\0';
-const VERSION_AT = 60;
-const APPLICATION_AT = 68;
-
-/** Looks at the bytes of a file: SQLite would already write beside a file of others when it opens it. */
-function checkHeader(path: string, known: number): void {
+/**
+ * Refuses a file of another application, and one of a later version, before SQLite writes anything beside the file: an
+ * immutable connection takes no lock and makes no file. Only SQLite may open the file. POSIX drops all locks of the
+ * process on a file when the process closes any descriptor of that file, except those that SQLite knows of.
+ */
+function checkHeader(engine: Engine, path: string, known: number): void {
   if (sizeOf(path) === 0) return;
-  const header = Buffer.alloc(HEADER_BYTES);
-  const file = openSync(path, 'r');
-  try {
-    readSync(file, header, 0, HEADER_BYTES, 0);
-  } finally {
-    closeSync(file);
-  }
-  const isOurs = header.toString('latin1').startsWith(MAGIC) && header.readUInt32BE(APPLICATION_AT) === APPLICATION_ID;
+  const { isOurs, version } = headerOf(engine, path);
   if (!isOurs) {
     const message = `${path} is no store of runspan: take another file, or move this one away`;
     throw new RunspanError('RUNSPAN_STORE_INVALID', message);
   }
-  checkVersion(header.readUInt32BE(VERSION_AT), path, known);
+  checkVersion(version, path, known);
+}
+
+function headerOf({ DatabaseSync }: Engine, path: string): { isOurs: boolean; version: number } {
+  const connection = new SqliteConnection(
+    new DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, { readOnly: true }),
+  );
+  try {
+    return {
+      isOurs: connection.number('PRAGMA application_id') === APPLICATION_ID,
+      version: connection.number('PRAGMA user_version'),
+    };
+  } catch (error) {
+    if (isNoDatabase(error)) return { isOurs: false, version: 0 };
+    if (!isOfTheFile(error)) throw error;
+    // Without locks, a file that another connection is writing to may look damaged. A connection with locks decides.
+    return { isOurs: true, version: 0 };
+  } finally {
+    connection.close();
+  }
 }
 
 /** 0 where there is no file. */

@@ -12,8 +12,7 @@ export class SqliteLock {
   /** Undefined when another holds it. */
   static take({ DatabaseSync }: Engine, path: string): SqliteLock | undefined {
     const file = lockFileOf(path);
-    // SQLite would make it readable for others.
-    closeSync(openSync(file, 'a', 0o600));
+    makeFile(file);
     const database = new DatabaseSync(file);
     try {
       database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
@@ -31,6 +30,18 @@ export class SqliteLock {
 
   release(): void {
     this.#database.close();
+  }
+}
+
+/**
+ * Makes the file for its user alone; SQLite would make it readable for others. A file that exists is not opened: to close
+ * it would end the lock that another thread of this process holds.
+ */
+function makeFile(file: string): void {
+  try {
+    closeSync(openSync(file, 'ax', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
 

@@ -30,6 +30,11 @@ export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === CODES.busy;
 }
 
+/** Whether the file has another format than that of SQLite. */
+export function isNoDatabase(error: unknown): boolean {
+  return resultCodeOf(error) === CODES.noDatabase;
+}
+
 /** Whether everything else would fail as well. */
 export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);

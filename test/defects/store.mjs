@@ -119,8 +119,8 @@ export const defects = [
   {
     title: 'the file of somebody else is opened',
     file: 'src/receiver/sqlite-file.ts',
-    find: ' && header.readUInt32BE(APPLICATION_AT) === APPLICATION_ID;',
-    replace: ';',
+    find: "connection.number('PRAGMA application_id') === APPLICATION_ID",
+    replace: 'true',
     tests: file,
   },
   {

@@ -30,6 +30,17 @@ function batch(number: number): unknown {
   };
 }
 
+/** Sends the request of this number, and gives the status of the answer. */
+export async function sendRequest(url: string | undefined, number: number): Promise<number> {
+  const answer = await request(`${url}/runs/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(batch(number)),
+  });
+  await answer.body.dump();
+  return answer.statusCode;
+}
+
 /**
  * Sends runs to a receiver in a process of its own, kills that after a while, and holds that all that was acknowledged is
  * there, nothing in part, and the file intact. Goes on with the number of requests so far, and gives back the next.
@@ -44,14 +55,7 @@ export async function killedUnderLoad(path: string, from: number, afterMs: numbe
     while (!isDead) {
       const number = next;
       next += 1;
-      const body = JSON.stringify(batch(number));
-      const answer = await request(`${url}/runs/batch`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body,
-      });
-      await answer.body.dump();
-      if (answer.statusCode === 202) acknowledged.push(number);
+      if ((await sendRequest(url, number)) === 202) acknowledged.push(number);
     }
   };
   const senders = Array.from({ length: REQUESTS_AT_ONCE }, () => send().catch(() => {}));
@@ -66,7 +70,8 @@ export async function killedUnderLoad(path: string, from: number, afterMs: numbe
   return next;
 }
 
-async function expectWhole(path: string, acknowledged: readonly number[]): Promise<void> {
+/** Holds that the runs of these requests are in the file, that no request is there in part, and that the file is intact. */
+export async function expectWhole(path: string, acknowledged: readonly number[]): Promise<void> {
   const { connection, lock } = openToWrite(await loadEngine(), path);
   try {
     const requests = connection.all<{ request: string; runs: number }>(

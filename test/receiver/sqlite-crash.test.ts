@@ -1,6 +1,7 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { runNode } from '../support/program.ts';
-import { killedUnderLoad } from './killed-store.ts';
+import { moduleText, runNode, startNode } from '../support/program.ts';
+import { expectWhole, killedUnderLoad, sendRequest } from './killed-store.ts';
 import { storePath } from './local-store.ts';
 
 test('a receiver that is killed has kept all that it has acknowledged, and can go on', async () => {
@@ -8,6 +9,44 @@ test('a receiver that is killed has kept all that it has acknowledged, and can g
   let next = 0;
   for (const afterMs of [150, 300, 600]) next = await killedUnderLoad(path, next, afterMs);
 });
+
+/** Another program that uses SQLite. `exec` leaves no open statement, so that its `close` is a close. */
+const OTHER_PROGRAM = moduleText(`
+  const { DatabaseSync } = process.getBuiltinModule?.('node:sqlite') ?? (await import('@photostructure/sqlite'));
+  const database = new DatabaseSync(process.argv[1]);
+  database.exec(process.argv[2]);
+  database.close();
+`);
+
+test('a receiver keeps its lock and all that it has acknowledged while other programs look at its file', async () => {
+  const path = storePath();
+  const { child, printed, ended } = startNode(['test/fixtures/store-program.mjs', path]);
+  const url = (await printed(/http:\S+/))[0];
+  await sendRequest(url, 0);
+  // Opens the second reader.
+  for (const page of ['query/traces', 'query/statistics']) expect((await fetch(`${url}/${page}`)).status).toBe(200);
+  if (process.platform === 'linux') expect(locksOf(child.pid, path)).toContain('READ');
+  for (const sql of ['SELECT count(*) FROM runs', `VACUUM INTO '${path}-copy'`]) {
+    expect(await runNode([...OTHER_PROGRAM, path, sql])).toMatchObject({ code: 0 });
+    expect(existsSync(`${path}-wal`)).toBe(true);
+  }
+  const second = await runNode(['test/fixtures/store-program.mjs', path]);
+  expect(second.stderr).toContain('RUNSPAN_STORE_IN_USE');
+  for (const number of [1, 2, 3]) expect(await sendRequest(url, number)).toBe(202);
+  expect((await fetch(`${url}/query/statistics`)).status).toBe(200);
+  child.kill('SIGKILL');
+  await ended;
+  await expectWhole(path, [0, 1, 2, 3]);
+  await expectWhole(`${path}-copy`, [0]);
+});
+
+/** The kinds of lock that the process has on the file, by `/proc/locks`. */
+function locksOf(pid: number | undefined, path: string): string[] {
+  const file = new RegExp(`(READ|WRITE) +${pid} [^ ]*:${statSync(path).ino} `);
+  return readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .flatMap((line) => file.exec(line)?.[1] ?? []);
+}
 
 const PROGRAM = `
   import { SqliteStore } from 'runspan/receiver';
