@@ -12,9 +12,11 @@ import type { ToldRun } from './told-run.ts';
 
 /** Further calls are taken into a transaction until it has taken so long. */
 const GROUP_MS = 50;
-/** A pause in which nothing is written, before the index goes on; and how long it holds up what is written. */
-const PAUSE_MS = 300;
+/** The index waits for so long after a run has come, so that runs are indexed together. */
+const INDEX_DELAY_MS = 300;
+/** Time of a step of the index: while nothing waits to be written, and while calls wait. */
 const INDEX_MS = 50;
+const BUSY_INDEX_MS = 10;
 /** For how long what is too much is forgotten before more is written: about as fast as it can come, and no longer where much is. */
 const FORGET_MS = 100;
 /** Beyond so many runs that wait for the index, what is written waits for it: a search looks through them one by one. */
@@ -30,7 +32,7 @@ interface WaitingCall {
 
 /**
  * Everything that writes to a store. Calls that come while others are written are committed together, each of them whole or
- * not at all; in the pauses the index goes on, and what is too much is forgotten.
+ * not at all. Between commits, and in pauses, a step of the index is taken, and what is too much is forgotten.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -41,7 +43,7 @@ export class SqliteCommits {
   readonly #tell: (change: StoreChange) => void;
   #calls: WaitingCall[] = [];
   #turn: NodeJS.Immediate | undefined;
-  #pause: NodeJS.Timeout | undefined;
+  #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   /** Of the transaction at hand. */
   #changes: StoreChange[] = [];
@@ -86,7 +88,7 @@ export class SqliteCommits {
 
   /** Writes what waits. What the index has not got to stays for the next time. */
   close(): void {
-    clearTimer(this.#pause);
+    clearTimer(this.#backgroundTimer);
     clearTimer(this.#ageTimer);
     while (this.#calls.length > 0) this.#commitCalls();
     clearImmediate(this.#turn);
@@ -101,7 +103,6 @@ export class SqliteCommits {
 
   #work(): void {
     this.#turn = undefined;
-    clearTimer(this.#pause);
     this.#commitCalls();
     const untilMs = performance.now() + FORGET_MS;
     while (this.#retention.isDue(this.#nowMs()) && performance.now() < untilMs) this.#background(false);
@@ -111,22 +112,21 @@ export class SqliteCommits {
       this.#background(true);
     }
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
-    else this.#rest();
+    this.#rest();
   }
 
   #rest(): void {
-    clearTimer(this.#pause);
     clearTimer(this.#ageTimer);
-    if (this.#hasWork()) this.#pause = setTimer(() => this.#goOn(), PAUSE_MS);
-    else this.#ageTimer = setTimer(() => this.#rest(), AGE_MS);
+    if (!this.#hasWork()) this.#ageTimer = setTimer(() => this.#rest(), AGE_MS);
+    // Not set anew by each write: the index would wait as long as writes come.
+    else this.#backgroundTimer ??= setTimer(() => this.#goOn(), INDEX_DELAY_MS);
   }
 
-  /** Step by step as long as nothing is written. */
+  /** Step by step, with a turn for what is written after each. */
   #goOn(): void {
     this.#background(true);
-    if (this.#turn !== undefined) return;
-    if (this.#hasWork()) this.#pause = setTimer(() => this.#goOn(), 0);
-    else this.#rest();
+    this.#backgroundTimer = this.#hasWork() ? setTimer(() => this.#goOn(), 0) : undefined;
+    this.#rest();
   }
 
   #hasWork(): boolean {
@@ -139,9 +139,10 @@ export class SqliteCommits {
       if (isDue || (withIndex && this.#index.waiting > 0)) {
         this.#inTransaction(() => {
           if (isDue) this.#forget();
-          else this.#index.step(INDEX_MS);
+          else this.#index.step(this.#turn === undefined ? INDEX_MS : BUSY_INDEX_MS);
         });
-      } else if (withIndex && this.#retention.isLoose) this.#retention.shrink();
+      }
+      if (withIndex && this.#retention.isLoose) this.#retention.shrink();
     } catch (error) {
       // What it did not do it does later. Of a file that is lost, those who write hear.
       if (!isOfTheFile(error)) throw error;

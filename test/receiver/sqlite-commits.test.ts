@@ -98,6 +98,28 @@ describe('the pauses', () => {
     expect(connection.all("SELECT rowid FROM words WHERE words MATCH 'zeb*'")).toHaveLength(1);
   });
 
+  test('are not waited for: runs are indexed, and pages given back, while writes go on without one', async () => {
+    const nowMs = { value: 1_000 };
+    const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 10 }, nowMs: () => nowMs.value });
+    // Forgotten at once when the clock goes on, which leaves more free pages than the 1 024 that are kept.
+    for (let index = 1; index <= 10; index += 1) await apply(post(index, { inputs: { text: 'x'.repeat(2_000_000) } }));
+    await apply(post(11, { inputs: { text: 'zebra' } }));
+    const isIndexed = () => connection.one("SELECT 1 FROM words WHERE words MATCH 'zebra'") !== undefined;
+    await writeUntil(isIndexed);
+    nowMs.value = 2_000;
+    await writeUntil(() => connection.number('SELECT count(*) FROM runs') === 1);
+    const freePages = () => connection.number('PRAGMA freelist_count');
+    await writeUntil(() => freePages() > 0 && freePages() <= 1_024);
+
+    async function writeUntil(isDone: () => boolean): Promise<void> {
+      const untilMs = performance.now() + 5_000;
+      while (!isDone()) {
+        if (performance.now() > untilMs) throw new Error(`not within 5 s of writing: ${isDone}`);
+        await apply(post(12));
+      }
+    }
+  });
+
   test('are used to index what was left at the last end', async () => {
     const path = storePath();
     const { connection, lock } = openToWrite(await loadEngine(), path);
