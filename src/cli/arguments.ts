@@ -1,5 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { type AgentRunInvocation, agentRunUsage, parseAgentRun } from './agent-run-arguments.ts';
+import { type BackupInvocation, backupUsage, parseBackup } from './backup.ts';
 import type { Command } from './child.ts';
 import { type DeploymentsInvocation, deploymentsUsage, parseDeployments } from './deployments-arguments.ts';
 import { DEFAULT_PORT, type DevInvocation, devUsage, parseDev } from './dev-arguments.ts';
@@ -30,13 +31,24 @@ export type Invocation =
   | { readonly kind: 'doctor'; readonly isJson: boolean }
   | TracesInvocation
   | ShowInvocation
+  | BackupInvocation
   | SpoolInvocation
   | DeploymentsInvocation
   | AgentRunInvocation
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: Topic };
 
 /** What there is help on: all of it, or one command. */
-export type Topic = 'runspan' | 'dev' | 'traces' | 'show' | 'audit' | 'doctor' | 'spool' | 'deployments' | 'run';
+export type Topic =
+  | 'runspan'
+  | 'dev'
+  | 'traces'
+  | 'show'
+  | 'backup'
+  | 'audit'
+  | 'doctor'
+  | 'spool'
+  | 'deployments'
+  | 'run';
 
 /** What `--help` prints. */
 export const usage: Readonly<Record<Topic, string>> = {
@@ -48,6 +60,7 @@ Commands:
   traces [--status error] [--text words] [--since 2h]
                  list the traces that have arrived
   show [id]      show a trace, or one run of it
+  backup <file>  copy the file that keeps the runs, also while a receiver runs
   audit [--json] [--output file] -- command args
                  run a command and show what would be sent, without sending it anywhere
   doctor [--json]
@@ -97,6 +110,7 @@ Exit code:
 `,
   traces: tracesUsage,
   show: showUsage,
+  backup: backupUsage,
   spool: spoolUsage,
   deployments: deploymentsUsage,
   run: agentRunUsage,
@@ -120,6 +134,8 @@ export function parseArguments(argv: readonly string[]): Invocation {
       return parseTraces(rest, clock.nowUs());
     case 'show':
       return parseShow(rest);
+    case 'backup':
+      return parseBackup(rest);
     case 'audit':
       return parseAudit(rest);
     case 'doctor':

@@ -7,6 +7,7 @@ import { RevisionError } from '../clients/revision-error.ts';
 import { RunTimeIsOver, runAgent } from './agent-run.ts';
 import { type Invocation, parseArguments, type Topic, usage } from './arguments.ts';
 import { audit } from './audit.ts';
+import { backUp } from './backup.ts';
 import type { Ending } from './child.ts';
 import { deployments } from './deployments.ts';
 import { dev } from './dev.ts';
@@ -52,6 +53,13 @@ async function main(argv: readonly string[]): Promise<void> {
     case 'traces':
     case 'show':
       await read(invocation);
+      return;
+    case 'backup':
+      try {
+        process.stdout.write(await backUp(invocation));
+      } catch (error) {
+        complain(messageOf(error), 1);
+      }
       return;
     case 'deployments':
     case 'run':

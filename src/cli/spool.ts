@@ -112,7 +112,7 @@ function problemOf(work: () => void): string[] {
   }
 }
 
-function sizeText(bytes: number): string {
+export function sizeText(bytes: number): string {
   if (bytes < 1_024) return counted(bytes, 'byte');
   const kib = bytes / 1_024;
   return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;

@@ -1,7 +1,8 @@
-import { closeSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../base/errors.ts';
+import { messageOf } from '../base/text.ts';
 import { SqliteConnection } from './sqlite-connection.ts';
 import type { Engine } from './sqlite-engine.ts';
 import { SqliteLock } from './sqlite-lock.ts';
@@ -74,6 +75,23 @@ export function openToRead(engine: Engine, path: string, migrations: readonly st
   }
 }
 
+/** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
+export function copyTo(connection: SqliteConnection, path: string): void {
+  if (existsSync(path)) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} exists; name another file`);
+  try {
+    const aside = makeAside(path);
+    try {
+      connection.run('VACUUM INTO ?', aside);
+      renameSync(aside, path);
+    } catch (error) {
+      rmSync(aside, { force: true });
+      throw error;
+    }
+  } catch (cause) {
+    throw new RunspanError('RUNSPAN_STORE_FAILED', `Cannot write ${path}: ${messageOf(cause)}`, { cause });
+  }
+}
+
 /** Who has the store open to write, if anybody has. */
 export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
   const lock = SqliteLock.take(engine, path);
@@ -115,9 +133,7 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
 
 /** Made aside and put in its place when it is whole, so that nobody ever finds a part of it. */
 function make({ DatabaseSync }: Engine, path: string, migrations: readonly string[]): void {
-  const aside = `${path}-new`;
-  for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
-  closeSync(openSync(aside, 'wx', 0o600));
+  const aside = makeAside(path);
   const connection = new SqliteConnection(new DatabaseSync(aside));
   try {
     connection.exec(
@@ -129,6 +145,14 @@ function make({ DatabaseSync }: Engine, path: string, migrations: readonly strin
     connection.close();
   }
   renameSync(aside, path);
+}
+
+/** An empty file for its user alone, to be renamed to `path` when it is complete. */
+function makeAside(path: string): string {
+  const aside = `${path}-new`;
+  for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
+  closeSync(openSync(aside, 'wx', 0o600));
+  return aside;
 }
 
 function openOwn({ DatabaseSync }: Engine, path: string, migrations: readonly string[]): SqliteConnection {

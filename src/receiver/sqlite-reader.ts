@@ -8,7 +8,7 @@ import { merged } from './run-state.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunStatus, TraceSummary } from './run-view.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { SqlValue } from './sqlite-engine.ts';
-import type { StoreOwner } from './sqlite-file.ts';
+import { copyTo, type StoreOwner } from './sqlite-file.ts';
 import { all, type Condition, conditionsOf, defineFilterFunctions } from './sqlite-filter.ts';
 import { idBytes, idText } from './sqlite-id.ts';
 import {
@@ -186,6 +186,10 @@ export class SqliteReader {
   tokens(runId: string): FeedbackToken[] {
     const sql = 'SELECT json FROM tokens WHERE run_id = ? ORDER BY n';
     return this.#connection.all<{ json: string }>(sql, idBytes(runId)).map(({ json }) => JSON.parse(json));
+  }
+
+  backup(path: string): void {
+    copyTo(this.#connection, path);
   }
 
   #conditionsOf(filter: RunFilter): Condition[] {

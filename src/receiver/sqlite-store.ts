@@ -219,6 +219,14 @@ export class SqliteStore implements Store {
     return this.#links.reader.call('owner');
   }
 
+  /**
+   * Writes a copy of the store to a new file, while this or another process may write to the store. Rejects with a
+   * RunspanError, `RUNSPAN_STORE_FAILED`, if the file exists or cannot be written; then nothing is left of the copy.
+   */
+  async backup(path: string): Promise<void> {
+    return (await this.#openSlowReader()).call('backup', resolve(path));
+  }
+
   /** Ends when all that was to be written is. Again is the same ending. */
   close(): Promise<void> {
     this.#closing ??= this.#close();

@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { usage } from '../../src/cli/arguments.ts';
+import { expectWhole, sendRequest } from '../receiver/killed-store.ts';
+import { openLocalStore, storePath } from '../receiver/local-store.ts';
+import { runRunspan, startNode } from '../support/program.ts';
+
+describe('runspan backup', () => {
+  it('copies the store of a running receiver, which keeps all that it acknowledges afterwards', async () => {
+    const store = storePath();
+    const [first, second] = [`${store}-1`, `${store}-2`];
+    const { child, printed, ended } = startNode(['test/fixtures/store-program.mjs', store]);
+    const url = (await printed(/http:\S+/))[0];
+    await sendRequest(url, 0);
+    const { code, stdout, stderr } = await runRunspan(['backup', first, '--store', store]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`^${first}: a copy of ${store}, [\\d.]+ KiB\n$`));
+    expect(statSync(first).mode & 0o777).toBe(0o600);
+    await sendRequest(url, 1);
+    expect(await runRunspan(['backup', second], { RUNSPAN_STORE: store })).toMatchObject({ code: 0 });
+    await sendRequest(url, 2);
+    child.kill('SIGKILL');
+    await ended;
+    await expectWhole(first, [0]);
+    await expectWhole(second, [0, 1]);
+    await expectWhole(store, [0, 1, 2]);
+  });
+
+  it('copies a store at rest, which can be opened in its place', async () => {
+    const path = storePath();
+    const id = '00000000-0000-7000-8000-000000000001';
+    const fields = { name: 'answer', run_type: 'chain', start_time: '2026-11-20T07:22:40.000000Z', inputs: { a: 1 } };
+    const store = await openLocalStore(path);
+    await store.apply([{ kind: 'post', id, fields, attachments: [] }]);
+    await store.close();
+    const copy = `${path}-copy`;
+    expect(await runRunspan(['backup', copy, '--store', path])).toMatchObject({ code: 0 });
+    const opened = await openLocalStore(copy);
+    expect(await opened.payload(id, 'inputs')).toBe('{"a":1}');
+    expect((await opened.list({ text: 'answer' })).items).toHaveLength(1);
+  });
+
+  it('refuses to overwrite a file, names what else is wrong, exits with 1 and leaves nothing behind', async () => {
+    const path = storePath();
+    await (await openLocalStore(path)).close();
+    const taken = `${path}-taken`;
+    writeFileSync(taken, 'mine');
+    const files = () => readdirSync(dirname(path)).filter((name) => !/-(wal|shm)$/.test(name));
+    const before = files();
+    for (const [file, store, message] of [
+      [taken, path, `${taken} exists; name another file`],
+      [join(dirname(path), 'no', 'copy.db'), path, 'no such file or directory'],
+      [`${path}-copy`, `${path}-none`, `There is no store at ${path}-none`],
+      [`${path}-copy`, taken, `${taken} is no store of runspan`],
+      [`${path}-copy`, 'memory', 'the runs of RUNSPAN_STORE=memory are in no file'],
+    ] as const) {
+      const { code, stdout, stderr } = await runRunspan(['backup', file, '--store', store]);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain(`runspan: `);
+      expect(stderr).toContain(message);
+    }
+    expect(readFileSync(taken, 'utf8')).toBe('mine');
+    expect(files()).toEqual(before);
+  });
+
+  it.each<[string[], string]>([
+    [[], 'expected the file to write'],
+    [['a', 'b'], 'unexpected "b"'],
+    [['a', '--url', 'http://127.0.0.1'], 'unknown option "--url"'],
+  ])('exits with 2 for the mistake in %j', async (args, message) => {
+    const { code, stdout, stderr } = await runRunspan(['backup', ...args]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(`runspan: ${message}\nUsage: runspan backup <file> [--store file]\n`);
+  });
+
+  it('prints its help', async () => {
+    expect(await runRunspan(['backup', '--help'])).toMatchObject({ code: 0, stdout: usage.backup });
+  });
+});
