@@ -17,6 +17,8 @@ export interface Part {
 export const PARTS_MAX = 1_000;
 /** Name of a part, in bytes. Those of JSON need 60; that of an attachment ends in a name of the application's own. */
 export const PART_NAME_BYTES_MAX = 1_000;
+/** Text before the first delimiter, in bytes. Senders write none or a line for readers that do not know multipart. */
+const PREAMBLE_BYTES_MAX = 64 * 1024;
 const HEADER_LINES_MAX = 50;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** RFC 2046, 5.1.1. */
@@ -55,6 +57,7 @@ export class MultipartReader implements BodyReader<Part[]> {
   /** The part that is being read: its header, and its bytes with the line break before them. */
   #header: Omit<Part, 'bytes'> | undefined;
   #pieces = new Pieces();
+  #preambleBytes = 0;
 
   constructor(boundary: string, strict: boolean) {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`);
@@ -94,7 +97,12 @@ export class MultipartReader implements BodyReader<Part[]> {
     if (this.#strict && !this.#rest.subarray(0, start.length).equals(start)) {
       throw new Refusal(400, 'The body does not begin with the delimiter of its boundary');
     }
-    return this.#passDelimiter() !== undefined;
+    const before = this.#passDelimiter();
+    this.#preambleBytes += (before ?? this.#takeCertain()).length;
+    if (this.#preambleBytes > PREAMBLE_BYTES_MAX) {
+      throw new Refusal(400, `The body has no delimiter of its boundary in the first ${PREAMBLE_BYTES_MAX} bytes`);
+    }
+    return before !== undefined;
   }
 
   #readDelimiter(): boolean {
@@ -129,10 +137,8 @@ export class MultipartReader implements BodyReader<Part[]> {
   #readBytes(): boolean {
     const bytes = this.#passDelimiter();
     if (bytes === undefined) {
-      // All but what may begin a delimiter.
-      const certain = Math.max(0, this.#rest.length - this.#delimiter.length + 1);
-      if (certain > 0) this.#pieces.push(this.#rest.subarray(0, certain));
-      this.#rest = this.#rest.subarray(certain);
+      const certain = this.#takeCertain();
+      if (certain.length > 0) this.#pieces.push(certain);
       return false;
     }
     this.#pieces.push(bytes);
@@ -151,6 +157,14 @@ export class MultipartReader implements BodyReader<Part[]> {
     this.#rest = this.#rest.subarray(at + this.#delimiter.length);
     this.#state = 'delimiter';
     return before;
+  }
+
+  /** Removes and returns the bytes that cannot be the start of a delimiter. */
+  #takeCertain(): Buffer {
+    const length = Math.max(0, this.#rest.length - this.#delimiter.length + 1);
+    const certain = this.#rest.subarray(0, length);
+    this.#rest = this.#rest.subarray(length);
+    return certain;
   }
 
   #checkEpilogue(): void {

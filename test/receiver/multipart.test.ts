@@ -3,7 +3,7 @@ import { FormDataEncoder } from 'form-data-encoder';
 import { FormData } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { boundaryOf, MultipartReader, PART_NAME_BYTES_MAX, PARTS_MAX } from '../../src/receiver/multipart.ts';
-import { BOUNDARY, multipart, part, readParts } from './wire.ts';
+import { BOUNDARY, makeRun, multipart, part, ROOT, raw, readParts, sendMultipart, start } from './wire.ts';
 
 const read = async (body: Buffer, strict = false) => readParts(body, BOUNDARY, strict);
 const texts = async (body: Buffer) => (await read(body)).map(({ bytes }) => Buffer.from(bytes).toString());
@@ -68,6 +68,27 @@ describe('readParts', () => {
       Buffer.from(`bye\r\n--${BOUNDARY}\r\n`),
     ]);
     expect(await texts(body)).toEqual(['1']);
+  });
+
+  test('accepts a preamble of 64 KiB and refuses a longer one before the rest of the body arrives', async () => {
+    const receiver = await start();
+    const preamble = (bytes: number) => Buffer.from(`${'x'.repeat(bytes - 2)}\r\n`);
+    const body = multipart(part(`post.${ROOT}`, makeRun()));
+    const send = (bytes: number) => sendMultipart(receiver, Buffer.concat([preamble(bytes), body]));
+    expect((await send(64 * 1024)).status).toBe(202);
+    expect(await send(64 * 1024 + 1)).toMatchObject({
+      status: 400,
+      body: { detail: expect.stringContaining('65536') },
+    });
+    const head = [
+      'POST /runs/multipart HTTP/1.1',
+      `Host: ${new URL(receiver.url).host}`,
+      `Content-Type: multipart/form-data; boundary=${BOUNDARY}`,
+      'Content-Length: 10000000',
+      'Connection: close',
+    ].join('\r\n');
+    const reply = await raw(receiver.url, `${head}\r\n\r\n${'\r\n--runspan'.repeat(8_000)}`);
+    expect(reply).toMatch(/^HTTP\/1.1 400 /);
   });
 
   test('takes nothing around the parts in strict mode but a line break at the end', async () => {
