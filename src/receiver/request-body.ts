@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { decoderOf, Inflation } from './inflation.ts';
+import { messageOf } from '../base/text.ts';
+import { decoderOf } from './inflation.ts';
 import { Pieces } from './pieces.ts';
 import { Refusal } from './refusal.ts';
 
@@ -7,7 +8,10 @@ import { Refusal } from './refusal.ts';
 export interface BodyLimits {
   /** One body as it comes over the wire, compressed or not. */
   readonly wireBytesMax: number;
-  /** One body after decompression, which stops there, so that a small one that unfolds without end costs no more. */
+  /**
+   * One body after decompression, which stops there. This bound replaces one on the compression ratio: batches of spans that
+   * repeat a long prompt compress by more than 1000 : 1.
+   */
   readonly decodedBytesMax: number;
   /** All bodies that are being read, on the wire and decompressed. Beyond it 429, to be tried again. */
   readonly inFlightBytesMax: number;
@@ -90,38 +94,56 @@ type Take = (sizeBytes: number) => void;
 function pass(request: IncomingMessage, limits: BodyLimits, take: Take, reader: BodyReader<unknown>): Promise<void> {
   return new Promise((resolve, reject) => {
     if (Number(request.headers['content-length'] ?? 0) > limits.wireBytesMax) throw tooLarge(limits.wireBytesMax);
-    let wireBytes = 0;
+    let [wireBytes, decodedBytes] = [0, 0];
     let isRefused = false;
     const refuse = (error: unknown): void => {
       isRefused = true;
-      inflation?.destroy();
+      compressed?.decoder.destroy();
       reject(error);
     };
-    const write = (bytes: Buffer): void => {
-      take(bytes.length);
-      reader.write(bytes);
-    };
-    const decoder = decoderOf(request.headers['content-encoding']);
-    const inflation = decoder && new Inflation(decoder, limits.decodedBytesMax, { write, end: resolve, refuse });
     // Not `for await`: leaving that early destroys the socket, and with it the answer that says why.
-    request.on('data', (chunk: Buffer) => {
+    const attempt = (step: (chunk: Buffer) => void) => (chunk: Buffer) => {
       // What still comes is read and thrown away, so that the client gets to the answer.
       if (isRefused) return;
       try {
-        wireBytes += chunk.length;
-        if (wireBytes > limits.wireBytesMax) throw tooLarge(limits.wireBytesMax);
-        if (inflation === undefined) return write(chunk);
-        take(chunk.length);
-        inflation.write(chunk);
+        step(chunk);
       } catch (error) {
         refuse(error);
       }
-    });
-    request.on('end', () => (inflation === undefined ? resolve() : inflation.end()));
+    };
+    const write = (chunk: Buffer): void => {
+      take(chunk.length);
+      reader.write(chunk);
+    };
+    const compressed = decoderOf(request.headers['content-encoding']);
+    compressed?.decoder
+      .on(
+        'data',
+        attempt((chunk) => {
+          decodedBytes += chunk.length;
+          if (decodedBytes > limits.decodedBytesMax) throw tooLarge(limits.decodedBytesMax, ' when decompressed');
+          write(chunk);
+        }),
+      )
+      .on('end', resolve)
+      .on('error', (error) =>
+        refuse(new Refusal(400, `The body is no whole ${compressed.encoding}: ${messageOf(error)}`)),
+      );
+    request.on(
+      'data',
+      attempt((chunk) => {
+        wireBytes += chunk.length;
+        if (wireBytes > limits.wireBytesMax) throw tooLarge(limits.wireBytesMax);
+        if (compressed === undefined) return write(chunk);
+        take(chunk.length);
+        compressed.decoder.write(chunk);
+      }),
+    );
+    request.on('end', () => (compressed === undefined ? resolve() : compressed.decoder.end()));
     request.on('error', () => refuse(new Refusal(400, 'The connection ended before the body was complete')));
   });
 }
 
-function tooLarge(bytesMax: number): Refusal {
-  return new Refusal(413, `The body is larger than ${bytesMax} bytes`);
+function tooLarge(bytesMax: number, when = ''): Refusal {
+  return new Refusal(413, `The body is larger than ${bytesMax} bytes${when}`);
 }

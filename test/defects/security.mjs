@@ -96,13 +96,6 @@ export const defects = [
     tests: ['test/security/receiver.test.ts'],
   },
   {
-    title: 'a small body may unfold to a thousand times its size',
-    file: 'src/receiver/inflation.ts',
-    find: 'const RATIO_MAX = 100;',
-    replace: 'const RATIO_MAX = 2_000;',
-    tests: ['test/security/receiver.test.ts'],
-  },
-  {
     title: 'what the host has put on all objects is an option of the receiver',
     file: 'src/base/checked-options.ts',
     find: 'bare<Record<string, unknown>>({})',

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -190,6 +191,20 @@ describe('JSON', () => {
       expect(await send(receiver, requestOf(SPAN), path)).toMatchObject({ status: 200, body: {} });
       expect(await receiver.runs()).toMatchObject([{ name: 'answer', session_name: 'default', run_type: 'chain' }]);
     }
+  });
+
+  test('is accepted at any compression ratio: spans often repeat a long prompt', async () => {
+    const receiver = await start();
+    const prompt = { key: 'gen_ai.system_instructions', value: { stringValue: 'You answer questions. '.repeat(400) } };
+    const spans = Array.from({ length: 512 }, (_, at) => {
+      return { ...SPAN, spanId: (at + 1).toString(16).padStart(16, '0'), attributes: [prompt] };
+    });
+    const body = Buffer.from(JSON.stringify(requestOf(...spans)));
+    const compressed = gzipSync(body);
+    expect(body.length / compressed.length).toBeGreaterThan(100);
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    expect((await call(`${receiver.url}/v1/traces`, 'POST', compressed, headers)).status).toBe(200);
+    expect(await receiver.runs()).toHaveLength(512);
   });
 
   test('of spans that cannot be used is answered with their number, and the others are kept', async () => {

@@ -50,8 +50,6 @@ const zeros = (size: number) => Buffer.alloc(size);
 class CountingBody implements BodyReader<number> {
   bytes = 0;
   readonly #bytesMax: number;
-  #wanted = Number.POSITIVE_INFINITY;
-  #hasRead = () => {};
 
   constructor(bytesMax = Number.POSITIVE_INFINITY) {
     this.#bytesMax = bytesMax;
@@ -59,19 +57,11 @@ class CountingBody implements BodyReader<number> {
 
   write({ length }: Buffer): void {
     this.bytes += length;
-    if (this.bytes >= this.#wanted) this.#hasRead();
     if (this.bytes > this.#bytesMax) throw new Error('enough');
   }
 
   end(): number {
     return this.bytes;
-  }
-
-  hasRead(bytes: number): Promise<void> {
-    this.#wanted = bytes;
-    return new Promise((resolve) => {
-      this.#hasRead = resolve;
-    });
   }
 }
 
@@ -79,15 +69,6 @@ class CountingBody implements BodyReader<number> {
 const incomingOf = <Stream extends Readable>(stream: Stream) =>
   Object.assign(stream, { headers: {} }) as unknown as Stream & IncomingMessage;
 const sizeOf = ({ length }: Buffer) => length;
-
-/** The bytes in gzip of exactly that length, by a file name of any length in its header. */
-function gzipTo(wireBytes: number, bytes: Buffer): Buffer {
-  const gzip = gzipSync(bytes);
-  const name = Buffer.alloc(wireBytes - gzip.length, 'n');
-  name[name.length - 1] = 0;
-  gzip[3] = 8;
-  return Buffer.concat([gzip.subarray(0, 10), name, gzip.subarray(10)]);
-}
 
 describe('read', () => {
   test('takes as many bytes as the limit says and no more, whether they are announced or not', async () => {
@@ -104,18 +85,6 @@ describe('read', () => {
     expect(await post(gzipSync(zeros(1_001)), 'gzip', limits)).toBe(
       '413: The body is larger than 1000 bytes when decompressed',
     );
-  });
-
-  test('takes a mebibyte however small it was on the wire, and beyond it 100 times what came', async () => {
-    const mebibyte = 1024 * 1024;
-    for (const size of [mebibyte - 1, mebibyte])
-      expect(await post(gzipSync(zeros(size)), 'gzip')).toBe(`${size} bytes`);
-    const refused = '413: The body is more than 100 times larger when decompressed';
-    expect(await post(gzipSync(zeros(mebibyte + 1)), 'gzip')).toBe(refused);
-    for (const size of [1_999_999, 2_000_000]) {
-      expect(await post(gzipTo(20_000, zeros(size)), 'gzip')).toBe(`${size} bytes`);
-    }
-    expect(await post(gzipTo(20_000, zeros(2_000_001)), 'gzip')).toBe(refused);
   });
 
   test('takes so many bytes of all requests together, and again when one of them has been answered', async () => {
@@ -147,27 +116,6 @@ describe('read', () => {
       expect(await send(url, gzipSync(zeros(200)), 'gzip')).toMatch(/^429: /);
     }
     expect(await send(url, zeros(100))).toBe('100 bytes');
-  });
-
-  test('waits for what comes of a body whose beginning is out of proportion, and then judges the whole', async () => {
-    const mebibyte = 1024 * 1024;
-    const noise = randomBytes(30_000);
-    for (const [rest, status] of [
-      [noise, 0],
-      [Buffer.alloc(0), 413],
-    ] as const) {
-      const body = gzipSync(Buffer.concat([zeros(3 * mebibyte), rest]));
-      const incoming = Object.assign(new PassThrough(), { headers: { 'content-encoding': 'gzip' } });
-      const reader = new CountingBody();
-      const reading = new RequestBodies().read(incoming as unknown as IncomingMessage, reader, (bytes) => bytes);
-      incoming.write(body.subarray(0, 2_500));
-      // What has come allows for a mebibyte, and one more chunk shows that there is more.
-      await reader.hasRead(mebibyte + 1);
-      expect(reader.bytes).toBeLessThanOrEqual(mebibyte + 64 * 1024);
-      incoming.end(body.subarray(2_500));
-      if (status === 0) expect(await reading).toBe(3 * mebibyte + noise.length);
-      else await expect(reading).rejects.toMatchObject({ status });
-    }
   });
 
   test('writes nothing more to a reader that has refused', async () => {
@@ -208,7 +156,7 @@ describe('read', () => {
     });
 
     test('takes no bomb, and nothing that is none', async () => {
-      expect(await post(zstd(zeros(10_000_000)), 'zstd')).toMatch(/^413: .*100 times/);
+      expect(await post(zstd(zeros(129 * 1024 * 1024)), 'zstd')).toMatch(/^413: .* when decompressed/);
       expect(await post(Buffer.from('hello'), 'zstd')).toMatch(/^400: The body is no whole zstd/);
     });
 
@@ -231,7 +179,7 @@ describe('read', () => {
 
 test('a receiver stores what a gzip body holds, and nothing of one that unfolds without end', async () => {
   const receiver = await start();
-  const bomb = gzipSync(zeros(129 * 1024 * 1024));
+  const bomb = gzipSync(multipart(part(`attachment.${ROOT}.a`, zeros(129 * 1024 * 1024))));
   expect(await sendMultipart(receiver, bomb, { 'content-encoding': 'gzip' })).toMatchObject({ status: 413 });
   const body = gzipSync(multipart(part(`post.${ROOT}`, makeRun())));
   expect(await sendMultipart(receiver, body, { 'content-encoding': 'gzip' })).toMatchObject({ status: 202 });
