@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { changeStream } from './change-stream.ts';
 import { giveFeedback } from './feedback-routes.ts';
 import { jsonPieces } from './json-pieces.ts';
@@ -92,7 +93,8 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: /^\/query\/changes$/,
-    handle: ({ request, store }) => {
+    handle: ({ request, store, streams }) => {
+      countStream(streams, request.socket);
       const last = request.headers['last-event-id'];
       const lastSeq = typeof last === 'string' && /^\d{1,15}$/.test(last) ? Number(last) : undefined;
       return {
@@ -103,6 +105,20 @@ export const queryRoutes: readonly Route[] = [
     },
   },
 ];
+
+/** Each stream holds a connection, of which a server has 1 000: those that send runs need the rest. */
+const STREAMS_MAX = 100;
+const STREAM_RETRY_S = 5;
+
+/** Counts a stream until its connection closes; 503 beyond the limit. */
+function countStream(streams: Set<Socket>, socket: Socket): void {
+  if (streams.size >= STREAMS_MAX) {
+    const detail = `The receiver has ${STREAMS_MAX} streams of changes open, its limit: close a page, or try again later`;
+    throw new Refusal(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
+  }
+  streams.add(socket);
+  socket.once('close', () => streams.delete(socket));
+}
 
 type Writer = (call: Call, traceId: string) => Promise<Answer['content']>;
 

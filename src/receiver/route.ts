@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { shown } from '../base/text.ts';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
@@ -29,6 +30,8 @@ export interface Call {
   readonly faults: Faults;
   readonly access: Access;
   readonly spanRuns: SpanRuns;
+  /** Connections with an open stream of changes. */
+  readonly streams: Set<Socket>;
   readonly strict: boolean;
 }
 

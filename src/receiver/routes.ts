@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Access } from './access.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
 import type { Faults } from './faults.ts';
@@ -27,6 +28,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   const routes = [...interfaceRoutes, ...tokenRoutes, ...ofField, ...ofPage];
   const bodies = new RequestBodies();
   const spanRuns = new SpanRuns();
+  const streams = new Set<Socket>();
   return async (request) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = urlOf(request);
@@ -48,6 +50,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
       faults,
       access,
       spanRuns,
+      streams,
       strict,
     });
   };

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { CHILD, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
@@ -114,6 +114,19 @@ describe('a reader that follows a receiver', () => {
     request.destroy();
     await isGone;
     expect(listeners).toBe(0);
+  });
+
+  test('is refused with 503 beyond 100 streams, until one of them ends', async () => {
+    const store = new MemoryStore();
+    const receiver = await start({ store });
+    const streams = [];
+    for (let at = 0; at < 100; at += 1) streams.push(await follow(receiver));
+    const { response: refused } = await follow(receiver);
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['retry-after']).toBe('5');
+    expect((await send(receiver)).status).toBe(202);
+    streams[0]?.request.destroy();
+    await vi.waitFor(async () => expect((await follow(receiver)).response.statusCode).toBe(200));
   });
 
   test('does not keep a receiver from ending', async () => {
