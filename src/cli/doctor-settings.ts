@@ -180,7 +180,11 @@ function isAbout({ variables, complaint }: Row, told: string): boolean {
 }
 
 /** They are no settings of tracing. */
-const OF_THE_RECEIVER: readonly EnvironmentName[] = ['RUNSPAN_STORE', 'RUNSPAN_RECEIVER_KEY'];
+const OF_THE_RECEIVER: readonly EnvironmentName[] = [
+  'RUNSPAN_STORE',
+  'RUNSPAN_RECEIVER_KEY',
+  'RUNSPAN_RECEIVER_WRITE_KEY',
+];
 
 /** Variables that look like ours and that nobody reads. */
 function unknownVariables(): Finding[] {

@@ -155,7 +155,10 @@ function explained(error: unknown, invocation: Extract<Invocation, { kind: 'dev'
     const place = host === undefined ? `port ${port}` : `${host}, port ${port}`;
     return `cannot listen on ${place}: ${messageOf(error.cause)}; choose another with ${host === undefined ? '' : '--host or '}--port`;
   }
-  return messageOf(error).replace('`apiKey`', 'RUNSPAN_RECEIVER_KEY').replace('`allowedHosts`', '--allow-host');
+  return messageOf(error)
+    .replace('`apiKey`', 'RUNSPAN_RECEIVER_KEY')
+    .replace('`writeKey`', 'RUNSPAN_RECEIVER_WRITE_KEY')
+    .replace('`allowedHosts`', '--allow-host');
 }
 
 async function endAs(ending: Ending): Promise<void> {

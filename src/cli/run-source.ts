@@ -146,6 +146,9 @@ export class ReceiverSource implements RunSource {
           : 'asks for another key than that in RUNSPAN_RECEIVER_KEY';
       throw new Error(`the receiver at ${this.#url.origin} ${problem}`);
     }
+    if (response.status === 403 && text.includes('write key')) {
+      throw new Error(`the receiver at ${this.#url.origin} lets the key in RUNSPAN_RECEIVER_KEY send runs only`);
+    }
     throw this.#stranger(`answered ${response.status}`);
   }
 

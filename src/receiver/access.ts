@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../base/loopback.ts';
@@ -9,33 +9,38 @@ export interface AccessRules {
   /** Where it listens: beyond this machine every address may be its own, and ports may be mapped on the way. */
   readonly host: string;
   readonly apiKey?: string;
+  readonly writeKey?: string;
   readonly workspaceId?: string;
   readonly allowedHosts?: readonly string[];
 }
 
 /**
- * Whom an endpoint answers: `anyone`, pages of other origins too; without the key all who ask it by a name of its own and
- * are no such page, `open`; `key`, which is the rule, those of them who have the key, if there is one.
+ * Whom an endpoint answers. `anyone`: all requests, also those of pages of other origins. `open`: all other requests, without a
+ * key. `key`, the default: requests with the key, if there is one. `write`: requests with the key or the write key.
  */
-export type Admission = 'anyone' | 'open' | 'key';
+export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
-const LOGIN_SECONDS = 30 * 24 * 60 * 60;
+const SESSION_SECONDS = 30 * 24 * 60 * 60;
+/** A login beyond it ends the oldest session. */
+const SESSIONS_MAX = 1_000;
+/** Wrong keys within the window, whoever sends them. Further ones are answered with 429; the right key is always accepted. */
+const WRONG_KEYS_MAX = 10;
+const WRONG_KEYS_WINDOW_MS = 60_000;
 
 /** Decides who may ask a receiver. */
 export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** What a cookie holds in the place of the key: it cannot be turned back, and is the same after a restart. */
-  readonly #loginMark: string;
+  /** Random tokens of cookies, oldest first, with the time in milliseconds at which they expire. A restart ends them. */
+  readonly #sessions = new Map<string, number>();
+  #wrongKeys = 0;
+  #wrongKeysResetMs = 0;
 
   constructor(rules: AccessRules) {
     this.#rules = rules;
     this.#isExposed = !isLoopback(rules.host);
     this.#names = new Set(rules.allowedHosts?.map((name) => name.toLowerCase()));
-    this.#loginMark = createHmac('sha256', rules.apiKey ?? '')
-      .update('runspan receiver login')
-      .digest('hex');
   }
 
   /**
@@ -60,25 +65,32 @@ export class Access {
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
       throw new Refusal(403, 'Pages of another origin may not ask here');
     }
+    if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
+      throw new Refusal(403, 'Pages of another site may not ask here, and may link to the page alone');
+    }
     if (admission === 'open') return;
-    this.#checkKey(request);
+    this.#checkKey(request, admission);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
       throw new Refusal(403, 'The workspace that x-tenant-id names is not the one of this receiver');
     }
   }
 
-  /** The `Set-Cookie` with which a browser need not send the key again; 401 for another key. */
+  /** Starts a session and returns its `Set-Cookie`, so that a browser need not send the key again. Throws a Refusal for another key. */
   login(key: unknown, request: IncomingMessage): string {
     const { apiKey } = this.#rules;
-    if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey)))
-      throw refused('is another than the one given');
+    if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
+    const token = randomBytes(32).toString('hex');
+    this.#sessions.set(token, Date.now() + SESSION_SECONDS * 1_000);
+    const [oldest = ''] = this.#sessions.keys();
+    if (this.#sessions.size > SESSIONS_MAX) this.#sessions.delete(oldest);
     const isSecure = request.headers.origin?.startsWith('https:') === true;
-    return cookie(request, this.#loginMark, LOGIN_SECONDS) + (isSecure ? '; Secure' : '');
+    return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** The `Set-Cookie` that takes that back. */
+  /** Ends the session of a request, and returns the `Set-Cookie` that removes its cookie. */
   logout(request: IncomingMessage): string {
+    this.#sessions.delete(cookieOf(request) ?? '');
     return cookie(request, '', 0);
   }
 
@@ -89,23 +101,51 @@ export class Access {
     return isOwnAuthority(authority, socket.localPort ?? 0) || (this.#isExposed && authority === headers.host);
   }
 
-  #checkKey(request: IncomingMessage): void {
-    const { apiKey } = this.#rules;
+  #checkKey(request: IncomingMessage, admission: 'write' | 'key'): void {
+    const { apiKey, writeKey } = this.#rules;
     if (apiKey === undefined) return;
     const { method, headers } = request;
     const given = headers['x-api-key'] ?? /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
     if (typeof given === 'string') {
-      if (!isSame(given, apiKey)) throw refused('is another than the one given');
-      return;
+      if (isSame(given, apiKey)) return;
+      if (writeKey === undefined || !isSame(given, writeKey)) throw this.#wrongKey();
+      if (admission === 'write') return;
+      throw new Refusal(403, 'The write key of this receiver sends runs and feedback, and reads nothing');
     }
-    const mark = cookieOf(request);
-    if (mark === undefined) throw refused('is missing: send it as x-api-key');
-    if (!isSame(mark, this.#loginMark)) throw refused('has changed: log in again');
+    const token = cookieOf(request);
+    if (token === undefined) throw unauthorized('The key of this receiver is missing: send it as x-api-key');
+    if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The login has ended: log in again');
     // Browsers send it with whatever they send; what writes has to be of our own page, which is known by its origin.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new Refusal(403, 'With a cookie only the page of this receiver may write, and it sends its origin');
     }
   }
+
+  #wrongKey(): Refusal {
+    const now = Date.now();
+    if (now >= this.#wrongKeysResetMs) {
+      this.#wrongKeys = 0;
+      this.#wrongKeysResetMs = now + WRONG_KEYS_WINDOW_MS;
+    }
+    this.#wrongKeys += 1;
+    const detail = 'The key of this receiver is another than the one given';
+    if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
+    const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
+    return new Refusal(429, `${detail}, as many before were: try again later`, { 'retry-after': retryAfter });
+  }
+}
+
+/**
+ * Whether a browser sends a request for a page of another site, or of another port of this machine, which is the same site. Images and
+ * scripts carry no `Origin`, and the time until the answer shows something of the runs.
+ */
+function isOfAnotherSite({ headers }: IncomingMessage): boolean {
+  return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
+}
+
+/** Whether a browser opens a link in a tab. */
+function isNavigation({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
 /**
@@ -123,8 +163,8 @@ function nameIn(authority: string | undefined): string {
   return AUTHORITY.exec(authority ?? '')?.[1]?.toLowerCase() ?? '';
 }
 
-function refused(what: string): Refusal {
-  return new Refusal(401, `The key of this receiver ${what}`, { 'www-authenticate': 'Bearer' });
+function unauthorized(detail: string): Refusal {
+  return new Refusal(401, detail, { 'www-authenticate': 'Bearer' });
 }
 
 /** In a time that does not tell how much of it is the same. */

@@ -25,7 +25,7 @@ const TOKENS = /^(?:\/api\/v1)?\/feedback\/tokens$/;
 
 /** Feedback by token, as the interface has it, and how tokens are made. */
 export const tokenRoutes: readonly Route[] = [
-  { method: 'POST', path: TOKENS, handle: mint },
+  { method: 'POST', path: TOKENS, admission: 'write', handle: mint },
   { method: 'GET', path: TOKENS, handle: listTokens },
   {
     method: 'POST',
@@ -70,6 +70,7 @@ export const feedbackRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/feedback$/,
+    admission: 'write',
     handle: giveFeedback,
   },
   {

@@ -21,6 +21,7 @@ export const interfaceRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/runs\/multipart$/,
+    admission: 'write',
     handle: async (call) => {
       const { request, bodies, strict } = call;
       const boundary = boundaryOf(request.headers['content-type']);
@@ -31,11 +32,13 @@ export const interfaceRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/runs$/,
+    admission: 'write',
     handle: async (call) => applied(call, [readPost(await readJson(call), call.strict)]),
   },
   {
     method: 'PATCH',
     path: /^\/runs\/(?!(?:multipart|batch|query)$)(?<id>[^/]+)$/,
+    admission: 'write',
     handle: async (call) => applied(call, [readPatch(await readJson(call), call.parameters.id ?? '', call.strict)]),
   },
 ];
@@ -45,6 +48,7 @@ export const fieldRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: /^\/runs\/batch$/,
+    admission: 'write',
     handle: async (call) => applied(call, readJsonBatch(await readJson(call))),
   },
   // Whoever knows the id of a trace has it from the program that made it: ids cannot be guessed.

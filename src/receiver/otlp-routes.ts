@@ -11,7 +11,12 @@ import type { RunFields, RunOperation } from './store.ts';
 
 /** Spans of any service, by OTLP over HTTP; the prefix is where clients of the field are told to send them. */
 export const otlpRoutes: readonly Route[] = [
-  { method: 'POST', path: /^(?:\/otel)?\/v1\/traces$/, handle: (call) => takeTraces(call, encodingOf(call)) },
+  {
+    method: 'POST',
+    path: /^(?:\/otel)?\/v1\/traces$/,
+    admission: 'write',
+    handle: (call) => takeTraces(call, encodingOf(call)),
+  },
 ];
 
 /** Spans that are made runs of in one turn of the event loop. */

@@ -31,10 +31,15 @@ export interface ReceiverOptions {
   strict?: boolean;
   /**
    * The key that whoever sends or reads has to have, 1 to 512 visible characters of ASCII: as `x-api-key`, as
-   * `Authorization: Bearer`, or by the cookie that `POST /login` gives for it. 401 without it. Feedback by token, `GET /info`
-   * and the files of the page need none. @default nobody is asked for a key, and one that comes is ignored
+   * `Authorization: Bearer`, or by the cookie that `POST /login` gives for it. At least 16 where the receiver listens beyond this
+   * machine. 401 without it. Feedback by token, `GET /info` and the files of the page need none. @default nobody is asked for a key, and one that comes is ignored
    */
   apiKey?: string;
+  /**
+   * A second key, which sends runs, spans and feedback and makes feedback tokens, and reads nothing: 403 for every other
+   * request. Needs an `apiKey`, and has its form. @default there is none
+   */
+  writeKey?: string;
   /** A request that names another workspace in `x-tenant-id` is refused with 403. @default all are taken */
   workspaceId?: string;
   /**
@@ -69,7 +74,7 @@ export interface Receiver {
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
-  checkKey(given.apiKey, host);
+  checkKeys(given, host);
   const faults = new Faults();
   const access = new Access(bare(given, { host }));
   // Node takes IPv6 without the brackets of URLs.
@@ -84,14 +89,26 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   };
 }
 
-/** Apart from the other checks, as the key itself may stand in no message. */
-function checkKey(apiKey: string | undefined, host: string): void {
-  if (apiKey === undefined && !isLoopback(host)) {
+const KEY_LENGTH_MIN = 16;
+
+/** Apart from the other checks, as the keys themselves may stand in no message. */
+function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
+  const isExposed = !isLoopback(host);
+  if (apiKey === undefined && isExposed) {
     const expected = 'a loopback address (127.0.0.1, ::1 or localhost) where there is no `apiKey`';
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`host\` to be ${expected}, got ${shown(host)}`);
   }
-  if (apiKey !== undefined && !/^[!-~]{1,512}$/.test(apiKey)) {
-    throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `apiKey` to be 1 to 512 visible characters of ASCII');
+  const wrong = (name: string, expected: string): RunspanError =>
+    new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`${name}\` to ${expected}`);
+  for (const [name, key] of Object.entries({ apiKey, writeKey })) {
+    if (key === undefined) continue;
+    if (!/^[!-~]{1,512}$/.test(key)) throw wrong(name, 'be 1 to 512 visible characters of ASCII');
+    if (isExposed && key.length < KEY_LENGTH_MIN) {
+      throw wrong(name, `have at least ${KEY_LENGTH_MIN} characters where the receiver listens beyond this machine`);
+    }
+  }
+  if (writeKey !== undefined && (apiKey === undefined || apiKey === writeKey)) {
+    throw wrong('writeKey', 'come with an `apiKey` that differs from it');
   }
 }
 
@@ -127,6 +144,7 @@ const CHECKS: Checks<ReceiverOptions> = {
   ],
   strict: ['true or false', (value) => typeof value === 'boolean'],
   apiKey: ['text', (value) => typeof value === 'string'],
+  writeKey: ['text', (value) => typeof value === 'string'],
   workspaceId: ['text that is not empty', (value) => typeof value === 'string' && value !== ''],
   allowedHosts: [
     'a list of names of hosts, without ports',

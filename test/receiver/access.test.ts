@@ -1,7 +1,22 @@
-import { describe, expect, test } from 'vitest';
+import { request } from 'undici';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { isOwnAuthority } from '../../src/receiver/access.ts';
 import { createReceiver, type Receiver } from '../../src/receiver.ts';
-import { call, makeRun, part, type Reply, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
+import {
+  BOUNDARY,
+  call,
+  END,
+  makeRun,
+  multipart,
+  part,
+  type Reply,
+  ROOT,
+  raw,
+  START,
+  sendJson,
+  sendParts,
+  start,
+} from './wire.ts';
 
 describe('who may speak to the receiver', () => {
   const post = (port: string, headers: string) =>
@@ -53,7 +68,8 @@ describe('who may speak to the receiver', () => {
   });
 });
 
-const KEY = 'correct-horse';
+const KEY = 'correct-horse-battery';
+const WRITE_KEY = 'staple-writes-only';
 const portOf = (receiver: Receiver) => new URL(receiver.url).port;
 const get = (receiver: Receiver, headers: Record<string, string> = {}, path = '/query/projects') =>
   call(receiver.url + path, 'GET', undefined, headers);
@@ -66,7 +82,7 @@ describe('with a key', () => {
     ['the key', { 'x-api-key': KEY }, 200],
     ['the key as a bearer', { authorization: `Bearer ${KEY}` }, 200],
     ['the key as a bearer in other letters', { authorization: `bearer  ${KEY}` }, 200],
-    ['another', { 'x-api-key': 'correct-horsf' }, 401],
+    ['another', { 'x-api-key': 'correct-horse-batterz' }, 401],
     ['a part of it', { 'x-api-key': KEY.slice(1) }, 401],
     ['more than it', { 'x-api-key': `${KEY}e` }, 401],
     ['an empty one', { 'x-api-key': '' }, 401],
@@ -116,9 +132,103 @@ describe('with a key', () => {
     expect((await get(receiver, {}, '/info')).status).toBe(200);
   });
 
+  test('ten wrong keys are answered with 401, more with 429 for a minute, and the right key always opens', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const receiver = await start(options);
+    const wrong = async (count: number) => {
+      const replies = await Promise.all(Array.from({ length: count }, () => get(receiver, { 'x-api-key': 'wrong' })));
+      return replies.map(({ status }) => status);
+    };
+    expect(await wrong(10)).toEqual(Array(10).fill(401));
+    for (const reply of [
+      await get(receiver, { 'x-api-key': 'wrong' }),
+      await sendJson(receiver, 'POST', '/login', { key: 'wrong' }),
+    ]) {
+      expect(reply).toMatchObject({ status: 429, headers: { 'retry-after': '60' } });
+    }
+    expect((await get(receiver, { 'x-api-key': KEY })).status).toBe(200);
+    expect((await get(receiver)).status).toBe(401);
+    vi.setSystemTime(Date.now() + 60_000);
+    expect(await wrong(1)).toEqual([401]);
+  });
+
   test('it is asked for in strict mode as well', async () => {
     const receiver = await start({ ...options, strict: true });
     expect((await sendParts(receiver, part(`post.${ROOT}`, makeRun()))).status).toBe(401);
+  });
+});
+
+describe('a write key', () => {
+  const options = { apiKey: KEY, writeKey: WRITE_KEY };
+  const headers = { 'content-type': 'application/json', 'x-api-key': WRITE_KEY };
+  const run = { id: ROOT, name: 'answer', run_type: 'chain', start_time: START, inputs: {}, session_name: 'default' };
+  const token = { run_id: ROOT, feedback_key: 'liked' };
+  const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
+
+  test('sends runs, spans and feedback', async () => {
+    const receiver = await start(options);
+    const { body, type } = {
+      body: multipart(part(`post.${ROOT}`, makeRun())),
+      type: `multipart/form-data; boundary=${BOUNDARY}`,
+    };
+    const sent: [string, 'POST' | 'PATCH', Buffer | string, Record<string, string>?][] = [
+      ['/runs/multipart', 'POST', body, { 'content-type': type }],
+      ['/runs', 'POST', JSON.stringify(run)],
+      [`/runs/${ROOT}`, 'PATCH', JSON.stringify({ outputs: {}, end_time: END })],
+      ['/runs/batch', 'POST', JSON.stringify({ post: [run] })],
+      ['/v1/traces', 'POST', JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] })],
+      ['/feedback', 'POST', JSON.stringify({ run_id: ROOT, key: 'liked', score: 1 })],
+      ['/feedback/tokens', 'POST', JSON.stringify(token)],
+    ];
+    for (const [path, method, content, more] of sent) {
+      const { status } = await call(receiver.url + path, method, content, { ...headers, ...more });
+      expect([path, status < 300]).toEqual([path, true]);
+    }
+  });
+
+  test.each<['GET' | 'POST', string]>([
+    ['GET', '/query/projects'],
+    ['GET', '/query/changes'],
+    ['GET', `/query/traces/${ROOT}/export`],
+    ['POST', '/query/import'],
+    ['POST', '/runs/query'],
+    ['GET', `/feedback?run=${ROOT}`],
+    ['GET', `/feedback/tokens?run_id=${ROOT}`],
+    ['GET', `/query/runs/${ROOT}/attachments/a`],
+  ])('is refused at %s %s', async (method, path) => {
+    const receiver = await start(options);
+    const reply = await call(receiver.url + path, method, method === 'GET' ? undefined : '{}', headers);
+    expect(reply).toMatchObject({ status: 403, body: { detail: expect.stringContaining('write key') } });
+    expect(JSON.stringify(reply)).not.toContain(WRITE_KEY);
+  });
+
+  test('does not log in', async () => {
+    const receiver = await start(options);
+    expect((await sendJson(receiver, 'POST', '/login', { key: WRITE_KEY })).status).toBe(401);
+  });
+});
+
+describe('a request that a browser sends', () => {
+  const sent = (site: string, mode = 'no-cors', dest = 'image') => ({
+    'sec-fetch-site': site,
+    'sec-fetch-mode': mode,
+    'sec-fetch-dest': dest,
+  });
+
+  test.each<[string, string, Record<string, string>, number]>([
+    ['by the page itself', '/query/projects', sent('same-origin', 'cors', 'empty'), 200],
+    ['by its user', '/query/projects', sent('none', 'navigate', 'document'), 200],
+    ['for a page of another site', '/query/projects', sent('cross-site'), 403],
+    ['for a page at another port of this machine', '/query/projects', sent('same-site'), 403],
+    ['for a script of another site', '/info', sent('cross-site', 'no-cors', 'script'), 403],
+    ['to follow a link of another site to the page', '/', sent('cross-site', 'navigate', 'document'), 200],
+    ['to frame the page elsewhere', '/', sent('cross-site', 'navigate', 'iframe'), 403],
+    ['to follow a link of another site to runs', '/query/projects', sent('cross-site', 'navigate', 'document'), 403],
+    ['with a feedback token', `/feedback/tokens/${ROOT}?score=1`, sent('cross-site'), 404],
+  ])('%s', async (_, path, headers, status) => {
+    const receiver = await start();
+    expect((await request(receiver.url + path, { headers })).statusCode).toBe(status);
   });
 });
 
@@ -188,25 +298,43 @@ describe('a login', () => {
     expect((await call(`${receiver.url}/login`, 'POST', `key=${KEY}`)).status).toBe(415);
   });
 
-  test('gives the same cookie after a restart, another for another key, and none to a page from elsewhere', async () => {
-    const [first, again, other] = await Promise.all(
-      [KEY, KEY, 'another'].map(async (apiKey) => {
-        const receiver = await start({ apiKey });
-        return cookieIn(await login(receiver, apiKey)).split('=')[1];
-      }),
-    );
-    expect(again).toBe(first);
-    expect(other).not.toBe(first);
+  test('is not given to a page from elsewhere', async () => {
     const receiver = await start({ apiKey: KEY });
     const headers = { 'content-type': 'application/json', origin: 'http://evil.example' };
     expect((await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers)).status).toBe(403);
   });
 
-  test('ends with a logout', async () => {
+  test('ends with its own logout, and not with that of another', async () => {
     const receiver = await start({ apiKey: KEY });
-    const reply = await call(`${receiver.url}/logout`, 'POST');
+    const cookies = [cookieIn(await login(receiver, KEY)), cookieIn(await login(receiver, KEY))];
+    expect(cookies[0]).not.toBe(cookies[1]);
+    const reply = await call(`${receiver.url}/logout`, 'POST', undefined, { cookie: cookies[0] ?? '' });
     expect(reply.status).toBe(200);
     expect(reply.headers['set-cookie']).toMatch(/^runspan-\d+=; Path=\/; HttpOnly; SameSite=Strict; Max-Age=0$/);
+    const statuses = cookies.map(async (cookie) => (await get(receiver, { cookie })).status);
+    expect(await Promise.all(statuses)).toEqual([401, 200]);
+  });
+
+  test('ends after 30 days, and with the receiver', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const receiver = await start({ apiKey: KEY });
+    const cookie = cookieIn(await login(receiver, KEY));
+    const other = await start({ apiKey: KEY });
+    const elsewhere = cookie.replace(portOf(receiver), portOf(other));
+    expect((await get(other, { cookie: elsewhere })).status).toBe(401);
+    vi.setSystemTime(Date.now() + 30 * 86_400_000 - 1);
+    expect((await get(receiver, { cookie })).status).toBe(200);
+    vi.setSystemTime(Date.now() + 1);
+    expect((await get(receiver, { cookie })).status).toBe(401);
+  });
+
+  test('is one of 1 000 at the most: a new one ends the oldest', async () => {
+    const receiver = await start({ apiKey: KEY });
+    const cookies: string[] = [];
+    for (let at = 0; at < 1_001; at += 1) cookies.push(cookieIn(await login(receiver, KEY)));
+    const statuses = [0, 1, 1_000].map(async (at) => (await get(receiver, { cookie: cookies[at] ?? '' })).status);
+    expect(await Promise.all(statuses)).toEqual([401, 200, 200]);
   });
 
   test('over https gives a cookie that goes over nothing else', async () => {
@@ -279,6 +407,17 @@ test.each<[Record<string, unknown>, string]>([
   [{ apiKey: '' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 'canary key' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 'x'.repeat(513) }, 'Expected `apiKey` to be 1 to 512'],
+  [
+    { host: '0.0.0.0', apiKey: 'x'.repeat(15) },
+    'Expected `apiKey` to have at least 16 characters where the receiver listens beyond this machine',
+  ],
+  [
+    { host: '0.0.0.0', apiKey: KEY, writeKey: 'x'.repeat(15) },
+    'Expected `writeKey` to have at least 16 characters where the receiver listens beyond this machine',
+  ],
+  [{ writeKey: KEY }, 'Expected `writeKey` to come with an `apiKey` that differs from it'],
+  [{ apiKey: KEY, writeKey: KEY }, 'Expected `writeKey` to come with an `apiKey` that differs from it'],
+  [{ apiKey: KEY, writeKey: 'canary key' }, 'Expected `writeKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 5 }, 'Expected `apiKey` to be text, got the number 5'],
   [{ workspaceId: '' }, 'Expected `workspaceId` to be text that is not empty'],
   [{ allowedHosts: 'runs.example' }, 'Expected `allowedHosts` to be a list of names of hosts, without ports'],

@@ -20,7 +20,7 @@ describe('options', () => {
     [{ store: null }, 'got null'],
     [
       { prot: 4777 },
-      'Expected the options to have no more than host, port, store, strict, apiKey, workspaceId, allowedHosts, got `prot`',
+      'Expected the options to have no more than host, port, store, strict, apiKey, writeKey, workspaceId, allowedHosts, got `prot`',
     ],
   ])('%j is refused by name', async (options, message) => {
     await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({

@@ -33,11 +33,11 @@ export const lines = [
   },
   {
     number: 8,
-    rule: 'The receiver listens on loopback addresses, and elsewhere only with a key, which is compared in constant time; what a browser keeps of a login is not the key. It refuses other host names (DNS rebinding) and pages of other origins, and writes nothing for what a form can send; no answer lets another origin read it. Feedback by a token that cannot be guessed is the exception.',
+    rule: 'The receiver listens on loopback addresses, and elsewhere only with a key, which is compared in constant time. Further wrong keys after ten within a minute are answered with 429. A browser keeps a random token of its login, which a logout revokes. The receiver refuses other host names (DNS rebinding), pages of other origins and requests of other sites, and writes nothing for what a form can send; no answer lets another origin read it. Feedback by a token that cannot be guessed is the exception.',
   },
   {
     number: 9,
-    rule: 'The receiver bounds what it reads: bytes on the wire and decompressed, their ratio, parts, names, headers, levels and values of JSON, connections, and time.',
+    rule: 'The receiver bounds what it reads: bytes on the wire and decompressed, parts, names, headers, levels and values of JSON, connections, and time.',
   },
   {
     number: 10,
