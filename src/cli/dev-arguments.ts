@@ -19,6 +19,8 @@ export interface DevInvocation {
   readonly isStrict: boolean;
   /** Traces are printed as JSON, one on a line. */
   readonly isJson: boolean;
+  /** Traces are not printed. */
+  readonly isQuiet: boolean;
   /** None when the receiver runs by itself. */
   readonly command: Command | undefined;
 }
@@ -50,11 +52,13 @@ Options:
   --strict             take the documented interface alone
   --json               print each trace as JSON on a line instead of a drawing,
                        and what the command prints on standard error
-  --host <address>     listen beyond this machine; needs RUNSPAN_RECEIVER_KEY
+  --quiet              print no traces
+  --host <address>     listen beyond this machine; needs RUNSPAN_RECEIVER_KEY, 16 characters or more
   --allow-host <name>  a name under which a proxy reaches the receiver; more than once
   -h, --help           print this
 
-With RUNSPAN_RECEIVER_KEY whoever sends or reads has to give that key.
+With RUNSPAN_RECEIVER_KEY whoever sends or reads has to give that key. RUNSPAN_RECEIVER_WRITE_KEY
+adds a key that sends runs and reads nothing.
 
 The command gets RUNSPAN_ENDPOINT and RUNSPAN_TRACING, and for programs that use the langsmith
 package LANGSMITH_ENDPOINT, LANGSMITH_TRACING and, when it is unset, LANGSMITH_API_KEY.
@@ -70,7 +74,7 @@ export function parseDev(argv: readonly string[]): Parsed {
   const { words: given, command } = splitCommand(argv);
   const words = readWords(given, {
     texts: ['port', 'host', 'allow-host', 'store', 'max-age', 'max-size', 'prices'],
-    flags: ['memory', 'strict', 'json'],
+    flags: ['memory', 'strict', 'json', 'quiet'],
     missing: { port: PORT_EXPECTED },
     stray: (word) => `expected -- before the command ${word}`,
   });
@@ -81,6 +85,7 @@ export function parseDev(argv: readonly string[]): Parsed {
   if (flags.has('help')) return { kind: 'help', topic: 'dev' };
   if (command === 'none') return mistake('expected a command after --');
   if (flags.has('memory') && values.has('store')) return mistake('--memory and --store contradict each other');
+  if (flags.has('json') && flags.has('quiet')) return mistake('--json and --quiet contradict each other');
   const maxAgeMs = amountOf(lastOf(words, 'max-age'), AGES_MS);
   const maxBytes = amountOf(lastOf(words, 'max-size'), SIZES_BYTES);
   if (maxAgeMs === 'none') return mistake('expected --max-age to be like 12h or 30d');
@@ -97,6 +102,7 @@ export function parseDev(argv: readonly string[]): Parsed {
     prices: lastOf(words, 'prices'),
     isStrict: flags.has('strict'),
     isJson: flags.has('json'),
+    isQuiet: flags.has('quiet'),
     command,
   };
 }

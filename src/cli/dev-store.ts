@@ -19,6 +19,8 @@ export interface DevStore {
   readonly store: Store;
   /** Where its runs are kept, as people are told. */
   readonly where: string;
+  /** Whether runs are kept in memory because there is no SQLite. */
+  readonly isFallback: boolean;
   /** Tells those who find the file in use where the receiver is. */
   setAddress(url: string): Promise<void>;
   close(): Promise<void>;
@@ -35,26 +37,33 @@ export async function openDevStore(invocation: DevInvocation, tell: (line: strin
   const { isInMemory, maxAgeMs, maxBytes, store: named } = invocation;
   const prices = invocation.prices === undefined ? undefined : readPrices(invocation.prices);
   const file = isInMemory ? undefined : storeFile(named);
-  if (file === undefined) return inMemory(prices, 'memory, until the receiver ends');
+  if (file === undefined) return inMemory(prices, false);
   const options = { ...(maxAgeMs && { maxAgeMs }), ...(maxBytes && { maxBytes }), ...(prices && { prices }) };
   try {
     const store = await SqliteStore.open(file, options);
     return {
       store,
       where: visible(file),
+      isFallback: false,
       setAddress: (url) => store.setAddress(url),
       close: () => store.close(),
     };
   } catch (error) {
     if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_SQLITE_MISSING' || named !== undefined) throw error;
-    tell(`runs are kept in memory: ${error.message}`);
-    return inMemory(prices, 'memory, until the receiver ends');
+    tell(`runs are kept in memory only: ${error.message}`);
+    return inMemory(prices, true);
   }
 }
 
-function inMemory(prices: Prices | undefined, where: string): DevStore {
+function inMemory(prices: Prices | undefined, isFallback: boolean): DevStore {
   const store = new MemoryStore(prices === undefined ? {} : { prices });
-  return { store, where, setAddress: async () => {}, close: async () => {} };
+  return {
+    store,
+    where: 'memory, until the receiver ends',
+    isFallback,
+    setAddress: async () => {},
+    close: async () => {},
+  };
 }
 
 function readPrices(file: string): Prices {

@@ -1,5 +1,6 @@
 import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
 import { createReceiver } from '../receiver/receiver.ts';
+import type { Store } from '../receiver/store.ts';
 import { exportTrace } from '../receiver/trace-export.ts';
 import { type Ending, runChild } from './child.ts';
 import type { DevInvocation } from './dev-arguments.ts';
@@ -34,22 +35,24 @@ export async function dev(invocation: DevInvocation): Promise<Ending> {
 }
 
 async function receiveInto(
-  { store, where, setAddress }: DevStore,
-  { port, host, allowedHosts, isStrict, isJson, command }: DevInvocation,
+  { store, where, isFallback, setAddress }: DevStore,
+  { port, host, allowedHosts, isStrict, isJson, isQuiet, command }: DevInvocation,
 ): Promise<Ending> {
   const apiKey = env('RUNSPAN_RECEIVER_KEY');
-  const options = { port, store, strict: isStrict, allowedHosts, ...(host && { host }), ...(apiKey && { apiKey }) };
-  const receiver = await createReceiver(options);
-  const watch = new TraceWatch({
+  const writeKey = env('RUNSPAN_RECEIVER_WRITE_KEY');
+  const receiver = await createReceiver({
+    port,
     store,
-    draw: async (runs, traceId) =>
-      isJson ? ((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(process.stdout)),
-    isPlain: isJson,
-    show: (text) => process.stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
+    strict: isStrict,
+    allowedHosts,
+    ...(host && { host }),
+    ...(apiKey && { apiKey }),
+    ...(writeKey && { writeKey }),
   });
+  const watch = isQuiet ? undefined : watchOf(store, isJson);
   try {
     await setAddress(receiver.url);
-    if (!isJson) process.stdout.write(greeting(receiver.url, where, command === undefined));
+    if (!isJson) process.stdout.write(greeting(receiver.url, where, isFallback, command === undefined));
     const ending = await (command === undefined
       ? stopped()
       : // Whoever reads lines of JSON can do nothing with what the command prints among them.
@@ -58,12 +61,23 @@ async function receiveInto(
     return ending;
   } finally {
     await receiver.close();
-    await watch.end();
+    await watch?.end();
   }
 }
 
-function greeting(url: string, where: string, isAlone: boolean): string {
+function watchOf(store: Store, isJson: boolean): TraceWatch {
+  return new TraceWatch({
+    store,
+    draw: async (runs, traceId) =>
+      isJson ? ((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(process.stdout)),
+    isPlain: isJson,
+    show: (text) => process.stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
+  });
+}
+
+function greeting(url: string, where: string, isFallback: boolean, isAlone: boolean): string {
   const lines = [`runspan listens on ${url}`];
+  if (isFallback) lines.push('Runs are kept in memory only, and are lost when the receiver ends');
   if (isAlone) {
     lines.push(`To see an application here, start it with RUNSPAN_ENDPOINT=${url}`);
     lines.push(`Open ${url} in a browser to read its runs; they are kept in ${where}`);

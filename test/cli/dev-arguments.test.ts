@@ -15,6 +15,7 @@ describe('runspan dev takes', () => {
       prices: undefined,
       isStrict: false,
       isJson: false,
+      isQuiet: false,
       command: undefined,
     });
   });
@@ -22,6 +23,7 @@ describe('runspan dev takes', () => {
   it.each<[string, object]>([
     ['--store a.db --strict --json', { store: 'a.db', isStrict: true, isJson: true }],
     ['--memory', { isInMemory: true }],
+    ['--quiet', { isQuiet: true }],
     ['--max-age 30m', { maxAgeMs: 1_800_000 }],
     ['--max-age 12h', { maxAgeMs: 43_200_000 }],
     ['--max-age=30d', { maxAgeMs: 2_592_000_000 }],
@@ -43,6 +45,7 @@ describe('runspan dev takes', () => {
     ['--store', 'expected a value for --store'],
     ['--memory=yes', 'expected no value for --memory'],
     ['--memory --store a', '--memory and --store contradict each other'],
+    ['--json --quiet', '--json and --quiet contradict each other'],
     ['--constructor', 'unknown option "--constructor"'],
   ])('but not %s', (line, message) => {
     expect(parseDev(line.split(' '))).toEqual({ kind: 'mistake', message, topic: 'dev' });

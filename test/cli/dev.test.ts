@@ -67,6 +67,13 @@ describe('the environment of a command', () => {
 });
 
 describe.concurrent('runspan dev with a command', () => {
+  it('draws nothing with --quiet', async () => {
+    const [dev = '', ...others] = devWith(program(`console.log('of the program');`));
+    const { code, stdout, stderr } = await runRunspan([dev, '--quiet', ...others]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', 'of the program']);
+  });
+
   it('draws the traces of the command, the last one included, and ends as it ends', async () => {
     const { code, stdout, stderr } = await runRunspan(devWith(program('process.exitCode = 7;')));
     expect(stderr).toBe('');
@@ -274,6 +281,51 @@ describe.concurrent('the runs of runspan dev', () => {
     await ended;
   });
 
+  it('says first that runs are kept in memory only where Node has no SQLite', async () => {
+    const { env, file } = kept();
+    const hooks = `export const resolve = (name, context, next) => {
+      if (name === '@photostructure/sqlite') throw new Error('not installed');
+      return next(name, context);
+    };`;
+    const preload = join(file, '..', '..', 'preload.cjs');
+    writeFileSync(
+      preload,
+      `process.getBuiltinModule = undefined;
+      require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
+    );
+    const options = { ...env, NODE_OPTIONS: `--require ${preload}` };
+    const { stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, '-e', ''], options);
+    expect(stderr).toMatch(/^runspan: runs are kept in memory only: .* install the package @photostructure\/sqlite/);
+    expect(shown(stdout)).toEqual([
+      'runspan listens on http://HOST',
+      'Runs are kept in memory only, and are lost when the receiver ends',
+    ]);
+  });
+
+  it('can be written with a key that reads nothing', async () => {
+    const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
+    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const writer = { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'millet' };
+    expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
+    expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'millet' })).toMatchObject({
+      code: 1,
+      stderr: `runspan: the receiver at ${url} lets the key in RUNSPAN_RECEIVER_KEY send runs only\n`,
+    });
+    expect((await runRunspan(['traces', '--url', url], env)).stdout).toContain('answer · chain');
+    child.kill('SIGINT');
+    await ended;
+  });
+
+  it.each([
+    [{ RUNSPAN_RECEIVER_WRITE_KEY: 'millet' }, 'RUNSPAN_RECEIVER_WRITE_KEY to come with an RUNSPAN_RECEIVER_KEY'],
+    [{ RUNSPAN_RECEIVER_KEY: 'sesame' }, 'RUNSPAN_RECEIVER_KEY to have at least 16 characters'],
+  ])('need keys that hold, not %j', async (env, told) => {
+    const host = 'RUNSPAN_RECEIVER_KEY' in env ? ['--host', '0.0.0.0'] : [];
+    const { code, stderr } = await runRunspan(['dev', '--port', '0', ...host], env);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(told)]);
+  });
+
   it('need a key that can be sent', async () => {
     const { code, stderr } = await runRunspan(['dev', '--port', '0'], { RUNSPAN_RECEIVER_KEY: 'open sesame' });
     expect(code).toBe(1);
@@ -281,7 +333,7 @@ describe.concurrent('the runs of runspan dev', () => {
   });
 
   it('need an address of this machine to listen on', async () => {
-    const env = { RUNSPAN_RECEIVER_KEY: 'sesame' };
+    const env = { RUNSPAN_RECEIVER_KEY: 'open-sesame-and-close' };
     const { code, stderr } = await runRunspan(['dev', '--port', '0', '--host', '192.0.2.1'], env);
     expect(code).toBe(1);
     expect(stderr).toMatch(
