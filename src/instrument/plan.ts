@@ -72,6 +72,8 @@ export interface CallDescription {
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Beside the plan's. */
   readonly metadata?: Fields;
+  /** The OpenTelemetry span that the SDK started for this call before it called the method. */
+  readonly span?: object | undefined;
 }
 
 const aFunction: Check = ['a function', (value) => typeof value === 'function'];

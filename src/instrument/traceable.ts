@@ -2,7 +2,7 @@ import { types } from 'node:util';
 import { bare, bareDescriptor } from '../base/bare.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { currentContext, enterContext } from '../run/context.ts';
+import { currentContext, enterContext, replaceSpan } from '../run/context.ts';
 import { callAbove, isSameCall, modelCall } from '../run/model-call.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import { Consumption } from './consumption.ts';
@@ -161,6 +161,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
         // Set on the run itself, and not an option: what runs below take over is what the application gave.
         if (description?.metadata !== undefined) run.set({ metadata: description.metadata });
         run.modelCall = call;
+        if (description?.span !== undefined) replaceSpan(description.span, run.context);
         return run;
       });
   });

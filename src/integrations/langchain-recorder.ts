@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { currentContext, insideStep } from '../run/context.ts';
 import { isRunId } from '../run/ids.ts';
-import { modelCall, noteToldCall } from '../run/model-call.ts';
+import { modelCall } from '../run/model-call.ts';
 import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
@@ -60,7 +60,7 @@ export class StepRecorder {
       const { runType, tags, metadata, extra } = start;
       const about = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: about });
-      if (runType === 'llm') noteToldCall(run, modelCall(runType, about));
+      if (runType === 'llm') run.modelCall = modelCall(runType, about);
       addStep(start.id, run, this, tags);
     });
   }

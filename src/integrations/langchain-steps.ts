@@ -1,6 +1,5 @@
 import { guard } from '../base/guard.ts';
 import { type RunContext, setStepSource } from '../run/context.ts';
-import { forgetToldCall } from '../run/model-call.ts';
 import type { Run } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
 
@@ -79,7 +78,6 @@ function forget(id: string, run: Run): void {
   if (others.length === 0) steps.delete(id);
   else steps.set(id, others);
   abandoned.unregister(run);
-  forgetToldCall(run);
 }
 
 function abandonFirst(): void {

@@ -6,6 +6,7 @@ import type { RunType } from '../run/record.ts';
 import type { AnswerReader } from './answer.ts';
 import { followApiPromise } from './api-promise.ts';
 import { clientOptionsOf, type TracedClientOptions } from './client-options.ts';
+import { fieldsOf, isFields } from './fields.ts';
 import { followChunks } from './model-stream.ts';
 import { tellUntraced } from './untraced.ts';
 
@@ -82,10 +83,19 @@ function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): Plan {
     name: method.name,
     runType: method.runType,
     isModelCall: true,
-    describe: ([body]) => method.describe(body),
+    describe: ([body, options]) => {
+      const description = method.describe(body);
+      return description && { ...description, span: ownSpanOf(options) };
+    },
     follow: (result, run) =>
       followApiPromise(result, run, method.reader, sdk.requestIdHeader) || followChunks(result, run, method.reader),
   };
+}
+
+/** The stream helpers of Anthropic's SDK start the span of a call and hand it to `create` in the request options. */
+function ownSpanOf(options: unknown): object | undefined {
+  const { span } = fieldsOf(fieldsOf(options).__span);
+  return isFields(span) ? span : undefined;
 }
 
 function wrapDerived(sdk: Sdk, client: object, options: OptionsOfCalls): void {

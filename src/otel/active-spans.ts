@@ -15,6 +15,9 @@ const DETACHED_MAX = 8;
 const source: SpanSource = {
   activeSpan: () => trace.getActiveSpan() ?? extractedFor(context.active(), undefined),
   contextOf: (span) => contextOf(span as Span | ExtractedRun, context.active()),
+  replace: (span, run) => {
+    for (const registry of registries) registry.replace(span as Span, run);
+  },
 };
 
 /** From now on runs that start inside these spans are their children. */

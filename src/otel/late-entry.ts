@@ -1,17 +1,22 @@
 import { guard } from '../base/guard.ts';
+import type { RunContext } from '../run/context.ts';
+import { callAbove } from '../run/model-call.ts';
+import type { RunSink } from '../run/sink.ts';
 import type { SpanEntry } from './span-registry.ts';
 
 /**
- * What stands for a span that starts without attributes, as those of OpenInference do: they set them right after. It is
- * made when somebody asks, a child or the end of the span, or else when the code that has started the span has come to
- * its end.
+ * The entry of a span whose start does not yet show which call it records: OpenInference sets attributes after the start, and
+ * the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created when a child
+ * starts, when the span ends, or when the code that started the span returns to the event loop.
  */
 export class LateEntry {
+  readonly #sink: RunSink;
   #make: (() => SpanEntry) | undefined;
   #made: SpanEntry | undefined;
 
-  constructor(make: () => SpanEntry) {
+  constructor(make: () => SpanEntry, sink: RunSink) {
     this.#make = make;
+    this.#sink = sink;
     queueMicrotask(() => void this.made());
   }
 
@@ -20,5 +25,12 @@ export class LateEntry {
     this.#make = undefined;
     if (make !== undefined) this.#made = guard('RunSpanProcessor.onStart', make);
     return this.#made;
+  }
+
+  /** Makes the run of a model call stand for the span, if the run goes to the same sink. */
+  replace(context: RunContext): void {
+    if (this.#make === undefined || callAbove(context, this.#sink) === undefined) return;
+    this.#make = undefined;
+    this.#made = { context };
   }
 }

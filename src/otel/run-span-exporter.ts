@@ -1,5 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
+import { isSameCall } from '../run/model-call.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
@@ -7,6 +8,7 @@ import { beginSpan } from './begin-span.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
+import { spanModelCall } from './span-model-call.ts';
 import { idsOf, type SpanEntry, type SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 import { type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
@@ -128,7 +130,9 @@ export class RunSpanExporter implements SpanExporterLike {
     const { project, shouldExport } = this.#options;
     const parent = above?.context;
     const start = { ids: span.spanContext(), parentIds: parentIdsOf(span), parent, sink, project };
-    const entry = isExported(span, shouldExport) ? beginSpan(span, start) : { context: parent };
+    const isSame =
+      above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span.attributes));
+    const entry = isExported(span, shouldExport) && !isSame ? beginSpan(span, start) : { context: parent };
     this.#spans.add(span, entry);
     if (entry instanceof SpanRun) entry.end(span);
     return entry;

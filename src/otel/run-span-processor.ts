@@ -2,7 +2,6 @@ import { type Context, type Span, trace } from '@opentelemetry/api';
 import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
-import { areCallsTold } from '../run/model-call.ts';
 import { sinkOf } from '../run/run.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -12,10 +11,9 @@ import { type ExtractedRun, extractedFor } from './extracted-run.ts';
 import { LateEntry } from './late-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
-import { seenAlready, wrappedCallAbove } from './span-model-call.ts';
+import { isCallAbove, isCallUnknown } from './span-model-call.ts';
 import { type SpanEntry, SpanRegistry } from './span-registry.ts';
 import { SpanRun, type SpanStart } from './span-run.ts';
-import { isEmpty } from './values.ts';
 
 /** Ahead of the 30 s after which a tracer provider gives up on a processor, so that it has our answer. */
 const FLUSH_TIMEOUT_MS = 29_000;
@@ -97,17 +95,19 @@ export class RunSpanProcessor implements SpanProcessorLike {
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
     const { project } = this.#options;
-    const callAbove = wrappedCallAbove(parent, sink);
-    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, callAbove, sink, project };
-    const isLate = (callAbove !== undefined || areCallsTold()) && isEmpty(span.attributes);
-    this.#spans.add(span, isLate ? new LateEntry(() => this.#entryFor(span, start)) : this.#entryFor(span, start));
+    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
+    const isLate = isCallUnknown(span, parent, sink);
+    this.#spans.add(
+      span,
+      isLate ? new LateEntry(() => this.#entryFor(span, start), sink) : this.#entryFor(span, start),
+    );
   }
 
   #entryFor(span: SpanLike, start: SpanStart): SpanEntry {
     // One that is not sampled is nobody's to export, whatever it has at its end.
     if ((start.ids.traceFlags & SAMPLED) === 0) return { context: start.parent };
     if (!isExported(span, this.#options.shouldExport)) return new LeftOutSpan(start);
-    return seenAlready(span.attributes, start.callAbove, start.parent, start.sink) ?? beginSpan(span, start);
+    return isCallAbove(span.attributes, start.parent, start.sink) ? { context: start.parent } : beginSpan(span, start);
   }
 
   /** A span that was left out has all its attributes now, and may be wanted after all. */
@@ -164,7 +164,6 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
 function endEntry(entry: SpanEntry | undefined, span: SpanLike): void {
   if (entry instanceof SpanRun) entry.end(span);
-  else if (entry?.call !== undefined) entry.call.isTaken = false;
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {

@@ -1,11 +1,10 @@
 import { guard } from '../base/guard.ts';
-import { contextTo, type ModelCall, type RunContext } from '../run/context.ts';
-import { areCallsTold, callAbove, isSameCall, toldCallsLike } from '../run/model-call.ts';
-import { Run } from '../run/run.ts';
+import type { ModelCall, RunContext } from '../run/context.ts';
+import { callAbove, isSameCall } from '../run/model-call.ts';
 import type { RunSink } from '../run/sink.ts';
 import { mapStart } from './mapping.ts';
-import type { SpanEntry } from './span-registry.ts';
-import { type Attributes, text } from './values.ts';
+import type { SpanLike } from './span-like.ts';
+import { type Attributes, isEmpty, text } from './values.ts';
 
 const NO_PAYLOADS = { hideInputs: true, hideOutputs: true };
 
@@ -22,40 +21,28 @@ const MODEL_NAMES: readonly string[] = [
   'ai.model.id',
 ];
 
-/** Which call of a model a span is that has just started, and that becomes a run of this type. */
-export function spanModelCall(attributes: Attributes, runType: string): ModelCall | undefined {
-  const model = RUN_TYPES.has(runType) ? modelOf(attributes) : undefined;
-  return model === undefined ? undefined : { runType, model };
+/** Instrumentation scopes of Anthropic's SDK. */
+const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
+
+/** The model call that a span with these attributes records. Undefined if the attributes name no model. */
+export function spanModelCall(attributes: Attributes): ModelCall | undefined {
+  const model = modelOf(attributes);
+  if (model === undefined) return undefined;
+  const runType = guard('reading a span', () => mapStart(attributes, NO_PAYLOADS).runType);
+  return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model } : undefined;
 }
 
-/**
- * What stands for a span whose call has a run already, of a wrapped client or model, or of a step of LangChain: what the
- * span has below it moves up there. Undefined for any other span.
- */
-export function seenAlready(
-  attributes: Attributes,
-  above: ModelCall | undefined,
-  parent: RunContext | undefined,
-  sink: RunSink,
-): SpanEntry | undefined {
-  if ((above === undefined && !areCallsTold()) || modelOf(attributes) === undefined) return undefined;
-  const call = guard('reading a span', () => spanModelCall(attributes, mapStart(attributes, NO_PAYLOADS).runType));
-  if (isSameCall(above, call)) return { context: parent };
-  const told = toldCallsLike(call, parent, sink);
-  const free = told.find(({ isTaken }) => !isTaken);
-  if (free === undefined) return undefined;
-  free.isTaken = true;
-  // Which of several it is cannot be told; what is above all of them is right.
-  const context = told.length === 1 ? free.run.context : (parent ?? contextTo(sink, undefined));
-  return { context, call: free };
+/** Whether a span that has just started records the model call of the run above it. */
+export function isCallAbove(attributes: Attributes, parent: RunContext | undefined, sink: RunSink): boolean {
+  if (modelOf(attributes) === undefined) return false;
+  const above = callAbove(parent, sink);
+  return above !== undefined && isSameCall(above, spanModelCall(attributes));
 }
 
-/**
- * The call of a wrapped client or model that a span starts in. Of two instrumentations that see one call both are recorded:
- * what each says of it is theirs.
- */
-export function wrappedCallAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
-  return parent?.handle instanceof Run ? callAbove(parent, sink) : undefined;
+/** Whether the start of a span does not yet show if the span records a call that has a run already. */
+export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
+  if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;
+  return SDK_SCOPE.test((span.instrumentationScope ?? span.instrumentationLibrary)?.name ?? '');
 }
 
 function modelOf(attributes: Attributes): string | undefined {

@@ -1,6 +1,5 @@
 import { setTimer } from '../base/timers.ts';
 import type { RunContext } from '../run/context.ts';
-import type { ToldCall } from '../run/model-call.ts';
 import { LateEntry } from './late-entry.ts';
 import { Slot } from './slot.ts';
 
@@ -28,8 +27,6 @@ export interface SpanKey {
 export interface SpanEntry {
   /** For runs that start below it; undefined when the span was left out and there is no run above it either. */
   readonly context: RunContext | undefined;
-  /** The call of a model that the span was left out for, as that has a run already. */
-  readonly call?: ToldCall;
   /** Called when the span has been open for a while. */
   letGo?(): void;
 }
@@ -80,6 +77,12 @@ export class SpanRegistry {
   /** The same, or what was added for a span of the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
     return made(this.#seen(span)?.entry);
+  }
+
+  /** Makes a run stand for a span whose entry has not been created yet. */
+  replace(span: SpanKey, context: RunContext): void {
+    const entry = this.#seen(span)?.entry;
+    if (entry instanceof LateEntry) entry.replace(context);
   }
 
   /** From now on spans are found as the objects alone. */

@@ -36,8 +36,6 @@ export interface SpanStart {
   readonly parentIds: SpanContextLike | undefined;
   /** The run above it. */
   readonly parent: RunContext | undefined;
-  /** The call of a model that the span may be seen in for the second time. */
-  readonly callAbove?: ModelCall | undefined;
   readonly sink: RunSink;
   /** For a run without a parent, when its span names none. */
   readonly project: string | undefined;
@@ -59,6 +57,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #knownInputs: KnownInputs | undefined;
   #attachments: RunAttachments | undefined;
   #logMessages: LogMessages | undefined;
+  /** The model call that the span recorded, once the span has ended. */
+  endedCall: ModelCall | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
     super(sink);
@@ -81,7 +81,6 @@ export class SpanRun extends SinkHandle implements SpanEntry {
       tags: inherited.tags,
       metadata: inherited.metadata,
     });
-    this.modelCall = mapped && spanModelCall(span.attributes, mapped.runType);
     this.#startUs = startUs;
     this.#origin = origin;
     if (mapped?.inputs?.payload !== undefined) {
@@ -101,6 +100,16 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
+  /** Read from the attributes that the span has now: some instrumentations set them after the start. */
+  override get modelCall(): ModelCall | undefined {
+    const span = this.#openSpan;
+    return span && spanModelCall(span.attributes);
+  }
+
+  get #openSpan(): SpanLike | undefined {
+    return this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
+  }
+
   /** Takes what a log record tells, under the names of attributes, until the span ends; false when it has ended. */
   tell(values: Attributes): boolean {
     if (this.#record === undefined) return this.context.refused;
@@ -118,7 +127,6 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const record = this.#record;
     this.#record = undefined;
     this.#span = undefined;
-    this.modelCall = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     const { capture } = this.sink;
     const told = guard(PLACE, () => toldByEvents(span.events));
@@ -133,6 +141,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#metadata = undefined;
     record.metadata = metadata;
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
+    this.endedCall = spanModelCall(span.attributes);
     this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span);
@@ -150,14 +159,13 @@ export class SpanRun extends SinkHandle implements SpanEntry {
 
   /** Ends the run of a span whose end will not be seen, with what the span says by now if it is still there. */
   interrupt(reason: string): void {
-    const span = this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
+    const span = this.#openSpan;
     if (span !== undefined) {
       this.end(span, reason);
       return;
     }
     const record = this.#record;
     this.#record = undefined;
-    this.modelCall = undefined;
     if (record === undefined || record.endTime !== undefined) return;
     this.#markInterrupted(record, reason);
     this.sink.end(record);

@@ -41,11 +41,14 @@ export interface ModelCall {
 /** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span, or one of another process. */
 export class SinkHandle {
   readonly sink: RunSink;
-  /** The call of a model that the run is, until it ends. */
-  modelCall: ModelCall | undefined;
 
   constructor(sink: RunSink) {
     this.sink = sink;
+  }
+
+  /** The model call that the run records. Undefined once the run has ended. */
+  get modelCall(): ModelCall | undefined {
+    return undefined;
   }
 }
 
@@ -118,6 +121,8 @@ export interface SpanSource {
   activeSpan(): object | undefined;
   /** The context of the run that a span became, if it became one. */
   contextOf(span: object): RunContext | undefined;
+  /** Makes the run of this context stand for a span that has just started. */
+  replace?(span: object, context: RunContext): void;
 }
 
 const KEY = Symbol.for('runspan.context.v1');
@@ -130,6 +135,11 @@ let spans: SpanSource | undefined;
 /** Called by `otel/` when its first processor is made. */
 export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
+}
+
+/** Makes a run stand for the span that an SDK has started for the same call. The span itself becomes no run. */
+export function replaceSpan(span: object, context: RunContext): void {
+  spans?.replace?.(span, context);
 }
 
 /** How an integration tells of the step of a framework, a tool for example, that this code runs in. */

@@ -4,10 +4,10 @@ import { Run } from './run.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * The call that the run above is, as long as it is open, and goes to the same sink. A call of the same type and model that
- * begins below is this very call, seen by somebody else: a wrapped client calls a method that an instrumentation has
- * replaced, or an instrumented function a wrapped model. The outer one stays: it has been told when the inner begins, and has
- * seen what the application asked for and what it got.
+ * Returns the model call of the parent run while that run is open and goes to the same sink. A call of the same type and
+ * model that starts below it is the same call, recorded by another instrumentation: a wrapped client calls a patched method,
+ * or a patched function calls a wrapped model. The outer record is kept, because it has the application's request and result.
+ * Siblings are never compared: two overlapping calls of one model look alike and are two calls.
  */
 export function callAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const handle = parent?.handle;
@@ -23,40 +23,4 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
 
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   return one !== undefined && one.runType === other?.runType && one.model === other.model;
-}
-
-/** A call that a framework tells of by callbacks alone, so that the code that makes it is not inside of its run. */
-export interface ToldCall {
-  readonly run: Run;
-  /** Somebody else has seen it as well, and is not done: whoever sees one now sees another. */
-  isTaken: boolean;
-}
-
-const told = new Map<Run, ToldCall>();
-
-/** Notes such a call when it begins. Those of others that are open meanwhile are compared with it: few are open at once. */
-export function noteToldCall(run: Run, call: ModelCall | undefined): void {
-  run.modelCall = call;
-  if (call !== undefined && run.isOpen) told.set(run, { run, isTaken: false });
-}
-
-export function forgetToldCall(run: Run): void {
-  told.delete(run);
-}
-
-/** Whether there are such calls, so that one who sees a call has to ask. */
-export function areCallsTold(): boolean {
-  return told.size > 0;
-}
-
-/**
- * Those that may be the call that somebody sees below `parent`: in the same trace, or in any where there is none above.
- * That it began within one of them is all that can be known.
- */
-export function toldCallsLike(call: ModelCall | undefined, parent: RunContext | undefined, sink: RunSink): ToldCall[] {
-  if (call === undefined) return [];
-  return [...told.values()].filter(({ run }) => {
-    const isBelow = parent?.traceId === undefined || parent.traceId === run.traceId;
-    return isBelow && run.sink === sink && isSameCall(run.modelCall, call);
-  });
 }

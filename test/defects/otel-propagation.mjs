@@ -93,8 +93,8 @@ export const defects = [
   {
     title: 'a span inside of the run of a wrapped client is recorded again, and its tokens count twice',
     file: 'src/otel/span-model-call.ts',
-    find: 'if (isSameCall(above, call)) return { context: parent };',
-    replace: '',
+    find: 'return above !== undefined && isSameCall(above, spanModelCall(attributes));',
+    replace: 'return above === null;',
     tests: bothWorlds,
   },
   {
@@ -106,38 +106,10 @@ export const defects = [
   },
   {
     title: 'a span that says late what it is is recorded beside the run of its call',
-    file: 'src/otel/run-span-processor.ts',
-    find: 'isLate ? new LateEntry(() => this.#entryFor(span, start)) : this.#entryFor(span, start)',
-    replace: 'isLate ? new SpanRun(span, start) : this.#entryFor(span, start)',
-    tests: bothWorlds,
-  },
-  {
-    title: 'a step of LangChain stands for calls in other traces',
-    file: modelCalls,
-    find: 'parent?.traceId === undefined || parent.traceId === run.traceId',
-    replace: 'parent !== null',
-    tests: bothWorlds,
-  },
-  {
-    title: 'a step of LangChain stands for all calls that are made meanwhile',
     file: 'src/otel/span-model-call.ts',
-    find: '  free.isTaken = true;\n',
-    replace: '',
+    find: 'if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;',
+    replace: 'if (isEmpty(span.attributes)) return false;',
     tests: bothWorlds,
-  },
-  {
-    title: 'a call that LangChain tries again is recorded beside its step',
-    file: 'src/otel/run-span-processor.ts',
-    find: '  else if (entry?.call !== undefined) entry.call.isTaken = false;\n',
-    replace: '',
-    tests: bothWorlds,
-  },
-  {
-    title: 'a step of LangChain that has ended is kept',
-    file: 'src/integrations/langchain-steps.ts',
-    find: '  forgetToldCall(run);\n',
-    replace: '',
-    tests: ['test/integrations/langchain-steps.test.ts'],
   },
   {
     title: 'a failed call that an instrumentation has asked for leaves a rejection of ours unhandled',

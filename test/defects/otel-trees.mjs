@@ -39,13 +39,6 @@ export const defects = [
     tests: trees,
   },
   {
-    title: 'of a span that is given up only its start is told',
-    file: spanRun,
-    find: 'const span = this.#span instanceof WeakRef ? this.#span.deref() : this.#span;',
-    replace: 'const span = undefined as SpanLike | undefined;',
-    tests: trees,
-  },
-  {
     title: 'a span that is given up once it is gone stays open',
     file: spanRun,
     find: '    this.#markInterrupted(record, reason);\n    this.sink.end(record);',
@@ -70,7 +63,7 @@ export const defects = [
   {
     title: 'a second end of a span counts',
     file: spanRun,
-    find: '    this.#record = undefined;\n    this.#span = undefined;\n    this.modelCall = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
+    find: '    this.#record = undefined;\n    this.#span = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
     replace: '    if (record === undefined) return;\n    const { capture }',
     tests: trees,
   },

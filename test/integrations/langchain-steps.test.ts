@@ -9,7 +9,6 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { traceable } from '../../src/index.ts';
 import { RunspanCallbackHandler } from '../../src/integrations/langchain-handler.ts';
-import { areCallsTold } from '../../src/run/model-call.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
@@ -164,18 +163,6 @@ describe('a step', () => {
     await lambda('outer', () => lambda('inner', () => leaf('leaf')()).invoke('x')).invoke('x', { callbacks: [own] });
     expect(sink.started).toEqual([]);
   });
-});
-
-it('a call of a model that has ended is no longer kept as one that others may see', async () => {
-  record();
-  const model = new FakeListChatModel({ responses: ['a'] });
-  const wereKept: boolean[] = [];
-  const first = { handleLLMNewToken: () => void wereKept.push(areCallsTold()) };
-  const config = { callbacks: [handler, first], metadata: { ls_model_name: 'fake' } };
-  for await (const _ of await model.stream('x', config));
-  await awaitAllCallbacks();
-  expect(wereKept).toContain(true);
-  expect(areCallsTold()).toBe(false);
 });
 
 describe('a stream that is left before its end', () => {

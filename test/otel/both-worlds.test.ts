@@ -16,6 +16,7 @@ import { wrapOpenAI } from '../../src/openai.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
+import { gate } from '../support/gate.ts';
 import { below, inSpan, runNamed, setUp, tree } from './set-up.ts';
 
 const soon = () => new Promise((resolve) => setImmediate(resolve));
@@ -250,18 +251,18 @@ describe('the telemetry of the AI SDK beside its wrappers', () => {
   });
 });
 
-describe('a step of LangChain beside an instrumentation of the client that it calls', () => {
-  /** A model of LangChain that is called as the SDK of a service is. */
+describe('a step of LangChain', () => {
+  /** A model of LangChain that calls `body` to get its answer. */
   class Model extends FakeListChatModel {
-    readonly #calls: (() => Promise<unknown>)[];
+    readonly #body: () => Promise<unknown>;
 
-    constructor(...calls: (() => Promise<unknown>)[]) {
+    constructor(body: () => Promise<unknown>) {
       super({ responses: ['Hello.'] });
-      this.#calls = calls;
+      this.#body = body;
     }
 
     override async _generate(...args: Parameters<FakeListChatModel['_generate']>) {
-      for (const call of this.#calls) await call();
+      await this.#body();
       return super._generate(...args);
     }
 
@@ -270,75 +271,40 @@ describe('a step of LangChain beside an instrumentation of the client that it ca
     }
   }
 
-  const call =
-    (tracer: Tracer, attributes: Attributes = chat) =>
-    () =>
-      inSpan(tracer, 'chat small', async (span: Span) => {
-        span.setAttributes(attributes);
-        await soon();
-        tracer.startSpan('POST').end();
-      });
-
-  test('is recorded once, as the step, with what is below the span', async () => {
-    const { tracer, recorder } = setUp();
-    await inSpan(tracer, 'answer', () => new Model(call(tracer)).invoke('Hi', { callbacks, runName: 'model' }));
-    expect(tree(recorder)).toEqual(['answer', '  model', '    POST']);
-  });
-
-  test('also where nothing is around it', async () => {
-    const { tracer, recorder } = setUp();
-    await new Model(call(tracer)).invoke('Hi', { callbacks, runName: 'model' });
-    expect(tree(recorder)).toEqual(['model', '  POST']);
-  });
-
-  test('also when it is tried again', async () => {
-    const { tracer, recorder } = setUp();
-    const model = new Model(call(tracer), call(tracer));
-    await inSpan(tracer, 'answer', () => model.invoke('Hi', { callbacks, runName: 'model' }));
-    expect(tree(recorder)).toEqual(['answer', '  model', '    POST', '    POST']);
-  });
-
-  test('each once where several run at the same time; what is below their spans goes to what is above all', async () => {
-    const { tracer, recorder } = setUp();
-    const model = new Model(call(tracer));
-    const both = (): Promise<unknown> =>
-      Promise.all(['a', 'b'].map((runName) => model.invoke('Hi', { callbacks, runName })));
-    await inSpan(tracer, 'answer', both);
-    expect(tree(recorder)).toEqual(['answer', '  POST', '  POST', '  a', '  b']);
-    recorder.clear();
-    await both();
-    expect(tree(recorder)).toEqual(['POST', 'POST', 'a', 'b']);
-  });
-
-  test('and a second call while one is under way is another', async () => {
-    const { tracer, recorder } = setUp();
-    const model = new Model(() => Promise.all([call(tracer)(), call(tracer)()]));
-    await inSpan(tracer, 'answer', () => model.invoke('Hi', { callbacks, runName: 'model' }));
-    expect(tree(recorder)).toEqual(['answer', '  chat small', '    POST', '  model', '    POST']);
-  });
-
-  test('and leaves alone calls of another model, in another trace, and after its end', async () => {
-    const { tracer, recorder } = setUp();
-    const other = call(tracer, { ...chat, 'gen_ai.request.model': 'large' });
-    const elsewhere = () =>
-      withRun(startRun({ name: 'elsewhere', root: true }), () => inSpan(tracer, 'span', call(tracer)));
-    await inSpan(tracer, 'answer', async () => {
-      await new Model(other).invoke('Hi', { callbacks, runName: 'model' });
-      await call(tracer)();
+  const call = (tracer: Tracer) =>
+    inSpan(tracer, 'chat small', async (span: Span) => {
+      span.setAttributes(chat);
+      await soon();
+      tracer.startSpan('POST').end();
     });
-    await new Model(elsewhere).invoke('Hi', { callbacks, runName: 'second' });
-    expect(tree(recorder)).toEqual([
-      'answer',
-      '  chat small',
-      '  chat small',
-      '    POST',
-      '    POST',
-      '  model',
-      'elsewhere',
-      '  span',
-      '    chat small',
-      '      POST',
-      'second',
-    ]);
+
+  test('leaves alone a direct call of the same model that is made meanwhile in the same trace', async () => {
+    const { tracer, recorder } = setUp();
+    const started = gate();
+    const ended = gate();
+    const model = new Model(async () => {
+      started.open();
+      await ended;
+    });
+    await inSpan(tracer, 'answer', () =>
+      Promise.all([
+        model.invoke('Hi', { callbacks, runName: 'model' }),
+        started.then(() => call(tracer)).finally(() => ended.open()),
+      ]),
+    );
+    expect(tree(recorder)).toEqual(['answer', '  chat small', '    POST', '  model']);
+  });
+
+  test.each<[string, RunSpanProcessor, string[]]>([
+    ['is recorded beside it', new RunSpanProcessor(), ['answer', '  chat small', '    POST', '  model']],
+    [
+      'is left out by `shouldExport`',
+      new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'chat small' }),
+      ['answer', '  POST', '  model'],
+    ],
+  ])('and the span of the client that it calls: the span %s', async (_, processor, expected) => {
+    const { tracer, recorder } = setUp({ processors: [processor] });
+    await inSpan(tracer, 'answer', () => new Model(() => call(tracer)).invoke('Hi', { callbacks, runName: 'model' }));
+    expect(tree(recorder)).toEqual(expected);
   });
 });

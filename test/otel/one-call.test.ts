@@ -1,0 +1,118 @@
+// A call of a model that two see is one run, and two calls are two runs. The client of Anthropic emits spans itself.
+// Attributes: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
+import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { describe, expect, test } from 'vitest';
+import { wrapAnthropic } from '../../src/anthropic.ts';
+import { RunSpanExporter, RunSpanProcessor } from '../../src/otel.ts';
+import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { ask, localModel, makeClient } from '../integrations/anthropic-client.ts';
+import { inSpan, setUp, tree } from './set-up.ts';
+
+const model = localModel();
+
+/** A client that emits spans to `provider`. */
+const clientOf = (provider: BasicTracerProvider) =>
+  makeClient(model(), { openTelemetry: { tracerProvider: provider } });
+
+/** The input tokens of the runs that have any. The question "Is it raining?" has three. */
+const tokensOf = ({ runs }: RunRecorder) =>
+  runs.flatMap(({ outputs }) => (outputs?.usage_metadata as { input_tokens?: number })?.input_tokens ?? []);
+
+const question = ask('Is it raining?');
+const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'small' };
+
+describe('a wrapped client of Anthropic that emits spans', () => {
+  test.each<[string, (client: ReturnType<typeof clientOf>) => Promise<unknown>]>([
+    ['messages.create', (client) => client.messages.create(question)],
+    ['messages.stream', (client) => client.messages.stream(question).finalMessage()],
+    ['beta.messages.stream', (client) => client.beta.messages.stream(question).finalMessage()],
+    [
+      'a tool runner that streams',
+      async (client) => {
+        const turns = client.beta.messages.toolRunner({ ...question, tools: [], stream: true });
+        for await (const stream of turns) await stream.finalMessage();
+      },
+    ],
+  ])('records a call of %s once', async (_, call) => {
+    const { tracer, provider, recorder } = setUp();
+    const client = wrapAnthropic(clientOf(provider));
+    await inSpan(tracer, 'answer', () => call(client));
+    expect(tree(recorder).filter((name) => /messages(\.create)?$/.test(name))).toEqual([
+      expect.stringMatching(/^ +anthropic\.messages$/),
+    ]);
+    expect(tokensOf(recorder)).toEqual([3]);
+  });
+
+  test('records each of two calls under way at once, one by the wrapper and one by the span', async () => {
+    const { tracer, provider, recorder } = setUp();
+    const [wrapped, bare] = [wrapAnthropic(clientOf(provider)), clientOf(provider)];
+    await inSpan(tracer, 'answer', () =>
+      Promise.all([
+        bare.messages.stream(question).finalMessage(),
+        wrapped.messages.stream(question).finalMessage(),
+        bare.messages.create(question),
+        wrapped.messages.create(question),
+      ]),
+    );
+    expect(tree(recorder)).toEqual([
+      'answer',
+      '  anthropic.messages',
+      '  anthropic.messages',
+      '  anthropic.messages.create',
+      '  anthropic.messages.create',
+    ]);
+    expect(tokensOf(recorder)).toEqual([3, 3, 3, 3]);
+  });
+
+  test('keeps its spans in an exporter that the wrapper does not record to', async () => {
+    const own = recordRuns();
+    own.stop();
+    const { provider, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
+    await wrapAnthropic(clientOf(provider)).messages.stream(question).finalMessage();
+    expect(tree(recorder)).toEqual(['anthropic.messages']);
+    expect(own.runs.map(({ name }) => name)).toEqual(['anthropic.messages.create']);
+  });
+});
+
+describe('two instrumentations of one call', () => {
+  /** The span of OpenInference is active while the client makes its own. Attributes as of instrumentation-anthropic 0.2.8. */
+  const openInference = { 'openinference.span.kind': 'LLM', 'llm.model_name': 'small', 'llm.token_count.prompt': 3 };
+
+  test.each([
+    ['at its start', true],
+    ['after its start', false],
+  ])('record the outer span, which names its model %s, and what is below the inner one', async (_, isEarly) => {
+    const { tracer, provider, recorder } = setUp();
+    await tracer.startActiveSpan('Anthropic Messages', { attributes: isEarly ? openInference : {} }, async (span) => {
+      if (!isEarly) span.setAttributes(openInference);
+      await clientOf(provider).messages.create(question);
+      span.end();
+    });
+    expect(tree(recorder)).toEqual(['Anthropic Messages']);
+    expect(tokensOf(recorder)).toEqual([3]);
+  });
+
+  test('record one run where the spans are exported once they have ended', async () => {
+    const memory = new InMemorySpanExporter();
+    const { tracer, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
+    await inSpan(tracer, 'outer', async (outer) => {
+      outer.setAttributes({ ...openInference });
+      await inSpan(tracer, 'inner', async (inner) => {
+        inner.setAttributes(chat);
+        tracer.startSpan('POST').end();
+      });
+    });
+    await new Promise((resolve) => new RunSpanExporter().export(memory.getFinishedSpans(), resolve));
+    expect(tree(recorder)).toEqual(['outer', '  POST']);
+  });
+
+  test('record both where the inner span starts when the outer one has ended', async () => {
+    const { tracer, recorder } = setUp();
+    await tracer.startActiveSpan('first', { attributes: chat }, async (span) => {
+      span.end();
+      tracer.startSpan('second', { attributes: chat }).end();
+    });
+    expect(tree(recorder)).toEqual(['first', '  second']);
+  });
+});
