@@ -62,18 +62,25 @@ export function traceable<Fn extends CallableFunction>(
   const known = wrapped.get(fn);
   const plan =
     known === undefined ? planOf('traceable', options, nameOf(fn)) : planAgain('traceable', known.plan, options);
-  return tracedBy(plan, known?.fn ?? (fn as unknown as Callable)) as unknown as Traceable<Fn>;
+  const original = fn as unknown as Callable;
+  return tracedBy(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/** The function, traced by a plan that has been checked. */
-export function tracedBy(given: Plan, fn: Callable): Callable {
+/**
+ * Wraps a function by a plan that has been checked. `shown` is the function whose place the wrapper takes: an earlier
+ * wrapper of `fn` may have properties and metadata that `fn` lacks.
+ */
+export function tracedBy(given: Plan, fn: Callable, shown: Callable = fn): Callable {
   const plan = bare(given);
-  const wrapper = disguised(types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan), fn);
-  if (wrapper === fn) return fn;
+  const wrapper = disguised(
+    types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
+    shown,
+  );
+  if (wrapper === shown) return shown;
   wrapped.set(wrapper, { fn, plan });
   guard('traceable', () => {
     if ('with' in fn) return;
-    const value = (options: unknown): Callable => tracedBy(planWith(plan, options), fn);
+    const value = (options: unknown): Callable => tracedBy(planWith(plan, options), fn, wrapper);
     Object.defineProperty(wrapper, 'with', bare({ configurable: true, writable: true, value }));
   });
   return wrapper;
@@ -185,7 +192,7 @@ function planOfOneId(plan: Plan): Plan {
   return others;
 }
 
-/** Gives the wrapper everything by which code tells functions apart: name, length, prototype and own properties. */
+/** Gives the wrapper everything that code reads from a function: name, length, prototype, own properties and metadata. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -195,9 +202,25 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
       }
       // A bound function can be constructed and has no prototype; our wrapper's own cannot be deleted.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
+      copyMetadata(fn, wrapper);
       return wrapper;
     }) ?? fn
   );
+}
+
+/** The functions that `reflect-metadata` adds to `Reflect`. */
+interface ReflectMetadata {
+  getOwnMetadataKeys?(target: object): Iterable<unknown>;
+  getOwnMetadata(key: unknown, target: object): unknown;
+  defineMetadata(key: unknown, value: unknown, target: object): void;
+}
+
+/** Frameworks keep guards, routes and status codes as metadata of a method, by its identity: NestJS, for one. */
+function copyMetadata(from: Callable, to: Callable): void {
+  const reflect = Reflect as unknown as ReflectMetadata;
+  for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {
+    reflect.defineMetadata(key, reflect.getOwnMetadata(key, from), to);
+  }
 }
 
 /** A function may have been given a name that is no text, or one that cannot be read. */
