@@ -204,18 +204,21 @@ function followingThen(then: Method, waiting: Waiting): Method {
   };
 }
 
-/** The callback tells of a rejection; what comes of a value is seen by what `catch` answers with. */
+/**
+ * The callback reports a rejection; the promise that `catch` returns reports a value. Arguments before the callback are
+ * filters, as Bluebird has them, and stay unchanged.
+ */
 function followingCatch(method: Method, waiting: Waiting): Method {
-  return function (this: unknown, onRejected?: unknown, ...more: unknown[]): unknown {
+  return function (this: unknown, ...args: unknown[]): unknown {
     waiting.asked();
-    if (typeof onRejected !== 'function') {
-      return followAnswer(Reflect.apply(method, this, [onRejected, ...more]), waiting);
+    const onRejected = args.at(-1);
+    if (typeof onRejected === 'function') {
+      args[args.length - 1] = function (this: unknown, ...settled: unknown[]): unknown {
+        waiting.rejected(settled[0]);
+        return Reflect.apply(onRejected, this, settled);
+      };
     }
-    const rejected = function (this: unknown, ...settled: unknown[]): unknown {
-      waiting.rejected(settled[0]);
-      return Reflect.apply(onRejected, this, settled);
-    };
-    return followAnswer(Reflect.apply(method, this, [rejected, ...more]), waiting);
+    return followAnswer(Reflect.apply(method, this, args), waiting);
   };
 }
 

@@ -407,6 +407,24 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
     expect(recorder.runs[0]?.error?.split('\n')[0]).toBe(outcome === error ? 'TypeError: lost' : undefined);
   });
 
+  test('that takes filters before its callback gets them unchanged, and ends its run with the error', async () => {
+    const recorder = record();
+    const seen: unknown[][] = [];
+    class Filtering extends Call {
+      override catch(...filtersAndCallback: unknown[]): Promise<unknown> {
+        const callback = filtersAndCallback.pop() as (error: unknown) => unknown;
+        seen.push(filtersAndCallback);
+        return super.catch(callback);
+      }
+    }
+    const call = traceable(() => new Filtering(fails));
+    const byCode = { code: 'LOST' };
+    expect(await call().catch(TypeError, RangeError, () => 'by class')).toBe('by class');
+    expect(await call().catch(byCode, () => 'by property')).toBe('by property');
+    expect(seen).toEqual([[TypeError, RangeError], [byCode]]);
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual(['TypeError: lost', 'TypeError: lost']);
+  });
+
   test('does not take the error of a callback for its own', async () => {
     const recorder = record();
     const ours = new Error('of the caller');
