@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { createExporter, startRun } from 'runspan';
@@ -6,6 +6,7 @@ import { createReceiver, type Receiver, SqliteStore } from 'runspan/receiver';
 import { Agent, buildConnector } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { root, temporaryFolder } from './support/folders.ts';
+import { runRunspan } from './support/program.ts';
 import { filesBelow } from './support/spool.ts';
 
 /** Files written by version 0.1.0; `make.mjs` beside them shows the programs that wrote them. */
@@ -124,5 +125,28 @@ describe('a spool folder written by 0.1.0', () => {
     expect(outputsOf('step')).toEqual([{ doubled: 2 }, { doubled: 4 }, { doubled: 6 }]);
     expect(runs.filter((run) => run.name === 'still open')).toMatchObject([{ inputs: { waits: true } }]);
     expect(exporter.stats()).toMatchObject({ recovered: 7, dropped: 0 });
+  });
+
+  /** The name of the folder that an exporter makes for the runs of an endpoint. */
+  async function destinationOf(endpoint: string): Promise<string> {
+    const spoolDir = join(emptyFolder(), 'spool');
+    const exporter = createExporter({ endpoint, workspaceId: 'fixture', durability: 'write-ahead', spoolDir });
+    startRun({ name: 'first', exporter }).end();
+    const [destination] = readdirSync(join(spoolDir, 'v1'));
+    await exporter.close();
+    return destination as string;
+  }
+
+  it('is delivered by `spool send --bad` if five processes died while they delivered it', async () => {
+    const receiver = await createReceiver();
+    onTestFinished(() => receiver.close());
+    const destination = await destinationOf(receiver.url);
+    const spoolDir = spoolOf('set-aside');
+    const [written = ''] = readdirSync(join(spoolDir, 'v1'));
+    renameSync(join(spoolDir, 'v1', written), join(spoolDir, 'v1', destination));
+    const command = ['spool', 'send', '--bad', '--dir', spoolDir, '--endpoint', receiver.url];
+    expect(await runRunspan(command, { RUNSPAN_WORKSPACE_ID: 'fixture' })).toMatchObject({ code: 0 });
+    const names = (await receiver.runs()).map(({ name }) => name).sort();
+    expect(names).toEqual(['first', 'step', 'step', 'step', 'still open', 'turn', 'turn', 'turn']);
   });
 });
