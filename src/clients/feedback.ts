@@ -31,7 +31,7 @@ export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
   /**
-   * `GET` sends the same that whoever follows a `feedbackLink` does.
+   * `GET` sends the feedback in the query of the address.
    *
    * @default 'POST'
    */
@@ -87,9 +87,9 @@ export async function submitFeedback(
 }
 
 /**
- * The address that gives this feedback when it is followed, for a link in an e-mail or an image: what whoever opens it does, a
- * mail scanner for example, counts as feedback. It throws an InvalidRequestError for what a link cannot carry: metadata, and a value
- * that is an object.
+ * Returns the address with this feedback in its query, for a link in a mail or a chat. A runspan receiver asks whoever follows it in a
+ * browser for a click; another service may keep the feedback of a link preview or a mail scanner. Throws an InvalidRequestError for
+ * feedback that a link cannot carry: metadata, and a value that is an object.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackAddress(url, true, undefined);

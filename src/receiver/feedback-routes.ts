@@ -34,7 +34,11 @@ export const tokenRoutes: readonly Route[] = [
     handle: (call) =>
       forAnyone(async () => {
         const token = await tokenOf(call);
-        return keep(call, token, readSaid(await readJson(call, FEEDBACK_BYTES_MAX), call.strict));
+        if (!isForm(call.request)) {
+          return keep(call, token, readSaid(await readJson(call, FEEDBACK_BYTES_MAX), call.strict));
+        }
+        await keep(call, token, readSaidQuery(call.search, call.strict));
+        return htmlPage('Thank you', '<p>Thank you.</p>');
       }),
   },
   {
@@ -44,8 +48,8 @@ export const tokenRoutes: readonly Route[] = [
     handle: (call) =>
       forAnyone(async () => {
         const token = await tokenOf(call);
-        const answer = await keep(call, token, readSaidQuery(call.search, call.strict));
-        return /^\s*text\/html\b/i.test(call.request.headers.accept ?? '') ? THANKS : answer;
+        const said = readSaidQuery(call.search, call.strict);
+        return isPreview(call.request) ? CONFIRMATION : keep(call, token, said);
       }),
   },
   {
@@ -96,12 +100,35 @@ export async function giveFeedback(call: Call): Promise<Answer> {
   return { status: 200, body: feedback };
 }
 
-/** A link that somebody has followed is answered with something that can be read. */
-const THANKS: Answer = {
-  status: 200,
-  content: '<!doctype html><html lang="en"><meta charset="utf-8"><title>Thank you</title><p>Thank you.</p></html>\n',
-  headers: { 'content-type': 'text/html; charset=utf-8' },
-};
+/** Programs that read links to show a preview and do not ask for HTML. */
+const PREVIEW_AGENTS =
+  /slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp|skypeuripreview|microsoftpreview|bingpreview|bingbot|googlebot|applebot|redditbot|pinterestbot|mastodon|iframely|embedly|vkshare/i;
+
+/** Whether a GET may come from a program that looks at a link before its user decides: a preview, a prefetch, a mail scanner. */
+function isPreview({ headers }: IncomingMessage): boolean {
+  const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
+  if (purpose !== undefined || PREVIEW_AGENTS.test(headers['user-agent'] ?? '')) return true;
+  return /\btext\/html\b/i.test(headers.accept ?? '');
+}
+
+/** Whether a POST comes from the form of `CONFIRMATION`, which has no fields: its address has the query of the link. */
+function isForm({ headers }: IncomingMessage): boolean {
+  const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
+  return isUrlEncoded && headers['content-length'] === '0';
+}
+
+const CONFIRMATION: Answer = htmlPage(
+  'Send feedback',
+  '<form method="post"><p>Send this feedback?</p><button>Send</button></form>',
+);
+
+function htmlPage(title: string, body: string): Answer {
+  return {
+    status: 200,
+    content: `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>${body}</html>\n`,
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+  };
+}
 
 async function mint(call: Call): Promise<Answer> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);

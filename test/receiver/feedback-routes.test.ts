@@ -1,4 +1,5 @@
 import { Client } from 'langsmith';
+import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Receiver } from '../../src/receiver.ts';
 import { MemoryStore } from '../../src/receiver.ts';
@@ -246,15 +247,60 @@ describe('tokens', () => {
   });
 });
 
-test('a browser that follows the link reads a word of thanks, in which no script runs', async () => {
-  const { receiver, token, feedback } = await setUp();
-  const { id } = await token();
-  const { host } = new URL(receiver.url);
-  const lines = `GET /api/v1/feedback/tokens/${id}?score=1 HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html,*/*;q=0.8\r\nConnection: close\r\n\r\n`;
-  const text = await raw(receiver.url, lines);
-  expect(text).toMatch(/^HTTP\/1.1 200 .*content-type: text\/html; charset=utf-8.*Thank you/is);
-  expect(text).toMatch(/content-security-policy: default-src 'none'; frame-ancestors 'none'/i);
-  expect(await feedback()).toMatchObject([{ score: 1 }]);
+describe('a link with feedback in its query', () => {
+  const page = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+
+  test.each<[string, Record<string, string>]>([
+    ['a browser', { accept: page }],
+    ['a browser that prefetches it', { accept: '*/*', 'sec-purpose': 'prefetch;prerender' }],
+    ['a browser that prefetches it, by the older header', { accept: '*/*', purpose: 'prefetch' }],
+    ['Slack', { accept: '*/*', 'user-agent': 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)' }],
+    ['Teams', { accept: '*/*', 'user-agent': 'Mozilla/5.0 (Windows NT 6.1; WOW64) SkypeUriPreview Preview/0.5' }],
+    ['Facebook', { 'user-agent': 'facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)' }],
+    ['WhatsApp', { accept: '*/*', 'user-agent': 'WhatsApp/2.23.18.78 A' }],
+  ])('opened by %s asks first', async (_, headers) => {
+    const { token, feedback } = await setUp();
+    const { url } = await token();
+    const reply = await request(`${url}?score=1`, { headers });
+    expect([reply.statusCode, reply.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(await reply.body.text()).toContain('<form method="post">');
+    expect(reply.headers['content-security-policy']).toBe("default-src 'none'; frame-ancestors 'none'");
+    expect(await feedback()).toEqual([]);
+  });
+
+  test.each([['*/*'], ['application/json'], ['application/json, text/plain, */*'], ['image/avif,image/webp,*/*;q=0.8']])(
+    'opened by a program that accepts %s is kept',
+    async (accept) => {
+      const { token, feedback } = await setUp();
+      const headers = { accept, 'user-agent': 'support-bot/1.0' };
+      expect((await call(`${(await token()).url}?score=1`, 'GET', undefined, headers)).status).toBe(200);
+      expect(await feedback()).toMatchObject([{ score: 1 }]);
+    },
+  );
+
+  test('is kept when the form of the page is sent', async () => {
+    const { token, feedback } = await setUp();
+    const { url } = await token();
+    const headers = { accept: page, origin: 'null', 'content-type': 'application/x-www-form-urlencoded' };
+    const reply = await request(`${url}?score=1&comment=yes`, { method: 'POST', body: '', headers });
+    expect([reply.statusCode, await reply.body.text()]).toEqual([200, expect.stringContaining('Thank you')]);
+    expect(await feedback()).toMatchObject([{ score: 1, comment: 'yes' }]);
+  });
+
+  test('shows a browser what is wrong with it instead', async () => {
+    const { token } = await setUp();
+    const { url, id } = await token();
+    const statuses = [`${url}?score=x`, url.replace(id, CHILD)].map(async (address) => {
+      return (await call(address, 'GET', undefined, { accept: page })).status;
+    });
+    expect(await Promise.all(statuses)).toEqual([422, 404]);
+  });
+
+  test('is not kept by HEAD', async () => {
+    const { token, feedback } = await setUp();
+    expect((await call(`${(await token()).url}?score=1`, 'HEAD')).status).toBe(405);
+    expect(await feedback()).toEqual([]);
+  });
 });
 
 describe('the dialect of the field', () => {
