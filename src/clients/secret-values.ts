@@ -5,13 +5,19 @@ import { MASK } from './secrets.ts';
 
 const secretNames = new SecretNames([], true);
 
-/** The values of the secrets of a request, which no error may repeat; of a container's environment, those whose name tells. */
+/** Words and numbers such as `true`, `prod` and `8080` are settings. Masking them everywhere makes errors unreadable. */
+const PLAIN_SETTING = /^(?:[a-z]{1,7}|\d{1,7})$/i;
+
+/**
+ * The values of the secrets of a request, which no error may repeat, without short words and numbers. Values in a container's
+ * environment count where their name is that of a secret.
+ */
 export function secretValuesOf(resource: unknown): string[] {
   const values: string[] = [];
   visit(resource, (variable, list) => {
     const { name, value } = variable;
     const isSecret = list === 'secrets' || (typeof name === 'string' && secretNames.kindOf(name) !== undefined);
-    if (isSecret && typeof value === 'string') values.push(value);
+    if (isSecret && typeof value === 'string' && !PLAIN_SETTING.test(value)) values.push(value);
   });
   return values;
 }

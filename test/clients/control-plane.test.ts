@@ -340,6 +340,18 @@ describe('a client', () => {
     });
   });
 
+  it('leaves short words and numbers in an error, though they are values of secrets', async () => {
+    const { server, client } = await setUp();
+    const detail = 'expected true for FLAG in prod on port 8080, got token hunter2 of swordfish';
+    const values = ['true', 'prod', '8080', 'hunter2', 'swordfish'];
+    const secrets = values.map((value, at) => ({ name: `NAME_${at}`, value }));
+    server.next(/POST/, (_, response) => response.writeHead(400).end(JSON.stringify({ detail })));
+    const error = await rejection(client.deployments.create(makeDeployment({ secrets })));
+    expect(error).toMatchObject({
+      detail: 'expected true for FLAG in prod on port 8080, got token [secret] of [secret]',
+    });
+  });
+
   it('answers with an error what is no resource', async () => {
     const { server, client } = await setUp();
     for (const body of ['', '[]', 'null', '"text"', '7']) {
