@@ -32,6 +32,8 @@ export class ControlPlaneApi {
   readonly #waits: Waits = new Waits();
   readonly #closing: AbortController = new AbortController();
   readonly spelling: SpellingTable;
+  /** Whether the path that gives upload addresses has a version, as far as the service has shown. */
+  isUploadVersioned = true;
 
   constructor(api: Api, spelling: SpellingTable) {
     this.#api = api;

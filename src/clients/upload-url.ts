@@ -12,7 +12,10 @@ export interface UploadUrl {
   object_path: string;
 }
 
-/** Obtains an address. The interface writes its path without a version, and says that every path has one: the other is tried where one is not known. */
+/**
+ * Obtains an address. The interface writes its path without a version, and says that every path has one: the path that worked last is
+ * asked first, and the other one if the service does not know it.
+ */
 export async function uploadUrl(
   api: ControlPlaneApi,
   deploymentId: string,
@@ -21,10 +24,13 @@ export async function uploadUrl(
   const name = 'deployments.uploadUrl';
   const told = { deployment_id: deploymentId };
   checkRequest(name, { path: told });
+  const pathWith = (isVersioned: boolean): string =>
+    pathOf(...(isVersioned ? ['v2'] : []), 'deployments', deploymentId, 'upload-url');
+  const isVersioned = api.isUploadVersioned;
   const call: ControlPlaneCall = {
     name,
     method: 'POST',
-    path: pathOf('v2', 'deployments', deploymentId, 'upload-url'),
+    path: pathWith(isVersioned),
     told,
     answer: 'object',
     // A second address does no harm.
@@ -33,9 +39,11 @@ export async function uploadUrl(
     outputs: () => ({}),
     options,
   };
-  const answer = await api.traced<UploadUrl>(call).catch((thrown: unknown) => {
+  const answer = await api.traced<UploadUrl>(call).catch(async (thrown: unknown) => {
     if (!isUnknownPath(thrown, deploymentId)) throw thrown;
-    return api.traced<UploadUrl>({ ...call, path: pathOf('deployments', deploymentId, 'upload-url') });
+    const other = await api.traced<UploadUrl>({ ...call, path: pathWith(!isVersioned) });
+    api.isUploadVersioned = !isVersioned;
+    return other;
   });
   const { upload_url, object_path } = answer.data;
   if (typeof upload_url === 'string' && typeof object_path === 'string') return answer.data;

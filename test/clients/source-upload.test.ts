@@ -87,6 +87,9 @@ describe('a source that is uploaded', () => {
       `/deployments/${id}/upload-url`,
     ]);
     expect(server.store.objects.size).toBe(1);
+    server.calls.length = 0;
+    await client.deployments.uploadSource(id, root);
+    expect(server.calls.map(({ path }) => path)).toEqual([`/deployments/${id}/upload-url`]);
     const other = id.replace(/^........-/, '00000000-');
     expect(await rejection(client.deployments.uploadSource(other, root))).toMatchObject({
       detail: `Deployment ID ${other} not found.`,
