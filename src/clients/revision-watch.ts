@@ -1,7 +1,7 @@
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { RunspanError } from '../base/errors.ts';
 import { ignoreRejection } from '../base/rejection.ts';
-import { messageOf, shown } from '../base/text.ts';
+import { cut, messageOf, shown } from '../base/text.ts';
 import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
 import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';
 import { pathOf } from './call.ts';
@@ -202,13 +202,25 @@ export class RevisionWatch {
   }
 
   #failed(status: string): RevisionError {
-    return this.#error('RUNSPAN_REVISION_FAILED', `will not be deployed: it is ${status}`);
+    const reason = reasonOf(this.#revision);
+    return this.#error('RUNSPAN_REVISION_FAILED', `will not be deployed: it is ${status}${reason && `: ${reason}`}`);
   }
 
   #error(code: ConstructorParameters<typeof RevisionError>[0], problem: string, options?: ErrorOptions): RevisionError {
     const facts = { deploymentId: this.#deploymentId, revisionId: this.#revisionId, revision: this.#revision };
     return new RevisionError(code, facts, problem, options);
   }
+}
+
+/** The interface names no field for it: services use one of these. */
+const REASON_FIELDS = ['status_message', 'message', 'error'];
+const REASON_LENGTH_MAX = 1_000;
+
+/** Why a revision has its status, in the service's words; empty if it gives no reason. */
+function reasonOf(revision: Revision | undefined): string {
+  const texts = REASON_FIELDS.map((field) => revision?.[field]);
+  const reason = texts.find((text) => typeof text === 'string' && text.trim() !== '');
+  return typeof reason === 'string' ? cut(reason.trim(), REASON_LENGTH_MAX) : '';
 }
 
 function textOf(header: string | string[] | undefined): string | undefined {

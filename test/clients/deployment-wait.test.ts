@@ -47,6 +47,22 @@ describe('the wait for a deployment', () => {
     },
   );
 
+  it.each(['status_message', 'message', 'error'])(
+    'ends with the reason that the service gives in %s',
+    async (field) => {
+      const { server, client } = await setUp();
+      const reason = 'npm ci failed:\n  no package-lock.json';
+      server.next(/GET .*revisions/, (_, response) => {
+        response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', [field]: reason, more: 1 }));
+      });
+      const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+      expect(error.message).toMatch(
+        /will not be deployed: it is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
+      );
+      expect(error.revision).toMatchObject({ [field]: reason, more: 1 });
+    },
+  );
+
   it('ends with an error when the time is over, which tells what was seen last', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED', 'BUILDING'];
