@@ -2,14 +2,24 @@ import { quoted } from './terminal-text.ts';
 import { lastOf, readWords, type Words, webAddress } from './words.ts';
 
 /** What there is to do with deployments. */
-export type DeploymentsAction = 'list' | 'get' | 'create' | 'update' | 'redeploy' | 'wait' | 'upload' | 'delete';
+export type DeploymentsAction =
+  | 'list'
+  | 'get'
+  | 'create'
+  | 'update'
+  | 'redeploy'
+  | 'wait'
+  | 'upload'
+  | 'delete'
+  | 'integrations'
+  | 'listeners';
 
 /** `runspan deployments …` */
 export interface DeploymentsInvocation {
   readonly kind: 'deployments';
   readonly action: DeploymentsAction;
   readonly service: ControlPlanePlace;
-  /** Of the deployment; all actions but `list` and `create` have one. */
+  /** The deployment's; empty for the actions without one. */
   readonly id: string;
   readonly revisionId: string | undefined;
   /** What is uploaded: a folder, or an archive. */
@@ -61,9 +71,14 @@ export const deploymentsUsage = `Usage: runspan deployments list [--name <part>]
        runspan deployments wait <id> [--revision <id>]
        runspan deployments upload <id> <folder or .tar.gz> [--deploy] [--config <path>] [--wait]
        runspan deployments delete <id> --yes [--delete-project]
+       runspan deployments integrations
+       runspan deployments listeners [--limit <n>]
 
 Deploys agents from a terminal or from CI. The service and the key for it are taken from
 RUNSPAN_CONTROL_PLANE_URL and RUNSPAN_CONTROL_PLANE_KEY, the workspace from RUNSPAN_WORKSPACE_ID.
+
+integrations lists the installations at the host of git repositories, and listeners the clusters of
+your own: a deployment takes their ids as integration_id and listener_id.
 
 Fields:
   --file <file>      a deployment, or what to change of it, as JSON; - reads standard input
@@ -102,6 +117,8 @@ const ACTIONS: readonly string[] = [
   'wait',
   'upload',
   'delete',
+  'integrations',
+  'listeners',
 ] satisfies DeploymentsAction[];
 
 const FIELDS = ['file', 'name', 'source', 'repo', 'ref', 'config', 'image', 'secret'];
@@ -117,7 +134,10 @@ const ALLOWED: Readonly<Record<DeploymentsAction, readonly string[]>> = {
   wait: ['revision', 'timeout'],
   upload: ['deploy', 'config', ...WAIT],
   delete: ['yes', 'delete-project'],
+  integrations: [],
+  listeners: ['limit'],
 };
+const WITHOUT_ID: readonly DeploymentsAction[] = ['list', 'create', 'integrations', 'listeners'];
 const EVERYWHERE = ['url', 'spelling', 'json', 'help'];
 
 const LIMIT = 20;
@@ -178,7 +198,7 @@ export function parseDeployments(argv: readonly string[]): Parsed {
 
 function problemOfPlace(action: DeploymentsAction, given: readonly (string | undefined)[]): string | undefined {
   const places = given.filter((word) => word !== undefined);
-  const expected = action === 'list' || action === 'create' ? [] : ['the id of a deployment'];
+  const expected = WITHOUT_ID.includes(action) ? [] : ['the id of a deployment'];
   if (action === 'upload') expected.push('a folder or an archive');
   const missing = expected[places.length];
   if (missing !== undefined) return `expected ${missing} after deployments ${action}`;

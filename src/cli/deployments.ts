@@ -1,6 +1,7 @@
 import { env, variable } from '../base/env.ts';
 import { ControlPlane } from '../clients/control-plane.ts';
 import type { Deployment, DeploymentCreate, DeploymentPatch } from '../clients/deployment.ts';
+import type { Listener } from '../clients/listener.ts';
 import type { Revision } from '../clients/revision.ts';
 import type { UploadedSource } from '../clients/source-upload.ts';
 import type { Spelling } from '../clients/spelling.ts';
@@ -48,8 +49,19 @@ const ACTIONS: Readonly<Record<DeploymentsAction, Action>> = {
       ...(status === undefined ? {} : { status }),
     });
     const found = await page.toArray(limit);
-    if (isJson) write(found.map(jsonLine).join(''));
-    else write(found.length === 0 ? 'no deployments\n' : `${found.map(lineOf).join('\n')}\n`);
+    write(listed(found, isJson, 'no deployments', lineOf));
+  },
+
+  async integrations({ integrations }, { isJson }, { write }) {
+    const found = await integrations.list();
+    write(listed(found, isJson, 'no integrations', ({ id, name }) => columns(id, name)));
+  },
+
+  async listeners({ listeners }, { filter: { limit }, isJson }, { write }) {
+    const found = await listeners.list({ limit: Math.min(limit, 100) }).toArray(limit);
+    const line = ({ id, compute_type, compute_id, compute_config }: Listener): string =>
+      columns(id, compute_type, compute_id, compute_config?.k8s_namespaces?.join() ?? '');
+    write(listed(found, isJson, 'no listeners', line));
   },
 
   async get({ deployments }, invocation, { write }) {
@@ -192,8 +204,21 @@ function told(deployment: Deployment, revision: Revision | undefined, { isJson }
   return `${lines.join('\n')}\n`;
 }
 
+/** A list, one item on a line. */
+function listed<Item>(items: readonly Item[], isJson: boolean, none: string, line: (item: Item) => string): string {
+  if (isJson) return items.map(jsonLine).join('');
+  return `${items.length === 0 ? none : items.map(line).join('\n')}\n`;
+}
+
 function lineOf({ id, status, source, name }: Deployment): string {
-  return [id, status, source, name].map((text) => visible(String(text))).join('  ');
+  return columns(id, status, source, name);
+}
+
+function columns(...values: readonly unknown[]): string {
+  return values
+    .map((value) => visible(String(value)))
+    .join('  ')
+    .trimEnd();
 }
 
 /** What goes into a log has the names of secrets and environment variables, and not their values. */

@@ -8,6 +8,8 @@ describe('the arguments of deployments', () => {
     ['list', { action: 'list', filter: { name: undefined, status: undefined, limit: 20 }, isJson: false }],
     ['list --name chat --status READY --limit 1', { filter: { name: 'chat', status: 'READY', limit: 1 } }],
     ['list --limit 1000 --json', { filter: { limit: 1000 }, isJson: true }],
+    ['integrations --json', { action: 'integrations', isJson: true }],
+    ['listeners --limit 5', { action: 'listeners', filter: { limit: 5 } }],
     ['get d1', { action: 'get', id: 'd1' }],
     ['create --file -', { action: 'create', file: '-', isWaiting: false }],
     [
@@ -57,7 +59,10 @@ describe('the arguments of deployments', () => {
   });
 
   it.each<[string, string]>([
-    ['', 'expected list, get, create, update, redeploy, wait, upload, delete after deployments'],
+    [
+      '',
+      'expected list, get, create, update, redeploy, wait, upload, delete, integrations, listeners after deployments',
+    ],
     ['destroy', 'unknown command "deployments destroy"'],
     ['get', 'expected the id of a deployment after deployments get'],
     ['get d1 d2', 'unexpected "d2"'],

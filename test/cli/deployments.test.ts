@@ -90,6 +90,22 @@ describe('runspan deployments', () => {
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining(`404 Deployment ID ${id} not found.`)]);
   });
 
+  it('lists integrations and listeners, whose ids a deployment takes', async () => {
+    const [integration] = server.integrations;
+    expect((await deployments('integrations')).stdout).toBe(`${integration?.id}  acme\n`);
+    expect(JSON.parse((await deployments('integrations --json')).stdout)).toEqual(integration);
+    expect((await deployments('listeners')).stdout).toBe('no listeners\n');
+    const listener = {
+      id: 'l1',
+      compute_type: 'k8s',
+      compute_id: 'west',
+      compute_config: { k8s_namespaces: ['a', 'b'] },
+    };
+    server.listeners.set('l1', listener);
+    expect((await deployments('listeners')).stdout).toBe('l1  k8s  west  a,b\n');
+    expect(JSON.parse((await deployments('listeners --limit 1 --json')).stdout)).toEqual(listener);
+  });
+
   it('uploads a folder, and makes a revision of it', async () => {
     const id = await made(SOURCE);
     const app = join(folder, 'app');
@@ -104,6 +120,11 @@ describe('runspan deployments', () => {
     server.statuses = ['BUILD_FAILED'];
     const failed = await deployments(`create ${IMAGE} --wait`);
     expect([failed.code, failed.stderr]).toEqual([3, expect.stringMatching(/BUILD_FAILED/)]);
+    server.next(/GET .*revisions/, (_, response) => {
+      response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', status_message: 'no graph.json' }));
+    });
+    const told = await deployments(`create ${IMAGE} --wait`);
+    expect([told.code, told.stderr]).toEqual([3, expect.stringMatching(/it is BUILD_FAILED: no graph\.json\n$/)]);
     server.statuses = ['BUILDING'];
     const late = await deployments(`create ${IMAGE} --wait --timeout 1s`);
     expect([late.code, late.stderr]).toEqual([4, expect.stringMatching(/BUILDING/)]);
