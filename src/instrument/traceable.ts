@@ -166,7 +166,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
         const named = description?.name === undefined ? plan : bare(plan, { name: description.name });
         const run = new Run(named, parent, sink, inputs, verdict);
         // Set on the run itself, and not an option: what runs below take over is what the application gave.
-        if (description?.metadata !== undefined) run.set({ metadata: description.metadata });
+        if (description?.metadata !== undefined) run.set({ metadata: { ...description.metadata, ...plan.metadata } });
         run.modelCall = call;
         if (description?.span !== undefined) replaceSpan(description.span, run.context);
         return run;

@@ -1,4 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
+import { completeUsage } from '../run/usage.ts';
 import { defined, type Fields, fieldsOf, numberOf } from './fields.ts';
 
 /**
@@ -26,15 +27,20 @@ export function usageOf(given: unknown, providerMetadata: unknown): UsageMetadat
   const outputTokens = first(output.total, usage.outputTokens, usage.completionTokens);
   if (inputTokens === undefined && outputTokens === undefined) return undefined;
   const sum = (inputTokens ?? 0) + (outputTokens ?? 0);
-  const inputDetails = defined({ cache_read: read, cache_creation: written });
-  const outputDetails = defined({ reasoning });
-  return defined({
+  const durations = fieldsOf(fieldsOf(anthropic.usage).cache_creation);
+  const found = defined({
     input_tokens: inputTokens,
     output_tokens: outputTokens,
     total_tokens: isApart ? sum : (numberOf(usage.totalTokens) ?? sum),
-    input_token_details: inputDetails,
-    output_token_details: outputDetails,
+    input_token_details: defined({
+      cache_read: read,
+      cache_creation: written,
+      ephemeral_5m_input_tokens: numberOf(durations.ephemeral_5m_input_tokens),
+      ephemeral_1hr_input_tokens: numberOf(durations.ephemeral_1h_input_tokens),
+    }),
+    output_token_details: defined({ reasoning }),
   }) as UsageMetadata;
+  return completeUsage(found, openai.serviceTier);
 }
 
 function providersOf(providerMetadata: unknown): { openai: Fields; anthropic: Fields } {

@@ -1,5 +1,6 @@
 import type { CallDescription } from '../instrument/plan.ts';
 import type { UsageMetadata } from '../run/record.ts';
+import { completeUsage } from '../run/usage.ts';
 import { type Answer, readerOf } from './answer.ts';
 import { withDataUris } from './anthropic-media.ts';
 import { MessageFold } from './anthropic-message-fold.ts';
@@ -60,19 +61,26 @@ function usageOf(usage: Fields): UsageMetadata | undefined {
   const compactions = listOf(usage.iterations)
     .map(fieldsOf)
     .filter(({ type }) => type === 'compaction');
-  const sum = (key: string): number | undefined =>
-    sumOf([usage, ...compactions].map((counts) => numberOf(counts[key])));
+  const all = [usage, ...compactions];
+  const sum = (key: string): number | undefined => sumOf(all.map((counts) => numberOf(counts[key])));
+  const written = (key: string): number | undefined =>
+    sumOf(all.map((counts) => numberOf(fieldsOf(counts.cache_creation)[key])));
   const read = sum('cache_read_input_tokens');
   const created = sum('cache_creation_input_tokens');
   const input = (sum('input_tokens') ?? 0) + (read ?? 0) + (created ?? 0);
   const output = sum('output_tokens') ?? 0;
-  return defined({
+  const found = defined({
     input_tokens: input,
     output_tokens: output,
-    total_tokens: input + output,
-    input_token_details: defined({ cache_read: read, cache_creation: created }),
+    input_token_details: defined({
+      cache_read: read,
+      cache_creation: created,
+      ephemeral_5m_input_tokens: written('ephemeral_5m_input_tokens'),
+      ephemeral_1hr_input_tokens: written('ephemeral_1h_input_tokens'),
+    }),
     output_token_details: defined({ reasoning: numberOf(fieldsOf(usage.output_tokens_details).thinking_tokens) }),
   }) as UsageMetadata;
+  return completeUsage(found);
 }
 
 /** Undefined where there is nothing to add. */

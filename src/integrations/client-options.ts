@@ -6,7 +6,7 @@ import type { RunSink } from '../run/sink.ts';
 export interface TracedClientOptions {
   /** Tags of every call: at most 1 000; a longer list is left out. */
   tags?: readonly string[];
-  /** Metadata of every call, beside what is recorded of it. */
+  /** Metadata of every call. A key here wins over the recorded one: `{ ls_provider: 'ollama' }` names the provider. */
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into. @default that of the current run, else that of the exporter */
   project?: string;

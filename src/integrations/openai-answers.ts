@@ -1,4 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
+import { completeUsage } from '../run/usage.ts';
 import { type Answer, type AnswerReader, headlineOf, readerOf } from './answer.ts';
 import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
 import { base64Bytes } from './media.ts';
@@ -51,20 +52,23 @@ function imagesAnswer(answer: Fields): Answer {
 /** A response may tell its failure in itself, and so may, with status 200, what a gateway passes on of another service. */
 function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
-  const usage = isFields(answer.usage) ? usageOf(answer.usage) : undefined;
+  const usage = isFields(answer.usage) ? usageOf(answer.usage, answer.service_tier) : undefined;
   return { model: textOf(answer.model), usage, error: headlineOf(code, message) };
 }
 
-/** Chat completions, completions and embeddings count prompt and completion; responses and images input and output. */
-function usageOf(usage: Fields): UsageMetadata | undefined {
+/**
+ * Chat completions, completions and embeddings count prompt and completion; responses and images input and output. `cost` is
+ * OpenRouter's.
+ */
+function usageOf(usage: Fields, serviceTier: unknown): UsageMetadata | undefined {
   const input = numberOf(usage.input_tokens ?? usage.prompt_tokens);
   const output = numberOf(usage.output_tokens ?? usage.completion_tokens);
   const ofInput = fieldsOf(usage.input_tokens_details ?? usage.prompt_tokens_details);
   const ofOutput = fieldsOf(usage.output_tokens_details ?? usage.completion_tokens_details);
-  return defined({
+  const found = defined({
     input_tokens: input,
     output_tokens: output ?? (input === undefined ? undefined : 0),
-    total_tokens: numberOf(usage.total_tokens) ?? (input === undefined ? undefined : input + (output ?? 0)),
+    total_tokens: numberOf(usage.total_tokens),
     input_token_details: defined({
       cache_read: numberOf(ofInput.cached_tokens),
       cache_creation: numberOf(ofInput.cache_write_tokens),
@@ -77,6 +81,10 @@ function usageOf(usage: Fields): UsageMetadata | undefined {
       audio: numberOf(ofOutput.audio_tokens),
       image: numberOf(ofOutput.image_tokens),
       text: numberOf(ofOutput.text_tokens),
+      accepted_prediction: numberOf(ofOutput.accepted_prediction_tokens),
+      rejected_prediction: numberOf(ofOutput.rejected_prediction_tokens),
     }),
+    total_cost: numberOf(usage.cost),
   }) as UsageMetadata | undefined;
+  return found && completeUsage(found, serviceTier);
 }

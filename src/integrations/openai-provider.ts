@@ -1,24 +1,43 @@
+import { isLoopback } from '../base/loopback.ts';
+
 /** Services that speak OpenAI's protocol, by the end of their host name. */
 const PROVIDERS: readonly (readonly [host: string, provider: string])[] = [
   ['openai.azure.com', 'azure'],
   ['cognitiveservices.azure.com', 'azure'],
   ['services.ai.azure.com', 'azure'],
   ['anthropic.com', 'anthropic'],
+  ['cerebras.ai', 'cerebras'],
   ['deepseek.com', 'deepseek'],
   ['fireworks.ai', 'fireworks'],
   ['generativelanguage.googleapis.com', 'google_genai'],
   ['groq.com', 'groq'],
   ['mistral.ai', 'mistralai'],
+  ['ollama.com', 'ollama'],
   ['openrouter.ai', 'openrouter'],
   ['perplexity.ai', 'perplexity'],
   ['together.xyz', 'together'],
   ['x.ai', 'xai'],
 ];
 
-/** Who answers a client: by its class, else by the host that it asks. A host that is not known stands before OpenAI. */
+/** Servers that people run themselves, by a word of their host name: `litellm-proxy.example.com`, or `ollama` in a compose file. */
+const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
+
+/** Default ports of these servers. Only Ollama's is unusual enough to identify it on another machine. */
+const OWN_PORTS: ReadonlyMap<string, string> = new Map([
+  ['4000', 'litellm'],
+  ['8000', 'vllm'],
+]);
+const OLLAMA_PORT = '11434';
+
+/** Returns the provider by the client's class, else by its base URL. An unknown URL counts as `openai`. */
 export function providerOf(client: object): string {
   if (client.constructor?.name === 'AzureOpenAI') return 'azure';
   const { baseURL } = client as { baseURL?: unknown };
-  const host = typeof baseURL === 'string' && URL.canParse(baseURL) ? new URL(baseURL).hostname : '';
-  return PROVIDERS.find(([known]) => host === known || host.endsWith(`.${known}`))?.[1] ?? 'openai';
+  if (typeof baseURL !== 'string' || !URL.canParse(baseURL)) return 'openai';
+  const { hostname, port } = new URL(baseURL);
+  const known = PROVIDERS.find(([host]) => hostname === host || hostname.endsWith(`.${host}`))?.[1];
+  if (known !== undefined) return known;
+  if (port === OLLAMA_PORT) return 'ollama';
+  const ofPort = isLoopback(hostname) ? OWN_PORTS.get(port) : undefined;
+  return OWN_SERVERS.exec(hostname)?.[1] ?? ofPort ?? 'openai';
 }

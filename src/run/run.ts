@@ -28,6 +28,7 @@ import { type Fields, type RunOptions, runOptionChecks, usableOptions } from './
 import { currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
+import { completeUsage } from './usage.ts';
 
 /** What `Run.set` may change while the run is open. */
 export interface RunChanges {
@@ -254,7 +255,7 @@ export class Run {
     if (changes.name !== undefined) record.name = shownName(changes.name, this.#capture.payload);
     record.tags = withTags(record.tags, changes.tags, this.#capture.payload);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
-    if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: changes.usage });
+    if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: completeUsage(changes.usage) });
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
       record.inputs = this.#encode('inputs', changes.inputs);
     }

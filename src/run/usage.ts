@@ -1,0 +1,51 @@
+import type { UsageMetadata } from './record.ts';
+
+/** Service tiers of OpenAI whose tokens have prices of their own. */
+const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
+
+/**
+ * Adds the total, and splits details so that each token has one price. `cache_creation` keeps only the tokens written for
+ * no known duration. In a priced service tier, `cache_read` and `reasoning` get the tier's prefix, and a detail named
+ * after the tier has the remaining tokens of its side.
+ */
+export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
+  const usage = { ...given };
+  const { input_tokens: input, output_tokens: output } = usage;
+  if (isNumber(input) || isNumber(output)) usage.total_tokens ??= numberOr0(input) + numberOr0(output);
+  if (usage.input_token_details !== undefined) usage.input_token_details = splitWrites(usage.input_token_details);
+  if (typeof serviceTier !== 'string' || !PRICED_TIERS.has(serviceTier)) return usage;
+  if (isNumber(input)) {
+    usage.input_token_details = ofTier(serviceTier, input, usage.input_token_details, 'cache_read');
+  }
+  if (isNumber(output)) {
+    usage.output_token_details = ofTier(serviceTier, output, usage.output_token_details, 'reasoning');
+  }
+  return usage;
+}
+
+function splitWrites(details: Record<string, number>): Record<string, number> {
+  const { cache_creation: total, ...others } = details;
+  const { ephemeral_5m_input_tokens: short, ephemeral_1hr_input_tokens: long } = others;
+  if (!isNumber(total) || (!isNumber(short) && !isNumber(long))) return details;
+  const rest = total - numberOr0(short) - numberOr0(long);
+  return rest > 0 ? { ...others, cache_creation: rest } : others;
+}
+
+function ofTier(
+  tier: string,
+  total: number,
+  details: Record<string, number> | undefined,
+  apart: 'cache_read' | 'reasoning',
+): Record<string, number> {
+  const { [apart]: count, ...others } = details ?? {};
+  const rest = { ...others, [tier]: total - numberOr0(count) };
+  return isNumber(count) ? { ...rest, [`${tier}_${apart}`]: count } : rest;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number';
+}
+
+function numberOr0(value: unknown): number {
+  return isNumber(value) ? value : 0;
+}
