@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
 import { shown } from '../base/text.ts';
 import { isObject } from './json.ts';
-import type { RunSummary, Usage } from './run-view.ts';
+import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
 /** What a model costs, in the same currency for all models, for a million tokens. */
 export interface Price {
@@ -16,12 +16,13 @@ const TOKENS = 1_000_000;
 /** What may follow the name of a model where a version of it is meant. */
 const VERSION = /^[-@:]/;
 
-/** The summary with what its tokens cost, where the run does not tell it and its model has a price. */
-export function withCost(summary: RunSummary, prices: Prices): RunSummary {
-  const { model, usage } = summary;
-  if (model === undefined || usage === undefined || usage.total_cost !== undefined) return summary;
-  const price = priceOf(model, prices);
-  return price === undefined ? summary : { ...summary, usage: { ...usage, total_cost: costOf(usage, price) } };
+/** Adds the cost of the tokens if the run has none and its model has a price. */
+export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
+  const { model, usage: unpriced } = summary;
+  if (unpriced === undefined) return summary;
+  const { cache_surcharge_tokens: _, ...usage } = unpriced;
+  const price = model === undefined || usage.total_cost !== undefined ? undefined : priceOf(model, prices);
+  return { ...summary, usage: price === undefined ? usage : { ...usage, total_cost: costOf(unpriced, price) } };
 }
 
 /** Prices as somebody gives them; a RunspanError names the model whose price cannot be used. */
@@ -44,8 +45,9 @@ function priceOf(model: string, prices: Prices): Price | undefined {
   return longest === undefined ? undefined : prices[longest];
 }
 
-function costOf({ input_tokens = 0, output_tokens = 0 }: Usage, { input, output }: Price): number {
-  return (input_tokens * input + output_tokens * output) / TOKENS;
+function costOf(usage: UnpricedUsage, { input, output }: Price): number {
+  const { input_tokens = 0, output_tokens = 0, cache_surcharge_tokens = 0 } = usage;
+  return ((input_tokens + cache_surcharge_tokens) * input + output_tokens * output) / TOKENS;
 }
 
 function isAmount(value: unknown): boolean {

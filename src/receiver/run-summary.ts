@@ -2,7 +2,7 @@ import { cut } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
 import { isObject } from './json.ts';
 import { previewOf } from './preview.ts';
-import type { RunOutline, RunStatus, RunSummary, Usage } from './run-view.ts';
+import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
 /** What lists and figures take from the payloads of a run, so that these need not be looked at again. */
@@ -10,7 +10,7 @@ export interface PayloadFacts {
   inputs_preview?: string;
   outputs_preview?: string;
   /** The usage that stands in the outputs. */
-  outputs_usage?: Usage;
+  outputs_usage?: UnpricedUsage;
   first_token_time?: string;
 }
 
@@ -99,17 +99,31 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/** Tokens and costs as senders tell them; OpenAI's own names for the tokens are taken too. */
-function usageOf(told: unknown): Usage | undefined {
+/** Price factors of Anthropic's cache writes, less the 1 that they cost as input. Writes of no known duration last 5 minutes. */
+const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
+  ['cache_creation', 0.25],
+  ['ephemeral_5m_input_tokens', 0.25],
+  ['ephemeral_1hr_input_tokens', 1],
+];
+
+/** Reads tokens and costs, also by OpenAI's own names for the tokens. */
+function usageOf(told: unknown): UnpricedUsage | undefined {
   if (!isObject(told)) return undefined;
-  const usage: Usage = {};
+  const usage: UnpricedUsage = {};
   const input = countOf(told.input_tokens) ?? countOf(told.prompt_tokens);
   const output = countOf(told.output_tokens) ?? countOf(told.completion_tokens);
   set(usage, 'input_tokens', input);
   set(usage, 'output_tokens', output);
   set(usage, 'total_tokens', countOf(told.total_tokens) ?? sumOf(input, output));
   set(usage, 'total_cost', countOf(told.total_cost) ?? sumOf(countOf(told.input_cost), countOf(told.output_cost)));
+  set(usage, 'cache_surcharge_tokens', surchargeOf(told.input_token_details));
   return Object.keys(usage).length === 0 ? undefined : usage;
+}
+
+function surchargeOf(details: unknown): number | undefined {
+  if (!isObject(details)) return undefined;
+  const tokens = CACHE_SURCHARGES.reduce((sum, [key, factor]) => sum + factor * (countOf(details[key]) ?? 0), 0);
+  return tokens === 0 ? undefined : tokens;
 }
 
 /** Beyond what can be counted it is a mistake of its sender, which would drown the sums. */

@@ -28,6 +28,12 @@ export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interru
 /** Tokens and costs. */
 export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
 
+/** Usage whose cost has not been computed yet. */
+export interface UnpricedUsage extends Usage {
+  /** Input tokens by which cache writes are dearer than other input. */
+  cache_surcharge_tokens?: number;
+}
+
 /** A run in a line of a trace: all that a tree and a waterfall show. Absent is what the run does not have. */
 export interface RunOutline {
   id: string;
