@@ -1,4 +1,5 @@
 import { ignoreRejection } from './rejection.ts';
+import { visible } from './text.ts';
 
 /** What is told: nothing, errors, errors and warnings, or everything. */
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
@@ -88,8 +89,7 @@ function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
   if (telling) return;
   telling = true;
   try {
-    // A name that comes from elsewhere must not make lines of its own, nor reach the terminal as a command.
-    const line = withoutSecrets(message).replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+    const line = visible(withoutSecrets(message));
     if (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log)) return;
     calling(() => {
       if (typeof log === 'function') ignoreRejection(log(level, line));

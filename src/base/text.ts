@@ -14,6 +14,47 @@ export function safeText(value: unknown): string {
   }
 }
 
+const EMOJI_JOINER = String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})`;
+
+/** ISO 15924 codes of scripts that are written with joiners. */
+const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya Sinh Syrc Taml Telu';
+
+const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
+
+/**
+ * Control characters (ANSI sequences start with one), line and paragraph separators, lone surrogates, and format characters
+ * (Unicode category Cf), which hide or reorder text. A joiner within an emoji, or within a word of a joined script, is no match.
+ */
+const UNSAFE = new RegExp(
+  String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${JOINED_LETTER}])[\u200c\u200d](?=[${JOINED_LETTER}]))\p{Cf}`,
+  'gu',
+);
+
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+/** Replaces by escapes what steers a terminal or hides or reorders text. Every log line and all text on a terminal passes here. */
+export function visible(text: string): string {
+  return text.replace(UNSAFE, (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0));
+}
+
+/** Does the same for JSON text with the escapes of JSON, so that the value stays equal. */
+export function visibleJson(json: string): string {
+  return json.replace(UNSAFE, (character) =>
+    // Within strings JSON has escapes already: what is left breaks lines between values.
+    character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
+  );
+}
+
+function escapeOf(codePoint: number): string {
+  const hex = codePoint.toString(16);
+  if (codePoint <= 0xff) return `\\x${hex.padStart(2, '0')}`;
+  return codePoint <= 0xffff ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`;
+}
+
+function unitEscapeOf(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
 /**
  * What a thrown value says, on one line of at most 300 characters: its message, else its code, else its text. Of several
  * errors in one, as for a host with two addresses, the first speaks.

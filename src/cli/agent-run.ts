@@ -1,11 +1,12 @@
 import { env } from '../base/env.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { visible, visibleJson } from '../base/text.ts';
 import type { AgentEvent, AgentMessage } from '../clients/agent-event.ts';
 import { AgentServer } from '../clients/agent-server.ts';
 import type { Interrupt } from '../clients/thread.ts';
 import type { AgentRunInvocation } from './agent-run-arguments.ts';
 import { readGiven, readGivenObject } from './given-json.ts';
-import { cut, visible } from './terminal-text.ts';
+import { cut } from './terminal-text.ts';
 
 /** A log keeps longer lines than a screen. */
 const LINE_COLUMNS = 200;
@@ -69,7 +70,7 @@ async function streamRun(
       const interrupts = interruptsOf(event);
       isWaiting ||= interrupts.length > 0;
       if (event.event === 'updates' && !modes.includes('updates') && interrupts.length === 0) continue;
-      if (isJson) output.write(`${JSON.stringify(event)}\n`);
+      if (isJson) output.write(`${visibleJson(JSON.stringify(event))}\n`);
       else if (interrupts.length > 0) printer.interrupts(interrupts);
       else printer.print(event);
     }

@@ -1,5 +1,5 @@
+import { visible, visibleJson } from '../base/text.ts';
 import type { RunOperation } from '../receiver/store.ts';
-import { STEERING, visible } from './terminal-text.ts';
 
 /** Characters of a field that are shown where a terminal may be; a file has all. */
 const SHOWN_MAX = 2_000;
@@ -40,14 +40,9 @@ export function recordJson(operation: RunOperation): string {
     fields,
     attachments: attachments.map(({ name, mimeType, bytes }) => ({ name, mime_type: mimeType, size: bytes.length })),
   };
-  // It may go to a terminal after all; JSON has an escape of its own for each UTF-16 unit.
-  return JSON.stringify(told).replace(STEERING, (character) => character.split('').map(escapeOf).join(''));
+  return visibleJson(JSON.stringify(told));
 }
 
 function line(label: string, bytes: number, text: string): string {
   return `  ${label.padEnd(13)} ${String(bytes).padStart(7)}  ${text}`;
-}
-
-function escapeOf(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -1,4 +1,5 @@
 import { env, variable } from '../base/env.ts';
+import { visible, visibleJson } from '../base/text.ts';
 import { ControlPlane } from '../clients/control-plane.ts';
 import type { Deployment, DeploymentCreate, DeploymentPatch } from '../clients/deployment.ts';
 import type { Listener } from '../clients/listener.ts';
@@ -12,7 +13,6 @@ import {
   pairOf,
 } from './deployments-arguments.ts';
 import { readGivenObject, WordsMistake } from './given-json.ts';
-import { visible } from './terminal-text.ts';
 import type { WaitProgress } from './wait-progress.ts';
 
 /** Where a command's words go. */
@@ -225,7 +225,7 @@ function columns(...values: readonly unknown[]): string {
 function jsonLine(value: unknown): string {
   const hide = (key: string, inner: unknown): unknown =>
     (key === 'secrets' || key === 'env') && Array.isArray(inner) ? inner.map(withoutValue) : inner;
-  return `${JSON.stringify(value, hide)}\n`;
+  return `${visibleJson(JSON.stringify(value, hide))}\n`;
 }
 
 /** Left out, not masked: what was printed and is sent again is refused then, and does not set the mask. */

@@ -3,13 +3,12 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { env } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
-import { messageOf } from '../base/text.ts';
+import { messageOf, visible } from '../base/text.ts';
 import { MemoryStore } from '../receiver/memory-store.ts';
 import { checkedPrices, type Prices } from '../receiver/prices.ts';
 import { SqliteStore } from '../receiver/sqlite-store.ts';
 import type { Store } from '../receiver/store.ts';
 import type { DevInvocation } from './dev-arguments.ts';
-import { visible } from './terminal-text.ts';
 
 /** Said in the place of a file: runs are kept in memory. */
 const MEMORY = 'memory';

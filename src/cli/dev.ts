@@ -1,4 +1,5 @@
 import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
+import { visibleJson } from '../base/text.ts';
 import { createReceiver } from '../receiver/receiver.ts';
 import type { Store } from '../receiver/store.ts';
 import { exportTrace } from '../receiver/trace-export.ts';
@@ -69,7 +70,7 @@ function watchOf(store: Store, isJson: boolean): TraceWatch {
   return new TraceWatch({
     store,
     draw: async (runs, traceId) =>
-      isJson ? ((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(process.stdout)),
+      isJson ? visibleJson((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(process.stdout)),
     isPlain: isJson,
     show: (text) => process.stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });

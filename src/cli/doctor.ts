@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { messageOf } from '../base/text.ts';
+import { messageOf, visibleJson } from '../base/text.ts';
 import { version } from '../base/version.ts';
 import { destinationOf } from '../export/create-exporter.ts';
 import type { Settings } from '../export/settings.ts';
@@ -44,7 +44,7 @@ export async function doctor({ isJson }: Extract<Invocation, { kind: 'doctor' }>
     clearInterval(holding);
   }
   const isWell = findings.every(({ level }) => level !== 'fail');
-  if (isJson) process.stdout.write(`${JSON.stringify({ version, ok: isWell, findings }, undefined, 2)}\n`);
+  if (isJson) process.stdout.write(`${visibleJson(JSON.stringify({ version, ok: isWell, findings }, undefined, 2))}\n`);
   return isWell ? 0 : 1;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { constants } from 'node:os';
 import { RunspanError } from '../base/errors.ts';
-import { messageOf } from '../base/text.ts';
+import { messageOf, visible } from '../base/text.ts';
 import { version } from '../base/version.ts';
 import { RevisionError } from '../clients/revision-error.ts';
 import { RunTimeIsOver, runAgent } from './agent-run.ts';
@@ -18,7 +18,6 @@ import { showRun } from './show.ts';
 import { spool } from './spool.ts';
 import { sendSpool } from './spool-send.ts';
 import { drained, treeOptionsFor } from './terminal.ts';
-import { visible } from './terminal-text.ts';
 import { listTraces } from './traces.ts';
 import { WaitProgress } from './wait-progress.ts';
 
@@ -136,7 +135,7 @@ function usageLine(topic: Topic, argv: readonly string[]): string {
 }
 
 function complain(message: string, exitCode: number): void {
-  process.stderr.write(`runspan: ${message}\n`);
+  process.stderr.write(`runspan: ${message.split('\n').map(visible).join('\n')}\n`);
   process.exitCode = exitCode;
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { env } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
-import { messageOf } from '../base/text.ts';
+import { messageOf, visible } from '../base/text.ts';
 import type { ListQuery, Page } from '../receiver/query.ts';
 import type { PayloadField, RunDetails, RunOutline, TraceSummary } from '../receiver/run-view.ts';
 import { SqliteStore } from '../receiver/sqlite-store.ts';
@@ -10,7 +10,6 @@ import { exportTrace } from '../receiver/trace-export.ts';
 import { DEFAULT_PORT } from './dev-arguments.ts';
 import { storeFile } from './dev-store.ts';
 import type { Place } from './query-arguments.ts';
-import { visible } from './terminal-text.ts';
 
 /** Where the command line reads runs: a receiver, or a store beside it. */
 export interface RunSource {

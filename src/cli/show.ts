@@ -1,10 +1,10 @@
+import { visible, visibleJson } from '../base/text.ts';
 import type { Feedback } from '../receiver/feedback.ts';
 import type { RunDetails, RunOutline } from '../receiver/run-view.ts';
 import { PAYLOAD_FIELDS } from '../receiver/told-run.ts';
 import { canonicalId } from '../run/dotted-order.ts';
 import type { ShowInvocation } from './query-arguments.ts';
 import type { RunSource } from './run-source.ts';
-import { visible } from './terminal-text.ts';
 import { momentText } from './traces.ts';
 import { drawTree, type TreeOptions, timeText, tokensText } from './tree.ts';
 
@@ -25,7 +25,7 @@ export async function showRun(
   const outline = await source.outline(wanted);
   if (outline.length > 0 && !isJson) return traceText(source, wanted, outline, isFull, options);
   const exported = outline.length > 0 ? await source.exported(wanted) : undefined;
-  if (exported !== undefined) return `${exported}\n`;
+  if (exported !== undefined) return `${visibleJson(exported)}\n`;
   const run = await source.details(wanted);
   if (run === undefined) throw new Error(`there is no trace and no run ${wanted}`);
   return isJson ? `${await runJson(source, run)}\n` : runText(source, run, isFull, options);
@@ -136,7 +136,7 @@ async function runJson(source: RunSource, run: RunDetails): Promise<string> {
     const json = run.payload_sizes[field] === undefined ? undefined : await source.payload(run.id, field);
     if (json !== undefined) whole[field] = JSON.parse(json);
   }
-  return JSON.stringify(whole);
+  return visibleJson(JSON.stringify(whole));
 }
 
 function cutText(text: string): string {

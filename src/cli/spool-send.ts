@@ -1,4 +1,5 @@
 import { env } from '../base/env.ts';
+import { visible } from '../base/text.ts';
 import { exporterFor } from '../export/create-exporter.ts';
 import { Ledger } from '../export/ledger.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
@@ -8,7 +9,7 @@ import { type Holding, surveySpool } from '../export/spool-survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
 import { namedDestination, othersText } from './spool-destination.ts';
-import { counted, visible } from './terminal-text.ts';
+import { counted } from './terminal-text.ts';
 
 /** Without a run that is delivered or given up for so long, the service is taken to be away. */
 const PATIENCE_MS = 30_000;

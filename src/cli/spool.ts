@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { env } from '../base/env.ts';
-import { messageOf } from '../base/text.ts';
+import { messageOf, visible } from '../base/text.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
 import { defaultSpoolDir } from '../export/spool-folder.ts';
 import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
 import { namedDestination, othersText } from './spool-destination.ts';
-import { counted, visible } from './terminal-text.ts';
+import { counted } from './terminal-text.ts';
 
 type Print = (text: string) => void;
 

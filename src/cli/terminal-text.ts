@@ -1,11 +1,4 @@
-/**
- * Everything that steers a terminal or hides what it shows: control characters (ANSI sequences start with one), line
- * and paragraph separators, lone surrogates, and format characters such as those that reverse the direction of text.
- * The joiners stay, since emoji and several scripts are written with them.
- */
-export const STEERING: RegExp = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
-
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+import { visible } from '../base/text.ts';
 
 /** Characters of a text from outside that a message shows. */
 const QUOTED_MAX = 80;
@@ -17,11 +10,6 @@ const PLAIN = /^[\x20-\x7e]*$/;
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 const MARKS_ALONE = /^\p{M}+$/u;
-
-/** Text from outside in a form that a terminal only shows: what would steer it is written as an escape. */
-export function visible(text: string): string {
-  return text.replace(STEERING, (character) => SHORT[character] ?? escapeOf(character.codePointAt(0) ?? 0));
-}
 
 /** As messages show it. */
 export function quoted(text: string): string {
@@ -48,12 +36,6 @@ export function cut(text: string, columnsMax: number): string {
     kept += segment;
   }
   return kept;
-}
-
-function escapeOf(codePoint: number): string {
-  const hex = codePoint.toString(16);
-  if (codePoint <= 0xff) return `\\x${hex.padStart(2, '0')}`;
-  return codePoint <= 0xffff ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`;
 }
 
 function columnsOfCluster(cluster: string): number {

@@ -1,3 +1,4 @@
+import { visibleJson } from '../base/text.ts';
 import type { TraceSummary } from '../receiver/run-view.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
 import type { TracesInvocation } from './query-arguments.ts';
@@ -15,7 +16,7 @@ export async function listTraces(
   options: Required<TreeOptions>,
 ): Promise<string> {
   const { items, next } = await source.traces(query);
-  if (isJson) return items.map((trace) => `${JSON.stringify(trace)}\n`).join('');
+  if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
   if (items.length === 0) return 'no traces\n';
   const lines = items.map((trace) => lineOf(trace, options));
   return `${[...lines, ...(next === undefined ? [] : ['… and more: --limit shows more of them'])].join('\n')}\n`;

@@ -43,10 +43,10 @@ describe('a level', () => {
     expect(lines).toEqual(['runspan: a warning']);
   });
 
-  test('tells a message with line breaks and commands to a terminal in it on one line', () => {
+  test('writes out line breaks and commands to a terminal, so that a message is one line', () => {
     const lines = printed('warn');
     diagnostics.warn('there is no method `a\r\nrunspan: b\u2028c\u001b[31m\u0007`');
-    expect(lines).toEqual(['runspan: there is no method `a runspan: b c [31m `']);
+    expect(lines).toEqual(['runspan: there is no method `a\\r\\nrunspan: b\\u2028c\\x1b[31m\\x07`']);
   });
 
   test('is one of four, quietest first', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, cut, quoted, visible } from '../../src/cli/terminal-text.ts';
+import { visible } from '../../src/base/text.ts';
+import { columnsOf, cut, quoted } from '../../src/cli/terminal-text.ts';
 
 describe('text from outside', () => {
   it.each<[string, string, string]>([

@@ -69,7 +69,7 @@ export const lines = [
   },
   {
     number: 17,
-    rule: 'Lines are limited in number, each is one line without commands to a terminal, and hold no data of the application, but for what a callback of yours says as it fails.',
+    rule: 'Lines are limited in number, each is one line without commands to a terminal or characters that hide or reorder text, and hold no data of the application, but for what a callback of yours says as it fails.',
   },
   {
     number: 18,
