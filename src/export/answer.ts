@@ -1,74 +1,72 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import type { HttpAnswer } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
-import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
+import { parseRetryAfter } from '../http/retry-policy.ts';
 import type { Outcome } from './transport.ts';
 
-/** What the answer to an ingestion request means for the records in it. */
-export function outcomeOf(answer: HttpAnswer, nowMs: number): Outcome {
-  const { status } = answer;
+/** Facts about a request and its response that, with the status, decide the outcome. */
+export interface ResponseContext {
+  /** Runs in the request. */
+  readonly runs: number;
+  /** Whether the request carried no credentials. */
+  readonly isKeyless?: boolean;
+  /** Milliseconds that `Retry-After` asks for. */
+  readonly afterMs?: number | undefined;
+}
+
+/** Statuses that every request meets until somebody or something changes: the runs are kept and the endpoint is probed. */
+const BLOCKED: ReadonlyMap<number, string> = new Map([
+  [401, 'the API key was rejected'],
+  [402, 'the service requires payment'],
+  [403, 'the API key was rejected'],
+  [407, 'the proxy asks for authentication'],
+  [421, 'the request reached the wrong server'],
+  [423, 'the service is locked'],
+  [451, 'the service is blocked for legal reasons'],
+  [499, 'a gateway closed the request'],
+  [511, 'the network asks for a login'],
+]);
+
+/** Statuses of a service without the route. */
+const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
+
+const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/** Decides the outcome of an ingestion request from the status of its response. */
+export function outcomeOfStatus(status: number, { runs, isKeyless = false, afterMs }: ResponseContext): Outcome {
   const detail = `status ${status}`;
   if (status >= 200 && status < 300) return { kind: 'accepted' };
-  // The service has them from an earlier attempt whose answer was lost.
-  if (status === 409) return { kind: 'accepted', isRepetition: true };
-  if (status === 413) return { kind: 'too_large', detail };
-  if (status === 400 || status === 422) return { kind: 'invalid', detail };
-  if (status === 401 || status === 403) {
-    const why =
-      answer.isKeyless === true ? 'the service asks for an API key, and none is sent' : 'the API key was rejected';
-    return { kind: 'misconfigured', detail: `${detail}: ${why}` };
-  }
-  if (status === 404 || status === 405 || status === 415 || status === 501) return { kind: 'unsupported', detail };
-  if (status === 407) return { kind: 'misconfigured', detail: `${detail}: the proxy asks for authentication` };
   if (status >= 300 && status < 400) {
     return { kind: 'misconfigured', detail: `${detail}: redirects are not followed, check the endpoint` };
   }
-  if (isTransient(status)) {
-    const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
-    return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
+  const cause = BLOCKED.get(status);
+  if (cause !== undefined) {
+    const isMissingKey = isKeyless && (status === 401 || status === 403);
+    const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
+    return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  return { kind: 'dropped', reason: 'rejected', detail };
+  // An earlier attempt, whose response was lost, delivered the run. Of a batch it may have delivered a part.
+  if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
+  if (status === 400 || status === 422) return { kind: 'invalid', detail };
+  if (status === 413) return { kind: 'too_large', detail };
+  if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail };
+  if (status >= 400 && status < 500 && !RETRIED.has(status)) return { kind: 'dropped', reason: 'rejected', detail };
+  return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
 }
 
-/** What it means that no answer came. */
+/** The outcome of a request of `runs` runs that got a response. */
+export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outcome {
+  const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
+  return outcomeOfStatus(answer.status, { runs, isKeyless: answer.isKeyless ?? false, afterMs });
+}
+
+/** The outcome of a request that got no response. */
 export function outcomeOfError(thrown: unknown): Outcome {
   const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
 }
 
-/**
- * The records that an accepting answer makes exceptions of, by the id of their run. No interface that we know has such; it
- * is read where a body says `{ "errors": [{ "id", "status"? }] }`, and anything else means that all were accepted.
- */
-export function exceptionsOf(answer: HttpAnswer): ReadonlyMap<string, Outcome> {
-  const exceptions = new Map<string, Outcome>();
-  for (const error of errorsIn(answer.text)) {
-    const { id, status } = (error ?? {}) as { id?: unknown; status?: unknown };
-    if (typeof id !== 'string') continue;
-    exceptions.set(id, outcomeOfOne(Number.isInteger(status) ? (status as number) : 400));
-  }
-  return exceptions;
-}
-
-function errorsIn(text: string): readonly unknown[] {
-  if (!text.includes('"errors"')) return [];
-  try {
-    const { errors } = JSON.parse(text);
-    return Array.isArray(errors) ? errors : [];
-  } catch {
-    return [];
-  }
-}
-
-/** What is said of one record says nothing of the key, the address or the way: those have let the others pass. */
-function outcomeOfOne(status: number): Outcome {
-  const outcome = outcomeOf({ status, headers: {}, text: '' }, 0);
-  const { kind } = outcome;
-  if (kind === 'accepted' || kind === 'too_large' || kind === 'failed') return outcome;
-  return { kind: 'invalid', detail: `status ${status} for one record` };
-}
-
-/** A page for people in place of an answer: a login, or the address of a site and not of its interface. */
+/** Warns about a web page in place of a response: a login page, or the address of a website. */
 export function noteWebPage(answer: HttpAnswer): void {
   if (answer.status >= 300 || !/^text\/html\b/.test(header(answer, 'content-type') ?? '')) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');

@@ -1,17 +1,24 @@
 import type { Item } from './delivery.ts';
-import type { Settlement, Transport } from './transport.ts';
+import { probeDelayMs } from './pace.ts';
+import { parentsFirst } from './simple-transport.ts';
+import type { Outcome, Settlement, Transport } from './transport.ts';
 
-/** How long a service that does not speak multipart is sent single runs before it is asked again. */
-const FALLBACK_MS = 600_000;
+/** The longest time without another attempt at multipart. */
+const FALLBACK_MAX_MS = 600_000;
+
+/** Runs sent by the second transport before the first one is considered again. */
+const SLICE_RUNS = 10;
 
 /**
- * Hands what the first transport finds unsupported to the second, and everything else too for the next ten minutes. What
- * both find unsupported is a wrong address.
+ * Sends with the second transport what the first finds unsupported. The first is tried again after 1 s, 5 s, 30 s, … at most
+ * 10 minutes, also in the middle of a batch. An address where both are unsupported is wrong.
  */
 export class FallbackTransport implements Transport {
   readonly #first: Transport;
   readonly #second: Transport;
   readonly #monotonicMs: () => number;
+  /** Times in a row that the first transport was unsupported. */
+  #fallbacks = 0;
   #untilMs = Number.NEGATIVE_INFINITY;
 
   constructor(first: Transport, second: Transport, monotonicMs: () => number) {
@@ -21,13 +28,15 @@ export class FallbackTransport implements Transport {
   }
 
   async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    if (this.#monotonicMs() < this.#untilMs) {
+    if (this.#isFallingBack) {
       yield* this.#sendSecond(items, signal);
       return;
     }
     for await (const settlement of this.#first.send(items, signal)) {
-      if (settlement.outcome.kind === 'unsupported') {
-        this.#untilMs = this.#monotonicMs() + FALLBACK_MS;
+      const { kind } = settlement.outcome;
+      if (kind === 'accepted') this.#fallbacks = 0;
+      if (kind === 'unsupported') {
+        this.#fallBack();
         yield* this.#sendSecond(settlement.items, signal);
       } else {
         yield settlement;
@@ -35,15 +44,43 @@ export class FallbackTransport implements Transport {
     }
   }
 
+  get #isFallingBack(): boolean {
+    return this.#monotonicMs() < this.#untilMs;
+  }
+
+  #fallBack(): void {
+    // Another request in flight found the same.
+    if (this.#isFallingBack) return;
+    this.#untilMs = this.#monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
+  }
+
   async *#sendSecond(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    for await (const settlement of this.#second.send(items, signal)) {
-      if (settlement.outcome.kind === 'unsupported') {
-        this.#untilMs = Number.NEGATIVE_INFINITY;
-        const detail = `${settlement.outcome.detail}: neither /runs/multipart nor /runs is there, check the endpoint`;
-        yield { items: settlement.items, outcome: { kind: 'misconfigured', detail } };
-      } else {
-        yield settlement;
+    const left = parentsFirst(items);
+    while (left.length > 0) {
+      if (!this.#isFallingBack) {
+        yield* this.send(left, signal);
+        return;
       }
+      let trouble: Extract<Outcome, { kind: 'failed' | 'misconfigured' }> | undefined;
+      let isWell = false;
+      for await (const settlement of this.#second.send(left.splice(0, SLICE_RUNS), signal)) {
+        const outcome = this.#checked(settlement.outcome);
+        if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') trouble = outcome;
+        else isWell = true;
+        yield { items: settlement.items, outcome };
+      }
+      if (trouble === undefined || isWell) continue;
+      // The rest would meet the same trouble.
+      const { kind, detail } = trouble;
+      if (left.length > 0) yield { items: left, outcome: { kind, detail } };
+      return;
     }
+  }
+
+  #checked(outcome: Outcome): Outcome {
+    if (outcome.kind !== 'unsupported') return outcome;
+    this.#untilMs = Number.NEGATIVE_INFINITY;
+    const detail = `${outcome.detail}: neither /runs/multipart nor /runs is there, check the endpoint`;
+    return { kind: 'misconfigured', detail };
   }
 }

@@ -1,68 +1,101 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { dropAttachments, type Item } from './delivery.ts';
-import type { Settlement, Transport } from './transport.ts';
+import type { Outcome, Settlement, Transport } from './transport.ts';
+
+/** Batches in a row, refused as a whole, after which the endpoint is at fault and not the runs. */
+const REFUSED_BATCHES_MAX = 2;
+
+/** A batch while it is isolated. */
+interface Batch {
+  isPartlyAccepted: boolean;
+  isCounted: boolean;
+}
 
 /**
- * Makes a bad run cost only itself. A batch that is too large or that the service calls malformed is halved until the
- * run at fault stands alone: too large, it goes once more without its attachments, then with its payloads replaced by a
- * marker; malformed, it is dropped.
+ * Makes a bad run cost only itself. A batch that is too large, or that the service refuses, is halved until the run at fault
+ * stands alone: too large, it is sent once more without its attachments, then with its payloads replaced by a marker;
+ * refused, it is dropped. After two batches of which nothing was accepted, the endpoint refuses everything: its runs are
+ * kept, and the batch ends as `misconfigured`.
  *
- * What comes from the disk may be a repetition in part: of a run that the service says to have it may have the start alone,
- * from the process that wrote it. Such a batch is halved likewise, and the end goes once more, as a patch.
+ * A run from the disk that the service already has may be there without its end, from the process that wrote it. The end is
+ * sent once more, as a patch.
  */
 export class IsolatingTransport implements Transport {
   readonly #inner: Transport;
+  #refusedBatches = 0;
 
   constructor(inner: Transport) {
     this.#inner = inner;
   }
 
-  async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    for await (const settlement of this.#inner.send(items, signal)) {
-      const { kind } = settlement.outcome;
-      if (kind === 'too_large' || kind === 'invalid') yield* this.#isolate(settlement, signal);
-      else if (isPartlyKnown(settlement)) yield* this.#complete(settlement, signal);
-      else yield settlement;
+  send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
+    return this.#send([items], { isPartlyAccepted: false, isCounted: false }, signal);
+  }
+
+  /** Sends each group, and then isolates what was refused: a part that is accepted shows that the endpoint is not at fault. */
+  async *#send(groups: readonly (readonly Item[])[], batch: Batch, signal: AbortSignal): AsyncGenerator<Settlement> {
+    const refused: Settlement[] = [];
+    for (const group of groups) {
+      for await (const settlement of this.#inner.send(group, signal)) {
+        const { kind } = settlement.outcome;
+        if (kind === 'accepted') {
+          batch.isPartlyAccepted = true;
+          this.#refusedBatches = 0;
+        }
+        if (kind === 'too_large' || kind === 'invalid' || isPartlyKnown(settlement)) refused.push(settlement);
+        else yield settlement;
+      }
     }
+    for (const settlement of refused) yield* this.#isolate(settlement, batch, signal);
   }
 
-  async *#complete(settlement: Settlement, signal: AbortSignal): AsyncGenerator<Settlement> {
-    const { items } = settlement;
-    const [item] = items;
-    if (items.length > 1) {
-      yield* this.#halves(items, signal);
-    } else if (item?.op === 'post' && item.isEnded) {
-      item.op = 'patch';
-      yield* this.send(items, signal);
-    } else {
-      yield settlement;
-    }
-  }
-
-  async *#halves(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    const middle = Math.ceil(items.length / 2);
-    yield* this.send(items.slice(0, middle), signal);
-    yield* this.send(items.slice(middle), signal);
-  }
-
-  async *#isolate({ items, outcome }: Settlement, signal: AbortSignal): AsyncGenerator<Settlement> {
+  async *#isolate({ items, outcome }: Settlement, batch: Batch, signal: AbortSignal): AsyncGenerator<Settlement> {
     const [item] = items;
     const detail = 'detail' in outcome ? outcome.detail : '';
-    if (items.length > 1) {
-      yield* this.#halves(items, signal);
+    if (outcome.kind === 'invalid' && this.#isRefusedWhole(items, batch)) {
+      yield { items, outcome: { kind: 'misconfigured', detail: `${detail}: the service refuses every run` } };
+    } else if (items.length > 1) {
+      yield* this.#send(halves(outcome.kind === 'invalid' ? shuffled(items) : items), batch, signal);
+    } else if (item !== undefined && outcome.kind === 'accepted') {
+      item.op = 'patch';
+      yield* this.#send([items], batch, signal);
     } else if (item !== undefined && outcome.kind === 'too_large' && item.stripped !== 'payloads') {
       strip(item);
-      yield* this.send(items, signal);
+      yield* this.#send([items], batch, signal);
     } else {
       const reason = outcome.kind === 'too_large' ? 'too_large' : 'rejected';
       yield { items, outcome: { kind: 'dropped', reason, detail } };
     }
   }
+
+  /** A batch counts once: when a run of it is refused alone, before any part of the batch is accepted. */
+  #isRefusedWhole(items: readonly Item[], batch: Batch): boolean {
+    if (batch.isPartlyAccepted) return false;
+    if (items.length === 1 && !batch.isCounted) {
+      batch.isCounted = true;
+      this.#refusedBatches++;
+    }
+    return batch.isCounted && this.#refusedBatches >= REFUSED_BATCHES_MAX;
+  }
 }
 
-function isPartlyKnown({ items, outcome }: Settlement): boolean {
-  const isRepetition = outcome.kind === 'accepted' && outcome.isRepetition === true;
-  return isRepetition && items.some(({ delivery }) => delivery.ticket !== undefined);
+function halves(items: readonly Item[]): (readonly Item[])[] {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+}
+
+/** Another order for each attempt, so that a batch with many runs at fault is not taken for refused again and again. */
+function shuffled(items: readonly Item[]): Item[] {
+  return items
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
+}
+
+/** Whether the service has the start of a run from the disk, and the end is still to be sent. */
+function isPartlyKnown({ items: [item], outcome }: Settlement): boolean {
+  const isRepetition: boolean = (outcome as Outcome & { isRepetition?: true }).isRepetition === true;
+  return isRepetition && item?.delivery.ticket !== undefined && item.op === 'post' && item.isEnded;
 }
 
 function strip(item: Item): void {

@@ -6,7 +6,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
 import { isBreak } from '../http/failure.ts';
-import { exceptionsOf, noteWebPage, outcomeOf, outcomeOfError } from './answer.ts';
+import { noteWebPage, outcomeOf, outcomeOfError } from './answer.ts';
 import type { Item } from './delivery.ts';
 import { multipartBody } from './multipart.ts';
 import type { Pace } from './pace.ts';
@@ -61,7 +61,7 @@ export class MultipartTransport implements Transport {
     const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     try {
       const answer = await this.#post(items.length, boundary, chunks, signal);
-      yield* this.#settlements(items, answer, bytes);
+      yield { items, outcome: this.#outcomeOf(items, answer, bytes) };
     } catch (thrown) {
       yield { items, outcome: this.#outcomeOfBreak(items, thrown, bytes) };
     }
@@ -80,6 +80,7 @@ export class MultipartTransport implements Transport {
         ...(zipped && { 'content-encoding': 'gzip' }),
       },
       body: zipped === undefined ? chunks : [zipped],
+      needsStatusOnly: true,
       signal,
     });
     if (answer.status !== 415 || zipped === undefined) return answer;
@@ -87,26 +88,14 @@ export class MultipartTransport implements Transport {
     return this.#post(runs, boundary, chunks, signal);
   }
 
-  *#settlements(items: readonly Item[], answer: HttpAnswer, bytes: number): Generator<Settlement> {
+  #outcomeOf(items: readonly Item[], answer: HttpAnswer, bytes: number): Outcome {
     noteWebPage(answer);
-    const outcome = outcomeOf(answer, wallNowMs());
+    const outcome = outcomeOf(answer, items.length, wallNowMs());
     diagnostics.debug(`${items.length} records sent over multipart: ${outcome.kind}`);
     // A single run that is too large says nothing of batches.
     if (outcome.kind === 'too_large' && items.length > 1) this.#info.limit.refused(bytes);
-    if (outcome.kind !== 'accepted') {
-      yield { items, outcome };
-      return;
-    }
-    this.#info.limit.accepted(bytes);
-    const exceptions = exceptionsOf(answer);
-    const idOf = ({ delivery }: Item): string => delivery.run.id;
-    const accepted = exceptions.size === 0 ? items : items.filter((item) => !exceptions.has(idOf(item)));
-    if (accepted.length > 0) yield { items: accepted, outcome };
-    if (accepted === items) return;
-    for (const item of items) {
-      const exception = exceptions.get(idOf(item));
-      if (exception !== undefined) yield { items: [item], outcome: exception };
-    }
+    if (outcome.kind === 'accepted') this.#info.limit.accepted(bytes);
+    return outcome;
   }
 
   /** A single run is not taken for too large: it would lose its payloads to a network that fails. */

@@ -6,6 +6,19 @@ import { backoffMs } from '../http/retry-policy.ts';
 /** Between two times that back-offs are ended early. */
 const HURRY_EVERY_MS = 500;
 
+/** Pauses before the probes of a service that refused everything; the last one repeats. */
+const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
+
+const REFUSED_PAUSE_MAX_MS = 300_000;
+
+/** The shortest time between two probes that flushes ask for. */
+const HURRIED_PROBE_MS = PROBE_DELAYS_MS[0];
+
+/** Milliseconds before the next probe, after so many refused ones in a row. */
+export function probeDelayMs(refusals: number, longestMs: number): number {
+  return Math.min(longestMs, PROBE_DELAYS_MS[refusals] ?? longestMs);
+}
+
 /** The share of a pause by which it is longer for one process than for another, so that not all return at once. */
 const JITTER = 0.1;
 
@@ -17,17 +30,31 @@ export interface PaceOptions {
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
+/** A flush that waits. */
+interface Waiting {
+  /** Called when the pause grows. */
+  readonly paused: () => void;
+  /** Called when the service refuses a probe. */
+  readonly refused: (reason: string) => void;
+  /** Whether it wants one more probe a second after the last. */
+  readonly wantsProbe: boolean;
+}
+
 /** When a service may be sent to next: what one request is told holds for all of that service. */
 export class Pace {
   readonly #monotonicMs: () => number;
   readonly #options: PaceOptions;
-  readonly #listeners = new Set<() => void>();
+  readonly #flushes = new Set<Waiting>();
   #patience = newController();
   #hurriedAtMs = Number.NEGATIVE_INFINITY;
   #hurryTimer: NodeJS.Timeout | undefined;
-  /** Until when the service has asked for a pause, and until when nothing can succeed. */
+  /** Until when the service has asked for a pause, and until when it is not probed. */
   #resumeAtMs = Number.NEGATIVE_INFINITY;
   #blockedUntilMs = Number.NEGATIVE_INFINITY;
+  /** Probes that were refused in a row. */
+  #refusals = 0;
+  /** When a flush last brought a probe forward. */
+  #hurriedProbeAtMs = Number.NEGATIVE_INFINITY;
   #pausedMs = 0;
   #shortened = newController();
 
@@ -58,18 +85,30 @@ export class Pace {
     this.pause(ms * (1 + JITTER * this.#options.random()));
   }
 
-  /** Pauses because of a wrong key or address: `unblock` ends it. */
-  block(ms: number): void {
-    this.#change(() => {
-      this.#blockedUntilMs = Math.max(this.#blockedUntilMs, this.#monotonicMs() + ms);
-    });
+  /**
+   * The service refuses every request: a wrong key, a wrong address, a gateway. Pauses for 1 s, 5 s, 30 s, … at most 5 minutes
+   * until the next probe, and for 1 s after the first refusal that a flush meets.
+   */
+  refused(reason: string): void {
+    const nowMs = this.#monotonicMs();
+    // A request that was sent before the pause says nothing new.
+    if (nowMs < this.#blockedUntilMs) return;
+    const delayMs = probeDelayMs(this.#refusals++, REFUSED_PAUSE_MAX_MS);
+    for (const flush of [...this.#flushes]) flush.refused(reason);
+    const isHurried = [...this.#flushes].some(({ wantsProbe }) => wantsProbe);
+    this.#blockUntil(nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
   }
 
-  /** What was wrong has changed. A pause that the service has asked for goes on. */
+  /** The service accepts requests: the next refusal starts with the shortest pause. */
+  accepted(): void {
+    if (this.#refusals === 0) return;
+    this.#refusals = 0;
+    this.unblock();
+  }
+
+  /** Ends the pause after a refusal, since its cause may be gone. A pause that the service has asked for goes on. */
   unblock(): void {
-    this.#change(() => {
-      this.#blockedUntilMs = Number.NEGATIVE_INFINITY;
-    });
+    this.#blockUntil(Number.NEGATIVE_INFINITY);
   }
 
   /** Milliseconds that go on only while there is no pause: the age of what waits is counted in them. */
@@ -107,10 +146,12 @@ export class Pace {
   }
 
   /**
-   * Whether a promise resolves within the limit. The answer comes early when a pause outlasts it. The timer
-   * holds the process: somebody waits for a flush.
+   * Whether a promise resolves within the limit. Brings the next probe of a service that refuses everything forward. Returns
+   * early if a pause outlasts the limit, or if two probes are refused for the same reason. The timer holds the process:
+   * somebody waits for a flush.
    */
   async isSettledWithin(promise: Promise<void>, limitMs: number): Promise<boolean> {
+    if (limitMs > 0) this.#hurryProbe();
     const endMs = this.#monotonicMs() + limitMs;
     const isHopeless = (): boolean => this.remainingMs > endMs - this.#monotonicMs();
     if (isHopeless()) return false;
@@ -123,14 +164,28 @@ export class Pace {
         nudging = setTimer(nudge, HURRY_EVERY_MS).unref();
       };
       let nudging = setTimer(nudge, HURRY_EVERY_MS).unref();
-      const listener = (): void => {
-        if (isHopeless()) resolve(false);
+      const reasons: string[] = [];
+      const flush: Waiting = {
+        paused: () => {
+          if (isHopeless()) resolve(false);
+        },
+        refused: (reason) => {
+          if (!reasons.includes(reason)) {
+            reasons.push(reason);
+            return;
+          }
+          undo();
+          resolve(false);
+        },
+        get wantsProbe() {
+          return reasons.length === 1;
+        },
       };
-      this.#listeners.add(listener);
+      this.#flushes.add(flush);
       undo = () => {
         clearTimer(timer);
         clearTimer(nudging);
-        this.#listeners.delete(listener);
+        this.#flushes.delete(flush);
       };
     });
     const isInTime = await Promise.race([promise.then(() => true), late]);
@@ -140,6 +195,20 @@ export class Pace {
 
   get #untilMs(): number {
     return Math.max(this.#resumeAtMs, this.#blockedUntilMs);
+  }
+
+  #blockUntil(untilMs: number): void {
+    this.#change(() => {
+      this.#blockedUntilMs = untilMs;
+    });
+  }
+
+  /** Ends the wait for the next probe, once a second at the most. */
+  #hurryProbe(): void {
+    const atMs = Math.max(this.#monotonicMs(), this.#hurriedProbeAtMs + HURRIED_PROBE_MS);
+    if (atMs >= this.#blockedUntilMs) return;
+    this.#hurriedProbeAtMs = atMs;
+    this.#blockUntil(atMs);
   }
 
   #pausedBy(nowMs: number): number {
@@ -152,7 +221,7 @@ export class Pace {
     change();
     const longerMs = Math.max(nowMs, this.#untilMs) - beforeMs;
     this.#pausedMs += longerMs;
-    if (longerMs > 0) for (const listener of this.#listeners) listener();
+    if (longerMs > 0) for (const flush of this.#flushes) flush.paused();
     if (longerMs >= 0) return;
     this.#shortened.abort();
     this.#shortened = newController();

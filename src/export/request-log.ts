@@ -34,7 +34,7 @@ export class RequestLog {
     const sentAtMs = monotonicMs();
     try {
       const answer = await client.send(request);
-      const outcome = outcomeOf(answer, wallNowMs());
+      const outcome = outcomeOf(answer, load.runs, wallNowMs());
       const error = 'detail' in outcome ? outcome.detail : undefined;
       this.#take(load, request, monotonicMs() - sentAtMs, answer.status, error);
       return answer;

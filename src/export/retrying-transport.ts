@@ -5,9 +5,6 @@ import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
-/** How long a service that rejects the key, or is not where the address says, is left alone. */
-export const MISCONFIGURED_PAUSE_MS = 300_000;
-
 /** Between two lines about failures. */
 const TELL_EVERY_MS = 60_000;
 
@@ -62,7 +59,8 @@ export class RetryingTransport implements Transport {
       if (suspect.length > 0) yield { items: suspect, outcome: { kind: 'failed', detail: 'failed again and again' } };
       if (kept.length === 0) return;
       pending = kept;
-      await this.#pace.backOff(failures, signal);
+      // A pause takes the place of a back-off.
+      if (this.#pace.remainingMs === 0) await this.#pace.backOff(failures, signal);
     }
   }
 
@@ -76,10 +74,13 @@ export class RetryingTransport implements Transport {
       return false;
     }
     if (outcome.kind === 'misconfigured') {
-      this.#pace.block(MISCONFIGURED_PAUSE_MS);
-      this.#tellFailure(`${outcome.detail}; the runs are kept, and the next attempt is in five minutes`);
+      this.#pace.refused(outcome.detail);
+      this.#tellFailure(
+        `${outcome.detail}; the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes`,
+      );
       return false;
     }
+    if (outcome.kind === 'accepted') this.#pace.accepted();
     if (outcome.kind === 'accepted' && this.#isFailing) {
       this.#isFailing = false;
       diagnostics.warn(`delivery to ${this.#options.endpoint} works again`);

@@ -11,8 +11,8 @@ import type { Pace } from './pace.ts';
 import type { RequestLog } from './request-log.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
-/** A service that fails for so many runs in a row is not asked for the rest of the batch, only when that is sent again. */
-const FAILURES_MAX = 3;
+/** After so many failures in a row the rest of the batch is not sent: it would meet the same trouble. */
+const TROUBLES_MAX = 3;
 
 /** Further times that a run which has been posted is patched, when the service does not know it yet. */
 const UNKNOWN_MAX = 3;
@@ -51,7 +51,8 @@ export class SimpleTransport implements Transport {
     const queue = await this.#queue;
     const settlements: Promise<Settlement>[] = [];
     const byId = new Map<string, Promise<Settlement>>();
-    let failuresInRow = 0;
+    let troubles = 0;
+    let trouble: Outcome | undefined;
     for (const item of parentsFirst(items)) {
       const { id, parentRunId } = item.delivery.run;
       if (item.attachments.length > 0) {
@@ -63,11 +64,10 @@ export class SimpleTransport implements Transport {
       const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const task = async (): Promise<Settlement> => {
         await parent;
-        if (failuresInRow >= FAILURES_MAX) {
-          return { items: [item], outcome: { kind: 'failed', detail: 'the service fails for others' } };
-        }
+        if (trouble !== undefined && troubles >= TROUBLES_MAX) return { items: [item], outcome: trouble };
         const outcome = await this.#sendRun(item, signal).catch(unlaid);
-        failuresInRow = outcome.kind === 'failed' ? failuresInRow + 1 : 0;
+        trouble = troubleIn(outcome);
+        troubles = trouble === undefined ? 0 : troubles + 1;
         return { items: [item], outcome };
       };
       const settlement = queue.add(task);
@@ -101,9 +101,9 @@ export class SimpleTransport implements Transport {
     try {
       await this.#turn(signal);
       const headers = { 'content-type': 'application/json' };
-      const request = { method, path, headers, body: [body], signal };
+      const request = { method, path, headers, body: [body], needsStatusOnly: true, signal };
       const answer = await this.#requests.send(this.#client, { kind: 'simple', runs: 1 }, request);
-      const outcome = outcomeOf(answer, wallNowMs());
+      const outcome = outcomeOf(answer, 1, wallNowMs());
       if (outcome.kind !== 'failed' || outcome.afterMs === undefined) return outcome;
       // What waits for its turn has to know at once; whoever hears of it later must not pause for as long again.
       this.#options.pace.defer(outcome.afterMs);
@@ -128,6 +128,13 @@ export class SimpleTransport implements Transport {
     const { default: Queue } = await import('p-queue');
     return new Queue({ concurrency: this.#options.inFlight });
   }
+}
+
+/** The outcome for runs that are not sent because others failed; undefined if their own outcome may be another. */
+function troubleIn(outcome: Outcome): Outcome | undefined {
+  const { kind } = outcome;
+  if (kind === 'failed') return { kind, detail: 'the service fails for others' };
+  return kind === 'misconfigured' || kind === 'unsupported' ? outcome : undefined;
 }
 
 /** A record that cannot be laid, as it is longer than a string can be, is at fault itself. */
@@ -156,7 +163,7 @@ async function* asTheySettle<Result>(promises: readonly Promise<Result>[]): Asyn
 }
 
 /** A dotted order begins with that of the parent, so sorting by it puts parents first. */
-function parentsFirst(items: readonly Item[]): Item[] {
+export function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
 

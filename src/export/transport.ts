@@ -3,7 +3,7 @@ import type { DropReason } from './ledger.ts';
 
 /** What became of records that were sent. */
 export type Outcome =
-  /** The service has them; `isRepetition` when it says that it had them before. */
+  /** The service has them; `isRepetition` if it already had the run, of which there is one then. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
   /** They are given up. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
@@ -17,13 +17,13 @@ export type Outcome =
       readonly afterMs?: number | undefined;
       readonly isSuspect?: boolean;
     }
-  /** Nothing can succeed until the configuration or the service has changed: a wrong key or address. */
+  /** Every request is refused until the configuration or the service changes. The runs are kept. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
   /** The service does not speak multipart ingestion. */
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** Together they are too large, or a single one is. */
   | { readonly kind: 'too_large'; readonly detail: string }
-  /** One of them, or more, is malformed in the eyes of the service. */
+  /** The service refuses the batch for one or more of its runs: malformed, or already there. */
   | { readonly kind: 'invalid'; readonly detail: string };
 
 export interface Settlement {

@@ -12,6 +12,9 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
 
+/** For how long the body of an answer is read that nobody needs. */
+const UNNEEDED_BODY_MS = 1_000;
+
 export interface HttpClientOptions {
   /** Paths are appended to its own path. */
   readonly endpoint: URL;
@@ -39,6 +42,11 @@ export interface HttpRequest {
   /** Sent instead of a body, with the length that is given; for `open` only, which sends it once. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
+  /**
+   * The body of the answer is not needed: a status decides, whatever becomes of the body, and the answer has no text. What
+   * comes of the body within a second is read, so that the connection can be kept.
+   */
+  readonly needsStatusOnly?: boolean;
   /** Milliseconds for this request, where it has to be answered sooner than others. */
   readonly timeoutMs?: number;
 }
@@ -151,7 +159,7 @@ export class HttpClient {
     });
   }
 
-  async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Breaker): Promise<HttpAnswer> {
+  async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Attempt): Promise<HttpAnswer> {
     const source = this.#headers;
     const headers = typeof source === 'function' ? await source() : source;
     // The request may have been given up while its headers were fetched.
@@ -163,7 +171,8 @@ export class HttpClient {
       return dispatch();
     });
     const { statusCode: status } = answer;
-    const text = await readText(answer.body);
+    if (request.needsStatusOnly) breaker.endDeadline();
+    const text = request.needsStatusOnly ? await drained(answer.body) : await readText(answer.body);
     // A key that was replaced meanwhile was rejected, which says nothing about the one that took its place.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, breaker);
@@ -244,6 +253,13 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
     body.on('error', reject);
     body.once('close', () => reject(new NoAnswerError('the answer broke off')));
   });
+}
+
+async function drained(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
+  await readText(body).catch(() => {});
+  clearTimer(timer);
+  return '';
 }
 
 /** Ends a request before it is answered. undici takes an emitter in the place of an AbortSignal, whose listeners cost more. */

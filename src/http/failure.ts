@@ -109,9 +109,11 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return { ...told(problem, undefined, reason), code: undefined, isLasting, mayHaveArrived: false, isUnsent: true };
 }
 
-/** undici gives it no code, and a text that may repeat the answer. */
+/** undici gives the parser's error no code, and a text that may repeat the answer. A status below 100 fails an assertion. */
 function parserFailure(thrown: unknown): Failure | undefined {
-  if (!(thrown instanceof Error) || thrown.name !== 'HTTPParserError') return undefined;
+  if (!(thrown instanceof Error)) return undefined;
+  const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
+  if (thrown.name !== 'HTTPParserError' && !isAssertion) return undefined;
   const told = { detail: 'the answer is no HTTP', problem: 'the answer is no HTTP', advice: undefined };
   return { ...told, code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
 }

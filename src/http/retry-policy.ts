@@ -17,7 +17,7 @@ export function isTransient(status: number): boolean {
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
-  if (/^\d{1,10}$/.test(text)) return clamped(Number(text) * 1_000);
+  if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
   // V8 reads "-5" and "1.5" as dates; an HTTP date begins with the name of a day.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined;
   const until = parseHttpDate(text);

@@ -88,20 +88,6 @@ export const defects = [
     tests: answerTests,
   },
   {
-    title: 'exceptions of an answer are not read',
-    file: multipart,
-    find: 'const exceptions = exceptionsOf(answer);',
-    replace: "const exceptions = exceptionsOf({ ...answer, text: '' });",
-    tests: multipartTests,
-  },
-  {
-    title: 'what is said of one record is taken for the way',
-    file: answer,
-    find: "kind === 'too_large' || kind === 'failed') return outcome;",
-    replace: "kind !== 'dropped') return outcome;",
-    tests: answerTests,
-  },
-  {
     title: 'a fleet returns at the same moment',
     file: pace,
     find: 'const JITTER = 0.1;',
@@ -113,13 +99,6 @@ export const defects = [
     file: pace,
     find: 'while (this.remainingMs > 0) await',
     replace: 'if (this.remainingMs > 0) await',
-    tests: ['test/export/pace.test.ts'],
-  },
-  {
-    title: 'a new key ends a pause that the service has asked for',
-    file: pace,
-    find: '      this.#blockedUntilMs = Number.NEGATIVE_INFINITY;\n',
-    replace: '      this.#blockedUntilMs = Number.NEGATIVE_INFINITY;\n      this.#resumeAtMs = this.#blockedUntilMs;\n',
     tests: ['test/export/pace.test.ts'],
   },
   {
@@ -193,13 +172,6 @@ export const defects = [
     tests: simpleTests,
   },
   {
-    title: 'each run of a batch is sent to a service that fails',
-    file: simple,
-    find: 'failuresInRow >= FAILURES_MAX',
-    replace: 'failuresInRow >= 1_000',
-    tests: simpleTests,
-  },
-  {
     title: 'a run that was posted is posted again when its patch fails',
     file: simple,
     find: "      item.op = 'patch';\n",
@@ -212,13 +184,6 @@ export const defects = [
     find: 'while (this.#written < this.#texts.length && this.#writtenBytes < sliceEnd) {',
     replace: 'while (this.#written < this.#texts.length && sliceEnd > 0) {',
     tests: ['test/export/multipart.test.ts'],
-  },
-  {
-    title: 'of what comes from the disk the end is taken for delivered where the service has the start',
-    file: 'src/export/isolating-transport.ts',
-    find: 'isRepetition && items.some(({ delivery }) => delivery.ticket !== undefined)',
-    replace: 'isRepetition && items.length === 0',
-    tests: ['test/export/isolating-transport.test.ts'],
   },
   {
     title: 'headers that are no plain object are left out without a word',

@@ -1,107 +1,120 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exceptionsOf, outcomeOf, outcomeOfError } from '../../src/export/answer.ts';
+import { outcomeOf, outcomeOfError, outcomeOfStatus } from '../../src/export/answer.ts';
+import type { Outcome } from '../../src/export/transport.ts';
 
-const answer = (status: number, headers = {}) => ({ status, headers, text: '' });
+type Kind = Outcome['kind'];
 
-describe('outcomeOf', () => {
-  it.each([
-    [200, 'accepted'],
-    [202, 'accepted'],
-    [204, 'accepted'],
-    [299, 'accepted'],
-    [409, 'accepted'],
-    [400, 'invalid'],
-    [422, 'invalid'],
-    [401, 'misconfigured'],
-    [403, 'misconfigured'],
-    [404, 'unsupported'],
-    [405, 'unsupported'],
-    [415, 'unsupported'],
-    [501, 'unsupported'],
-    [413, 'too_large'],
-    [408, 'failed'],
-    [425, 'failed'],
-    [429, 'failed'],
-    [500, 'failed'],
-    [502, 'failed'],
-    [503, 'failed'],
-    [504, 'failed'],
-    [507, 'failed'],
-    [520, 'failed'],
-    [599, 'failed'],
-    [300, 'misconfigured'],
-    [301, 'misconfigured'],
-    [308, 'misconfigured'],
-    [399, 'misconfigured'],
-    [402, 'dropped'],
-    [418, 'dropped'],
-    [451, 'dropped'],
-    [505, 'dropped'],
-  ])('takes status %i as %s', (status, kind) => {
-    expect(outcomeOf(answer(status), 0).kind).toBe(kind);
-  });
+/** The documented statuses, with what becomes of a batch, and of a single run where that differs. */
+const table: readonly (readonly [status: number, batch: Kind, single?: Kind])[] = [
+  [200, 'accepted'],
+  [201, 'accepted'],
+  [202, 'accepted'],
+  [204, 'accepted'],
+  [207, 'accepted'],
+  [299, 'accepted'],
+  [300, 'misconfigured'],
+  [301, 'misconfigured'],
+  [302, 'misconfigured'],
+  [307, 'misconfigured'],
+  [308, 'misconfigured'],
+  [399, 'misconfigured'],
+  [400, 'invalid'],
+  [401, 'misconfigured'],
+  [402, 'misconfigured'],
+  [403, 'misconfigured'],
+  [404, 'unsupported'],
+  [405, 'unsupported'],
+  [406, 'dropped'],
+  [407, 'misconfigured'],
+  [408, 'failed'],
+  [409, 'invalid', 'accepted'],
+  [410, 'dropped'],
+  [411, 'dropped'],
+  [412, 'dropped'],
+  [413, 'too_large'],
+  [414, 'dropped'],
+  [415, 'unsupported'],
+  [416, 'dropped'],
+  [417, 'dropped'],
+  [418, 'dropped'],
+  [421, 'misconfigured'],
+  [422, 'invalid'],
+  [423, 'misconfigured'],
+  [424, 'dropped'],
+  [425, 'failed'],
+  [426, 'dropped'],
+  [428, 'dropped'],
+  [429, 'failed'],
+  [431, 'dropped'],
+  [451, 'misconfigured'],
+  [499, 'misconfigured'],
+  [500, 'failed'],
+  [501, 'unsupported'],
+  [502, 'failed'],
+  [503, 'failed'],
+  [504, 'failed'],
+  [505, 'failed'],
+  [506, 'failed'],
+  [507, 'failed'],
+  [508, 'failed'],
+  [510, 'failed'],
+  [511, 'misconfigured'],
+  [520, 'failed'],
+  [599, 'failed'],
+];
 
-  it('has a meaning for every status: of those unknown 4xx are final, others are not [fault 20]', () => {
-    const known = [400, 401, 403, 404, 405, 407, 408, 409, 413, 415, 422, 425, 429];
+describe('a status', () => {
+  it.each(table.map(([status, batch, single = batch]) => [status, batch, single] as const))(
+    '%i makes a batch %s and a single run %s',
+    (status, batch, single) => {
+      expect(outcomeOfStatus(status, { runs: 2 }).kind).toBe(batch);
+      expect(outcomeOfStatus(status, { runs: 1 }).kind).toBe(single);
+    },
+  );
+
+  it('that the table does not have is final as 4xx, and retried otherwise [fault 20]', () => {
+    const known = new Set(table.map(([status]) => status));
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 999 }), (status) => {
-        const { kind } = outcomeOf(answer(status), 0);
-        if (status >= 400 && status < 500 && !known.includes(status)) expect(kind).toBe('dropped');
-        if (status < 200 || status >= 520) expect(kind).toBe('failed');
+        fc.pre(!known.has(status) && (status < 200 || status >= 400));
+        const { kind } = outcomeOfStatus(status, { runs: 1 });
+        expect(kind).toBe(status >= 400 && status < 500 ? 'dropped' : 'failed');
       }),
       { numRuns: 1_000 },
     );
   });
 
   it.each([
-    [500, {}, true],
-    [504, {}, true],
-    [503, { 'retry-after': '5' }, false],
-    [408, {}, false],
-    [429, {}, false],
-  ])('after status %i with %j suspects the records: %s', (status, headers, isSuspect) => {
-    expect(outcomeOf(answer(status, headers), 0)).toMatchObject({ kind: 'failed', isSuspect });
+    [500, undefined, true],
+    [504, undefined, true],
+    [508, undefined, true],
+    [503, 5_000, false],
+    [408, undefined, false],
+    [429, undefined, false],
+  ])('%i with a pause of %s ms may be the fault of the runs: %s', (status, afterMs, isSuspect) => {
+    expect(outcomeOfStatus(status, { runs: 2, afterMs })).toMatchObject({ kind: 'failed', isSuspect });
   });
 
-  it('passes on how long the service asks to wait', () => {
-    expect(outcomeOf(answer(429, { 'retry-after': '7' }), 0)).toMatchObject({ kind: 'failed', afterMs: 7_000 });
-  });
-
-  it('does not repeat what the service says in its body', () => {
-    expect(JSON.stringify(outcomeOf({ ...answer(418), text: 'sk-secret' }, 0))).not.toContain('secret');
+  it.each([401, 403])('%i says whether a key was sent', (status) => {
+    const detailOf = (isKeyless: boolean) => JSON.stringify(outcomeOfStatus(status, { runs: 2, isKeyless }));
+    expect(detailOf(false)).toContain('the API key was rejected');
+    expect(detailOf(true)).toContain('none is sent');
   });
 });
 
-describe('exceptionsOf', () => {
-  const says = (body: unknown) => exceptionsOf({ ...answer(207), text: JSON.stringify(body) });
-
+describe('a response', () => {
   it.each([
-    [409, 'accepted'],
-    [413, 'too_large'],
-    [422, 'invalid'],
-    [400, 'invalid'],
-    [403, 'invalid'],
-    [404, 'invalid'],
-    [429, 'failed'],
-    [503, 'failed'],
-    ['400', 'invalid'],
-    [undefined, 'invalid'],
-  ])('takes status %j of one record for %s [fault 36]', (status, kind) => {
-    expect(says({ errors: [{ id: 'a', status }] }).get('a')?.kind).toBe(kind);
+    ['7', 7_000],
+    ['99999999999999999999', 300_000],
+    ['soon', undefined],
+  ])('with Retry-After %s pauses for %s ms [fault 17]', (after, afterMs) => {
+    const answer = { status: 429, headers: { 'retry-after': after }, text: '' };
+    expect(outcomeOf(answer, 2, 0)).toMatchObject({ kind: 'failed', afterMs });
   });
 
-  it.each([
-    'null',
-    '{}',
-    '"errors"',
-    '{"errors":',
-    '{"errors":null}',
-    '{"errors":{"id":"a"}}',
-    '{"errors":[null,1,"a",{},{"id":7}]}',
-    '<errors>',
-  ])('finds none in %s [fault 36]', (text) => {
-    expect(exceptionsOf({ ...answer(200), text }).size).toBe(0);
+  it('is not repeated in the detail', () => {
+    expect(JSON.stringify(outcomeOf({ status: 418, headers: {}, text: 'sk-secret' }, 2, 0))).not.toContain('secret');
   });
 });
 

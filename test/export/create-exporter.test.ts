@@ -11,6 +11,7 @@ import { gate } from '../support/gate.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
+import { virtualTime } from '../support/virtual-time.ts';
 
 const calls = (received: readonly Received[]) => received.map(({ method, path }) => `${method} ${path}`);
 
@@ -160,9 +161,8 @@ describe('an exporter and a service in trouble', () => {
   it('sends no key and no run to where a service redirects [fault 2]', async () => {
     await using elsewhere = await ingestServer();
     await using server = await ingestServer(() => ({ status: 307, headers: { location: `${elsewhere.url}/runs` } }));
-    const exporter = exporterTo(server.url, {}, { apiKey: 'k-1' });
+    const exporter = exporterTo(server.url, {}, { apiKey: 'k-1' }, virtualTime(true));
     record(exporter, 1);
-    // It gives up early: the next attempt is in five minutes.
     expect(await exporter.flush({ timeoutMs: 25_000 })).toEqual({ ok: false, pending: 2 });
     await exporter.close({ timeoutMs: 0 });
 
@@ -188,7 +188,7 @@ describe('an exporter and a service in trouble', () => {
     expect(await exporter.flush({ timeoutMs: 300 })).toEqual({ ok: false, pending: 2 });
     expect(lines).toEqual([
       `delivery to ${server.url} failed: status 401: ${problem}; ` +
-        'the runs are kept, and the next attempt is in five minutes',
+        'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes',
     ]);
     await exporter.close({ timeoutMs: 0 });
   });

@@ -6,7 +6,6 @@ import { settled } from '../support/settled.ts';
 
 const unsupported: Outcome = { kind: 'unsupported', detail: 'status 404' };
 const accepted: Outcome = { kind: 'accepted' };
-const TEN_MINUTES_MS = 600_000;
 
 const counted = (outcome: () => Outcome): Transport & { requests: number } => ({
   requests: 0,
@@ -33,11 +32,27 @@ describe('FallbackTransport', () => {
     expect([first.requests, second.requests]).toEqual([1, 1]);
   });
 
-  it.each([
-    [TEN_MINUTES_MS - 1, 1],
-    [TEN_MINUTES_MS, 2],
-    [TEN_MINUTES_MS + 1, 2],
-  ])('after %i ms has asked the first transport %i times [fault 6]', async (laterMs, expected) => {
+  it('asks the first transport again after 1 s, 5 s, 30 s, and at last every ten minutes [fault 6]', async () => {
+    let nowMs = 0;
+    const askedAtMs: number[] = [];
+    const first = counted(() => {
+      askedAtMs.push(nowMs);
+      return askedAtMs.length === 9 ? accepted : unsupported;
+    });
+    const second = counted(() => accepted);
+    const transport = new FallbackTransport(first, second, () => nowMs);
+    for (const afterMs of [0, 1_000, 5_000, 30_000, 120_000, 300_000, 600_000, 600_000, 600_000, 0, 1_000]) {
+      nowMs += Math.max(0, afterMs - 1);
+      await send(transport);
+      nowMs += Math.min(1, afterMs);
+      await send(transport);
+    }
+    const gaps = askedAtMs.slice(1).map((ms, at) => ms - (askedAtMs[at] as number));
+
+    expect(gaps).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 600_000, 600_000, 600_000, 0, 1_000]);
+  });
+
+  it('counts the requests that were under way as one', async () => {
     let nowMs = 0;
     const first = counted(() => unsupported);
     const transport = new FallbackTransport(
@@ -45,13 +60,49 @@ describe('FallbackTransport', () => {
       counted(() => accepted),
       () => nowMs,
     );
-    await send(transport);
-    nowMs = TEN_MINUTES_MS / 2;
-    await send(transport);
-    nowMs = laterMs;
+    await Promise.all([send(transport), send(transport), send(transport)]);
+    nowMs = 1_000;
     await send(transport);
 
-    expect(first.requests).toBe(expected);
+    expect(first.requests).toBe(4);
+  });
+
+  it('sends parents before children, and the rest of a batch the first way as soon as that is due', async () => {
+    let nowMs = 0;
+    const first = counted(() => (nowMs === 0 ? unsupported : accepted));
+    const sent: string[] = [];
+    const second: Transport = {
+      async *send(items) {
+        nowMs = 1_000;
+        sent.push(...items.map(({ delivery }) => delivery.run.dottedOrder));
+        yield { items, outcome: accepted };
+      },
+    };
+    const root = makeItem();
+    const items = [...Array.from({ length: 29 }, () => makeItem()), root].reverse();
+    const settlements = await settled(new FallbackTransport(first, second, () => nowMs), items);
+
+    expect(sent).toEqual([...sent].sort());
+    expect(sent.length).toBeLessThan(30);
+    expect(first.requests).toBe(2);
+    expect(settlements.flatMap((settlement) => settlement.items)).toHaveLength(30);
+  });
+
+  it('does not send the rest of a batch the second way when all of its first runs fail', async () => {
+    const second = counted(() => ({ kind: 'failed', detail: 'status 503' }));
+    const items = Array.from({ length: 100 }, () => makeItem());
+    const settlements = await settled(
+      new FallbackTransport(
+        counted(() => unsupported),
+        second,
+        () => 0,
+      ),
+      items,
+    );
+
+    expect(second.requests).toBe(1);
+    expect(settlements.flatMap((settlement) => settlement.items)).toHaveLength(100);
+    expect(settlements.map(({ outcome }) => outcome.kind)).toEqual(['failed', 'failed']);
   });
 
   it('takes a service that supports neither for a wrong address, and asks for both again', async () => {

@@ -68,7 +68,7 @@ describe('IsolatingTransport', () => {
       items,
     );
 
-    expect(settlements.map(({ items: group }) => group.length)).toEqual([2, 1, 2]);
+    expect(settlements.map(({ items: group }) => group.length)).toEqual([2, 2, 1]);
     expect(items.some(({ stripped }) => stripped !== 'nothing')).toBe(false);
   });
 
@@ -106,33 +106,53 @@ describe('IsolatingTransport', () => {
   });
 });
 
-describe('a batch from the disk that the service calls a repetition', () => {
+describe('a service that refuses every run', () => {
+  const refuse: Outcome = { kind: 'invalid', detail: 'status 400' };
+  const itemsOfBatch = () => Array.from({ length: 100 }, () => makeItem());
+
+  it('keeps the runs of the second batch, after few requests', async () => {
+    const inner = service(() => refuse);
+    const transport = new IsolatingTransport(inner);
+    const first = await settled(transport, itemsOfBatch());
+    const requests = inner.requests;
+    const second = await settled(transport, itemsOfBatch());
+
+    expect(itemsOf(first, 'dropped')).toHaveLength(100);
+    expect(itemsOf(second, 'misconfigured')).toHaveLength(100);
+    expect(inner.requests - requests).toBeLessThan(20);
+  });
+
+  it('loses no more runs when it is well again', async () => {
+    let isRefusing = true;
+    const transport = new IsolatingTransport(service(() => (isRefusing ? refuse : accepted)));
+    for (let batch = 0; batch < 3; batch++) await settled(transport, [makeItem()]);
+    isRefusing = false;
+    await settled(transport, [makeItem()]);
+    isRefusing = true;
+
+    expect((await settled(transport, [makeItem()])).map(({ outcome }) => outcome.kind)).toEqual(['dropped']);
+  });
+});
+
+describe('a run from the disk that the service already has', () => {
   const known: Outcome = { kind: 'accepted', isRepetition: true };
   const fromDisk = () =>
     makeItem(ended(makeRun()), 'whole', new Ticket({ path: '/spool', isForeign: true }, undefined));
 
-  it('is halved until what it does not have stands alone, and ends go once more as patches', async () => {
-    const items = [fromDisk(), fromDisk(), fromDisk()];
-    const started = items[1] as Item;
-    const requests: string[][] = [];
-    const inner = service((batch) => {
-      requests.push(batch.map((item) => `${item.op} ${items.indexOf(item)}`));
-      return batch.includes(started) && started.op === 'post' ? known : accepted;
+  it('is sent once more as a patch, with its end', async () => {
+    const ops: string[] = [];
+    const inner = service(([item]) => {
+      ops.push(item?.op ?? '');
+      return item?.op === 'post' ? known : accepted;
     });
-    expect(itemsOf(await isolated(inner, items), 'accepted')).toHaveLength(3);
-    expect(requests).toEqual([
-      ['post 0', 'post 1', 'post 2'],
-      ['post 0', 'post 1'],
-      ['post 0'],
-      ['post 1'],
-      ['patch 1'],
-      ['post 2'],
-    ]);
+
+    expect(itemsOf(await isolated(inner, [fromDisk()]), 'accepted')).toHaveLength(1);
+    expect(ops).toEqual(['post', 'patch']);
   });
 
-  it('is taken for delivered where nothing of it comes from the disk, or a patch is repeated', async () => {
+  it('is delivered when it does not come from the disk, or is a patch', async () => {
     const inner = service(() => known);
-    expect(await isolated(inner, [makeItem(), makeItem()])).toHaveLength(1);
+    expect(await isolated(inner, [makeItem()])).toHaveLength(1);
     expect(inner.requests).toBe(1);
     const item = fromDisk();
     item.op = 'patch';

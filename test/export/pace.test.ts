@@ -41,24 +41,49 @@ describe('Pace.defer', () => {
   });
 });
 
+describe('Pace.refused', () => {
+  it('pauses for 1 s, 5 s, 30 s, 2 min and then 5 min, and for 1 s again after a request was accepted', () => {
+    const time = virtualTime();
+    const pace = new Pace(time.monotonicMs, time);
+    const pauses: number[] = [];
+    const refuse = (): void => {
+      pace.refused('status 403');
+      pauses.push(pace.remainingMs);
+      time.advance(pace.remainingMs);
+    };
+    for (let probe = 0; probe < 6; probe++) refuse();
+    pace.accepted();
+    refuse();
+
+    expect(pauses).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 300_000, 1_000]);
+  });
+
+  it('counts the requests that were under way as one refusal', () => {
+    const pace = new Pace(() => 0);
+    for (let request = 0; request < 4; request++) pace.refused('status 403');
+
+    expect(pace.remainingMs).toBe(1_000);
+  });
+});
+
 describe('Pace.unblock', () => {
   it('ends a block and lets on what waits, and counts as paused what was waited', async () => {
     const time = virtualTime();
     const pace = new Pace(time.monotonicMs, time);
-    pace.block(300_000);
+    pace.refused('status 401');
     const waiting = pace.waitOut(new AbortController().signal);
-    time.advance(1_000);
+    time.advance(600);
     pace.unblock();
     await waiting;
 
-    expect([pace.remainingMs, pace.pausedMs]).toEqual([0, 1_000]);
+    expect([pace.remainingMs, pace.pausedMs]).toEqual([0, 600]);
     time.advance(9_000);
-    expect([pace.pausedMs, pace.activeMs]).toEqual([1_000, 9_000]);
+    expect([pace.pausedMs, pace.activeMs]).toEqual([600, 9_000]);
   });
 
   it('does not end a pause that the service has asked for', () => {
     const pace = new Pace(() => 0);
-    pace.block(300_000);
+    pace.refused('status 401');
     pace.pause(60_000);
     pace.unblock();
 

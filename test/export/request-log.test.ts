@@ -47,7 +47,7 @@ describe('a log of requests', () => {
 
   it.each([
     [202, undefined],
-    [409, undefined],
+    [409, 'status 409'],
     [401, 'status 401: the API key was rejected'],
     [413, 'status 413'],
     [503, 'status 503'],
