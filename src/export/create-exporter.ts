@@ -91,8 +91,8 @@ export function exporterFor(
     closed: async (exporter) => {
       forgetAtExit(exporter);
       forgetOnSignals(exporter);
-      await client.destroy();
       closed();
+      await client.destroy();
     },
   });
   services.set(exporter, { settings, client, pace });

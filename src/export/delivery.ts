@@ -107,6 +107,8 @@ export interface Item {
   readonly outputs: string | undefined;
   readonly outputsBytes: number;
   readonly events: string | undefined;
+  /** The outcome is known: a later one changes nothing. */
+  isSettled: boolean;
   /** Without those that turned out to be unreadable. */
   attachments: readonly HeldAttachment[];
   /** Simple ingestion has posted it, and what remains is its patch. */
@@ -148,6 +150,7 @@ export function takeItem(delivery: Delivery): Item {
     outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
     events: isEnded ? run.events : undefined,
     attachments: (isLast ? run.attachments?.slice() : startAttachments(delivery)) ?? NO_ATTACHMENTS,
+    isSettled: false,
     isPosted: false,
     stripped: 'nothing',
   };

@@ -46,11 +46,7 @@ export class Dispatcher {
     // Each request in flight listens to it.
     setMaxListeners(0, this.#abort.signal);
     this.#quarantine = new Quarantine({
-      send: async (items) => {
-        const failed = await this.#send(items);
-        this.#parts.finished();
-        return failed;
-      },
+      send: (items) => this.#sendAlone(items),
       backOff: (failures) => this.#backOff(failures),
     });
   }
@@ -133,10 +129,14 @@ export class Dispatcher {
     this.#due.ready = Math.max(0, this.#due.ready - ended);
     this.#due.starts = queue.runs === queue.readyRuns ? 0 : this.#due.starts - (items.length - ended);
     this.#parts.taken(items);
-    const send = this.#deliver(items).finally(() => {
-      this.#sends.delete(send);
-      this.#parts.finished();
-    });
+    const send = this.#deliver(items)
+      .catch((thrown) => this.#abandon(items, thrown))
+      .then(() => {
+        this.#batches.splice(this.#batches.indexOf(items), 1);
+        this.#sends.delete(send);
+        this.#parts.finished();
+      })
+      .catch(report);
     this.#sends.add(send);
     this.schedule();
   }
@@ -155,41 +155,65 @@ export class Dispatcher {
       await this.#backOff(failures);
       failed = await this.#send(failed);
     }
-    this.#batches.splice(this.#batches.indexOf(items), 1);
+  }
+
+  /** Never rejects. */
+  async #sendAlone(items: readonly Item[]): Promise<readonly Item[]> {
+    let failed: readonly Item[] = [];
+    try {
+      failed = await this.#send(items);
+    } catch (thrown) {
+      this.#abandon(items, thrown);
+    }
+    this.#parts.finished();
+    return failed;
+  }
+
+  #abandon(items: readonly Item[], thrown: unknown): void {
+    report(thrown);
+    for (const item of items) this.#settle(item, { kind: 'dropped', reason: 'rejected', detail: messageOf(thrown) });
+  }
+
+  #settle(item: Item, outcome: Outcome): void {
+    if (item.isSettled) return;
+    item.isSettled = true;
+    try {
+      this.#parts.settle(item, outcome);
+    } catch (thrown) {
+      report(thrown);
+    }
   }
 
   /** Sends a batch, settles what is settled of it, and answers with what has failed and may be sent again. */
   async #send(items: readonly Item[]): Promise<readonly Item[]> {
     const { signal } = this.#abort;
-    const unsettled = new Set(items);
-    const failed: Item[] = [];
-    let left: Outcome = { kind: 'dropped', reason: 'closed', detail: '' };
+    const failed = new Set<Item>();
     try {
       for await (const settlement of signal.aborted ? [] : this.#parts.transport.send(items, signal)) {
-        if (settlement.outcome.kind === 'failed') {
-          failed.push(...settlement.items);
-          continue;
-        }
+        const isFinal = settlement.outcome.kind !== 'failed';
         for (const item of settlement.items) {
-          unsettled.delete(item);
-          this.#parts.settle(item, settlement.outcome);
+          if (isFinal) this.#settle(item, settlement.outcome);
+          else failed.add(item);
         }
       }
     } catch (thrown) {
-      if (!signal.aborted) {
-        diagnostics.error(`a batch could not be sent: ${messageOf(thrown)}`);
-        left = { kind: 'dropped', reason: 'rejected', detail: messageOf(thrown) };
-      }
+      if (!signal.aborted) throw thrown;
     }
-    if (!signal.aborted) for (const item of failed) unsettled.delete(item);
-    for (const item of unsettled) this.#parts.settle(item, left);
-    return signal.aborted ? [] : failed;
+    if (signal.aborted) failed.clear();
+    for (const item of items) {
+      if (!failed.has(item)) this.#settle(item, { kind: 'dropped', reason: 'closed', detail: '' });
+    }
+    return [...failed];
   }
 
   /** Does not wait when it has been stopped: what is sent then is given up. */
   async #backOff(failures: number): Promise<void> {
     await this.#parts.pace.backOff(failures, this.#abort.signal).catch(() => {});
   }
+}
+
+function report(thrown: unknown): void {
+  diagnostics.error(`a batch could not be sent: ${messageOf(thrown)}`);
 }
 
 function isUnderWay({ stage }: Delivery): boolean {

@@ -1,6 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
+import { messageOf } from '../base/text.ts';
 import { setSoon } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { flushLimitMs } from '../run/flush-limit.ts';
@@ -197,7 +198,12 @@ export class Exporter implements RunSink {
     this.#disk?.changed();
     this.#parts.pace.hurry();
     this.#dispatcher.hurry();
-    const isInTime = await this.#parts.pace.isSettledWithin(passed, limitMs);
+    let isInTime = false;
+    try {
+      isInTime = await this.#parts.pace.isSettledWithin(passed, limitMs);
+    } catch (thrown) {
+      report('flush', thrown);
+    }
     this.#dispatcher.calm();
     // What was left on disk meanwhile, by closing, is waited for no longer, and not delivered either.
     const pending = isInTime ? (this.#disk?.keptRuns ?? 0) : this.#pending;
@@ -208,7 +214,14 @@ export class Exporter implements RunSink {
    * Flushes, and goes on with what is on disk as long as there is time: the process ends by itself, unless something is
    * recorded yet. What was waited for in vain is not waited for again.
    */
-  async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+  finish(limit: Required<FlushLimit>): Promise<FlushResult> {
+    return this.#finish(limit).catch((thrown) => {
+      report('flush', thrown);
+      return { ok: false, pending: this.#pending };
+    });
+  }
+
+  async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
     const recorded = this.#recorded;
     if (recorded === this.#finishedInVainAt) return { ok: false, pending: this.#pending };
     const endMs = this.#parts.monotonicMs() + timeoutMs;
@@ -234,7 +247,10 @@ export class Exporter implements RunSink {
 
   /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
   close(limit?: FlushLimit): Promise<FlushResult> {
-    this.#closing ??= this.#close(limit);
+    this.#closing ??= this.#close(limit).catch((thrown) => {
+      report('shutdown', thrown);
+      return { ok: false, pending: this.#pending };
+    });
     return this.#closing;
   }
 
@@ -272,16 +288,18 @@ export class Exporter implements RunSink {
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
     this.#state = 'closing';
-    const result = await this.flush(limit);
-    this.#state = 'closed';
-    this.#open.close();
-    this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
-    for (const delivery of this.#queue.drain()) if (delivery.stage !== 'settled') this.#giveUp(delivery, 'closed');
-    await this.#dispatcher.stop();
-    this.#disk?.close();
-    this.#parts.notice.tell();
-    await this.#parts.closed(this);
-    return result;
+    try {
+      return await this.flush(limit);
+    } finally {
+      this.#state = 'closed';
+      this.#open.close();
+      this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
+      for (const delivery of this.#queue.drain()) if (delivery.stage !== 'settled') this.#giveUp(delivery, 'closed');
+      await this.#dispatcher.stop().catch((thrown) => report('shutdown', thrown));
+      this.#disk?.close();
+      this.#parts.notice.tell();
+      await this.#parts.closed(this);
+    }
   }
 
   /** Runs of this process that are not delivered and not given up. */
@@ -414,4 +432,8 @@ export class Exporter implements RunSink {
     this.end(run);
     this.#sentEarly.set(run, delivery);
   }
+}
+
+function report(method: string, thrown: unknown): void {
+  diagnostics.error(`${method} failed: ${messageOf(thrown)}`);
 }

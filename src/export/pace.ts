@@ -188,9 +188,11 @@ export class Pace {
         this.#flushes.delete(flush);
       };
     });
-    const isInTime = await Promise.race([promise.then(() => true), late]);
-    undo();
-    return isInTime;
+    try {
+      return await Promise.race([promise.then(() => true), late]);
+    } finally {
+      undo();
+    }
   }
 
   get #untilMs(): number {

@@ -1,3 +1,5 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
 import type { Item } from './delivery.ts';
 
 /** Beyond it what fails keeps the place of its request, as it would without a quarantine. */
@@ -52,8 +54,15 @@ export class Quarantine {
     const { send, backOff } = this.#parts;
     let failuresInRow = 0;
     for (const batch of this.#batches) {
-      if (failuresInRow > 1) await backOff(failuresInRow);
-      const failed = await send(batch);
+      if (failuresInRow > 1) await backOff(failuresInRow).catch(() => {});
+      // None of it is lost if an error of ours comes between: what is settled is not sent again.
+      let failed = batch;
+      try {
+        failed = await send(batch);
+      } catch (thrown) {
+        diagnostics.error(`a batch could not be sent: ${messageOf(thrown)}`);
+      }
+      failed = failed.filter(({ isSettled }) => !isSettled);
       this.#batches.delete(batch);
       this.#runs -= batch.length - failed.length;
       for (const half of halves(failed)) this.#batches.add(half);

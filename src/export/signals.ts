@@ -38,7 +38,7 @@ function onSignal(signal: NodeJS.Signals): void {
   else {
     ending = signal;
     const flushes = [...flushLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
-    void Promise.all(flushes).then(() => end(signal));
+    void Promise.allSettled(flushes).then(() => end(signal));
   }
 }
 

@@ -48,7 +48,14 @@ export class SimpleTransport implements Transport {
 
   async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
     this.#queue ??= this.#createQueue();
-    const queue = await this.#queue;
+    let queue: PQueue;
+    try {
+      queue = await this.#queue;
+    } catch (thrown) {
+      this.#queue = undefined;
+      yield { items, outcome: { kind: 'failed', detail: messageOf(thrown) } };
+      return;
+    }
     const settlements: Promise<Settlement>[] = [];
     const byId = new Map<string, Promise<Settlement>>();
     let troubles = 0;
@@ -65,12 +72,12 @@ export class SimpleTransport implements Transport {
       const task = async (): Promise<Settlement> => {
         await parent;
         if (trouble !== undefined && troubles >= TROUBLES_MAX) return { items: [item], outcome: trouble };
-        const outcome = await this.#sendRun(item, signal).catch(unlaid);
+        const outcome = await this.#sendRun(item, signal);
         trouble = troubleIn(outcome);
         troubles = trouble === undefined ? 0 : troubles + 1;
         return { items: [item], outcome };
       };
-      const settlement = queue.add(task);
+      const settlement = queue.add(task).catch((thrown) => ({ items: [item], outcome: unlaid(thrown) }));
       settlements.push(settlement);
       byId.set(id, settlement);
     }

@@ -282,7 +282,7 @@ export class Run {
       this.sink?.end(record);
     } else {
       this.sink?.ending?.(record);
-      void streamsRead.then(() => this.sink?.end(record));
+      void streamsRead.catch(() => {}).then(() => guard('Run.end', () => this.sink?.end(record)));
     }
   }
 

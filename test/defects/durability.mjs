@@ -109,13 +109,6 @@ export const defects = [
     tests,
   },
   {
-    title: 'an exporter that closes drops what the disk could keep',
-    file: 'src/export/exporter.ts',
-    find: '    this.#open.close();\n    this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));\n',
-    replace: '    this.#open.close();\n',
-    tests,
-  },
-  {
     title: 'a late end of a run that was sent as incomplete is not written ahead',
     file: 'src/export/exporter.ts',
     find: '      else this.#disk?.ended(early);\n',

@@ -54,13 +54,6 @@ export const defects = [
     tests: ['test/run/serialize.test.ts'],
   },
   {
-    title: 'such a run costs the others of its batch by single runs (87)',
-    file: 'src/export/simple-transport.ts',
-    find: '.catch(unlaid)',
-    replace: '',
-    tests: ['test/export/create-exporter.test.ts'],
-  },
-  {
     title: 'the ends of runs that are open for too long are waited for (93)',
     file: 'src/export/open-runs.ts',
     find: 'if (delivery.startedAtMs > bornBeforeMs) break;',
