@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { visible } from '../base/text.ts';
 import { SqliteStore } from '../receiver/sqlite-store.ts';
 import { storeFile } from './dev-store.ts';
 import { sizeText } from './spool.ts';
-import { quoted, visible } from './terminal-text.ts';
+import { quoted } from './terminal-text.ts';
 import { lastOf, readWords } from './words.ts';
 
 /** `runspan backup …` */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkedPrices, withCost } from '../../src/receiver/prices.ts';
 import { MemoryStore, type RunSummary, type Usage } from '../../src/receiver.ts';
-import { LIMITS, LIMITS, openLocalStore, openLocalStore } from './local-store.ts';
+import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
 
