@@ -16,7 +16,14 @@ export type {
   RequestMessage,
 } from './run/channels.ts';
 export { runIdFrom } from './run/ids.ts';
-export { fromHeaders, type HeadersLike, type RemoteRun, toHeaders } from './run/propagation.ts';
+export {
+  type FromHeadersOptions,
+  fromHeaders,
+  type HeaderField,
+  type HeadersLike,
+  type RemoteRun,
+  toHeaders,
+} from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
 export { type RedactOptions, redact } from './run/redact.ts';
 export type { Redaction } from './run/redaction.ts';

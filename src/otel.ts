@@ -18,4 +18,5 @@ export type {
   SpanLike,
   SpanProcessorLike,
 } from './otel/span-like.ts';
+export type { HeaderField } from './run/propagation.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

@@ -9,7 +9,7 @@ const search = traceable(async (question) => [`the page on ${question}`, 'anothe
 
 const server = createServer(async (request, response) => {
   const question = new URL(request.url, 'http://localhost').searchParams.get('question');
-  const pages = await withRun(fromHeaders(request.headers), () => search(question));
+  const pages = await withRun(fromHeaders(request.headers, { accept: ['tags', 'metadata'] }), () => search(question));
   response.end(JSON.stringify(pages));
 });
 server.listen(0, '127.0.0.1', () => process.send(`http://127.0.0.1:${server.address().port}/`));

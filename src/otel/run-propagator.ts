@@ -13,8 +13,10 @@ import { SUPPRESS_TRACING } from '../base/suppression.ts';
 import { shown } from '../base/text.ts';
 import { type BaggageMember, baggageMember, parseBaggage } from '../run/baggage.ts';
 import {
+  acceptCheck,
   baggageOf,
   fromHeaders,
+  type HeaderField,
   type HeadersLike,
   headerOf,
   keyOf,
@@ -28,14 +30,17 @@ import { withExtracted } from './extracted-run.ts';
 /** What `RunPropagator` takes. Everything is optional. */
 export interface RunPropagatorOptions {
   /**
-   * Whether what a message tells is believed: the trace and the run that it belongs to, its project, its tags and
-   * metadata, and whether it is sampled. A function is asked for each message, and given its carrier, the headers of a
-   * request for example; it has to answer at once, and only
-   * `true` is a yes. Where it is not believed, spans start a trace of their own.
+   * Whether the headers of incoming messages are read. A function is called for each message with its carrier, such as the headers
+   * of a request, and returns `true` at once to accept it. Otherwise spans start a trace of their own.
    *
    * @default true
    */
   trust?: boolean | ((carrier: unknown) => boolean);
+  /**
+   * The fields that spans take over from incoming messages, beside the ids and the sampling decision. List them only for callers
+   * that you trust. @default []
+   */
+  accept?: readonly HeaderField[];
   /**
    * Whether tags and metadata of a run travel too. Instrumentations put headers on every request, also on those to others.
    *
@@ -46,6 +51,7 @@ export interface RunPropagatorOptions {
 
 const checks: Checks<RunPropagatorOptions> = {
   trust: ['true, false or a function', (value) => typeof value === 'boolean' || typeof value === 'function'],
+  accept: acceptCheck,
   metadata: ['true or false', (value) => typeof value === 'boolean'],
 };
 
@@ -66,11 +72,14 @@ const ORDER_MAX = 4_096;
  */
 export class RunPropagator implements TextMapPropagator<unknown> {
   readonly #trust: NonNullable<RunPropagatorOptions['trust']>;
+  readonly #accept: readonly HeaderField[];
   readonly #withMetadata: boolean;
 
   constructor(options?: RunPropagatorOptions) {
-    const { trust = true, metadata = false } = usableOptions<RunPropagatorOptions>('RunPropagator', options, checks);
+    const given = usableOptions<RunPropagatorOptions>('RunPropagator', options, checks);
+    const { trust = true, accept = [], metadata = false } = given;
     this.#trust = trust;
+    this.#accept = accept;
     this.#withMetadata = metadata;
   }
 
@@ -90,7 +99,8 @@ export class RunPropagator implements TextMapPropagator<unknown> {
 
   extract(context: Context, carrier: unknown, getter: TextMapGetter<unknown>): Context {
     const extracted = guard('RunPropagator.extract', () => {
-      const run = fromHeaders({ get: (name) => headerOf({ [name]: getter.get(carrier, name) }, name) });
+      const headers = { get: (name: string) => headerOf({ [name]: getter.get(carrier, name) }, name) };
+      const run = fromHeaders(headers, { accept: this.#accept });
       return run !== undefined && this.#trusts(carrier) ? withExtracted(context, run) : undefined;
     });
     return extracted ?? context;

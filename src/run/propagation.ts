@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import type { Check } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
@@ -7,6 +8,7 @@ import { currentContext, type RunContext, remoteContext } from './context.ts';
 import { parseDottedOrder } from './dotted-order.ts';
 import { withMetadata } from './metadata.ts';
 import { Run } from './run.ts';
+import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 
@@ -28,6 +30,26 @@ export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
 
+/** Fields beside the ids that the headers of a request may carry. */
+export type HeaderField = 'project' | 'tags' | 'metadata';
+
+/** Options of `fromHeaders`. */
+export interface FromHeadersOptions {
+  /**
+   * The fields that runs below take over from the headers. List them only for callers that you trust: anyone can send such
+   * headers, and would choose the project that your runs are recorded in. @default []
+   */
+  accept?: readonly HeaderField[];
+}
+
+const HEADER_FIELDS: readonly unknown[] = ['project', 'tags', 'metadata'] satisfies HeaderField[];
+
+/** The check of `accept`, wherever headers are read. */
+export const acceptCheck: Check = [
+  "a list of 'project', 'tags' and 'metadata'",
+  (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
+];
+
 /** A run of another process, worker or message, as its headers tell of it. Pass it to `withRun`. */
 export class RemoteRun {
   readonly id: string;
@@ -39,12 +61,20 @@ export class RemoteRun {
   readonly #sampled: boolean;
 
   /** @internal */
-  constructor(order: string, ids: readonly [first: string, last: string], prefix: string, baggage: BaggageMember[]) {
+  constructor(
+    order: string,
+    ids: readonly [first: string, last: string],
+    prefix: string,
+    baggage: BaggageMember[],
+    accept: readonly HeaderField[],
+  ) {
     [this.traceId, this.id] = ids;
     this.dottedOrder = order;
-    this.#project = baggageValue(baggage, `${prefix}-project`)?.slice(0, TEXT_MAX) || undefined;
-    this.#tags = tagsOf(baggageValue(baggage, `${prefix}-tags`), prefix);
-    this.#metadata = metadataOf(baggageValue(baggage, `${prefix}-metadata`));
+    const accepted = (field: HeaderField) =>
+      accept.includes(field) ? baggageValue(baggage, `${prefix}-${field}`) : undefined;
+    this.#project = accepted('project')?.slice(0, TEXT_MAX) || undefined;
+    this.#tags = tagsOf(accepted('tags'), prefix);
+    this.#metadata = metadataOf(accepted('metadata'));
     this.#sampled = baggageValue(baggage, `${prefix}-sampled`) !== 'false';
   }
 
@@ -63,19 +93,26 @@ export class RemoteRun {
 
 /**
  * The run that these headers tell of, for `withRun(fromHeaders(request.headers), handler)`: what runs in it is below that
- * run, in the same trace. Reads `runspan-trace`, else `langsmith-trace`, each with its own members of W3C `baggage` for
- * project, tags, metadata and whether the trace is sampled. Headers come from others: they never say where runs are sent
- * or with which key, and what does not hold is left out. Undefined when there is no such run; never throws.
+ * run, in the same trace. Reads the ids from `runspan-trace`, else from `langsmith-trace`, and from W3C `baggage` whether the
+ * trace is sampled. The project, the tags and the metadata in the baggage are ignored unless `accept` lists them. Headers never
+ * set the endpoint or the key, and invalid ones are ignored. Returns undefined if there is no such run; never throws.
  */
-export function fromHeaders(headers: HeadersLike): RemoteRun | undefined {
+export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {
+    const { accept = [] } = usableOptions<FromHeadersOptions>('fromHeaders', options, { accept: acceptCheck });
     for (const [header, prefix] of DIALECTS) {
       const order = innermostOrder(headerOf(headers, header));
       if (order === undefined || order.length > ORDER_MAX) continue;
       const segments = parseDottedOrder(order);
       const [first, last] = [segments?.at(0), segments?.at(-1)];
       if (first === undefined || last === undefined) continue;
-      return new RemoteRun(order, [first.id, last.id], prefix, parseBaggage(headerOf(headers, 'baggage') ?? ''));
+      return new RemoteRun(
+        order,
+        [first.id, last.id],
+        prefix,
+        parseBaggage(headerOf(headers, 'baggage') ?? ''),
+        accept,
+      );
     }
   } catch {
     // Headers that cannot be read tell of nothing.

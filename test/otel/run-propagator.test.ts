@@ -19,6 +19,7 @@ import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
 const LAST = '0195c0de-0000-7000-8000-000000000002';
+const ALL: RunPropagatorOptions = { accept: ['project', 'tags', 'metadata'] };
 const ORDER = `20261120T072240123456Z${ROOT}.20261120T072240123460Z${LAST}`;
 const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
 
@@ -113,7 +114,7 @@ describe('what is written', () => {
 
   test('is the run of another process where no span is between', () => {
     setUp();
-    const from = extracted({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' });
+    const from = extracted({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' }, { accept: ['project'] });
     expect(injected(from)).toEqual({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' });
   });
 
@@ -158,10 +159,21 @@ describe('what is written', () => {
 });
 
 describe('a span whose parent is remote', () => {
+  test('has the project, tags and metadata that came with it only if `accept` lists them', () => {
+    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'spans' })] });
+    const baggage = 'runspan-project=shop,runspan-tags=%5B%22a%22%5D,runspan-metadata=%7B%22user%22%3A7%7D';
+    tracer.startSpan('plain', {}, extracted({ 'runspan-trace': ORDER, baggage })).end();
+    tracer.startSpan('tagged', {}, extracted({ 'runspan-trace': ORDER, baggage }, { accept: ['tags'] })).end();
+    expect(runNamed(recorder, 'plain')).toMatchObject({ trace_id: ROOT, parent_run_id: LAST, session_name: 'spans' });
+    expect(runNamed(recorder, 'plain').tags ?? []).toEqual([]);
+    expect(runNamed(recorder, 'plain').extra?.metadata).not.toHaveProperty('user');
+    expect(runNamed(recorder, 'tagged')).toMatchObject({ session_name: 'spans', tags: ['a'] });
+  });
+
   test('is below the run that came with it, in its trace and project, and has its tags and metadata', () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'spans' })] });
     const baggage = `runspan-project=shop,runspan-tags=${encodeURIComponent('["a"]')},runspan-metadata=${encodeURIComponent('{"user":7}')}`;
-    const span = tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER, baggage }));
+    const span = tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER, baggage }, ALL));
     tracer.startSpan('inside', {}, below(span)).end();
     span.end();
     const served = runNamed(recorder, 'served');
@@ -185,8 +197,8 @@ describe('a span whose parent is remote', () => {
   test('reads the header of LangSmith where ours is not there, and prefers ours', () => {
     const { tracer, recorder } = setUp();
     const theirs = { 'langsmith-trace': ORDER, baggage: 'langsmith-project=shop' };
-    tracer.startSpan('theirs', {}, extracted(theirs)).end();
-    tracer.startSpan('both', {}, extracted({ ...theirs, 'runspan-trace': ORDER.split('.')[0] })).end();
+    tracer.startSpan('theirs', {}, extracted(theirs, ALL)).end();
+    tracer.startSpan('both', {}, extracted({ ...theirs, 'runspan-trace': ORDER.split('.')[0] }, ALL)).end();
     expect(runNamed(recorder, 'theirs')).toMatchObject({ parent_run_id: LAST, session_name: 'shop' });
     expect(runNamed(recorder, 'both')).toMatchObject({ parent_run_id: ROOT, session_name: 'default' });
   });

@@ -15,7 +15,10 @@ const { HttpInstrumentation } = require('@opentelemetry/instrumentation-http');
 const { UndiciInstrumentation } = require('@opentelemetry/instrumentation-undici');
 const { NodeTracerProvider } = require('@opentelemetry/sdk-trace-node');
 
-const ours = given === 'w3c' ? [] : [new RunPropagator({ trust: given !== 'distrust', metadata: true })];
+const ours =
+  given === 'w3c'
+    ? []
+    : [new RunPropagator({ trust: given !== 'distrust', metadata: true, accept: ['project', 'tags', 'metadata'] })];
 const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
 provider.register({
   propagator: new CompositePropagator({

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { enterContext, type RunContext } from '../../src/run/context.ts';
-import { fromHeaders, toHeaders } from '../../src/run/propagation.ts';
+import { type FromHeadersOptions, fromHeaders, toHeaders } from '../../src/run/propagation.ts';
+import type { RunRecord } from '../../src/run/record.ts';
 import { redact } from '../../src/run/redact.ts';
 import { secretPatterns } from '../../src/run/secret-patterns.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
@@ -21,9 +22,13 @@ const baggageOf = (members: Record<string, string>) =>
     .join(',');
 
 /** A sink, and what a run below these headers is in it. */
-function below(headers: Parameters<typeof fromHeaders>[0], capture: Parameters<typeof makeSink>[0] = {}) {
+function below(
+  headers: Parameters<typeof fromHeaders>[0],
+  capture: Parameters<typeof makeSink>[0] = {},
+  options: readonly [options?: FromHeadersOptions] = [{ accept: ['project', 'tags', 'metadata'] }],
+) {
   const exporter = makeSink(capture);
-  const run = withExporter(exporter, () => withRun(fromHeaders(headers), () => startRun({ name: 'work' })));
+  const run = withExporter(exporter, () => withRun(fromHeaders(headers, ...options), () => startRun({ name: 'work' })));
   run.end();
   return { exporter, run, record: exporter.records()[0] };
 }
@@ -44,6 +49,33 @@ describe('headers', () => {
     expect(run.dottedOrder.startsWith(`${child.dottedOrder}.`)).toBe(true);
     expect(record).toMatchObject({ session_name: 'Läden & mehr', tags: ['a,b', 'ünï', 'c'] });
     expect(record?.extra?.metadata).toEqual({ user: { id: 7 }, 'key=,;': 'x' });
+  });
+
+  test.each([
+    [undefined, {}],
+    [{}, {}],
+    [{ accept: [] }, {}],
+    [{ accept: ['project'] }, { session_name: 'shop' }],
+    [{ accept: ['tags', 'metadata'] }, { tags: ['a'], extra: { metadata: { user: 7 } } }],
+    [{ accept: true }, {}],
+    [{ accept: ['projects'] }, {}],
+    [{ accept: ['project', 'sampled'] }, {}],
+  ])('give ids and the sampling decision alone unless options ask for more: %j', (options, expected) => {
+    const lines = told();
+    const members = { 'runspan-project': 'shop', 'runspan-tags': '["a"]', 'runspan-metadata': '{"user":7}' };
+    const headers = { 'runspan-trace': ORDER, baggage: baggageOf(members) };
+    const { record } = below(headers, {}, [options as FromHeadersOptions]);
+    const { trace_id, parent_run_id, session_name, tags, extra } = record as RunRecord;
+    expect([trace_id, parent_run_id]).toEqual([ROOT, LAST]);
+    expect({ session_name, tags, metadata: extra?.metadata }).toEqual({
+      session_name: 'default',
+      tags: undefined,
+      metadata: undefined,
+      ...expected,
+      ...('extra' in expected && { extra: undefined, metadata: { user: 7 } }),
+    });
+    const isWrong = JSON.stringify(options)?.match(/true|projects|sampled/) != null;
+    expect(lines).toEqual(isWrong ? [expect.stringContaining('fromHeaders: expected `accept`')] : []);
   });
 
   test('tell of the current run unless another is given, and of nothing where there is none', () => {
@@ -138,7 +170,7 @@ describe('what headers tell of', () => {
   test('is told to the exporter alone that the runs go to, as another may hide other things', () => {
     const [shown, other] = [makeSink(), makeSink({ payload })];
     withExporter(shown, () =>
-      withRun(fromHeaders(headers), () => {
+      withRun(fromHeaders(headers, { accept: ['tags'] }), () => {
         startRun({ name: 'named', exporter: other });
         withExporter(other, () => startRun({ name: 'inside' }));
         startRun({ name: 'here' });
