@@ -9,6 +9,7 @@ import type { Exporter as RunExporter } from './export/exporter.ts';
 import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
+import { projectText } from './run/encoded-run.ts';
 import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
 import { registerStats } from './run/stats.ts';
 import { offSink, untraced } from './run/untraced.ts';
@@ -116,7 +117,7 @@ function build(options: ConfigureOptions | undefined, isForProcess: boolean): Ru
     diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');
     return undefined;
   }
-  diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${settings.capture.project}"`);
+  diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${projectText(settings.capture.project)}"`);
   const ledger = new Ledger();
   const exporter = exporterFor(settings, ledger, () => {
     exporters.delete(exporter);

@@ -58,6 +58,7 @@ const ROWS: readonly Row[] = [
     variables: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT'],
     otherwise: '"default"',
   },
+  { setting: 'projectId', kind: 'text', variables: ['RUNSPAN_PROJECT_ID'], otherwise: 'none' },
   { setting: 'tracing', kind: 'word', variables: ['RUNSPAN_TRACING'], otherwise: 'true' },
   {
     setting: 'sampleRate',

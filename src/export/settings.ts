@@ -7,6 +7,7 @@ import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/proxies.ts';
 import { redactionOf } from '../run/default-redaction.ts';
+import type { Project } from '../run/encoded-run.ts';
 import { payloadRules } from '../run/payload-rules.ts';
 import type { Redaction } from '../run/redaction.ts';
 import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sampling.ts';
@@ -30,8 +31,10 @@ export interface ConfigureOptions {
   apiKey?: string | (() => string | Promise<string>);
   /** Names the workspace when the key is linked to several. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
-  /** The project to trace into. `RUNSPAN_PROJECT` @default 'default' */
+  /** The name of the project to trace into. `RUNSPAN_PROJECT` @default 'default' */
   project?: string;
+  /** The id of the project to trace into, instead of its name. `RUNSPAN_PROJECT_ID` */
+  projectId?: string;
   /** False turns tracing off. `RUNSPAN_TRACING` @default true when there is an endpoint */
   tracing?: boolean;
   /**
@@ -109,6 +112,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'apiKey',
   'workspaceId',
   'project',
+  'projectId',
   'tracing',
   'sampleRate',
   'sampler',
@@ -177,9 +181,8 @@ function applyLog(option: Log | undefined, isForProcess: boolean): void {
 }
 
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
-  const project = optional('project', options.project, 'text', (value) => typeof value === 'string' && value !== '');
   return {
-    project: project ?? env('RUNSPAN_PROJECT') ?? langsmithEnv('PROJECT') ?? 'default',
+    project: projectOf(options),
     hideInputs: flag('hideInputs', options.hideInputs, HIDE_INPUTS, false, true),
     hideOutputs: flag('hideOutputs', options.hideOutputs, HIDE_OUTPUTS, false, true),
     payload: payloadRules(limits, redactionOf('configure', options.redact)),
@@ -187,6 +190,20 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
     sampling: samplingOf(options),
     streamIdleMs: limits.streamIdleMs,
   };
+}
+
+/** An option goes before a variable, and an id before a name. */
+function projectOf(options: ConfigureOptions): Project {
+  const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+  const project = optional('project', options.project, 'text', isText);
+  const projectId = optional('projectId', options.projectId, 'text', isText);
+  if (project !== undefined && projectId !== undefined) {
+    complain('`project` and `projectId` are both given; `projectId` is used');
+  }
+  if (projectId !== undefined) return { id: projectId };
+  if (project !== undefined) return project;
+  const id = env('RUNSPAN_PROJECT_ID');
+  return id === undefined ? (env('RUNSPAN_PROJECT') ?? langsmithEnv('PROJECT') ?? 'default') : { id };
 }
 
 const HIDE_INPUTS = ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'] as const;

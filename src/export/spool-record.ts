@@ -1,6 +1,6 @@
 import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isBlob, isMimeType } from '../run/attachment.ts';
 import { parseDottedOrder } from '../run/dotted-order.ts';
-import { type EncodedRun, mainJson } from '../run/encoded-run.ts';
+import { type EncodedRun, mainJson, type Project } from '../run/encoded-run.ts';
 import { isRunId } from '../run/ids.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
 import { dropAttachments } from './delivery.ts';
@@ -121,11 +121,13 @@ function sectionsOf(bytes: Uint8Array): Uint8Array[] | undefined {
 /** What the main part says, checked as far as it stands in requests unescaped or is relied on. */
 function runOf(main: Fields): EncodedRun | undefined {
   const { id, trace_id, name, start_time, run_type, dotted_order, parent_run_id, session_name, end_time, error } = main;
-  const { tags, extra } = main;
+  const { tags, extra, session_id } = main;
+  const project = projectOf(session_name, session_id);
   if (!isId(id) || !isId(trace_id) || !(parent_run_id === undefined || isId(parent_run_id))) return undefined;
   if (typeof dotted_order !== 'string' || parseDottedOrder(dotted_order)?.at(-1)?.id !== id) return undefined;
   if (!isTime(start_time) || !(end_time === undefined || isTime(end_time))) return undefined;
-  if (typeof name !== 'string' || typeof run_type !== 'string' || typeof session_name !== 'string') return undefined;
+  if (typeof name !== 'string' || typeof run_type !== 'string' || project === undefined) return undefined;
+
   if (!(error === undefined || typeof error === 'string') || !(tags === undefined || isTexts(tags))) return undefined;
   const { metadata, runtime } = extra === undefined ? {} : objectOf(extra);
   return {
@@ -134,7 +136,7 @@ function runOf(main: Fields): EncodedRun | undefined {
     dottedOrder: dotted_order,
     parentRunId: parent_run_id,
     startTime: start_time,
-    project: session_name,
+    project,
     refused: false,
     name,
     runType: run_type,
@@ -148,6 +150,11 @@ function runOf(main: Fields): EncodedRun | undefined {
     endTime: end_time,
     attachments: undefined,
   };
+}
+
+function projectOf(name: unknown, id: unknown): Project | undefined {
+  if (typeof id === 'string') return { id };
+  return typeof name === 'string' ? name : undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -89,7 +89,7 @@ const planChecks: Checks<TraceableOptions> = {
 /** What `wrapped.with(…)` takes: options that hold for the calls of one function that it gives back. */
 export type CallOptions = Pick<
   TraceableOptions,
-  'name' | 'tags' | 'metadata' | 'project' | 'id' | 'root' | 'exporter' | 'enabled'
+  'name' | 'tags' | 'metadata' | 'project' | 'projectId' | 'id' | 'root' | 'exporter' | 'enabled'
 >;
 
 const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;
@@ -108,7 +108,9 @@ export function planAgain(place: string, plan: Plan, options: unknown): Plan {
 function merged(plan: Plan, over: Partial<Plan>): Plan {
   const tags = over.tags === undefined ? plan.tags : [...(plan.tags ?? []), ...over.tags];
   const metadata = guard('metadata', () => ({ ...plan.metadata, ...over.metadata }));
-  return { ...plan, ...over, ...(tags && { tags }), ...(metadata && { metadata }) };
+  const merged = { ...plan, ...over, ...(tags && { tags }), ...(metadata && { metadata }) };
+  if (over.project !== undefined && over.projectId === undefined) delete merged.projectId;
+  return merged;
 }
 
 export function planOf(place: string, options: unknown, ownName: string): Plan {

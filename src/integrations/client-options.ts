@@ -10,18 +10,21 @@ export interface TracedClientOptions {
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into. @default that of the current run, else that of the exporter */
   project?: string;
+  /** The id of that project, instead of its name. */
+  projectId?: string;
   /** Where the runs go. @default where the current run goes, else the configured exporter */
   exporter?: RunSink;
   /** False leaves the client as it is. @default true */
   enabled?: boolean;
 }
 
-const { tags, metadata, project, exporter } = commonChecks;
+const { tags, metadata, project, projectId, exporter } = commonChecks;
 
 const checks: Checks<TracedClientOptions> = {
   tags,
   metadata,
   project,
+  projectId,
   exporter,
   enabled: ['true or false', (value) => typeof value === 'boolean'],
 };

@@ -16,6 +16,8 @@ export interface RunspanCallbackHandlerOptions {
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into. @default that of the run around it, else of the exporter */
   project?: string;
+  /** The id of that project, instead of its name. */
+  projectId?: string;
   /** Where the runs go. @default where the run around it goes, else the configured one */
   exporter?: RunSink;
 }
@@ -24,6 +26,7 @@ const optionChecks: Checks<RunspanCallbackHandlerOptions> = {
   tags: commonChecks.tags,
   metadata: commonChecks.metadata,
   project: commonChecks.project,
+  projectId: commonChecks.projectId,
   exporter: commonChecks.exporter,
 };
 

@@ -15,7 +15,7 @@ import { plainInterrupts, plainOutputs, plainPayload } from './langchain-values.
 const PLACE = 'RunspanCallbackHandler';
 
 /** What holds for all the runs of one handler. */
-export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'exporter'>;
+export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'>;
 
 /** What LangChain tells of a step that starts. */
 export interface StepStart {
@@ -104,13 +104,14 @@ export class StepRecorder {
   }
 
   #optionsOf({ id, runName, serialized, runType }: StepStart): Omit<RunOptions, 'inputs'> {
-    const { tags, metadata, project } = this.#options;
+    const { tags, metadata, project, projectId } = this.#options;
     const options: Omit<RunOptions, 'inputs'> = { name: runName ?? nameOf(serialized) ?? runType, runType };
     // An application may give any text.
     if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
     if (tags !== undefined) options.tags = tags;
     if (metadata !== undefined) options.metadata = metadata;
     if (project !== undefined) options.project = project;
+    if (projectId !== undefined) options.projectId = projectId;
     return options;
   }
 }

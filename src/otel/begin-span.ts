@@ -24,7 +24,8 @@ export class LeftOutSpan implements SpanEntry {
 
 function sampledOut(span: SpanLike, { parent, sink, project }: SpanStart): Run | undefined {
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return undefined;
-  const options = { name: safeText(span.name), id: runIdOf(span), ...(project !== undefined && { project }) };
+  const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
+  const options = { name: safeText(span.name), id: runIdOf(span), ...named };
   const verdict = verdictOn(options, parent, sink);
   return verdict.isKept ? undefined : new Run(options, parent, sink, undefined, verdict);
 }

@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
 import { isSameCall } from '../run/model-call.ts';
-import { usableOptions } from '../run/run-options.ts';
+import { projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
 import { beginSpan } from './begin-span.ts';
@@ -127,7 +127,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   #end({ span, sink }: Omit<WaitingSpan, 'parent'>, above: SpanEntry | undefined): SpanEntry {
-    const { project, shouldExport } = this.#options;
+    const { shouldExport } = this.#options;
+    const project = projectIn(this.#options);
     const parent = above?.context;
     const start = { ids: span.spanContext(), parentIds: parentIdsOf(span), parent, sink, project };
     const isSame =

@@ -3,7 +3,7 @@ import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
 import { sinkOf } from '../run/run.ts';
-import { commonChecks, usableOptions } from '../run/run-options.ts';
+import { commonChecks, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import { beginSpan, LeftOutSpan } from './begin-span.ts';
@@ -28,6 +28,8 @@ export interface RunSpanProcessorOptions {
   exporter?: RunSink;
   /** The project of traces that start with a span; spans below a run are in the run's. @default that of the exporter */
   project?: string;
+  /** The id of that project, instead of its name. */
+  projectId?: string;
   /**
    * Which spans become runs: `'llm'` for those that look like work with models, by their attributes or the instrumentation
    * that made them, or a function that says so of each. Asked when a span starts, and once more when one that was left out
@@ -41,6 +43,7 @@ export interface RunSpanProcessorOptions {
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
+  projectId: commonChecks.projectId,
   shouldExport: shouldExportCheck,
 };
 
@@ -94,7 +97,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const sink = this.#options.exporter ?? sinkOf(parent);
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
-    const { project } = this.#options;
+    const project = projectIn(this.#options);
     const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
     const isLate = isCallUnknown(span, parent, sink);
     this.#spans.add(

@@ -3,7 +3,7 @@ import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { contextOf, type ModelCall, type RunContext, SinkHandle } from '../run/context.ts';
 import { dottedOrder } from '../run/dotted-order.ts';
-import { type EncodedRun, newRecord } from '../run/encoded-run.ts';
+import { type EncodedRun, newRecord, type Project } from '../run/encoded-run.ts';
 import { shownError } from '../run/error-text.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
 import { metadataJson, metadataKey, shownName } from '../run/payload.ts';
@@ -38,7 +38,7 @@ export interface SpanStart {
   readonly parent: RunContext | undefined;
   readonly sink: RunSink;
   /** For a run without a parent, when its span names none. */
-  readonly project: string | undefined;
+  readonly project: Project | undefined;
 }
 
 const PLACE = 'reading a span';

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { EncodedRun } from './encoded-run.ts';
+import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
 
@@ -13,7 +13,7 @@ export interface RunContext {
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
-  readonly project: string | undefined;
+  readonly project: Project | undefined;
   /** What runs below take over; the values of the metadata are JSON text. */
   readonly tags: readonly string[] | undefined;
   readonly metadata: ReadonlyMap<string, string> | undefined;

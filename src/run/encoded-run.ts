@@ -3,6 +3,14 @@ import type { ErrorText } from './error-text.ts';
 import { jsonName, jsonText } from './json-text.ts';
 import { runtimeJson } from './runtime.ts';
 
+/** A project, by its name or by its id. The wire names one of the two. */
+export type Project = string | { readonly id: string };
+
+/** The name or the id of a project. */
+export function projectText(project: Project): string {
+  return typeof project === 'string' ? project : project.id;
+}
+
 /**
  * A run on its way from the call to the wire. Payloads are JSON text already, made when they were passed, so that a
  * later mutation changes nothing and nothing of the application is held on to. One object serves a run from start to
@@ -15,7 +23,7 @@ export interface EncodedRun {
   readonly parentRunId: string | undefined;
   /** ISO 8601, UTC, microseconds; as is `endTime`. */
   readonly startTime: string;
-  readonly project: string;
+  readonly project: Project;
   /** Its parent was refused by the sink, so it has to be refused too: a trace is kept whole or not at all. */
   readonly refused: boolean;
   name: string;
@@ -86,7 +94,8 @@ export function mainJson(run: EncodedRun, ended: boolean): string {
     `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonName(run.name)},"start_time":"${run.startTime}"` +
     `,"run_type":${jsonName(run.runType)},"dotted_order":"${run.dottedOrder}"`;
   if (run.parentRunId !== undefined) json += `,"parent_run_id":"${run.parentRunId}"`;
-  json += `,"session_name":${jsonName(run.project)}`;
+  const field = typeof run.project === 'string' ? 'session_name' : 'session_id';
+  json += `,"${field}":${jsonName(projectText(run.project))}`;
   if (ended && run.endTime !== undefined) json += `,"end_time":"${run.endTime}"`;
   if (ended && run.error !== undefined) json += `,"error":${jsonText(String(run.error))}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;

@@ -6,6 +6,7 @@ import { ignoreRejection } from '../base/rejection.ts';
 import { BAGGAGE_BYTES_MAX, type BaggageMember, baggageMember, baggageValue, parseBaggage } from './baggage.ts';
 import { currentContext, type RunContext, remoteContext } from './context.ts';
 import { parseDottedOrder } from './dotted-order.ts';
+import { type Project, projectText } from './encoded-run.ts';
 import { withMetadata } from './metadata.ts';
 import { Run } from './run.ts';
 import { usableOptions } from './run-options.ts';
@@ -55,7 +56,7 @@ export class RemoteRun {
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
-  readonly #project: string | undefined;
+  readonly #project: Project | undefined;
   readonly #tags: readonly string[] | undefined;
   readonly #metadata: Readonly<Record<string, unknown>> | undefined;
   readonly #sampled: boolean;
@@ -72,7 +73,9 @@ export class RemoteRun {
     this.dottedOrder = order;
     const accepted = (field: HeaderField) =>
       accept.includes(field) ? baggageValue(baggage, `${prefix}-${field}`) : undefined;
-    this.#project = accepted('project')?.slice(0, TEXT_MAX) || undefined;
+    const id = accept.includes('project') ? baggageValue(baggage, `${prefix}-project-id`) : undefined;
+    const named = (id || accepted('project'))?.slice(0, TEXT_MAX) || undefined;
+    this.#project = id && named ? { id: named } : named;
     this.#tags = tagsOf(accepted('tags'), prefix);
     this.#metadata = metadataOf(accepted('metadata'));
     this.#sampled = baggageValue(baggage, `${prefix}-sampled`) !== 'false';
@@ -172,7 +175,8 @@ export function baggageOf(context: ToldInBaggage, present: readonly BaggageMembe
     texts.push(text);
   };
   if (!context.sampled) add('sampled', 'false');
-  if (context.project !== undefined) add('project', context.project);
+  const { project } = context;
+  if (project !== undefined) add(typeof project === 'string' ? 'project' : 'project-id', projectText(project));
   if (context.tags !== undefined) add('tags', JSON.stringify(context.tags));
   const metadata = context.metadata && fittingJson(context.metadata, bytesLeft - 1);
   if (metadata !== undefined && metadata !== '{}') add('metadata', metadata);

@@ -50,7 +50,8 @@ export interface RunRecord {
   error?: string;
   tags?: string[];
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
-  /** The project. */
+  /** The name of the project. */
   session_name?: string;
+  /** The id of the project, instead of its name. */
   session_id?: string;
 }

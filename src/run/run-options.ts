@@ -3,6 +3,7 @@ import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { kindOf } from '../base/text.ts';
+import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
 import type { RunSink } from './sink.ts';
@@ -25,8 +26,10 @@ export interface RunOptions {
   tags?: readonly string[];
   /** A run has at most 10 000 keys, those taken over included; further ones are left out. */
   metadata?: Fields;
-  /** The project to trace into; runs below inherit it. @default the parent's, else that of the exporter */
+  /** The name of the project to trace into; runs below inherit it. @default the parent's project, else the exporter's */
   project?: string;
+  /** The id of the project, instead of its name: it replaces `project`. */
+  projectId?: string;
   /**
    * A UUID to use instead of a new one, so that you can find the run again; `runIdFrom` makes one of an id of yours. It names
    * one run: another one of the same id takes the place of the first at the service, or is taken there for its repetition.
@@ -50,10 +53,16 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
   tags: ['a list of text', areTags],
   metadata: object,
   project: text,
+  projectId: text,
   id: ['a UUID, or what runIdFrom(text) gives', (value) => typeof value === 'string' && isRunId(value.toLowerCase())],
   root: flag,
   exporter: ['what createExporter() gives', isSink],
 };
+
+/** The project that the options name; undefined if they name none. */
+export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {
+  return projectId === undefined ? project : { id: projectId };
+}
 
 export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object };
 

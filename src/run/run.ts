@@ -16,7 +16,7 @@ import {
   SinkHandle,
 } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
-import { type EncodedRun, newRecord } from './encoded-run.ts';
+import { type EncodedRun, newRecord, projectText } from './encoded-run.ts';
 import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { addMetadata, withMetadata } from './metadata.ts';
@@ -24,7 +24,7 @@ import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } f
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
-import { type Fields, type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
+import { type Fields, projectIn, type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
 import { currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -103,7 +103,7 @@ export class Run {
     this.runType = options.runType ?? 'chain';
     this.sink = sink;
     const inherited = inheritedFrom(parent, sink);
-    const project = options.project ?? parent?.project ?? sink?.capture.project ?? 'default';
+    const project = projectIn(options) ?? parent?.project ?? sink?.capture.project ?? 'default';
     this.#record = newRecord({
       id: this.id,
       traceId: this.traceId,
@@ -381,6 +381,7 @@ export function verdictOn(
   const isKept = sink?.capture.sampling;
   if (sink === undefined || isKept === undefined || parent?.id !== undefined) return KEPT;
   const id = options.id?.toLowerCase() ?? newRunId(clock.nowUs());
-  const { name, runType = 'chain', project = sink.capture.project } = options;
+  const { name, runType = 'chain' } = options;
+  const project = projectText(projectIn(options) ?? sink.capture.project);
   return { isKept: isKept({ traceId: id, name, runType, project }), id };
 }

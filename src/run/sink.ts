@@ -1,10 +1,10 @@
-import type { EncodedRun } from './encoded-run.ts';
+import type { EncodedRun, Project } from './encoded-run.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import type { SamplingDecision } from './sampling.ts';
 
 /** What a sink wants captured of each run. */
 export interface CapturePolicy {
-  readonly project: string;
+  readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   readonly payload: PayloadRules;

@@ -39,7 +39,7 @@ export function factsOf(run: RunRecord): RunFacts {
   return {
     name: run.name,
     runType: run.run_type,
-    project: run.session_name,
+    project: run.session_name ?? run.session_id,
     open: run.end_time === undefined,
     inputs: run.inputs,
     outputs: run.outputs,

@@ -60,7 +60,7 @@ export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): R
     const children: RunSnapshot[] = [];
     snapshot.children = children;
     for (const child of tree.children) {
-      pending.push({ tree: child, siblings: children, project: tree.run.session_name });
+      pending.push({ tree: child, siblings: children, project: tree.run.session_name ?? tree.run.session_id });
     }
   }
   return roots;

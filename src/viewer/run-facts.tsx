@@ -11,7 +11,8 @@ const FILTERED_MAX = 120;
 
 /** Times, model, tokens, costs and tags. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const { start_time, end_time, first_token_time, model, usage, tags, run_type, session_name } = run;
+  const { start_time, end_time, first_token_time, model, usage, tags, run_type, session_name, session_id } = run;
+  const project = session_name ?? session_id;
   const startMs = millisecondsAt(start_time);
   return (
     <dl class="facts">
@@ -36,7 +37,7 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
         </Fact>
       )}
       {usage?.total_cost !== undefined && <Fact name="Cost">{cost(usage.total_cost)}</Fact>}
-      {session_name !== undefined && <Fact name="Project">{visible(session_name)}</Fact>}
+      {project !== undefined && <Fact name="Project">{visible(project)}</Fact>}
       {tags !== undefined && tags.length > 0 && (
         <Fact name="Tags">
           {tags.map((tag) => (

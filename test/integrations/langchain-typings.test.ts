@@ -31,7 +31,9 @@ describe('the handler', () => {
   });
 
   test('has options of known names and types', () => {
-    expectTypeOf<keyof RunspanCallbackHandlerOptions>().toEqualTypeOf<'tags' | 'metadata' | 'project' | 'exporter'>();
+    expectTypeOf<keyof RunspanCallbackHandlerOptions>().toEqualTypeOf<
+      'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'
+    >();
     // @ts-expect-error -- unknown
     () => new RunspanCallbackHandler({ runType: 'tool' });
     // @ts-expect-error -- no list

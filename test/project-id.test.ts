@@ -1,0 +1,187 @@
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { ConfigureOptions } from '../src/index.ts';
+import { createReceiver } from '../src/receiver.ts';
+import { startRun } from '../src/run/start-run.ts';
+import { exporterTo } from './support/delivering.ts';
+import { environmentOf } from './support/environment.ts';
+import { temporaryFolder } from './support/folders.ts';
+import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+import { readJsonParts } from './support/multipart-reader.ts';
+
+const ID = '8f14e45f-ceea-467a-9575-6f3d1d2b1c11';
+const OTHER = '1679091c-5a88-4faf-afb5-e6087eb1b2dc';
+
+/** The package as a program gets it that has just started. */
+async function started() {
+  vi.resetModules();
+  const runspan = await import('../src/index.ts');
+  onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
+  return runspan;
+}
+
+/** Which project each record names: `post ask id <id>`, `patch ask name <name>`. */
+function projects(received: readonly Received[]): string[] {
+  return received.flatMap((request) => {
+    const isMultipart = request.headers['content-type']?.startsWith('multipart/') === true;
+    const op = request.method === 'PATCH' ? 'patch' : 'post';
+    const records: [string, object][] = isMultipart
+      ? [...readJsonParts(request)].filter(([part]) => part.split('.').length === 2)
+      : [[op, JSON.parse(request.body.toString('utf8'))]];
+    return records.map(([part, record]) => {
+      const { name, session_id, session_name } = record as Record<string, unknown>;
+      const fields = [
+        session_id !== undefined && `id ${session_id}`,
+        session_name !== undefined && `name ${session_name}`,
+      ];
+      return [part.split('.')[0], name, ...fields.filter(Boolean)].join(' ');
+    });
+  });
+}
+
+async function service(multipart = true): Promise<IngestServer> {
+  const server = await ingestServer(({ path }) => ({ status: multipart || path !== '/runs/multipart' ? 202 : 404 }));
+  onTestFinished(server.close);
+  return server;
+}
+
+beforeEach(() => environmentOf());
+
+describe('a project by its id', () => {
+  test.each<[string, ConfigureOptions, Record<string, string>, string, number]>([
+    ['is an option', { projectId: ID }, {}, `id ${ID}`, 0],
+    ['is a variable', {}, { RUNSPAN_PROJECT_ID: ID }, `id ${ID}`, 0],
+    ['goes before a name among variables', {}, { RUNSPAN_PROJECT_ID: ID, RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
+    ['goes before a variable with a name', { projectId: ID }, { RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
+    ['gives way to an option with a name', { project: 'shop' }, { RUNSPAN_PROJECT_ID: ID }, 'name shop', 0],
+    ['goes before a name among options, in one line', { project: 'shop', projectId: ID }, {}, `id ${ID}`, 1],
+    ['is text, otherwise one line says so', { projectId: 7 as never }, {}, 'name default', 1],
+  ])('%s', async (_, options, environment, expected, lineCount) => {
+    const server = await service();
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    const { configure, flush, startRun } = await started();
+    const lines: string[] = [];
+    configure({ endpoint: server.url, ...options, log: (level, line) => level !== 'debug' && void lines.push(line) });
+    startRun({ name: 'ask' }).end();
+    await flush();
+    expect(projects(server.received)).toEqual([`post ask ${expected}`]);
+    expect(lines).toEqual(Array(lineCount).fill(expect.stringContaining('`projectId`')));
+  });
+
+  test('belongs to a run and those below it, in posts and in patches', async () => {
+    const server = await service();
+    const { configure, flush, startRun, traceable, withRun } = await started();
+    configure({ endpoint: server.url, project: 'shop', log: 'silent' });
+    const run = startRun({ name: 'ask', projectId: ID });
+    await flush();
+    const find = traceable(() => 1, { name: 'find' });
+    const inside = () => {
+      find();
+      find.with({ name: 'named', project: 'other' })();
+      traceable(() => 1, { name: 'moved', projectId: OTHER })();
+    };
+    withRun(run, inside);
+    run.end();
+    traceable(() => 1, { name: 'again', projectId: ID }).with({ project: 'back' })();
+    await flush();
+    expect(projects(server.received).sort()).toEqual([
+      `patch ask id ${ID}`,
+      'post again name back',
+      `post ask id ${ID}`,
+      `post find id ${ID}`,
+      `post moved id ${OTHER}`,
+      'post named name other',
+    ]);
+  });
+
+  test('is sent by simple ingestion too', async () => {
+    const server = await service(false);
+    const { configure, flush, startRun } = await started();
+    configure({ endpoint: server.url, projectId: ID, log: 'silent' });
+    const run = startRun({ name: 'ask' });
+    await flush();
+    run.end();
+    await flush();
+    const simple = server.received.filter(({ path }) => path !== '/runs/multipart');
+    expect(projects(simple)).toEqual([`post ask id ${ID}`, `patch ask id ${ID}`]);
+  });
+
+  test('is kept on disk', async () => {
+    const { path: spoolDir, remove } = temporaryFolder();
+    onTestFinished(remove);
+    const options = { durability: 'spill', spoolDir, workspaceId: 'w' } as const;
+    let status = 401;
+    await using server = await ingestServer(() => ({ status }));
+    const first = exporterTo(server.url, {}, { ...options, projectId: ID });
+    startRun({ name: 'ask', root: true, exporter: first }).end();
+    await first.close({ timeoutMs: 500 });
+    status = 202;
+    const second = exporterTo(server.url, {}, options);
+    second.recover();
+    await second.finish({ timeoutMs: 20_000 });
+    expect(projects(server.received).at(-1)).toBe(`post ask id ${ID}`);
+    await second.close();
+  });
+
+  test('travels in headers, and is taken from them only with `accept`', async () => {
+    const server = await service();
+    const { configure, flush, fromHeaders, startRun, toHeaders, withRun } = await started();
+    configure({ endpoint: server.url, log: 'silent' });
+    const headers = toHeaders(startRun({ name: 'ask', projectId: ID }));
+    expect(headers.baggage).toBe(`runspan-project-id=${ID}`);
+    withRun(fromHeaders(headers), () => startRun({ name: 'plain' }).end());
+    withRun(fromHeaders(headers, { accept: ['project'] }), () => startRun({ name: 'accepted' }).end());
+    await flush();
+    expect(projects(server.received)).toEqual([
+      `post ask id ${ID}`,
+      'post plain name default',
+      `post accepted id ${ID}`,
+    ]);
+  });
+
+  test('is what a sampler sees, and what a span processor and a handler of LangChain take', async () => {
+    const server = await service();
+    const seen: string[] = [];
+    const { configure, flush } = await started();
+    const { RunSpanProcessor } = await import('../src/otel.ts');
+    const { RunspanCallbackHandler } = await import('../src/langchain.ts');
+    const { BasicTracerProvider } = await import('@opentelemetry/sdk-trace-base');
+    configure({
+      endpoint: server.url,
+      log: 'silent',
+      sampler: ({ project }) => {
+        seen.push(project);
+        return true;
+      },
+    });
+    const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor({ projectId: ID })] });
+    provider.getTracer('t').startSpan('span').end();
+    const handler = new RunspanCallbackHandler({ projectId: OTHER });
+    handler.handleChainStart({}, {}, ID, undefined, [], {}, 'chain', 'step');
+    handler.handleChainEnd({}, ID);
+    await flush();
+    expect(projects(server.received).sort()).toEqual([`post span id ${ID}`, `post step id ${OTHER}`]);
+    expect(seen).toEqual([ID, OTHER]);
+  });
+
+  test('shows in the receiver under that id, and finds the runs', async () => {
+    const receiver = await createReceiver({ port: 0 });
+    onTestFinished(() => receiver.close());
+    const { configure, flush, startRun } = await started();
+    configure({ endpoint: receiver.url, projectId: ID, log: 'silent' });
+    startRun({ name: 'ask' }).end();
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    const [run] = await receiver.runs({ project: ID });
+    expect(run).toMatchObject({ name: 'ask', session_id: ID });
+    expect(run).not.toHaveProperty('session_name');
+  });
+
+  test('is told by the records of a test', async () => {
+    const { startRun } = await started();
+    const { recordRuns } = await import('../src/testing.ts');
+    const recorder = recordRuns();
+    onTestFinished(() => void recorder.stop());
+    startRun({ name: 'ask', projectId: ID }).end();
+    expect(recorder.run('ask')).toMatchObject({ session_id: ID });
+    expect(recorder.run('ask')).not.toHaveProperty('session_name');
+  });
+});
