@@ -172,7 +172,11 @@ export class MemoryStore implements Store {
   async statistics(query: StatisticsQuery): Promise<Statistics> {
     const found = await this.#found(filterOf(query));
     return statisticsOf(
-      found.flatMap((run) => run.shown() ?? []),
+      found.flatMap((run) => {
+        const shown = run.shown();
+        const usage = this.#traces.get(run.place?.traceId ?? '')?.countedUsage(run);
+        return shown === undefined ? [] : [{ ...shown, usage }];
+      }),
       query,
     );
   }

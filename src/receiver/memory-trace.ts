@@ -1,8 +1,8 @@
 import type { FeedbackFigures } from './feedback.ts';
 import type { FilteredRun } from './run-filter.ts';
 import type { RunState } from './run-state.ts';
-import { countsForTrace, sumOfUsage } from './run-summary.ts';
-import type { TraceSummary } from './run-view.ts';
+import { countsUsage, sumOfUsage } from './run-summary.ts';
+import type { TraceSummary, Usage } from './run-view.ts';
 
 /** A trace as lists show it: its root as a filter looks at it, and what the whole comes to. */
 export interface ShownTrace {
@@ -16,6 +16,7 @@ export class MemoryTrace {
   readonly runs: Set<RunState> = new Set();
   /** Of the change that this trace last had a part in. */
   seq = 0;
+  #aboveUsage: { readonly seq: number; readonly orders: ReadonlySet<string> } | undefined;
   #shown: { readonly seq: number; readonly trace: ShownTrace | undefined } | undefined;
 
   constructor(id: string) {
@@ -26,6 +27,27 @@ export class MemoryTrace {
   shown(): ShownTrace | undefined {
     if (this.#shown?.seq !== this.seq) this.#shown = { seq: this.seq, trace: this.#show() };
     return this.#shown.trace;
+  }
+
+  /** The usage of a run of this trace, if it counts in sums. */
+  countedUsage(run: RunState): Usage | undefined {
+    if (this.#aboveUsage?.seq !== this.seq) this.#aboveUsage = { seq: this.seq, orders: this.#ordersAboveUsage() };
+    const summary = run.shown()?.summary;
+    const hasUsageBelow = this.#aboveUsage.orders.has(run.place?.dottedOrder ?? '');
+    return summary !== undefined && countsUsage(summary.run_type, hasUsageBelow) ? summary.usage : undefined;
+  }
+
+  #ordersAboveUsage(): Set<string> {
+    const orders = new Set<string>();
+    for (const run of this.runs) {
+      let order = run.shown()?.summary.usage === undefined ? '' : (run.place?.dottedOrder ?? '');
+      while (order !== '') {
+        order = order.slice(0, Math.max(0, order.lastIndexOf('.')));
+        if (orders.has(order)) break;
+        orders.add(order);
+      }
+    }
+    return orders;
   }
 
   #show(): ShownTrace | undefined {
@@ -41,7 +63,7 @@ export class MemoryTrace {
       if (summary.status === 'error') whole.errors += 1;
       if (summary.end_time !== undefined && summary.end_time > (whole.end_time ?? ''))
         whole.end_time = summary.end_time;
-      const usage = countsForTrace(summary.run_type) ? sumOfUsage(whole.usage, summary.usage) : whole.usage;
+      const usage = sumOfUsage(whole.usage, this.countedUsage(run));
       if (usage !== undefined) whole.usage = usage;
       for (const { key, score } of run.feedback) {
         const figures = keys.get(key) ?? { count: 0, scores: [] };

@@ -80,12 +80,15 @@ export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   return end_time === undefined ? 'pending' : 'success';
 }
 
-/** The run types whose usage adds up to that of a trace. */
-const COUNTED_TYPES: readonly string[] = ['llm', 'embedding'];
+/** The run types of model calls. */
+export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
-/** Whether the usage of a run counts for its trace: that of runs around model calls as a rule repeats theirs. */
-export function countsForTrace(runType: string): boolean {
-  return COUNTED_TYPES.includes(runType);
+/**
+ * Whether the usage of a run counts in sums. Other runs often repeat the usage of the model calls below them, so that
+ * theirs counts only if no run below has usage.
+ */
+export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
+  return MODEL_TYPES.includes(runType) || !hasUsageBelow;
 }
 
 export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | undefined {

@@ -23,6 +23,7 @@ import {
 } from './sqlite-row.ts';
 import { payloadKey, usageIn } from './sqlite-run.ts';
 import { SqliteSearch } from './sqlite-search.ts';
+import { COUNTS_USAGE } from './sqlite-trace.ts';
 import { StatisticsTally } from './statistics.ts';
 import type { StoreChange } from './store.ts';
 import { PAYLOAD_FIELDS } from './told-run.ts';
@@ -146,7 +147,7 @@ export class SqliteReader {
     const tally = new StatisticsTally(query, firstUs === null || lastUs === null ? undefined : { firstUs, lastUs });
     const rows = this.#connection.each<CountedRow>(
       `SELECT start_us, latency_us, status, ${GROUPS[query.groupBy ?? 'name']} AS grp,
-        input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
+        ${COUNTS_USAGE} AS counts, input_tokens, output_tokens, total_tokens, total_cost FROM runs WHERE ${sql}`,
       ...values,
     );
     for (const row of rows) {
@@ -155,7 +156,7 @@ export class SqliteReader {
         latencyUs: row.latency_us ?? undefined,
         status: row.status,
         group: row.grp ?? undefined,
-        usage: usageIn(row),
+        usage: row.counts === 1 ? usageIn(row) : undefined,
       });
     }
     return tally.statistics();
@@ -300,6 +301,7 @@ interface CountedRow extends Record<string, SqlValue> {
   latency_us: number | null;
   status: RunStatus;
   grp: string | null;
+  counts: number;
 }
 
 const FROM_DETAILS = 'FROM runs JOIN details USING (n)';

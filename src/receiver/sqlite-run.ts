@@ -3,7 +3,7 @@ import { waitsFor } from './family.ts';
 import { type Prices, withCost } from './prices.ts';
 import { projectOf } from './run-filter.ts';
 import { merged, type Place } from './run-state.ts';
-import { countsForTrace, type PayloadFacts, type SmallFields, summaryOf } from './run-summary.ts';
+import { MODEL_TYPES, type PayloadFacts, type SmallFields, summaryOf } from './run-summary.ts';
 import type { PayloadField, RunStatus, RunSummary, Usage } from './run-view.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { Row, SqlValue } from './sqlite-engine.ts';
@@ -20,6 +20,9 @@ export interface Share {
   readonly isError: boolean;
   readonly endUs: number | undefined;
   readonly usage: Usage | undefined;
+  readonly isModelCall: boolean;
+  /** The place among the runs of the trace. */
+  readonly dottedOrder: string;
 }
 
 /** A run that is being changed: as it was read, what has been told since, and how it is written back. */
@@ -69,7 +72,7 @@ export class SqliteRun {
     if (outputsUsage !== null) run.#facts.outputs_usage = parsed(outputsUsage);
     if (row.start_us !== null) {
       run.writtenShare = shareOf(
-        run.place.traceId,
+        run.place,
         row.status as RunStatus,
         (row.end_us as number | null) ?? undefined,
         row.run_type as string,
@@ -146,14 +149,14 @@ export class SqliteRun {
       place?.level ?? 0,
     ];
     const startUs = parseIsoTimestamp(summary?.start_time ?? '');
-    if (summary === undefined || startUs === undefined) {
+    if (place === undefined || summary === undefined || startUs === undefined) {
       this.writtenShare = undefined;
       return [...placed, ...SHOWN_COLUMNS.map(() => null)];
     }
     const { session_id, usage, status, run_type } = summary;
     const endUs = summary.end_time === undefined ? undefined : parseIsoTimestamp(summary.end_time);
     const project = projectOf(summary);
-    this.writtenShare = shareOf(place?.traceId ?? this.id, status, endUs, run_type, usage);
+    this.writtenShare = shareOf(place, status, endUs, run_type, usage);
     return [
       ...placed,
       startUs,
@@ -247,7 +250,7 @@ function isSame(a: SqlValue | undefined, b: SqlValue | undefined): boolean {
 }
 
 function shareOf(
-  traceId: string,
+  { traceId, dottedOrder = '' }: Place,
   status: RunStatus,
   endUs: number | undefined,
   runType: string,
@@ -258,7 +261,9 @@ function shareOf(
     isPending: status === 'pending',
     isError: status === 'error',
     endUs,
-    usage: countsForTrace(runType) ? usage : undefined,
+    usage,
+    isModelCall: MODEL_TYPES.includes(runType),
+    dottedOrder,
   };
 }
 

@@ -1,4 +1,5 @@
-import { sumOfUsage } from './run-summary.ts';
+import { parseDottedOrder } from '../run/dotted-order.ts';
+import { MODEL_TYPES, sumOfUsage, USAGE_KEYS } from './run-summary.ts';
 import type { Usage } from './run-view.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { idBytes } from './sqlite-id.ts';
@@ -43,14 +44,16 @@ export class SqliteTrace {
   }
 
   /** A run in it has another share than before; undefined where it has none. */
-  change(before: Share | undefined, after: Share | undefined): void {
+  change(connection: SqliteConnection, before: Share | undefined, after: Share | undefined): void {
     this.#runs += +(after !== undefined) - +(before !== undefined);
     this.#pending += +(after?.isPending ?? false) - +(before?.isPending ?? false);
     this.#errors += +(after?.isError ?? false) - +(before?.isError ?? false);
     if (before?.endUs !== undefined && before.endUs > (after?.endUs ?? 0)) this.#isStale = true;
-    if (before?.usage !== undefined && !isSameUsage(before.usage, after?.usage)) this.#isStale = true;
+    if (before?.usage !== undefined && !isSameUsage(before, after)) this.#isStale = true;
     if (after?.endUs !== undefined) this.#endUs = Math.max(this.#endUs ?? 0, after.endUs);
-    if (before?.usage === undefined) this.#usage = sumOfUsage(this.#usage, after?.usage);
+    if (before?.usage !== undefined || after?.usage === undefined) return;
+    if (!after.isModelCall || isBelowUsage(connection, after)) this.#isStale = true;
+    else this.#usage = sumOfUsage(this.#usage, after.usage);
   }
 
   /** Called when all its runs have been written. A trace that no run is left of is gone. */
@@ -85,9 +88,9 @@ export class SqliteTrace {
   }
 
   #recount(connection: SqliteConnection): void {
-    const row = connection.one<{ end_us: number | null }>(RECOUNT, this.#bytes);
+    const row = connection.one<{ end_us: number | null }>(LAST_END, this.#bytes);
     this.#endUs = row?.end_us ?? undefined;
-    this.#usage = usageIn({ ...row });
+    this.#usage = usageIn(connection.one(SUMS, this.#bytes) ?? {});
   }
 }
 
@@ -98,16 +101,33 @@ const INSERT = `INSERT INTO traces
 const UPDATE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, root_id = ?, runs = ?, pending = ?, errors = ?,
   end_us = ?, input_tokens = ?, output_tokens = ?, total_tokens = ?, total_cost = ? WHERE n = ?`;
 
-/** The types are those that count for a trace. */
-const RECOUNT = `SELECT max(end_us) AS end_us, ${['input_tokens', 'output_tokens', 'total_tokens', 'total_cost']
-  .map((key) => `sum(${key}) FILTER (WHERE run_type IN ('llm', 'embedding')) AS ${key}`)
-  .join(', ')} FROM runs WHERE trace_id = ?`;
+const usageColumnsOf = (table: string): string => USAGE_KEYS.map((key) => `${table}.${key}`).join(', ');
+const hasUsage = (table: string): string => `coalesce(${usageColumnsOf(table)}) IS NOT NULL`;
 
-function isSameUsage(a: Usage, b: Usage | undefined): boolean {
+/** The rule of `countsUsage` as a condition on a row of `runs`. */
+export const COUNTS_USAGE: string = `(${hasUsage('runs')} AND (
+  runs.run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')})
+  OR NOT EXISTS (
+    SELECT 1 FROM runs AS below WHERE below.trace_id = runs.trace_id AND ${hasUsage('below')}
+      AND below.dotted_order > runs.dotted_order || '.' AND below.dotted_order < runs.dotted_order || '/'
+  )
+))`;
+
+const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace_id = ?';
+const SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
+  FROM runs WHERE trace_id = ? AND ${COUNTS_USAGE}`;
+const WITH_USAGE = `SELECT 1 FROM runs WHERE id = ? AND ${hasUsage('runs')}`;
+
+/** Whether a run above has usage that may no longer count. */
+function isBelowUsage(connection: SqliteConnection, { dottedOrder }: Share): boolean {
+  const above = parseDottedOrder(dottedOrder)?.slice(0, -1) ?? [];
+  return above.some(({ id }) => connection.one(WITH_USAGE, idBytes(id)) !== undefined);
+}
+
+function isSameUsage(before: Share, after: Share | undefined): boolean {
   return (
-    a.input_tokens === b?.input_tokens &&
-    a.output_tokens === b?.output_tokens &&
-    a.total_tokens === b?.total_tokens &&
-    a.total_cost === b?.total_cost
+    before.isModelCall === after?.isModelCall &&
+    before.dottedOrder === after.dottedOrder &&
+    USAGE_KEYS.every((key) => before.usage?.[key] === after.usage?.[key])
   );
 }

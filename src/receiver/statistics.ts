@@ -12,6 +12,7 @@ export interface CountedRun {
   readonly startUs: number;
   readonly latencyUs: number | undefined;
   readonly status: RunStatus;
+  /** Undefined if it does not count in sums. */
   readonly usage: Usage | undefined;
   /** Undefined for one that does not tell what is grouped by. */
   readonly group: string | undefined;
@@ -24,7 +25,10 @@ export interface StartRange {
 }
 
 /** What the runs come to, in all, by group and by time. They are those that the query asks for, in any order. */
-export function statisticsOf(runs: readonly FilteredRun[], query: StatisticsQuery): Statistics {
+export function statisticsOf(
+  runs: readonly (FilteredRun & Pick<CountedRun, 'usage'>)[],
+  query: StatisticsQuery,
+): Statistics {
   let [firstUs, lastUs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { startUs } of runs) {
     if (startUs < firstUs) firstUs = startUs;
@@ -32,8 +36,8 @@ export function statisticsOf(runs: readonly FilteredRun[], query: StatisticsQuer
   }
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
-  for (const { startUs, latencyUs, summary } of runs) {
-    const { status, usage } = summary;
+  for (const { startUs, latencyUs, summary, usage } of runs) {
+    const { status } = summary;
     tally.add({ startUs, latencyUs, status, usage, group: groupOf(groupBy, summary) });
   }
   return tally.statistics();

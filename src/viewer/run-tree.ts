@@ -1,4 +1,4 @@
-import type { RunOutline } from '../receiver/run-view.ts';
+import type { RunOutline, Usage } from '../receiver/run-view.ts';
 import { millisecondsAt } from './figures.ts';
 
 /** A run in its place in the tree. */
@@ -22,6 +22,17 @@ export interface RunTree {
   readonly indexOf: ReadonlyMap<string, number>;
   readonly startMs: number;
   readonly endMs: number;
+}
+
+/** The usages that count in sums, by the rule of the receiver: models always, other runs if no run below has usage. */
+export function countedUsages({ branches }: RunTree): Usage[] {
+  // How many of the branches before an index have usage.
+  const before = [0];
+  for (const { run } of branches) before.push((before.at(-1) ?? 0) + +(run.usage !== undefined));
+  return branches.flatMap(({ run: { run_type, usage }, end }, index) => {
+    const isModelCall = run_type === 'llm' || run_type === 'embedding';
+    return usage !== undefined && (isModelCall || before[end] === before[index + 1]) ? [usage] : [];
+  });
 }
 
 /** Each run is looked at a fixed number of times. Runs that are their own ancestors stand at the root, the first of them as an orphan. */

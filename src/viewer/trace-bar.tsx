@@ -7,7 +7,7 @@ import { cost, count, duration, exact, plural } from './figures.ts';
 import { Icon } from './icon.tsx';
 import { useKeys } from './keys.ts';
 import { address, follow, linkTo } from './navigation.ts';
-import type { RunTree } from './run-tree.ts';
+import { countedUsages, type RunTree } from './run-tree.ts';
 import { StatusMark } from './status-mark.tsx';
 import { visible } from './visible-text.ts';
 
@@ -107,15 +107,15 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
   );
 }
 
-/** Tokens and costs are those of the models: runs around them repeat theirs. */
-function sumOf({ branches }: RunTree): { errors: number; pending: number; tokens: number; dollars: number } {
+function sumOf(tree: RunTree): { errors: number; pending: number; tokens: number; dollars: number } {
   const sum = { errors: 0, pending: 0, tokens: 0, dollars: 0 };
-  for (const { run } of branches) {
+  for (const usage of countedUsages(tree)) {
+    sum.tokens += usage.total_tokens ?? 0;
+    sum.dollars += usage.total_cost ?? 0;
+  }
+  for (const { run } of tree.branches) {
     if (run.status === 'error') sum.errors++;
     if (run.status === 'pending') sum.pending++;
-    if (run.run_type !== 'llm' && run.run_type !== 'embedding') continue;
-    sum.tokens += run.usage?.total_tokens ?? 0;
-    sum.dollars += run.usage?.total_cost ?? 0;
   }
   return sum;
 }

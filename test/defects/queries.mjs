@@ -17,8 +17,8 @@ export const defects = [
   {
     title: 'a trace counts the tokens of the runs around its model calls',
     file: 'src/receiver/run-summary.ts',
-    find: 'return COUNTED_TYPES.includes(runType);',
-    replace: 'return runType !== COUNTED_TYPES[1];',
+    find: 'return MODEL_TYPES.includes(runType) || !hasUsageBelow;',
+    replace: 'return MODEL_TYPES.includes(runType);',
     tests: ['test/receiver/memory-store.test.ts'],
   },
   {

@@ -77,7 +77,7 @@ export const defects = [
   {
     title: 'tokens that have left a trace are counted in it',
     file: 'src/receiver/sqlite-trace.ts',
-    find: 'if (before?.usage !== undefined && !isSameUsage(before.usage, after?.usage)) this.#isStale = true;',
+    find: 'if (before?.usage !== undefined && !isSameUsage(before, after)) this.#isStale = true;',
     replace: '',
     tests: model,
   },

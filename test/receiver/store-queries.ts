@@ -307,6 +307,50 @@ export function describeQueries(makeStore: () => Promise<Store>): void {
       });
     });
 
+    const agent = (tokens: number) => ({ ms: 10, outputs: { usage_metadata: { total_tokens: tokens } } });
+    const model = (tokens: number) => ({ run_type: 'llm', ...agent(tokens) });
+    /** A run of simple ingestion, which is placed below its parent when that has come. */
+    const below = (parent: number, index: number, given: RunFields & { ms?: number } = {}): RunOperation => {
+      const { dotted_order, trace_id, ...fields } = run(index, { ...given, parent_run_id: id(parent) }).fields;
+      return { ...run(index), fields };
+    };
+    const asPatch = (operation: RunOperation): RunOperation => ({ ...operation, kind: 'patch' });
+
+    // The sums by hand: models and embeddings always count, other runs only if no run below them has usage.
+    test.each<[string, RunOperation[][], number]>([
+      ['a chain that repeats its model', [[run(1, agent(5)), below(1, 2, model(5))]], 5],
+      ['a chain before its model', [[run(1, agent(5))], [below(1, 2, model(6))]], 6],
+      ['a chain after its model', [[below(1, 2, model(6))], [run(1, agent(5))]], 6],
+      ['an agent without a model', [[run(1), below(1, 2, agent(7))], [below(2, 3)]], 7],
+      ['an agent within an agent', [[run(1, agent(9)), below(1, 2, agent(7))]], 7],
+      [
+        'agents beside each other',
+        [
+          [run(1, agent(9)), below(1, 2, agent(7))],
+          [below(1, 3), below(3, 4, model(2))],
+        ],
+        9,
+      ],
+      ['a model within a model', [[run(1, model(3)), below(1, 2, model(4))]], 7],
+      ['a model that ends later', [[run(1, agent(5)), below(1, 2)], [asPatch(below(1, 2, model(6)))]], 6],
+      ['a model whose parent comes later', [[run(1, agent(5)), below(2, 3, model(6))], [below(1, 2)]], 6],
+      [
+        'a run that is a model after all',
+        [[run(1, agent(5)), below(1, 2, agent(6))], [asPatch(below(1, 2, model(6)))]],
+        6,
+      ],
+      [
+        'a model that moves to another agent',
+        [[run(1, agent(5)), below(1, 2, agent(3)), below(2, 3, model(6))], [asPatch(below(1, 3, model(6)))]],
+        9,
+      ],
+    ])('and the statistics count the usage of %s once', async (_, requests, tokens) => {
+      for (const request of requests) await store.apply(request);
+      const { items } = await store.traces({ tokensMin: 1 });
+      expect(items.map(({ trace }) => trace.usage?.total_tokens)).toEqual([tokens]);
+      expect((await store.statistics({})).total.usage?.total_tokens).toBe(tokens);
+    });
+
     test('is the first of its runs while the root has not come', async () => {
       await store.apply([run(3, { parent: 1 }), run(2, { parent: 1 })]);
       expect((await store.traces({})).items).toMatchObject([{ id: id(2), trace_id: id(1), trace: { runs: 2 } }]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { RunOutline } from '../../src/receiver/run-view.ts';
-import { matchingBranches, openBranches, type RunTree, treeOf } from '../../src/viewer/run-tree.ts';
+import { countedUsages, matchingBranches, openBranches, type RunTree, treeOf } from '../../src/viewer/run-tree.ts';
 
 const run = (id: string, parent?: string, startMs = 0, ms?: number): RunOutline => ({
   id,
@@ -29,6 +29,19 @@ describe('a tree', () => {
 
   test('knows where each branch ends', () => {
     expect(tree.branches.map(({ end }) => end)).toEqual([5, 3, 3, 5, 5]);
+  });
+
+  test('counts the usage of models, and that of other runs which have no usage below them', () => {
+    const of = (tokens: number, made: RunOutline): RunOutline => ({ ...made, usage: { total_tokens: tokens } });
+    const model = (tokens: number, made: RunOutline): RunOutline => ({ ...of(tokens, made), run_type: 'llm' });
+    const runs = [
+      of(9, run('a')),
+      of(1, run('b', 'a')),
+      run('c', 'a'),
+      model(3, run('d', 'c')),
+      model(4, run('e', 'd')),
+    ];
+    expect(countedUsages(treeOf(runs)).map(({ total_tokens }) => total_tokens)).toEqual([1, 3, 4]);
   });
 
   test('has orphans at the root, told apart, with what is below them', () => {
