@@ -9,6 +9,8 @@ import { parseUuid } from './run-fields.ts';
 /** What somebody says of a run, whichever way it comes. */
 export type Said = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
+/** Size of feedback as JSON. */
+export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
 /** Characters of a key. */
 const KEY_LENGTH_MAX = 180;
 
@@ -43,7 +45,7 @@ export function readSaid(body: unknown, strict: boolean): Said {
   return said;
 }
 
-/** What the query of an address says, all in text: `correction` as JSON, and no metadata. */
+/** What the query of an address says, all in text: `correction` as JSON or plain text, and no metadata. */
 export function readSaidQuery(search: URLSearchParams, strict: boolean): Said {
   const findings = new Findings();
   const given: Record<string, unknown> = {};
@@ -52,7 +54,7 @@ export function readSaidQuery(search: URLSearchParams, strict: boolean): Said {
   }
   const [score, correction] = [search.get('score'), search.get('correction')];
   if (score !== null) given.score = scoreOf(score);
-  if (correction !== null) given.correction = correctionOf(correction, findings);
+  if (correction !== null) given.correction = correctionOf(correction);
   if (search.has('metadata')) findings.add(['query', 'metadata'], 'unsupported', '`metadata` goes with POST alone');
   const said = saidIn(given, strict, ['query'], findings);
   findings.refuseIfAny();
@@ -111,13 +113,13 @@ function scoreOf(text: string): unknown {
   return NUMBER.test(text) ? Number(text) : text;
 }
 
-function correctionOf(text: string, findings: Findings): unknown {
+/** The object that the text is in JSON, otherwise the text itself. */
+function correctionOf(text: string): unknown {
   try {
-    return new JsonReader().parse(Buffer.from(text), 'It');
-  } catch (error) {
-    const why = error instanceof Refusal ? String(error.detail) : '';
-    findings.add(['query', 'correction'], 'json', `Expected \`correction\` to be JSON text. ${why}`);
-    return undefined;
+    const value = new JsonReader().parse(Buffer.from(text), 'It');
+    return isObject(value) ? value : text;
+  } catch {
+    return text;
   }
 }
 

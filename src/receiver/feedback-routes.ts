@@ -1,14 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { FeedbackToken } from './feedback.ts';
-import { feedbackOf, readFeedback, readSaid, readSaidQuery, type Said } from './feedback-fields.ts';
+import { FEEDBACK_BYTES_MAX, feedbackOf, readFeedback, readSaid, readSaidQuery, type Said } from './feedback-fields.ts';
 import { isExpired, readTokens } from './feedback-token.ts';
 import { Findings, Refusal } from './refusal.ts';
 import { type Answer, type Call, idOf, type Route, readJson } from './route.ts';
 import { onceRunIsHere } from './run-arrival.ts';
 import { parseUuid } from './run-fields.ts';
-
-/** Whoever holds a token may send so much. */
-const FEEDBACK_BYTES_MAX = 1024 * 1024;
 
 /** Of a list that is asked for without a limit. */
 const PAGE_ITEMS = 100;

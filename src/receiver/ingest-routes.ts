@@ -1,11 +1,14 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import { version } from '../base/version.ts';
+import type { Feedback } from './feedback.ts';
 import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { boundaryOf, MultipartReader } from './multipart.ts';
 import { readBatch } from './multipart-batch.ts';
 import { type Answer, type Call, type Route, readJson } from './route.ts';
+import { onceRunIsHere } from './run-arrival.ts';
 import { readRunQuery } from './run-query.ts';
-import type { RunOperation } from './store.ts';
+import type { RunOperation, Store } from './store.ts';
 
 /** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
 const INFO = {
@@ -26,7 +29,10 @@ export const interfaceRoutes: readonly Route[] = [
       const { request, bodies, strict } = call;
       const boundary = boundaryOf(request.headers['content-type']);
       const reader = new MultipartReader(boundary, strict);
-      return applied(call, await bodies.read(request, reader, (parts) => readBatch(parts, strict)));
+      const { operations, feedback } = await bodies.read(request, reader, (parts) => readBatch(parts, strict));
+      const answer = await applied(call, operations);
+      if (feedback.length === 0) return answer;
+      return { ...answer, body: { accepted: operations.length, feedback: await keepFeedback(call.store, feedback) } };
     },
   },
   {
@@ -65,6 +71,17 @@ export const fieldRoutes: readonly Route[] = [
 async function applied(call: Call, operations: readonly RunOperation[]): Promise<Answer> {
   await keep(call, operations);
   return { status: 202, body: { accepted: operations.length } };
+}
+
+/** Keeps feedback whose runs are here or come soon, and returns how much was kept. The rest does not fail the batch. */
+async function keepFeedback(store: Store, feedback: readonly Feedback[]): Promise<number> {
+  const isKept = await Promise.all(feedback.map((one) => onceRunIsHere(store, () => store.addFeedback(one))));
+  const missing = feedback.filter((_, index) => !isKept[index]);
+  if (missing[0] !== undefined) {
+    const others = missing.length === 1 ? '' : `, nor is that on ${missing.length - 1} others`;
+    diagnostics.warn(`feedback on the run ${missing[0].run_id} is not kept, as the run is not here${others}`);
+  }
+  return feedback.length - missing.length;
 }
 
 /** Keeps what a request tells, which has been checked whole. */

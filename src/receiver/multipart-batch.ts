@@ -1,4 +1,6 @@
 import type { Attachment } from '../run/record.ts';
+import type { Feedback } from './feedback.ts';
+import { FEEDBACK_BYTES_MAX, readFeedback } from './feedback-fields.ts';
 import { isObject, type Json, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
 import { type PartField, type PartName, parsePartName } from './part-name.ts';
@@ -7,15 +9,23 @@ import { type RunMessage, readRun, rulesFor } from './run-message.ts';
 import type { PayloadField } from './run-view.ts';
 import type { RunFields, RunOperation } from './store.ts';
 
+/** The content of a multipart request. */
+export interface Batch {
+  /** In the order in which their runs first come. */
+  readonly operations: RunOperation[];
+  readonly feedback: Feedback[];
+}
+
 /**
- * The operations that the parts of one request make up, in the order in which their runs first come. Everything is
- * checked before anything is given back: 400 for parts that are wrong or do not fit together, 422 for wrong fields.
+ * Reads the parts of one request. Everything is checked before anything is given back: 400 for parts that are wrong or
+ * do not fit together, 422 for wrong fields.
  */
-export function readBatch(parts: readonly Part[], strict: boolean): RunOperation[] {
+export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const drafts = new Map<string, Draft>();
   const names = new Set<string>();
   const json = new JsonReader();
   const attachments: { part: Part; id: string; name: string }[] = [];
+  const said: { part: Part; id: string }[] = [];
   for (const part of parts) {
     const name = parsePartName(part.name, strict);
     const identity = identityOf(name);
@@ -23,15 +33,21 @@ export function readBatch(parts: readonly Part[], strict: boolean): RunOperation
     names.add(identity);
     checkLength(part, name, strict);
     if (name.kind === 'attachment') attachments.push({ part, ...name });
+    else if (name.kind === 'feedback') said.push({ part, ...name });
     else takeJson(part, name, drafts, json, strict);
   }
-  if (drafts.size === 0) throw new Refusal(400, 'The body holds no run');
+  if (drafts.size + said.length === 0) throw new Refusal(400, 'The body holds no run');
 
   const findings = new Findings();
   const operations = [...drafts.values()].map((draft) => operationOf(draft, strict, findings));
+  const feedback = said.map(({ part, id }) => {
+    if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new Refusal(413, `Part ${part.name} is larger than 1 MiB`);
+    const { value } = readJsonPart(part, json);
+    return readFeedback(isObject(value) ? { ...value, id } : value, ['body', part.name], findings);
+  });
   findings.refuseIfAny();
   for (const { part, id, name } of attachments) attachmentsOf(drafts, id, part).push(attachmentOf(part, name));
-  return operations;
+  return { operations, feedback };
 }
 
 interface Draft {
@@ -45,19 +61,20 @@ interface Draft {
 /** The name of a part with its id in one spelling. */
 function identityOf(name: PartName): string {
   if (name.kind === 'attachment') return `attachment.${name.id}.${name.name}`;
+  if (name.kind === 'feedback') return `feedback.${name.id}`;
   return name.kind === 'record' ? `${name.operation}.${name.id}` : `${name.operation}.${name.id}.${name.field}`;
 }
 
 /**
- * The field has the length as a parameter of the type and no own Content-Length. The interface demands that of payloads,
- * and where it is there it must be true.
+ * The field gives the length as a parameter of the type, without a Content-Length. In strict mode each part of JSON needs a
+ * Content-Length. A wrong Content-Length is refused in both modes.
  */
 function checkLength({ name, contentType, contentLength, bytes }: Part, { kind }: PartName, strict: boolean): void {
   if (strict && LENGTH_PARAMETER.test(contentType ?? '')) {
     throw new Refusal(400, `Part ${name} gives its length in Content-Type; give it as Content-Length`);
   }
   if (contentLength === undefined) {
-    if (strict && kind === 'payload') throw new Refusal(400, `Part ${name} has no Content-Length of its own`);
+    if (strict && kind !== 'attachment') throw new Refusal(400, `Part ${name} has no Content-Length of its own`);
   } else if (contentLength !== String(bytes.length)) {
     throw new Refusal(400, `Part ${name} has ${bytes.length} bytes, and its Content-Length is ${contentLength}`);
   }
@@ -68,25 +85,26 @@ const LENGTH_PARAMETER = /(?<!\s)\s*;\s*length=[^;]*/i;
 
 function takeJson(
   part: Part,
-  name: Exclude<PartName, { kind: 'attachment' }>,
+  name: Exclude<PartName, { kind: 'attachment' | 'feedback' }>,
   drafts: Map<string, Draft>,
   json: JsonReader,
   strict: boolean,
 ): void {
-  if (!/^application\/json\s*(;|$)/i.test(part.contentType ?? '')) {
-    throw new Refusal(
-      400,
-      `Expected part ${part.name} to be application/json, got ${JSON.stringify(part.contentType ?? '')}`,
-    );
-  }
+  const read = readJsonPart(part, json);
   if (strict && part.hasFilename) throw new Refusal(400, `Part ${part.name} has a filename, as only attachments may`);
   const { operation: kind, id } = name;
   const key = `${kind}.${id}`;
   const draft = drafts.get(key) ?? { kind, id, record: undefined, payloads: [], attachments: [] };
   drafts.set(key, draft);
-  const read = json.read(part.bytes, `Part ${part.name}`);
   if (name.kind === 'record') draft.record = { value: read.value, partName: part.name };
   else draft.payloads.push({ ...read, field: name.field, partName: part.name });
+}
+
+function readJsonPart({ name, contentType = '', bytes }: Part, json: JsonReader): Json {
+  if (!/^application\/json\s*(;|$)/i.test(contentType)) {
+    throw new Refusal(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
+  }
+  return json.read(bytes, `Part ${name}`);
 }
 
 function operationOf(draft: Draft, strict: boolean, findings: Findings): RunOperation {

@@ -9,7 +9,7 @@ import { parseUuid, type RunField } from './run-fields.ts';
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
  *     attachment.<run id>.<name>                      bytes beside the run; ours and the field's, the name may hold dots
  *
- * and in the field's dialect also `<post|patch>.<run id>.<extra|error|serialized>`.
+ * and in the field's dialect also `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`.
  */
 export type PartName =
   | { readonly kind: 'record'; readonly operation: 'post' | 'patch'; readonly id: string }
@@ -19,11 +19,12 @@ export type PartName =
       readonly id: string;
       readonly field: PartField;
     }
-  | { readonly kind: 'attachment'; readonly id: string; readonly name: string };
+  | { readonly kind: 'attachment'; readonly id: string; readonly name: string }
+  | { readonly kind: 'feedback'; readonly id: string };
 
 export type PartField = Extract<RunField, 'inputs' | 'outputs' | 'events' | 'extra' | 'error'> | 'serialized';
 
-const NAME = /^(post|patch)\.([^.]+)(?:\.([^.]*))?$/;
+const NAME = /^(post|patch|feedback)\.([^.]+)(?:\.([^.]*))?$/;
 const ATTACHMENT = /^attachment\.([^.]+)\.(.+)$/s;
 
 /** Refuses with 400 what is not of the grammar, and in strict mode what is only of the field's. */
@@ -33,6 +34,7 @@ export function parsePartName(name: string, strict: boolean): PartName {
   const id = parseUuid(attachedTo ?? run ?? '', !strict);
   if (id === undefined) throw refusal(name, strict);
   if (attachment !== undefined) return { kind: 'attachment', id, name: attachment };
+  if (operation === 'feedback' && field === undefined && !strict) return { kind: 'feedback', id };
   if (operation !== 'post' && operation !== 'patch') throw refusal(name, strict);
   if (field === undefined) return { kind: 'record', operation, id };
   if (!isPayload(field, strict)) throw refusal(name, strict);
@@ -46,8 +48,9 @@ function isPayload(field: string, strict: boolean): field is PartField {
 function refusal(name: string, strict: boolean): Refusal {
   const uuid = strict ? '<uuid with hyphens>' : '<uuid>';
   const fields = strict ? 'inputs|outputs|events' : 'inputs|outputs|events|extra|error|serialized';
+  const feedback = strict ? '' : `, feedback.${uuid}`;
   return new Refusal(
     400,
-    `Expected the name of a part to be <post|patch>.${uuid}[.${fields}] or attachment.${uuid}.<name>, got ${JSON.stringify(cut(name, 120))}`,
+    `Expected the name of a part to be <post|patch>.${uuid}[.${fields}]${feedback} or attachment.${uuid}.<name>, got ${JSON.stringify(cut(name, 120))}`,
   );
 }

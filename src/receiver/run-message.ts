@@ -29,8 +29,8 @@ export function readRun(message: RunMessage, findings: Findings): { id: string; 
   for (const [field, value] of Object.entries(record)) {
     if (!isRunField(field)) {
       if (rules.knownOnly) findings.add([...loc, field], 'unknown_field', 'The run record has no such field');
-    } else if (rules.apart.includes(field)) {
-      findings.add([...loc, field], 'misplaced', `Expected \`${field}\` in a part of its own`);
+    } else if (rules.elsewhere.has(field)) {
+      findings.add([...loc, field], 'misplaced', `Expected \`${field}\` ${rules.elsewhere.get(field)}`);
     } else {
       take(field, value, [...loc, field]);
     }
@@ -64,6 +64,9 @@ function checkRelations(
   if (rules.session && fields.session_name === undefined && fields.session_id === undefined) {
     findings.add([...loc, 'session_name'], 'missing', 'One of `session_name` and `session_id` must be given');
   }
+  if (!rules.loose && fields.session_name !== undefined && fields.session_id !== undefined) {
+    findings.add([...loc, 'session_id'], 'conflict', 'Give one of `session_name` and `session_id`, not both');
+  }
   if (fields.parent_run_id === id) mismatch('parent_run_id', 'A run is not its own parent');
   if (ids === undefined) return;
   const parentId = ids.at(-2);
@@ -94,8 +97,8 @@ function placed(fields: RunFields, { text, ids }: DottedOrder): RunFields {
 /** What a run record has to look like, by the way it comes and by how strictly the interface is taken. */
 export interface RunRules extends Spellings {
   readonly required: readonly RunField[];
-  /** Fields that belong into parts of their own. */
-  readonly apart: readonly RunField[];
+  /** Fields that do not belong into the record, and where each belongs. */
+  readonly elsewhere: ReadonlyMap<RunField, string>;
   /** Whether one of `session_name` and `session_id` must be there. */
   readonly session: boolean;
   /** Whether a child must name its parent, although its dotted order does. */
@@ -110,7 +113,7 @@ export type Way = 'multipart' | 'simple' | 'batch';
 export function rulesFor(way: Way, kind: 'post' | 'patch', strict: boolean): RunRules {
   return {
     required: required(way, kind, strict),
-    apart: strict && way === 'multipart' ? ['inputs', 'outputs', 'events'] : [],
+    elsewhere: strict ? elsewhere(way, kind) : new Map(),
     session: strict && kind === 'post',
     parent: strict && way === 'multipart',
     knownOnly: strict,
@@ -119,6 +122,16 @@ export function rulesFor(way: Way, kind: 'post' | 'patch', strict: boolean): Run
     loose: !strict,
   };
 }
+
+function elsewhere(way: Way, kind: 'post' | 'patch'): ReadonlyMap<RunField, string> {
+  if (way === 'multipart') return APART;
+  return way === 'simple' && kind === 'post' ? ON_UPDATE : new Map();
+}
+
+const APART: ReadonlyMap<RunField, string> = new Map(
+  (['inputs', 'outputs', 'events'] as const).map((field) => [field, 'in a part of its own']),
+);
+const ON_UPDATE: ReadonlyMap<RunField, string> = new Map([['outputs', 'in `PATCH /runs/{run_id}`']]);
 
 function required(way: Way, kind: 'post' | 'patch', strict: boolean): readonly RunField[] {
   if (way === 'simple') {

@@ -110,8 +110,6 @@ describe('the query of an address', () => {
     ['score=0x10', 'score'],
     ['score=Infinity', 'score'],
     ['score=1e999', 'score'],
-    ['correction={', 'correction'],
-    ['correction=5', 'correction'],
     ['metadata={}', 'metadata'],
   ])('does not hold with %s', (text, field) => {
     expect(() => query(text)).toThrow(found(['query', field]));
@@ -121,8 +119,15 @@ describe('the query of an address', () => {
     expect(query('score=1&correction={}', true)).toEqual({ score: 1, correction: {} });
     expect(() => query('score=true', true)).toThrow(found(['query', 'score']));
     expect(() => query('correction="no"', true)).toThrow(found(['query', 'correction']));
-    expect(query('correction="no"')).toEqual({ correction: 'no' });
   });
+
+  test.each(['Paris', 'the {name} of it', '{', '5', 'true', '"no"', '[1]', ' two  spaces '])(
+    'has a correction in plain text as it was written: %j',
+    (correction) => {
+      expect(readSaidQuery(new URLSearchParams({ correction }), false)).toEqual({ correction });
+      expect(() => readSaidQuery(new URLSearchParams({ correction }), true)).toThrow(found(['query', 'correction']));
+    },
+  );
 });
 
 describe('feedback with its run', () => {

@@ -3,7 +3,11 @@ import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Receiver } from '../../src/receiver.ts';
 import { MemoryStore } from '../../src/receiver.ts';
-import { CHILD, call, makeRun, part, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
+import { told } from '../support/told.ts';
+import { CHILD, call, makeChild, makeRun, part, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
+
+const ID = '0193b3a0-3333-7000-8000-000000000003';
+const OTHER_ID = '0193b3a0-4444-7000-8000-000000000004';
 
 interface Minted {
   id: string;
@@ -317,6 +321,53 @@ describe('the dialect of the field', () => {
     expect(await list({ runIds: [ROOT] })).toEqual([given.id, other.id]);
     expect(await list({ runIds: [ROOT], feedbackKeys: ['short'] })).toEqual([other.id]);
     expect(await list({ runIds: [CHILD] })).toEqual([]);
+  });
+
+  test('has feedback as parts of a batch, which is kept with its runs', async () => {
+    const { receiver, feedback } = await setUp();
+    const said = (run_id: string, fields: Record<string, unknown>) => ({
+      run_id,
+      trace_id: ROOT,
+      key: 'liked',
+      ...fields,
+    });
+    const reply = await sendParts(
+      receiver,
+      part(`feedback.${ID}`, said(CHILD, { score: 1, feedback_source: { type: 'api' } })),
+      part(`post.${CHILD}`, makeChild()),
+      part(`feedback.${OTHER_ID}`, said(ROOT, { id: OTHER_ID, comment: 'yes' })),
+    );
+    expect(reply).toMatchObject({ status: 202, body: { accepted: 1, feedback: 2 } });
+    expect((await feedback()).sort((a, b) => (a.id < b.id ? -1 : 1))).toMatchObject([
+      { id: ID, run_id: CHILD, key: 'liked', score: 1 },
+      { id: OTHER_ID, run_id: ROOT, comment: 'yes' },
+    ]);
+    const alone = await sendParts(receiver, part(`feedback.${ID}`, said(CHILD, { score: 0 })));
+    expect(alone).toMatchObject({ status: 202, body: { accepted: 0, feedback: 1 } });
+  });
+
+  test('has parts of feedback whose run is not here left out, with a line in the log, and their batch kept', async () => {
+    const lines = told();
+    const receiver = await start();
+    const missing = part(`feedback.${ID}`, { run_id: CHILD, key: 'liked', score: 1 });
+    const reply = await sendParts(receiver, part(`post.${ROOT}`, makeRun()), missing);
+    expect(reply).toMatchObject({ status: 202, body: { accepted: 1, feedback: 0 } });
+    expect(await receiver.runs()).toHaveLength(1);
+    expect(lines.join('')).toContain(`feedback on the run ${CHILD} is not kept`);
+  });
+
+  test('has parts of feedback that do not hold refused with their place', async () => {
+    const receiver = await start();
+    const name = `feedback.${ID}`;
+    const reply = await sendParts(receiver, part(`post.${ROOT}`, makeRun()), part(name, { run_id: ROOT, score: 'x' }));
+    expect(reply).toMatchObject({ status: 422 });
+    expect(reply.body.detail?.map(({ loc }) => loc)).toEqual([
+      ['body', name, 'key'],
+      ['body', name, 'score'],
+    ]);
+    const large = part(name, { run_id: ROOT, key: 'a', comment: 'x'.repeat(1024 * 1024) });
+    expect(await sendParts(receiver, large)).toMatchObject({ status: 413 });
+    expect(await sendParts(receiver, part(name, { run_id: ROOT, key: 'a' }, []))).toMatchObject({ status: 400 });
   });
 
   test('has tokens that its client makes, and lists page by page', async () => {

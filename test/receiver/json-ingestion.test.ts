@@ -104,6 +104,9 @@ describe('simple ingestion by mode', () => {
     ['POST', '/runs', makePost(), 'session_name'],
     ['POST', '/runs', makePost({ session_name: 'a', child_runs: [] }), 'child_runs'],
     ['POST', '/runs', makePost({ session_name: 'a', start_time: 1795159360123 }), 'start_time'],
+    ['POST', '/runs', makePost({ session_name: 'a', session_id: CHILD }), 'session_id'],
+    ['POST', '/runs', makePost({ session_name: 'a', outputs: {} }), 'outputs'],
+    ['PATCH', `/runs/${ROOT}`, { end_time: END, session_name: 'a', session_id: CHILD }, 'session_id'],
     ['PATCH', `/runs/${ROOT}`, { outputs: {} }, 'end_time'],
     ['PATCH', `/runs/${ROOT}`, { outputs: null, end_time: END }, 'outputs'],
   ])('%s %s %j departs from the interface, and is taken otherwise', async (method, path, body, field) => {

@@ -308,6 +308,10 @@ describe('strict mode names what departs from the interface', () => {
     ['inputs in the main part', [post({ inputs: { a: 1 } })], [`post.${ROOT}`, 'inputs'], 'misplaced'],
     ['outputs in the main part', [patch({ outputs: {} })], [`patch.${ROOT}`, 'outputs'], 'misplaced'],
     ['events in the main part', [post({ events: [] })], [`post.${ROOT}`, 'events'], 'misplaced'],
+    ['both names of a project', [post({ session_id: CHILD })], [`post.${ROOT}`, 'session_id'], 'conflict'],
+    ['both in a patch', [patch({ session_id: CHILD })], [`patch.${ROOT}`, 'session_id'], 'conflict'],
+    ['an id that is none', [post({ trace_id: 'abc' })], [`post.${ROOT}`, 'trace_id'], 'uuid'],
+    ['an id without hyphens', [post({ parent_run_id: hex(CHILD) })], [`post.${ROOT}`, 'parent_run_id'], 'uuid'],
     ['empty inputs', [post({}), payload('inputs', {})], [`post.${ROOT}.inputs`], 'empty'],
     ['empty events', [post({}), payload('events', [])], [`post.${ROOT}.events`], 'empty'],
   ])('%s: 422', async (_, parts, loc, type) => {
@@ -319,6 +323,12 @@ describe('strict mode names what departs from the interface', () => {
 
   test.each<[string, Buffer[], string]>([
     ['a payload that is null', [post({}), payload('outputs', null)], ''],
+    [
+      'a main part without its own length',
+      [part(`post.${ROOT}`, makeRun(), json)],
+      `Part post.${ROOT} has no Content-Length`,
+    ],
+    ['feedback', [post({}), part(`feedback.${CHILD}`, { run_id: ROOT, key: 'a' })], `got "feedback.${CHILD}"`],
     [
       'a payload without its own length',
       [post({}), payload('inputs', { a: 1 }, json)],
@@ -350,10 +360,10 @@ describe('strict mode names what departs from the interface', () => {
     expect(await receiver.runs()).toEqual([]);
   });
 
-  test('a run may have any of the two names of a project, and a main part without a length', async () => {
+  test('a run may have any of the two names of a project', async () => {
     const receiver = await start({ strict: true });
     const record = makeRun({ session_name: undefined, session_id: CHILD });
-    expect((await sendParts(receiver, part(`post.${ROOT}`, record, json))).status).toBe(202);
+    expect((await sendParts(receiver, part(`post.${ROOT}`, record))).status).toBe(202);
     expect(await receiver.runs({ project: CHILD })).toHaveLength(1);
   });
 });

@@ -24,6 +24,7 @@ describe('the name of a part', () => {
     [`attachment.${HEX}.a`, { kind: 'attachment', id: ROOT, name: 'a' }],
     [`post.${ROOT}.extra`, { kind: 'payload', operation: 'post', id: ROOT, field: 'extra' }],
     [`post.${ROOT}.error`, { kind: 'payload', operation: 'post', id: ROOT, field: 'error' }],
+    [`feedback.${HEX}`, { kind: 'feedback', id: ROOT }],
     [`patch.${ROOT}.serialized`, { kind: 'payload', operation: 'patch', id: ROOT, field: 'serialized' }],
   ])('%j is of the field alone', (name, expected) => {
     expect(parsePartName(name, false)).toEqual(expected);
@@ -40,6 +41,8 @@ describe('the name of a part', () => {
     `post.${ROOT} `,
     `post.${ROOT}.`,
     `post.${ROOT}.feedback`,
+    'feedback.abc',
+    `feedback.${ROOT}.score`,
     `post.${ROOT}.inputs.x`,
     `post.${ROOT}.__proto__`,
     `post.${ROOT.replace('-', '')}`,
