@@ -1,10 +1,11 @@
+import * as channels from 'node:diagnostics_channel';
 import type { Settings } from '../export/settings.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
 import { subscribe } from '../run/channels.ts';
 import { startRun } from '../run/start-run.ts';
 import { createExporter } from '../runspan.ts';
 import { adviceFor } from './doctor-advice.ts';
-import { askedFor, sendsKey } from './doctor-service.ts';
+import { askedFor, isJson, NO_SERVICE, sendsKey } from './doctor-service.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 const SEND_MAX_MS = 10_000;
@@ -23,7 +24,7 @@ export async function* runFindings(settings: Settings, client: HttpClient): Asyn
   const run = startRun({ name: 'runspan doctor', exporter, root: true, inputs: { check: 'one test run' } });
   run.end({ result: 'sent' });
   const startedAtMs = performance.now();
-  await exporter.close({ timeoutMs: SEND_MAX_MS });
+  const type = await typeOfAnswers(() => exporter.close({ timeoutMs: SEND_MAX_MS }));
   stop();
   const { sent, lastError, droppedByReason } = exporter.stats();
   if (sent !== 1) {
@@ -31,8 +32,38 @@ export async function* runFindings(settings: Settings, client: HttpClient): Asyn
     yield fail('test run', `not accepted: ${lastError?.message ?? reason}`, adviceFor(status, sendsKey(settings)));
     return;
   }
+  if (type !== undefined && !/\bjson\b/i.test(type)) {
+    yield fail('test run', `status ${status}, but the answer is ${type} and no JSON`, NO_SERVICE);
+    return;
+  }
   yield ok('test run', `accepted in ${Math.max(1, Math.round(performance.now() - startedAtMs))} ms: ${run.id}`);
   yield await readBack(client, run.traceId);
+}
+
+/** The content type of the last answer with a body to a request that carries runs. The exporter itself looks at the status alone. */
+async function typeOfAnswers(send: () => Promise<unknown>): Promise<string | undefined> {
+  let type: string | undefined;
+  const listen = (message: unknown): void => {
+    const { request, response } = message as UndiciHeaders;
+    if (!/\/runs(?:\/multipart)?$/.test(request.path)) return;
+    const headers = response.headers.map((one) => one.toString('latin1'));
+    const headerOf = (name: string): string | undefined =>
+      headers.find((_, at) => headers[at - 1]?.toLowerCase() === name && at % 2 === 1);
+    type = headerOf('content-length') === '0' ? undefined : headerOf('content-type');
+  };
+  channels.subscribe('undici:request:headers', listen);
+  try {
+    await send();
+  } finally {
+    channels.unsubscribe('undici:request:headers', listen);
+  }
+  return type;
+}
+
+/** The part of undici's message that is read. Names and values of headers alternate. */
+interface UndiciHeaders {
+  readonly request: { readonly path: string };
+  readonly response: { readonly headers: readonly Buffer[] };
 }
 
 async function readBack(client: HttpClient, traceId: string): Promise<Finding> {
@@ -43,6 +74,7 @@ async function readBack(client: HttpClient, traceId: string): Promise<Finding> {
     if (answer instanceof Error) return warn(check, answer.message, 'look for the run in the service');
     if (answer.status !== 200)
       return ok(check, `the service cannot be asked (status ${answer.status}); look for the run there`);
+    if (!isJson(answer.text)) return warn(check, 'the answer is no JSON', 'look for the run in the service');
     if (namesIn(answer).includes('runspan doctor')) return ok(check, 'the run is there');
   }
   const seconds = (ASKS_MAX * ASK_EVERY_MS) / 1_000;

@@ -51,6 +51,8 @@ export async function keyFinding(settings: Settings, client: HttpClient): Promis
     return fail(check, `${told} (status 401)`, adviceFor(status, hasKey));
   }
   if (status === 403) return warn(check, 'it may not read runs (status 403)', LATER);
+  if (status === 200 && !isJson(answer.text))
+    return fail(check, 'the answer to POST /runs/query is no JSON', NO_SERVICE);
   if (status !== 200) return ok(check, `the service cannot be asked (status ${status}); ${LATER}`);
   return ok(check, hasKey ? 'accepted' : 'none, and the service asks for none');
 }
@@ -58,6 +60,8 @@ export async function keyFinding(settings: Settings, client: HttpClient): Promis
 export function sendsKey({ headers }: Settings): boolean {
   return headers['x-api-key'] !== undefined;
 }
+
+export const NO_SERVICE = 'check that the endpoint is the service, not a web page';
 
 const LATER = 'the test run shows whether runs are accepted';
 
@@ -162,7 +166,7 @@ function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean
   if (status >= 500) return fail(check, told, advice);
   if (status === 404) return warn(check, told, 'check the path in the endpoint, unless the service has no /info');
   if (status >= 300) return warn(check, told, advice);
-  return isJson(text) ? ok(check, told) : warn(check, `${told}, no JSON`, 'check that the endpoint is not a web page');
+  return isJson(text) ? ok(check, told) : fail(check, `${told}, no JSON`, NO_SERVICE);
 }
 
 function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
@@ -181,7 +185,7 @@ function elapsed(startedAtMs: number): string {
   return `${Math.max(1, Math.round(performance.now() - startedAtMs))} ms`;
 }
 
-function isJson(text: string): boolean {
+export function isJson(text: string): boolean {
   try {
     JSON.parse(text);
     return true;

@@ -233,6 +233,41 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     );
   });
 
+  it('fails at a service that answers with web pages or other text, wherever it does', async () => {
+    const page: Answer = {
+      status: 200,
+      body: '<!doctype html><p>Welcome</p>',
+      headers: { 'content-type': 'text/html' },
+    };
+    const doctor = async (reply: (path: string) => Reply, info: Answer) => {
+      const server = await ingestServer(({ path }) => reply(path), info);
+      undo.push(server.close);
+      const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: server.url });
+      return [code, troubles(stdout)];
+    };
+    const accepted: Answer = { status: 202, body: '{}', headers: { 'content-type': 'application/json' } };
+    expect(
+      await Promise.all([
+        doctor(() => page, page),
+        doctor(() => page, { status: 200, body: 'It works' }),
+        doctor((path) => (path === '/runs/query' ? page : accepted), JSON_INFO),
+        doctor((path) => (path === '/runs/query' ? { status: 404 } : page), JSON_INFO),
+        doctor(
+          (path) => (path === '/runs/query' ? { status: 404 } : { ...page, headers: { 'content-type': 'text/plain' } }),
+          { status: 404 },
+        ),
+        doctor((path) => (path === '/runs/query' ? { status: 404 } : accepted), JSON_INFO),
+      ]),
+    ).toEqual([
+      [1, ['fail info']],
+      [1, ['fail info']],
+      [1, ['fail key', 'warn read back']],
+      [1, ['fail test run']],
+      [1, ['warn info', 'fail test run']],
+      [0, []],
+    ]);
+  });
+
   it('gives the advice that fits the status, to GET /info and to the test run alike', async () => {
     const { url } = await service(() => ({ status: 413 }), { status: 413 });
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
