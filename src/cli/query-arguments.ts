@@ -44,11 +44,13 @@ Lists traces, the latest first: when each started, the end of its id, its root, 
 comes to. With options, those that match all of them.
 
 Options:
-  --project <name>, --name <name>, --type <run type>, --model <model>
+  --project <name>, --name <name>
                     of their root
-  --status <status> pending, success, error, cancelled, interrupted or incomplete; more than once:
-                    one of these
-  --tag <tag>       more than once: all of these
+  --status <status> of some run: pending, error, cancelled, interrupted or incomplete; of the root if
+                    one is success; more than once: one of these
+  --type <run type>, --model <model>
+                    of some run, the one with the status if both are given
+  --tag <tag>       of their root; more than once: all of these
   --text <words>    that some run of theirs has; words in double quotes next to each other
   --since <when>    90s, 15m, 2h, 7d, or a day or time as 2026-01-31T09:00, by your clock where it
                     has no zone

@@ -3,7 +3,7 @@ import { env } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
 import { messageOf, visible } from '../base/text.ts';
 import type { ListQuery, Page } from '../receiver/query.ts';
-import type { PayloadField, RunDetails, RunOutline, TraceSummary } from '../receiver/run-view.ts';
+import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/run-view.ts';
 import { SqliteStore } from '../receiver/sqlite-store.ts';
 import type { Store } from '../receiver/store.ts';
 import { exportTrace } from '../receiver/trace-export.ts';
@@ -14,6 +14,7 @@ import type { Place } from './query-arguments.ts';
 /** Where the command line reads runs: a receiver, or a store beside it. */
 export interface RunSource {
   traces(query: ListQuery): Promise<Page<TraceSummary>>;
+  runs(query: ListQuery): Promise<Page<RunSummary>>;
   /** None when the trace is unknown. */
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
@@ -61,6 +62,10 @@ export class StoreSource implements RunSource {
     return this.#store.traces(query);
   }
 
+  runs(query: ListQuery): Promise<Page<RunSummary>> {
+    return this.#store.list(query);
+  }
+
   outline(traceId: string): Promise<RunOutline[]> {
     return this.#store.outline(traceId);
   }
@@ -94,6 +99,10 @@ export class ReceiverSource implements RunSource {
 
   async traces(query: ListQuery): Promise<Page<TraceSummary>> {
     return (await this.#read<Page<TraceSummary>>(`traces?${searchOf(query)}`)) ?? { items: [] };
+  }
+
+  async runs(query: ListQuery): Promise<Page<RunSummary>> {
+    return (await this.#read<Page<RunSummary>>(`runs?${searchOf(query)}`)) ?? { items: [] };
   }
 
   async outline(traceId: string): Promise<RunOutline[]> {

@@ -1,4 +1,5 @@
 import { visibleJson } from '../base/text.ts';
+import type { ListQuery, Page } from '../receiver/query.ts';
 import type { TraceSummary } from '../receiver/run-view.ts';
 import { parseIsoTimestamp } from '../run/timestamp.ts';
 import type { TracesInvocation } from './query-arguments.ts';
@@ -15,11 +16,48 @@ export async function listTraces(
   { query, isJson }: Pick<TracesInvocation, 'query' | 'isJson'>,
   options: Required<TreeOptions>,
 ): Promise<string> {
-  const { items, next } = await source.traces(query);
+  const { status, runType, model } = query;
+  // A trace succeeds with its root. Most traces have some run that does.
+  const isOfRoot = status?.includes('success') ?? (runType === undefined && model === undefined);
+  const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
   if (items.length === 0) return 'no traces\n';
   const lines = items.map((trace) => lineOf(trace, options));
   return `${[...lines, ...(next === undefined ? [] : ['… and more: --limit shows more of them'])].join('\n')}\n`;
+}
+
+const RUNS_PAGE = 1_000;
+
+/** Traces in which one run has the status, type and model of a query, while their roots match the rest. */
+async function tracesWithRun(
+  source: RunSource,
+  { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
+): Promise<Page<TraceSummary>> {
+  const ofRun: ListQuery = {
+    limit: RUNS_PAGE,
+    ...(status && { status }),
+    ...(runType && { runType }),
+    ...(model && { model }),
+    // No run starts before its root.
+    ...(ofRoot.startedFrom && { startedFrom: ofRoot.startedFrom }),
+  };
+  const seen = new Set<string>();
+  const found: TraceSummary[] = [];
+  for (let page = await source.runs(ofRun); ; page = await source.runs({ ...ofRun, cursor: page.next })) {
+    for (const { trace_id: traceId } of page.items) {
+      if (seen.has(traceId)) continue;
+      seen.add(traceId);
+      const { items } = await source.traces({ ...ofRoot, traceId, limit: 1 });
+      found.push(...items);
+      if (found.length > limit) return { items: sorted(found.slice(0, limit)), next: traceId };
+    }
+    if (page.next === undefined) return { items: sorted(found) };
+  }
+}
+
+/** The latest first. */
+function sorted(traces: TraceSummary[]): TraceSummary[] {
+  return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
 function lineOf(trace: TraceSummary, { widthColumns, paint }: Required<TreeOptions>): string {

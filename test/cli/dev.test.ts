@@ -228,6 +228,29 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(JSON.parse(exported.stdout).runs).toHaveLength(3);
   });
 
+  it('are found by the status, type and model of any run of their trace', async () => {
+    const { env } = kept();
+    await runRunspan(
+      devWith(program(`traceable(() => {}, { name: 'other', runType: 'tool', metadata: { ls_model_name: 'm' } })();`)),
+      env,
+    );
+    const found = async (...args: string[]) => {
+      const { stdout } = await asked(['traces', '--json', ...args], env);
+      return stdout.split('\n').flatMap((line) => (line === '' ? [] : JSON.parse(line).name));
+    };
+    expect(
+      await Promise.all([
+        found('--status', 'error'),
+        found('--type', 'llm'),
+        found('--type', 'retriever', '--status', 'error', '--name', 'answer', '--since', '1h'),
+        found('--type', 'llm', '--status', 'error'),
+        found('--model', 'm'),
+        found('--status', 'success'),
+      ]),
+    ).toEqual([['answer'], ['answer'], ['answer'], [], ['other'], ['other', 'answer']]);
+    expect((await asked(['traces', '--status', 'error', '--limit', '1'], env)).stdout).toMatch(/1 failed below.*\n$/);
+  });
+
   it('can be asked of it while it listens', async () => {
     const { env } = kept();
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
