@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { openPage } from './page.ts';
@@ -180,4 +182,42 @@ test('tabs in the background leave the connections to the one that is seen', asy
   expect(await page.getByText('newcomer').count()).toBe(0);
   await see(true);
   await page.getByText('newcomer').waitFor();
+});
+
+test('a link with feedback asks for a click, which gives it', async () => {
+  const { page, receiver, store, go } = await openPage(runs);
+  const body = JSON.stringify({ run_id: idOf(1), feedback_key: 'liked' });
+  const headers = { 'content-type': 'application/json' };
+  const minted = await fetch(`${receiver.url}/feedback/tokens`, { method: 'POST', headers, body });
+  const { url } = (await minted.json()) as { url: string };
+  await go(`${new URL(url).pathname}?score=1&comment=yes`);
+  expect(await store.feedback(idOf(1))).toEqual([]);
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Thank you.').waitFor();
+  expect(await store.feedback(idOf(1))).toMatchObject([{ key: 'liked', score: 1, comment: 'yes' }]);
+});
+
+test('a page at another port or name links to the page, and loads nothing of the receiver', async () => {
+  const { page, receiver, store, complaints } = await openPage(runs);
+  const statistics = vi.spyOn(store, 'statistics');
+  const { port } = new URL(receiver.url);
+  const other = createServer((_, response) => {
+    const links = ['localhost', '127.0.0.1'].map(
+      (host) => `<img src="http://${host}:${port}/query/statistics"><a href="http://${host}:${port}/">${host}</a>`,
+    );
+    response.writeHead(200, { 'content-type': 'text/html' }).end(links.join(''));
+  });
+  await new Promise<void>((resolve) => other.listen(0, resolve));
+  onTestFinished(() => new Promise<void>((resolve) => other.close(() => resolve())));
+  const address = `http://localhost:${(other.address() as AddressInfo).port}/`;
+  await page.goto(address);
+  // The browser reports the images that were refused.
+  expect(complaints.splice(0)).toHaveLength(2);
+  expect(statistics).not.toHaveBeenCalled();
+  for (const host of ['localhost', '127.0.0.1']) {
+    await page.goto(address);
+    await page.getByText(host, { exact: true }).click();
+    await page.getByText('agent', { exact: true }).waitFor();
+  }
+  complaints.length = 0;
 });
