@@ -46,8 +46,8 @@ comes to. With options, those that match all of them.
 Options:
   --project <name>, --name <name>
                     of their root
-  --status <status> of some run: pending, error, cancelled, interrupted or incomplete; of the root if
-                    one is success; more than once: one of these
+  --status <status> of some run: pending, error, cancelled, interrupted or incomplete; more than
+                    once: one of these; with success, of their root
   --type <run type>, --model <model>
                     of some run, the one with the status if both are given
   --tag <tag>       of their root; more than once: all of these
