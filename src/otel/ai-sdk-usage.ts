@@ -1,5 +1,5 @@
-import { type Attributes, count, type Fields, isObject, jsonObject } from './values.ts';
-import type { Rows } from './vocabulary.ts';
+import { type Attributes, count, type Fields, isObject, jsonObject, type Read, text } from './values.ts';
+import { type Rows, SERVICE_TIER } from './vocabulary.ts';
 
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
@@ -22,9 +22,17 @@ export const aiSdkUsage: Rows = [
   [PROVIDER_METADATA, 'input_token_details.cache_read', cacheRead, 'kept'],
   ['ai.usage.inputTokenDetails.cacheWriteTokens', 'input_token_details.cache_creation', count],
   [PROVIDER_METADATA, 'input_token_details.cache_creation', cacheWritten, 'kept'],
+  [PROVIDER_METADATA, 'input_token_details.ephemeral_5m_input_tokens', writtenFor('ephemeral_5m_input_tokens'), 'kept'],
+  [
+    PROVIDER_METADATA,
+    'input_token_details.ephemeral_1hr_input_tokens',
+    writtenFor('ephemeral_1h_input_tokens'),
+    'kept',
+  ],
   ['ai.usage.outputTokenDetails.reasoningTokens', 'output_token_details.reasoning', count],
   ['ai.usage.reasoningTokens', 'output_token_details.reasoning', count, 'repeats'],
   [PROVIDER_METADATA, 'output_token_details.reasoning', reasoning, 'kept'],
+  [PROVIDER_METADATA, SERVICE_TIER, (_, attributes) => text(providersOf(attributes).openai.serviceTier), 'kept'],
 ];
 
 /** Anthropic counts the tokens of its cache apart. Since 6 the SDK adds them up; before that they are added here. */
@@ -48,6 +56,13 @@ function cacheRead(_: unknown, attributes: Attributes): number | undefined {
 
 function cacheWritten(_: unknown, attributes: Attributes): number | undefined {
   return count(providersOf(attributes).anthropic.cacheCreationInputTokens);
+}
+
+function writtenFor(duration: string): Read {
+  return (_, attributes) => {
+    const { cache_creation: written } = fieldsOf(providersOf(attributes).anthropic.usage);
+    return count(fieldsOf(written)[duration]);
+  };
 }
 
 function reasoning(_: unknown, attributes: Attributes): number | undefined {

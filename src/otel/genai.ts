@@ -6,7 +6,7 @@ import {
   genAiText,
 } from './genai-messages.ts';
 import { type Attributes, count, json, microseconds, number, same, text, texts } from './values.ts';
-import { FIRST_TOKEN, type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { FIRST_TOKEN, type Kind, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
 
@@ -54,7 +54,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
-  roots: ['gen_ai', 'openai'],
+  roots: ['gen_ai', 'openai', 'anthropic'],
   kindOf: (attributes) => OPERATIONS.get(attributes[OPERATION]) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],
@@ -82,9 +82,20 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.cache_read.input_tokens', 'input_token_details.cache_read', count],
     ['gen_ai.usage.cache_read_input_tokens', 'input_token_details.cache_read', count],
     ['gen_ai.usage.details.cache_read_tokens', 'input_token_details.cache_read', count],
+    ['gen_ai.usage.cache_write.input_tokens', 'input_token_details.cache_creation', count],
     ['gen_ai.usage.cache_creation.input_tokens', 'input_token_details.cache_creation', count],
     ['gen_ai.usage.cache_creation_input_tokens', 'input_token_details.cache_creation', count],
     ['gen_ai.usage.details.cache_write_tokens', 'input_token_details.cache_creation', count],
+    [
+      'anthropic.usage.cache_creation.ephemeral_5m_input_tokens',
+      'input_token_details.ephemeral_5m_input_tokens',
+      count,
+    ],
+    [
+      'anthropic.usage.cache_creation.ephemeral_1h_input_tokens',
+      'input_token_details.ephemeral_1hr_input_tokens',
+      count,
+    ],
     ['gen_ai.usage.text.input_tokens', 'input_token_details.text', count],
     ['gen_ai.usage.image.input_tokens', 'input_token_details.image', count],
     ['gen_ai.usage.audio.input_tokens', 'input_token_details.audio', count],
@@ -95,6 +106,9 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.details.reasoning_tokens', 'output_token_details.reasoning', count],
     ['gen_ai.usage.text.output_tokens', 'output_token_details.text', count],
     ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', count],
+    ['gen_ai.usage.cost', 'total_cost', count],
+    ['openai.response.service_tier', SERVICE_TIER, text, 'kept'],
+    ['gen_ai.openai.response.service_tier', SERVICE_TIER, text, 'kept'],
   ],
   parameters: [
     ['gen_ai.request.model', 'model', text],

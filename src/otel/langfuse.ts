@@ -1,4 +1,4 @@
-import { type Attributes, count, type Fields, isEmpty, json, jsonObject, text, texts } from './values.ts';
+import { type Attributes, count, type Fields, isEmpty, isObject, json, jsonObject, text, texts } from './values.ts';
 import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
@@ -56,7 +56,7 @@ export function langfuseError(attributes: Attributes): string | undefined {
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';
 }
 
-/** What counts are called that go by several names; kinds of tokens have the side in front: `input_cached_tokens`. */
+/** Counts by each of their names. */
 const COUNTS: ReadonlyMap<string, string> = new Map([
   ['input', 'input_tokens'],
   ['input_tokens', 'input_tokens'],
@@ -68,25 +68,79 @@ const COUNTS: ReadonlyMap<string, string> = new Map([
   ['total_tokens', 'total_tokens'],
 ]);
 
+/** Details of one side, as OpenAI nests them. */
+const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
+  ['input_tokens_details', 'input'],
+  ['prompt_tokens_details', 'input'],
+  ['output_tokens_details', 'output'],
+  ['completion_tokens_details', 'output'],
+]);
+
+/** Anthropic's own names for tokens that its `input_tokens` does not include. */
+const BESIDE_INPUT: ReadonlyMap<string, string> = new Map([
+  ['cache_read_input_tokens', 'cache_read'],
+  ['cache_creation_input_tokens', 'cache_creation'],
+]);
+
+/** A detail with its side in front, for example `input_cached_tokens`. */
 const DETAIL = /^(input|output)_(.+?)(?:_tokens)?$/;
 
 const DETAILS: ReadonlyMap<string, string> = new Map([['cached', 'cache_read']]);
 
 function usageOf(value: unknown): Fields | undefined {
-  const usage: Fields = {};
-  const details = { input: {} as Fields, output: {} as Fields };
+  const usage: Record<string, number> = {};
+  const details = { input: {} as Record<string, number>, output: {} as Record<string, number> };
+  let isBeside = false;
   for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
+    const nested = NESTED.get(name);
+    if (nested !== undefined && isObject(given)) addDetails(details[nested], given);
     const tokens = count(given);
     if (tokens === undefined) continue;
     const total = COUNTS.get(name);
+    const beside = BESIDE_INPUT.get(name);
     const [, side, kind] = DETAIL.exec(name) ?? [];
     if (total !== undefined) usage[total] = tokens;
+    else if (beside !== undefined) details.input[beside] = tokens;
     else if (kind === undefined) usage[name] = tokens;
     else details[side as 'input' | 'output'][DETAILS.get(kind) ?? kind] = tokens;
+    isBeside ||= beside !== undefined;
   }
-  if (!isEmpty(details.input)) usage.input_token_details = details.input;
-  if (!isEmpty(details.output)) usage.output_token_details = details.output;
-  return isEmpty(usage) ? undefined : usage;
+  includeDetails(usage, details, isBeside);
+  const { input, output } = details;
+  const all: Fields = { ...usage };
+  if (!isEmpty(input)) all.input_token_details = input;
+  if (!isEmpty(output)) all.output_token_details = output;
+  return isEmpty(all) ? undefined : all;
+}
+
+function addDetails(to: Record<string, number>, given: Fields): void {
+  for (const [name, item] of Object.entries(given)) {
+    const tokens = count(item);
+    const kind = name.replace(/_tokens$/, '');
+    if (tokens !== undefined) to[DETAILS.get(kind) ?? kind] = tokens;
+  }
+}
+
+/**
+ * Adds details to the counts that leave them out. Langfuse's wrapper of OpenAI does so, which shows in the total, and so
+ * does Anthropic, for the input. A total of input and output alone shows that they are included.
+ */
+function includeDetails(
+  usage: Record<string, number>,
+  details: Readonly<Record<'input' | 'output', Record<string, number>>>,
+  isBeside: boolean,
+): void {
+  const { input_tokens: input = 0, output_tokens: output = 0, total_tokens: total } = usage;
+  const ofInput = sumOf(details.input);
+  const ofOutput = sumOf(details.output);
+  const isWithout = total === input + output + ofInput + ofOutput;
+  if (total === input + output || (!isWithout && !isBeside)) return;
+  usage.input_tokens = input + ofInput;
+  if (isWithout) usage.output_tokens = output + ofOutput;
+}
+
+function sumOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, tokens) => sum + tokens, 0);
 }
 
 function costsOf(value: unknown): Fields | undefined {

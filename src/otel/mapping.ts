@@ -1,5 +1,6 @@
 /** What the attributes of a span mean: pure, and the same for spans of this process and of others. */
 import type { PayloadRules } from '../run/payload-rules.ts';
+import { completeUsage } from '../run/usage.ts';
 import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
 import { database } from './database.ts';
@@ -16,8 +17,17 @@ import { RowIndex } from './row-index.ts';
 import { runspanAttributes } from './runspan-attributes.ts';
 import { SpanShapes } from './span-shape.ts';
 import { traceloop } from './traceloop.ts';
-import { type Attributes, type Fields, isEmpty, number, text } from './values.ts';
-import { collect, FIRST_TOKEN, type Found, type Group, KeptText, type Rename, type Vocabulary } from './vocabulary.ts';
+import { type Attributes, type Fields, isEmpty, text } from './values.ts';
+import {
+  collect,
+  FIRST_TOKEN,
+  type Found,
+  type Group,
+  KeptText,
+  type Rename,
+  SERVICE_TIER,
+  type Vocabulary,
+} from './vocabulary.ts';
 
 /**
  * In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. Those of
@@ -48,7 +58,7 @@ const CLEANED = new Map(vocabularies.flatMap(({ cleaned }) => [...(cleaned ?? []
 const METADATA_KEYS_MAX = 1_000;
 
 /** The key of token counts and costs, in the outputs and in the metadata. */
-const USAGE = 'usage_metadata';
+export const USAGE = 'usage_metadata';
 
 /** What may be taken of a span's payloads. */
 export interface Visibility {
@@ -110,21 +120,24 @@ export function mapStart(attributes: Attributes, visibility: Visibility): Mapped
 
 /**
  * The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. `told` is
- * what has come beside the attributes; it stands where none of these has the same name.
+ * what has come beside the attributes; it stands where none of these has the same name. `isOwnUsage` says whether the token
+ * counts of a chain are its own.
  */
 export function mapSpan(
   attributes: Attributes,
   visibility: Visibility,
   known?: KnownInputs,
   told?: Attributes,
+  isOwnUsage?: (attributes: Attributes) => boolean,
 ): MappedSpan {
   const given = told === undefined ? attributes : { ...told, ...attributes };
   const reader = new AttributeReader(given, index, shapes, visibility.payload);
   const inputs = visibility.hideInputs ? undefined : inputsOf(reader, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', reader);
   const { name, rename, runType } = kindOf(reader, visibility);
-  // On a span around others the counts are, as a rule, the sum of theirs; as a run's own they would count twice.
-  const usage = runType === 'chain' ? undefined : usageOf(reader);
+  // The counts of a span around model calls are as a rule the sum of theirs, and would count twice.
+  const hasUsage = runType !== 'chain' || isOwnUsage?.(given) === true;
+  const usage = hasUsage ? usageOf(reader) : undefined;
   const metadata = metadataOf(reader, usage);
   const tags = collectAll('tags', reader)?.fields.tags as string[] | undefined;
   const firstTokenUs = collectAll('times', reader)?.fields[FIRST_TOKEN] as number | undefined;
@@ -232,13 +245,8 @@ function withUsage(outputs: Found | undefined, usage: Fields): Found {
 }
 
 function usageOf(reader: AttributeReader): Fields | undefined {
-  const usage = collectAll('usage', reader)?.fields;
-  if (usage === undefined) return undefined;
-  const { input_tokens: input, output_tokens: output } = usage;
-  if (input !== undefined || output !== undefined) {
-    usage.total_tokens ??= (number(input) ?? 0) + (number(output) ?? 0);
-  }
-  return usage;
+  const { [SERVICE_TIER]: tier, ...usage } = collectAll('usage', reader)?.fields ?? {};
+  return isEmpty(usage) ? undefined : { ...completeUsage(usage, tier) };
 }
 
 function metadataOf(reader: AttributeReader, usage: Fields | undefined): Map<string, unknown> {

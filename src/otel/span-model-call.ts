@@ -45,6 +45,18 @@ export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, si
   return SDK_SCOPE.test((span.instrumentationScope ?? span.instrumentationLibrary)?.name ?? '');
 }
 
+/** Of the kinds of spans, a request to another service. */
+const CLIENT = 2;
+
+/**
+ * Whether the token counts of a span are those of an agent whose model calls have no spans of their own: an agent of another
+ * service, or one that OpenInference counts.
+ */
+export function isAgentAlone(kind: number, attributes: Attributes): boolean {
+  if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
+  return text(attributes['openinference.span.kind'])?.toUpperCase() === 'AGENT';
+}
+
 function modelOf(attributes: Attributes): string | undefined {
   for (const key of MODEL_NAMES) {
     const model = text(attributes[key]);

@@ -17,13 +17,13 @@ import { isoTimestamp } from '../run/timestamp.ts';
 import { isCancelledCall } from './cancelled-call.ts';
 import { hrTimeUs } from './hr-time.ts';
 import { LogMessages } from './log-messages.ts';
-import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart } from './mapping.ts';
+import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart, USAGE } from './mapping.ts';
 import { toldByEvents, withoutTellers } from './message-events.ts';
 import { resourceWait } from './resource-wait.ts';
 import { spanError } from './span-error.ts';
 import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
-import { spanModelCall } from './span-model-call.ts';
+import { isAgentAlone, spanModelCall } from './span-model-call.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
 import type { Attributes } from './values.ts';
@@ -57,6 +57,9 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #knownInputs: KnownInputs | undefined;
   #attachments: RunAttachments | undefined;
   #logMessages: LogMessages | undefined;
+  /** Released at the end, so that a chain of spans that never ends is not held. */
+  #parent: SpanRun | undefined;
+  #hasUsageBelow = false;
   /** The model call that the span recorded, once the span has ended. */
   endedCall: ModelCall | undefined;
 
@@ -83,6 +86,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
     this.#startUs = startUs;
     this.#origin = origin;
+    this.#parent = parent?.handle instanceof SpanRun ? parent.handle : undefined;
     if (mapped?.inputs?.payload !== undefined) {
       const { payload, sources, used } = mapped.inputs;
       this.#knownInputs = { sources, used };
@@ -132,7 +136,12 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     const told = guard(PLACE, () => toldByEvents(span.events));
     const logged = this.#logMessages;
     const beside = told && logged ? { ...logged.attributes, ...told.attributes } : (told ?? logged)?.attributes;
-    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs, beside));
+    const isOwnUsage = (attributes: Attributes): boolean => !this.#hasUsageBelow && isAgentAlone(span.kind, attributes);
+    const mapped = guard(PLACE, () => mapSpan(span.attributes, capture, this.#knownInputs, beside, isOwnUsage));
+    if (this.#parent !== undefined && (this.#hasUsageBelow || mapped?.metadata.has(USAGE))) {
+      this.#parent.#hasUsageBelow = true;
+    }
+    this.#parent = undefined;
     this.#knownInputs = undefined;
     this.#logMessages = undefined;
     const name = nameOf(span, mapped);

@@ -29,6 +29,9 @@ export const WHOLE = '*';
 /** The key, among the times, of the first piece of a model's answer. */
 export const FIRST_TOKEN = 'first_token';
 
+/** The key, in the usage, of OpenAI's service tier. It decides the names of details and is not recorded as usage. */
+export const SERVICE_TIER = 'service_tier';
+
 /** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 

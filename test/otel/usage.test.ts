@@ -1,0 +1,146 @@
+// Token counts and costs of spans, by the names that emitters give them.
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/client-inference.md
+// https://langfuse.com/docs/observability/features/token-and-cost-tracking#openai-schema
+import { type Attributes, SpanKind } from '@opentelemetry/api';
+import { describe, expect, test } from 'vitest';
+import { below, runNamed, setUp } from './set-up.ts';
+
+const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'm' };
+const agent = { 'gen_ai.operation.name': 'invoke_agent' };
+const counted = { 'gen_ai.usage.input_tokens': 20, 'gen_ai.usage.output_tokens': 7 };
+const counts = { input_tokens: 20, output_tokens: 7, total_tokens: 27 };
+
+function usageOf(attributes: Attributes, kind = SpanKind.INTERNAL): unknown {
+  const { tracer, recorder } = setUp();
+  tracer.startSpan('span', { attributes, kind }).end();
+  const { outputs, extra } = runNamed(recorder, 'span');
+  expect(extra?.metadata?.usage_metadata).toEqual(outputs?.usage_metadata);
+  return outputs?.usage_metadata;
+}
+
+/** A generation of Langfuse. */
+const details = (usage: object) => ({
+  'langfuse.observation.type': 'generation',
+  'langfuse.observation.usage_details': JSON.stringify(usage),
+});
+
+test.each<[string, Attributes, object]>([
+  [
+    "Langfuse's, in OpenAI's form",
+    details({
+      prompt_tokens: 20,
+      completion_tokens: 7,
+      total_tokens: 27,
+      prompt_tokens_details: { cached_tokens: 16, audio_tokens: 1 },
+      completion_tokens_details: { reasoning_tokens: 5 },
+    }),
+    { ...counts, input_token_details: { cache_read: 16, audio: 1 }, output_token_details: { reasoning: 5 } },
+  ],
+  [
+    "Langfuse's, in the form of OpenAI's responses",
+    details({
+      input_tokens: 20,
+      output_tokens: 7,
+      input_tokens_details: { cached_tokens: 16 },
+      output_tokens_details: { reasoning_tokens: 5 },
+    }),
+    { ...counts, input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } },
+  ],
+  [
+    "Langfuse's, with Anthropic's names, whose input has no cached tokens",
+    details({ input: 5, output: 7, cache_read_input_tokens: 10, cache_creation_input_tokens: 5 }),
+    { ...counts, input_token_details: { cache_read: 10, cache_creation: 5 } },
+  ],
+  [
+    "Langfuse's, whose total shows that input and output have no details",
+    details({ input: 4, input_cached_tokens: 16, output: 2, output_reasoning_tokens: 5, total: 27 }),
+    { ...counts, input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } },
+  ],
+  [
+    'cache writes by their present name',
+    { ...chat, ...counted, 'gen_ai.usage.cache_write.input_tokens': 9 },
+    { ...counts, input_token_details: { cache_creation: 9 } },
+  ],
+  [
+    "cache writes of both durations, as Anthropic's SDK has them",
+    {
+      ...chat,
+      ...counted,
+      'gen_ai.usage.cache_write.input_tokens': 9,
+      'anthropic.usage.cache_creation.ephemeral_5m_input_tokens': 2,
+      'anthropic.usage.cache_creation.ephemeral_1h_input_tokens': 7,
+    },
+    { ...counts, input_token_details: { ephemeral_5m_input_tokens: 2, ephemeral_1hr_input_tokens: 7 } },
+  ],
+  [
+    'a priced service tier of OpenAI',
+    {
+      ...chat,
+      ...counted,
+      'gen_ai.usage.cache_read.input_tokens': 8,
+      'gen_ai.usage.reasoning.output_tokens': 3,
+      'openai.response.service_tier': 'flex',
+    },
+    {
+      ...counts,
+      input_token_details: { flex: 12, flex_cache_read: 8 },
+      output_token_details: { flex: 4, flex_reasoning: 3 },
+    },
+  ],
+  ['a cost', { ...chat, ...counted, 'gen_ai.usage.cost': 0.5 }, { ...counts, total_cost: 0.5 }],
+  [
+    'what the provider says beside the AI SDK',
+    {
+      'ai.operationId': 'ai.generateText.doGenerate',
+      'ai.usage.inputTokens': 20,
+      'ai.usage.outputTokens': 7,
+      'ai.usage.inputTokenDetails.noCacheTokens': 15,
+      'ai.usage.inputTokenDetails.cacheWriteTokens': 5,
+      'ai.response.providerMetadata': JSON.stringify({
+        anthropic: { usage: { cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 4 } } },
+        openai: { serviceTier: 'priority' },
+      }),
+    },
+    {
+      ...counts,
+      input_token_details: { ephemeral_5m_input_tokens: 1, ephemeral_1hr_input_tokens: 4, priority: 20 },
+      output_token_details: { priority: 7 },
+    },
+  ],
+])('usage is read from %s', (_, attributes, expected) => {
+  expect(usageOf(attributes)).toEqual(expected);
+});
+
+test('a service tier alone is no usage', () => {
+  expect(usageOf({ ...chat, 'openai.response.service_tier': 'flex' })).toBeUndefined();
+});
+
+describe('usage of an agent', () => {
+  const ofOpenInference = {
+    'openinference.span.kind': 'AGENT',
+    'llm.token_count.prompt': 20,
+    'llm.token_count.completion': 7,
+  };
+
+  test.each<[string, Attributes, SpanKind, object | undefined]>([
+    ['in another service', { ...agent, ...counted }, SpanKind.CLIENT, counts],
+    ['of OpenInference', ofOpenInference, SpanKind.INTERNAL, counts],
+    ['in this process, which is the sum of its calls', { ...agent, ...counted }, SpanKind.INTERNAL, undefined],
+    ['step', { ...counted, 'gen_ai.operation.name': 'agent_step' }, SpanKind.CLIENT, undefined],
+  ])('%s is that of the run, or none', (_, attributes, kind, expected) => {
+    expect(usageOf(attributes, kind)).toEqual(expected);
+  });
+
+  test('is left out where a model call below it has it', () => {
+    const { tracer, recorder } = setUp();
+    const outer = tracer.startSpan('outer', { attributes: ofOpenInference });
+    const step = tracer.startSpan('step', {}, below(outer));
+    tracer.startSpan('call', { attributes: { ...chat, ...counted } }, below(step)).end();
+    step.end();
+    tracer.startSpan('other', { attributes: chat }, below(outer)).end();
+    outer.end();
+    expect(runNamed(recorder, 'call').outputs?.usage_metadata).toEqual(counts);
+    expect(runNamed(recorder, 'outer').outputs).not.toHaveProperty('usage_metadata');
+    expect(runNamed(recorder, 'outer').extra?.metadata).toMatchObject({ 'llm.token_count.prompt': 20 });
+  });
+});
