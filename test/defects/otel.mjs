@@ -306,8 +306,8 @@ export const defects = [
   {
     title: 'langsmith: the summed usage of a chain is read as usage of its own',
     file: 'src/otel/mapping.ts',
-    find: "runType === 'chain' ? undefined : usageOf",
-    replace: "runType === 'none' ? undefined : usageOf",
+    find: "const hasUsage = runType !== 'chain' ||",
+    replace: "const hasUsage = runType !== 'none' ||",
     tests: ['test/otel/langsmith.test.ts'],
   },
   {
