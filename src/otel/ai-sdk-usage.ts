@@ -1,5 +1,5 @@
 import { type Attributes, count, type Fields, isObject, jsonObject, type Read, text } from './values.ts';
-import { type Rows, SERVICE_TIER } from './vocabulary.ts';
+import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
@@ -32,7 +32,13 @@ export const aiSdkUsage: Rows = [
   ['ai.usage.outputTokenDetails.reasoningTokens', 'output_token_details.reasoning', count],
   ['ai.usage.reasoningTokens', 'output_token_details.reasoning', count, 'repeats'],
   [PROVIDER_METADATA, 'output_token_details.reasoning', reasoning, 'kept'],
-  [PROVIDER_METADATA, SERVICE_TIER, (_, attributes) => text(providersOf(attributes).openai.serviceTier), 'kept'],
+];
+
+export const aiSdkServiceTier: Row = [
+  PROVIDER_METADATA,
+  SERVICE_TIER,
+  (_, attributes) => text(providersOf(attributes).openai.serviceTier),
+  'kept',
 ];
 
 /** Anthropic counts the tokens of its cache apart. Since 6 the SDK adds them up; before that they are added here. */

@@ -1,5 +1,5 @@
 import { aiSdkAnswer, aiSdkArguments, aiSdkMessages, aiSdkPrompt } from './ai-sdk-messages.ts';
-import { aiSdkUsage } from './ai-sdk-usage.ts';
+import { aiSdkServiceTier, aiSdkUsage } from './ai-sdk-usage.ts';
 import { type Attributes, anyJson, type Fields, json, microseconds, number, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -124,6 +124,7 @@ export const aiSdk: Vocabulary = {
     ['ai.response.model', 'response_model', text],
     [OPERATION, 'ls_model_type', (operation) => MODEL_TYPES.get(stepOf(operation)), 'kept'],
     ['ai.response.finishReason', 'finish_reasons', texts],
+    aiSdkServiceTier,
     ['ai.finishReason', 'finish_reasons', texts],
     ['ai.telemetry.functionId', 'function_id', text],
     ['ai.toolCall.id', 'tool_call_id', text],

@@ -107,8 +107,6 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.text.output_tokens', 'output_token_details.text', count],
     ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', count],
     ['gen_ai.usage.cost', 'total_cost', count],
-    ['openai.response.service_tier', SERVICE_TIER, text, 'kept'],
-    ['gen_ai.openai.response.service_tier', SERVICE_TIER, text, 'kept'],
   ],
   parameters: [
     ['gen_ai.request.model', 'model', text],
@@ -139,6 +137,8 @@ export const genAi: Vocabulary = {
     ['gen_ai.conversation.id', 'thread_id', text, 'kept'],
     ['gen_ai.tool.call.id', 'tool_call_id', text],
     ['gen_ai.response.finish_reasons', 'finish_reasons', texts],
+    ['openai.response.service_tier', SERVICE_TIER, text],
+    ['gen_ai.openai.response.service_tier', SERVICE_TIER, text],
   ],
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
 };

@@ -137,8 +137,9 @@ export function mapSpan(
   const { name, rename, runType } = kindOf(reader, visibility);
   // The counts of a span around model calls are as a rule the sum of theirs, and would count twice.
   const hasUsage = runType !== 'chain' || isOwnUsage?.(given) === true;
-  const usage = hasUsage ? usageOf(reader) : undefined;
-  const metadata = metadataOf(reader, usage);
+  const metadata = metadataOf(reader);
+  const usage = hasUsage ? usageOf(reader, metadata.get(SERVICE_TIER)) : undefined;
+  if (usage !== undefined && !metadata.has(USAGE)) metadata.set(USAGE, usage);
   const tags = collectAll('tags', reader)?.fields.tags as string[] | undefined;
   const firstTokenUs = collectAll('times', reader)?.fields[FIRST_TOKEN] as number | undefined;
   const toldUsed = usedOf(told, attributes, reader);
@@ -244,12 +245,12 @@ function withUsage(outputs: Found | undefined, usage: Fields): Found {
   return { fields: { ...outputs?.fields, [USAGE]: usage }, text: undefined };
 }
 
-function usageOf(reader: AttributeReader): Fields | undefined {
-  const { [SERVICE_TIER]: tier, ...usage } = collectAll('usage', reader)?.fields ?? {};
-  return isEmpty(usage) ? undefined : { ...completeUsage(usage, tier) };
+function usageOf(reader: AttributeReader, serviceTier: unknown): Fields | undefined {
+  const usage = collectAll('usage', reader)?.fields;
+  return usage && { ...completeUsage(usage, serviceTier) };
 }
 
-function metadataOf(reader: AttributeReader, usage: Fields | undefined): Map<string, unknown> {
+function metadataOf(reader: AttributeReader): Map<string, unknown> {
   const parameters = collectAll('parameters', reader)?.fields;
   const metadata = new Map(Object.entries(collectAll('metadata', reader)?.fields ?? {}));
   const add = (key: string, value: unknown): void => {
@@ -259,7 +260,6 @@ function metadataOf(reader: AttributeReader, usage: Fields | undefined): Map<str
   add('ls_temperature', parameters?.temperature);
   add('ls_max_tokens', parameters?.max_tokens ?? parameters?.max_completion_tokens);
   add('ls_stop', parameters?.stop);
-  add(USAGE, usage);
   return metadata;
 }
 
