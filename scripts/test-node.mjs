@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs the suite on another Node: `npm run test:node -- 22 [arguments of vitest]`.
+// Runs the suite on another Node: `npm run test:node -- 26 [arguments of vitest]`.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const [version, ...vitestArguments] = process.argv.slice(2);
 
 if (version === undefined || !/^\d+(\.\d+){0,2}$/.test(version)) {
-  console.error('usage: npm run test:node -- <version, for example 22> [arguments of vitest]');
+  console.error('usage: npm run test:node -- <version, for example 26> [arguments of vitest]');
   process.exitCode = 2;
 } else {
   const binary = nodeBinary(version);

@@ -1,3 +1,4 @@
+import { finished, isErrored, Readable } from 'node:stream';
 import { guard } from '../base/guard.ts';
 import { followIterator } from './iterator.ts';
 import { type Method, replaceOwn } from './own-method.ts';
@@ -12,22 +13,24 @@ export function isReadableStream(value: object): value is ReadableStream {
 
 /**
  * Follows a web stream by the methods through which it is consumed, replaced on the instance: it is never locked and never
- * read on our account, so back-pressure stays with its reader. What the engine reads by itself, for `pipeTo` and for a
- * transfer to another thread, passes none of them.
+ * read on our account, so back-pressure stays with its reader. The engine calls none of them when it reads by itself, for
+ * `pipeTo`, a transfer to another thread and, since Node 26, `Response.clone` and `Readable.fromWeb`: only the end shows.
  */
 export function followReadableStream(stream: object, reading: Reading): boolean {
-  const following = (follow: Follow): ((method: Method) => Method) => {
+  let isHandedOn = false;
+  const following = (follow: Follow, handsOn = false): ((method: Method) => Method) => {
     return (method) =>
       function (this: unknown, ...args: unknown[]): unknown {
         // A library's stream may do one by means of another.
         if (reading.isStepping) return Reflect.apply(method, this, args);
+        isHandedOn ||= handsOn;
         return follow(method, this as ReadableStream, args, reading);
       };
   };
   if (!replaceOwn(stream, 'getReader', following(followGetReader))) return false;
-  replaceOwn(stream, 'tee', following(followTee));
-  replaceOwn(stream, 'pipeTo', following(followPipeTo));
-  replaceOwn(stream, 'pipeThrough', following(followPipeThrough));
+  replaceOwn(stream, 'tee', following(followTee, true));
+  replaceOwn(stream, 'pipeTo', following(followPipeTo, true));
+  replaceOwn(stream, 'pipeThrough', following(followPipeThrough, true));
   replaceOwn(stream, 'cancel', following(followCancel));
   const { values, [Symbol.asyncIterator]: iterate } = stream as { values?: Method; [Symbol.asyncIterator]?: Method };
   const followed = replaceOwn(stream, 'values', following(followValues));
@@ -40,18 +43,34 @@ export function followReadableStream(stream: object, reading: Reading): boolean 
   }
   // LangChain's streams are their own iterators.
   if (typeof (stream as { next?: unknown }).next === 'function') followIterator(stream, reading);
+  followEnd(stream, reading, () => isHandedOn);
   return true;
+}
+
+/** Ends the reading of a stream that the engine reads by itself. Reads through the stream's methods report the end earlier. */
+function followEnd(stream: object, reading: Reading, isHandedOn: () => boolean): void {
+  // Libraries with streams of their own read them through their methods.
+  if (!(stream instanceof ReadableStream)) return;
+  const readable = stream as unknown as NodeJS.ReadableStream;
+  guard('traceable', () => {
+    finished(readable, (error) => {
+      if (isHandedOn() || !Readable.isDisturbed(readable)) return;
+      reading.leaveUnseen();
+      if (error) reading.fail(error);
+      else reading.end();
+    });
+  });
 }
 
 type Follow = (method: Method, stream: ReadableStream, args: unknown[], reading: Reading) => unknown;
 
 function followGetReader(method: Method, stream: ReadableStream, args: unknown[], reading: Reading): unknown {
-  const reader = Reflect.apply(method, stream, args);
-  guard('traceable', () => followReader(reader as ReadableStreamDefaultReader, reading));
+  const reader = reading.step(method, stream, args);
+  guard('traceable', () => followReader(reader as ReadableStreamDefaultReader, stream, reading));
   return reader;
 }
 
-function followReader(reader: ReadableStreamDefaultReader, reading: Reading): void {
+function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStream, reading: Reading): void {
   let isReleased = false;
   const took = (result: unknown): void => {
     guard('traceable', () => {
@@ -69,7 +88,8 @@ function followReader(reader: ReadableStreamDefaultReader, reading: Reading): vo
   replaceOwn(reader, 'cancel', (cancel) => {
     return function (this: unknown, ...args: unknown[]): unknown {
       const result = Reflect.apply(cancel, this, args);
-      if (!isReleased) reading.cancel();
+      // `Readable.fromWeb` cancels a stream that has failed; `closed` reports the error.
+      if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) reading.cancel();
       return result;
     };
   });

@@ -434,9 +434,7 @@ describe('a Response with a body', () => {
     ['text()', (response) => response.text()],
     ['a loop', async ({ body }) => text(body as ReadableStream)],
     ['arrayBuffer()', async (response) => Buffer.from(await response.arrayBuffer()).toString()],
-    ['the text() of a clone', (response) => response.clone().text()],
     ['a transform', async ({ body }) => text((body as ReadableStream).pipeThrough(new TransformStream()))],
-    ['a Node stream', async ({ body }) => text(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]))],
   ])('is whole for %s, and flushed at its end', async (_, read) => {
     const { flush, limits, end } = heldFlush();
     const given = await flushedAfter(async () => streamed('one ', 'two'), undefined, flush)();
@@ -446,6 +444,52 @@ describe('a Response with a body', () => {
     end();
 
     expect(await whole).toBe('one two');
+  });
+
+  it.each<[string, (response: Response) => Promise<string>]>([
+    ['the text() of a clone', (response) => response.clone().text()],
+    ['a Node stream', ({ body }) => text(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]))],
+  ])('is whole for %s, which Node 26 reads by itself, and flushed at its end', async (_, read) => {
+    const { flush, limits, end } = heldFlush();
+    const given = await flushedAfter(async () => streamed('one ', 'two'), undefined, flush)();
+    expect(limits).toEqual([]);
+    const whole = read(given);
+    await isSettled(whole);
+    expect(limits).toEqual([2_000]);
+    end();
+
+    expect(await whole).toBe('one two');
+  });
+
+  it('that is read as a Node stream for longer than the limit is flushed after its end', async () => {
+    const { flush, limits, end } = heldFlush();
+    const { works, waitUntil } = platform();
+    const slow = gate<void>();
+    const body = new ReadableStream({
+      async pull(controller) {
+        await slow;
+        controller.enqueue(Buffer.from('late'));
+        controller.close();
+      },
+    });
+    const handler = async (_request: object, _context: object): Promise<Response> => new Response(body);
+    const given = await flushedAfter(handler, { timeoutMs: 1 }, flush)({}, { waitUntil });
+    const whole = text(Readable.fromWeb(given.body as Parameters<typeof Readable.fromWeb>[0]));
+    // The limit of a later call passes after that of this one.
+    const later = platform();
+    const unread = await flushedAfter(
+      async (_request: object, _context: object) => streamed('unread'),
+      { timeoutMs: 1 },
+      async () => ({ ok: true, pending: 0 }),
+    )({}, later);
+    await later.works[0];
+    expect(unread.bodyUsed).toBe(false);
+    expect(limits).toEqual([]);
+    slow.open();
+    expect(await whole).toBe('late');
+    await isSettled(works[0] as Promise<unknown>);
+    expect(limits).toEqual([1]);
+    end();
   });
 
   it('that fails gives the same error to its reader, when everything is flushed', async () => {

@@ -215,14 +215,17 @@ describe('an end that is none of an answer', () => {
   });
 
   it('keeps what came before the connection broke', async () => {
-    const { chat, recorder } = await start();
-    await sdk.streamText({ model: chat('breaking'), prompt: 'Rain?', onError: () => {} }).consumeStream();
+    const { chat, recorder, server } = await start();
+    const onChunk = ({ chunk }: { chunk: { type: string; text?: string } }): void => {
+      if (chunk.text === '.') void server.close();
+    };
+    await sdk.streamText({ model: chat('endless'), prompt: 'Rain?', onError: () => {}, onChunk }).consumeStream();
 
     const [call, model] = recorder.runs;
     expect(model?.error).toMatch(/^\w*Error: /);
-    expect(model?.outputs).toMatchObject({ messages: [{ content: 'It is ' }] });
+    expect(model?.outputs).toMatchObject({ messages: [{ content: 'It is raining.' }] });
     expect(call?.error).toMatch(/^\w*Error: /);
-    expect(call?.outputs).toMatchObject({ text: 'It is ' });
+    expect(call?.outputs).toMatchObject({ text: 'It is raining.' });
   });
 
   it('is an abort, by the signal of the application', async () => {

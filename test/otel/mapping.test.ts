@@ -111,9 +111,17 @@ describe('inputs that are known from the start', () => {
 });
 
 describe('odd values', () => {
+  const isWritable = (json: string): boolean => {
+    try {
+      return JSON.stringify(JSON.parse(json)) === json;
+    } catch {
+      return false;
+    }
+  };
+
   const asked = (part: string) => `[{"role":"assistant","parts":[${part}]}]`;
 
-  test('that are nested too deeply to be written are left in the metadata, and all others are read', () => {
+  test('that are nested too deeply for the engine are left in the metadata, and all others are read', () => {
     const depth = 100_000;
     const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
     const messages = asked(`{"type":"tool_call","id":"1","name":"a","arguments":${deep}}`);
@@ -124,8 +132,10 @@ describe('odd values', () => {
     });
     expect(runType).toBe('llm');
     expect(inputs?.payload?.fields).toEqual({ messages: [{ role: 'assistant', content: 'Hi' }] });
-    expect(outputs).toBeUndefined();
-    expect(metadata.get('gen_ai.output.messages')).toBe(messages);
+    // Node 26 writes JSON of any depth.
+    const isTooDeep = !isWritable(deep);
+    expect(metadata.get('gen_ai.output.messages')).toBe(isTooDeep ? messages : undefined);
+    expect(JSON.stringify(outputs)?.includes(deep) ?? false).toBe(!isTooDeep);
   });
 
   test('that name a prototype keep that as a name', () => {

@@ -30,8 +30,8 @@ const USAGE = {
 
 /**
  * A model that speaks OpenAI's chat completions and embeddings, and needs no key. What it says depends on the name of
- * the model that it is asked for: `broken` is answered with 400, `breaking` breaks off in the middle, `endless` never
- * ends. With tools it calls the first one, once, and with a response format it answers JSON.
+ * the model that it is asked for: `broken` is answered with 400, `endless` never ends.
+ * With tools it calls the first one, once, and with a response format it answers JSON.
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
   const requests: ModelRequest[] = [];
@@ -84,10 +84,7 @@ async function stream(body: ModelRequest['body'], response: ServerResponse): Pro
   delta({ role: 'assistant' });
   for (const [index, call] of (message.tool_calls ?? []).entries()) delta({ tool_calls: [{ index, ...call }] });
   const words = message.content === WORDS.join('') ? WORDS : [message.content ?? ''];
-  for (const content of words) {
-    if (content !== '') delta({ content });
-    if (body.model === 'breaking' && content === WORDS[1]) return void response.socket?.end();
-  }
+  for (const content of words) if (content !== '') delta({ content });
   if (body.model === 'endless') return;
   delta({}, reasonOf(message));
   chunk([], { usage: USAGE });

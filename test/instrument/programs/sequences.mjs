@@ -53,6 +53,17 @@ function nodeStream({ chunks = ['a', 'b', 'c'], error, ...options } = {}) {
   return stream;
 }
 
+/** Has one chunk, and never another. */
+const endless = () => {
+  let hasCome = false;
+  const read = function () {
+    log('read', hasCome);
+    if (!hasCome) this.push('a');
+    hasCome = true;
+  };
+  return nodeStream({ read });
+};
+
 /** Iterates anew each time, as a page of results does. */
 const pages = () => ({
   async *[Symbol.asyncIterator]() {
@@ -148,7 +159,12 @@ const ways = {
     await outcome(wrap(() => webStream())().pipeTo(sink));
   },
   'a web stream that is piped through': async () => {
-    const upper = new TransformStream({ transform: (chunk, controller) => controller.enqueue(chunk.toUpperCase()) });
+    // The turn keeps the source and the reader apart: which of two microtasks is first is nobody's contract.
+    const transform = async (chunk, controller) => {
+      controller.enqueue(chunk.toUpperCase());
+      await turn();
+    };
+    const upper = new TransformStream({ transform });
     const out = wrap(() => webStream())().pipeThrough(upper);
     log(out === upper.readable);
     await readAll(out);
@@ -160,7 +176,14 @@ const ways = {
     const reader = wrap(() => webStream({ chunks: [], error: new TypeError('torn') }))().getReader();
     reader.read();
   },
-  'a web stream as a body': async () => {
+  'a web stream as the body of a response': async () => {
+    const response = new Response(wrap(() => webStream({ type: 'bytes' }))());
+    log(await response.text(), response.bodyUsed);
+  },
+  'a web stream as a Node stream': async () => log(await text(Readable.fromWeb(wrap(() => webStream())()))),
+  'a web stream as a Node stream that fails': () =>
+    outcome(readAll(Readable.fromWeb(wrap(() => webStream({ chunks: [], error: new TypeError('torn') }))()))),
+  'a web stream as a body that is cloned': async () => {
     const stream = wrap(() => webStream({ type: 'bytes' }))();
     const response = new Response(stream);
     log(response.body === stream, response.bodyUsed);
@@ -240,7 +263,8 @@ const ways = {
       controller.abort();
     };
     const sink = new Writable({ write });
-    await outcome(pipeline(wrap(() => nodeStream())(), sink, { signal: controller.signal }));
+    // Node 26 takes one chunk more from a source that has one.
+    await outcome(pipeline(wrap(() => endless())(), sink, { signal: controller.signal }));
   },
   'a Node stream as a web stream': () =>
     readAll(Readable.toWeb(wrap(() => nodeStream({ encoding: undefined, objectMode: true }))())),
