@@ -51,7 +51,7 @@ export class Chunks {
       return;
     }
     const value = aggregate === undefined ? this.#values : chosen('aggregate', this.#plan, aggregate, this.#values);
-    this.#run.set({ outputs: outputs === undefined ? value : chosen('outputs', this.#plan, outputs, value) });
+    this.#run.keepResult(outputs === undefined ? value : chosen('outputs', this.#plan, outputs, value));
   }
 
   /** Lets go of them: the application may hold on to the result for long. */

@@ -150,8 +150,10 @@ export function describeCall(describe: NonNullable<Plan['describe']>, args: unkn
 export function endWith(run: Run, plan: Plan, value: unknown): void {
   const { complete, outputs } = plan;
   if (!run.isOpen) return;
-  if (complete === undefined) run.end(outputs === undefined ? value : chosen('outputs', plan, outputs, value));
-  else if (guard('reading a result', () => complete(run, value) ?? true) === undefined) run.end();
+  if (complete === undefined) {
+    run.keepResult(outputs === undefined ? value : chosen('outputs', plan, outputs, value));
+    run.end();
+  } else if (guard('reading a result', () => complete(run, value) ?? true) === undefined) run.end();
 }
 
 /** What a callback of the application makes of a payload; a marker where it fails, never the raw payload. */

@@ -153,7 +153,8 @@ function complete(run: Run, result: unknown): void {
     if (Reflect.set(fieldsOf(result), 'baseStream', watchedStream(baseStream, reading))) return;
   }
   // To read a promise of a result that streams would begin to read the stream.
-  run.end(isStreaming(fieldsOf(result)) ? {} : outcomeOf(result));
+  run.keepResult(isStreaming(fieldsOf(result)) ? {} : outcomeOf(result));
+  run.end();
 }
 
 function isStreaming(result: Fields): boolean {

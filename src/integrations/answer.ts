@@ -55,6 +55,6 @@ export function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
   const { outputs, usage, model, error } = guard('reading the answer of a model', read) ?? UNREADABLE;
   run.set({ metadata: { response_model: model, usage_metadata: usage } });
-  run.set({ outputs: usage === undefined ? outputs : { ...outputs, usage_metadata: usage } });
+  run.keepResult(usage === undefined ? outputs : { ...outputs, usage_metadata: usage });
   return error;
 }

@@ -169,7 +169,7 @@ export class RunspanCallbackHandler {
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
     this.#recorder.end(id, tags, (run, interrupts) => {
       takeInputs(run, end);
-      run.end({ ...plainOutputs(outputs), ...(interrupts && plainInterrupts(interrupts)) });
+      run.keepResult({ ...plainOutputs(outputs), ...(interrupts && plainInterrupts(interrupts)) });
     });
   }
 
@@ -177,16 +177,16 @@ export class RunspanCallbackHandler {
     this.#recorder.end(id, tags, (run) => {
       const { outputs, usage, metadata } = modelResult(result);
       run.set(usage === undefined ? { metadata } : { metadata, usage });
-      run.end(outputs);
+      run.keepResult(outputs);
     });
   }
 
   handleToolEnd(output: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, (run) => run.end(plainOutputs({ output })));
+    this.#recorder.end(id, tags, (run) => run.keepResult(plainOutputs({ output })));
   }
 
   handleRetrieverEnd(documents: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, (run) => run.end(plainOutputs({ documents })));
+    this.#recorder.end(id, tags, (run) => run.keepResult(plainOutputs({ documents })));
   }
 
   handleChainError(error: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {

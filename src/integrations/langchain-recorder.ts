@@ -135,8 +135,8 @@ export function failStep(run: Run, thrown: unknown): void {
     return;
   }
   run.event(String(name));
-  if (Array.isArray(interrupts)) run.set({ outputs: plainInterrupts(interrupts) });
-  else if (command !== undefined) run.set({ outputs: plainOutputs({ command }) });
+  if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
+  else if (command !== undefined) run.keepResult(plainOutputs({ command }));
   run.end();
 }
 

@@ -83,6 +83,7 @@ export class Run {
   #eventCharacters = 0;
   #attachments: RunAttachments | undefined;
   #droppedEvents = 0;
+  #areOutputsSet = false;
   /** Metadata that nobody else has. */
   #ownMetadata: Map<string, string> | undefined;
 
@@ -155,7 +156,10 @@ export class Run {
     this.#events.push(event);
   }
 
-  /** Changes or adds to what is recorded of the run; values are copied at once. */
+  /**
+   * Changes or adds to what is recorded of the run. Values are copied at once. In a wrapped function, `outputs` take
+   * precedence over the result and the `outputs` option.
+   */
   set(changes: RunChanges): void {
     if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
   }
@@ -224,18 +228,23 @@ export class Run {
     return { id, traceId, name };
   }
 
-  /** @internal JSON text of a value within this run's limits, or of nothing when outputs are hidden. */
+  /** @internal JSON text of a chunk within this run's limits, or `null` if chunks are not recorded. */
   encode(value: unknown): string {
-    if (this.#capture.hideOutputs) return 'null';
+    if (this.#capture.hideOutputs || this.#areOutputsSet) return 'null';
     const { payload, attachmentBytes } = this.#capture;
     const attachments = new PayloadAttachments('outputs', attachmentBytes, this.#attachments);
     const json = chunkJson(value, payload, attachments);
     return this.#taken('chunks', { json, attachments: attachments.taken });
   }
 
-  /** @internal Takes outputs that are JSON text of an object. */
+  /** @internal Records the result of the traced call as outputs, unless the application has set outputs. */
+  keepResult(result: unknown): void {
+    if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
+  }
+
+  /** @internal Does the same with a result that is JSON text of an object. */
   keepOutputs(outputs: string): void {
-    if (!this.isOpen || this.#capture.hideOutputs) return;
+    if (!this.isOpen || this.#areOutputsSet || this.#capture.hideOutputs) return;
     this.#attachments?.forget('outputs');
     this.#record.outputs = outputs;
   }
@@ -259,7 +268,9 @@ export class Run {
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
       record.inputs = this.#encode('inputs', changes.inputs);
     }
-    if (changes.outputs !== undefined) this.#setOutputs(changes.outputs);
+    if (changes.outputs === undefined) return;
+    this.#areOutputsSet = true;
+    this.#setOutputs(changes.outputs);
   }
 
   #noteEnd(reason: 'cancelled' | 'interrupted'): void {

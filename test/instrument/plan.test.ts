@@ -220,6 +220,71 @@ describe('options', () => {
   });
 });
 
+describe('outputs that the function sets on its run', () => {
+  const own = { answer: 'short' };
+  const choose = (): void => currentRun()?.set({ outputs: own });
+  const readAll = async (chunks: AsyncIterable<unknown>): Promise<unknown[]> => {
+    const read: unknown[] = [];
+    for await (const chunk of chunks) read.push(chunk);
+    return read;
+  };
+
+  test.each<[string, () => unknown, TraceableOptions | undefined, unknown]>([
+    ['a returned value', () => (choose(), 'long'), undefined, 'long'],
+    ['a plain object', () => (choose(), { answer: 'long' }), undefined, { answer: 'long' }],
+    ['nothing returned', () => choose(), undefined, undefined],
+    ['what a promise resolves to', async () => (choose(), 'long'), undefined, 'long'],
+    ['what a promise resolves to later', async () => (await undefined, choose(), 'long'), undefined, 'long'],
+    ['what `outputs` chooses', () => (choose(), 'long'), { outputs: () => ({ chosen: true }) }, 'long'],
+    [
+      'chunks',
+      async function* () {
+        yield 'lo';
+        choose();
+        yield 'ng';
+      },
+      undefined,
+      ['lo', 'ng'],
+    ],
+    [
+      'what `aggregate` makes of chunks',
+      async function* () {
+        choose();
+        yield 'long';
+      },
+      { aggregate: (chunks) => chunks.join('') },
+      ['long'],
+    ],
+    [
+      'chunks of a web stream',
+      () => (choose(), new Response('long').body?.pipeThrough(new TextDecoderStream())),
+      undefined,
+      ['long'],
+    ],
+  ])('take precedence over %s', async (_, fn, options, expected) => {
+    const recorder = record();
+    const result = await traceable(fn, options)();
+    const isSequence = typeof (result as AsyncIterable<unknown> | undefined)?.[Symbol.asyncIterator] === 'function';
+    expect(isSequence ? await readAll(result as AsyncIterable<unknown>) : result).toEqual(expected);
+    expect(recorder.runs).toMatchObject([{ outputs: own, end_time: expect.any(String) }]);
+    expect(recorder.runs[0]?.outputs).toEqual(own);
+  });
+
+  test('are those of the last `set`, and of no other run', () => {
+    const recorder = record();
+    const inner = traceable(() => 'inner', { name: 'inner' });
+    traceable(
+      () => {
+        choose();
+        currentRun()?.set({ outputs: 'last' });
+        return inner();
+      },
+      { name: 'outer' },
+    )();
+    expect(recorder.runs.map((run) => run.outputs)).toEqual([{ outputs: 'last' }, { outputs: 'inner' }]);
+  });
+});
+
 describe('a callback that fails', () => {
   const throws = () => {
     throw new Error('broken');

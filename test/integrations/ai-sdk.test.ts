@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { wrapAISDK } from '../../src/integrations/ai-sdk.ts';
 import type { RunRecord } from '../../src/run/record.ts';
-import { startRun, withRun } from '../../src/run/start-run.ts';
+import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 import { told } from '../support/told.ts';
@@ -263,6 +263,29 @@ describe('an end that is none of an answer', () => {
       undefined,
     ]);
   });
+});
+
+it('records the outputs that the application sets in place of the result', async () => {
+  const { chat, recorder } = await start();
+  const set = (outputs: object): undefined => void currentRun()?.set({ outputs });
+  const execute = async (): Promise<object> => {
+    set({ tool: 'own' });
+    return { rain: true };
+  };
+  const weather = ai.tool({ inputSchema: z.object({ city: z.string() }), execute });
+  const options = { model: chat('gpt'), tools: { weather }, stopWhen: ai.stepCountIs(3), prompt: 'Rain?' };
+  const prepareStep = () => set({ call: 'own' });
+  await sdk.generateText({ ...options, prepareStep });
+  await sdk.streamText({ ...options, prepareStep }).consumeStream();
+
+  const own = { generateText: { call: 'own' }, streamText: { call: 'own' }, weather: { tool: 'own' } };
+  const seen = recorder.runs.flatMap(({ name, outputs }) => (name in own ? [[name, outputs]] : []));
+  expect(seen).toEqual([
+    ['generateText', own.generateText],
+    ['weather', own.weather],
+    ['streamText', own.streamText],
+    ['weather', own.weather],
+  ]);
 });
 
 describe('other functions', () => {

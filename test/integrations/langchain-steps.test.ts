@@ -62,6 +62,20 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
   });
 });
 
+it('records the outputs that the application sets in a step in place of its result', async () => {
+  const recorder = record();
+  const set = (name: string): void => currentRun()?.set({ outputs: { own: name } });
+  const search = tool(async () => (set('search'), 'found'), { name: 'search', schema: z.object({}) });
+  await lambda('step', async () => {
+    set('step');
+    return search.invoke({});
+  }).invoke('x', { callbacks });
+  expect(recorder.runs.map(({ name, outputs }) => [name, outputs])).toEqual([
+    ['step', { own: 'step' }],
+    ['search', { own: 'search' }],
+  ]);
+});
+
 describe('a traced function', () => {
   it('is below the step that calls it, through tools and steps within steps', async () => {
     const recorder = record();

@@ -192,7 +192,7 @@ describe('a run', () => {
   test('attaches what is in the chunks of a stream', () => {
     const { run, sink } = makeRun();
     const texts = [1, 2].map((fill) => run.encode({ image: png(900, fill) }));
-    run.set({ outputs: { interim: new Blob(['x']) } });
+    run.keepResult({ interim: new Blob(['x']) });
     run.keepOutputs(`{"outputs":[${texts}]}`);
     run.end();
     expect(JSON.parse(sink.ended[0]?.outputs ?? '').outputs).toEqual([
