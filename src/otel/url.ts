@@ -29,11 +29,11 @@ export function withoutCredentials(value: unknown): string | undefined {
   if (url === undefined) return undefined;
   const anonymous = url.replace(USER, '$1');
   if (!anonymous.includes('=')) return anonymous;
-  return anonymous.replace(PARAMETER, (parameter, name: string) =>
-    isSecret(name) ? `${name}=${REDACTED}` : parameter,
+  return anonymous.replace(PARAMETER, (parameter, name: string, value: string) =>
+    isSecret(name, value) ? `${name}=${REDACTED}` : parameter,
   );
 }
 
-function isSecret(name: string): boolean {
-  return SIGNATURES.has(name.toLowerCase()) || names.kindOf(name) !== undefined;
+function isSecret(name: string, value: string): boolean {
+  return SIGNATURES.has(name.toLowerCase()) || names.hidesInUrl(name, value);
 }

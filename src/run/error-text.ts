@@ -99,7 +99,7 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
   if (redaction.hidesAll) return MASK;
   try {
     if (placeOf(redaction.root, WAY)?.isEnd === true) return redaction.mask(text, WAY);
-    return redactAndTruncate(text, CHARACTERS_MAX, redaction, WAY);
+    return redactAndTruncate(redaction.maskNamed(text, WAY), CHARACTERS_MAX, redaction, WAY);
   } catch (problem) {
     return failureText(problem) ?? MASK;
   }

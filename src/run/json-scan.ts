@@ -1,5 +1,5 @@
 import { ESCAPE_BYTES_MAX, plainBytes, WIDE } from './json-output.ts';
-import { type KeyForm, type KeyForms, plainKeys } from './key-forms.ts';
+import { type KeyForm, plainKeys } from './key-forms.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import type { Redaction } from './redaction.ts';
 
@@ -52,7 +52,6 @@ let end = 0;
 let at = 0;
 let nodesLeft = 0;
 let widthMax = 0;
-let keys: KeyForms = plainKeys;
 let patterns: Redaction | undefined;
 
 /**
@@ -64,12 +63,12 @@ export function isKeptText(text: string, rules: PayloadRules): boolean {
   const { redaction } = rules;
   if (redaction !== undefined && (redaction.root !== undefined || redaction.hidesAll)) return false;
   if (text.length > rules.bytes || !text.isWellFormed() || !take(text)) return false;
+  if (redaction?.mayHideIn(text) === true) return false;
   nodesLeft = rules.nodes;
   widthMax = rules.width;
-  keys = redaction?.keys ?? plainKeys;
   patterns = redaction?.hasPatterns === true ? redaction : undefined;
   skipSpaces();
-  if (bytes[at] !== OPENING_BRACE || !scanValue(rules.depth, keys.start)) return false;
+  if (bytes[at] !== OPENING_BRACE || !scanValue(rules.depth, plainKeys.start)) return false;
   skipSpaces();
   return at === end;
 }
@@ -112,7 +111,7 @@ function scanItems(depth: number, closing: number, start: KeyForm): boolean {
       const found = scanKey(form);
       if (found === undefined) return false;
       form = found;
-      if (!scanValue(depth, keys.below(form))) return false;
+      if (!scanValue(depth, plainKeys.below(form))) return false;
     }
     skipSpaces();
     const code = bytes[at++];
@@ -133,7 +132,7 @@ function scanKey(before: KeyForm): KeyForm | undefined {
   }
   const start = at + 1;
   if (bytes[at] !== QUOTE || !scanString()) return undefined;
-  const form = keys.after(before, bytes.toString(encoding, start, at - 1));
+  const form = plainKeys.after(before, bytes.toString(encoding, start, at - 1));
   skipSpaces();
   if (form.isSpecial || form.key.includes('\\') || bytes[at] !== COLON) return undefined;
   at++;

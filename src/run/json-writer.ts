@@ -17,7 +17,9 @@ import type { PayloadAttachments } from './payload-attachments.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import type { Redaction } from './redaction.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
+import { isHeaders, type SecretNames } from './secret-names.ts';
 import { errorKeys, isError, mapEntries, Some, type Summary, summaryOf } from './summary.ts';
+import { mayHoldNames } from './text-secrets.ts';
 import { redactAndTruncate, truncate } from './truncate.ts';
 
 /** A key of up to this many characters is kept even when there is no room for text: it says what the payload was made of. */
@@ -36,6 +38,9 @@ export class JsonWriter {
   readonly #redaction: Redaction | undefined;
   readonly #keys: KeyForms;
   readonly #hasPatterns: boolean;
+  readonly #names: SecretNames | undefined;
+  /** The list under a key such as `rawHeaders`. */
+  #headers: unknown;
   /** Whether it matters where in the payload one is. */
   readonly #isTracked: boolean;
   /** Whether all objects have properties that are not their own. */
@@ -61,6 +66,7 @@ export class JsonWriter {
     this.#redaction = redaction;
     this.#keys = redaction?.keys ?? plainKeys;
     this.#hasPatterns = redaction?.hasPatterns === true;
+    this.#names = redaction?.names;
     this.#isTracked = place !== undefined || redaction?.wantsTrail === true;
     this.#trail = this.#isTracked ? [...trail] : [];
     this.#place = place;
@@ -98,7 +104,10 @@ export class JsonWriter {
   }
 
   #string(given: string): void {
-    const text = mayBeDataUri(given) ? (this.#attachments?.attachText(given) ?? given) : given;
+    let text = mayBeDataUri(given) ? (this.#attachments?.attachText(given) ?? given) : given;
+    if (this.#names !== undefined && mayHoldNames(text)) {
+      text = (this.#redaction as Redaction).maskNamed(text, this.#trail);
+    }
     let shown = text;
     if (text.length > this.#charactersLeft) shown = this.#cut(text);
     else if (this.#hasPatterns) shown = this.#masked(text);
@@ -212,14 +221,22 @@ export class JsonWriter {
   #items(items: readonly unknown[], listed: number, size: number): void {
     const kept = Math.min(listed, this.#rules.width);
     const out = this.#out;
+    const isNamed =
+      this.#names?.isNamedList(size, this.#ancestors.at(-2), items === this.#headers ? 'headers' : undefined) === true;
     let separator = '[';
     let taken = 0;
+    let before: unknown;
     for (; taken < kept && this.#nodesLeft > 0; taken++) {
       out.add(separator);
       separator = ',';
       const value = read(items, taken);
+      if (isNamed && taken % 2 === 1 && this.#names?.hidesAfter(before, value) === true) {
+        this.#hidden(taken, value);
+        continue;
+      }
       const isWritten = this.#isTracked ? this.#tracked(taken, value) : this.#value(value);
       if (!isWritten) out.add('null');
+      before = value;
     }
     if (taken < size) {
       out.add(`${separator}"[Truncated: ${size - taken} more items]"]`);
@@ -330,6 +347,7 @@ export class JsonWriter {
     out.addString(shownKey);
     out.add(':');
     if (this.#redaction?.isHidden(key, value, owner)) return this.#hidden(key, value);
+    if (isHeaders(key)) this.#headers = value;
     if (this.#isTracked ? this.#tracked(key, value) : this.#value(value)) return true;
     out.drop(out.length - before);
     return false;

@@ -94,7 +94,8 @@ export function shownText(text: string, { redaction }: PayloadRules, way: Way): 
   if (redaction.hidesAll) return way[0] === 'name' ? text : MASK;
   try {
     const isHidden = placeOf(redaction.root, way)?.isEnd === true;
-    return isHidden ? redaction.mask(text, trailOf(way)) : redaction.maskFound(text, trailOf(way));
+    const trail = trailOf(way);
+    return isHidden ? redaction.mask(text, trail) : redaction.maskFound(redaction.maskNamed(text, trail), trail);
   } catch (thrown) {
     return failureText(thrown) ?? MASK;
   }

@@ -2,7 +2,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { KeyForms } from './key-forms.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
-import { isSecret, type SecretNames } from './secret-names.ts';
+import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
+import { mayHoldNames, TextSecrets } from './text-secrets.ts';
 import { untraced } from './untraced.ts';
 
 /** Stands for what is hidden. */
@@ -42,7 +43,9 @@ export class Redaction {
   readonly wantsTrail: boolean;
   /** @internal Whether there is anything to look for in texts. */
   readonly hasPatterns: boolean;
-  readonly #names: SecretNames | undefined;
+  /** @internal The names whose values are hidden. */
+  readonly names: SecretNames | undefined;
+  readonly #texts: TextSecrets | undefined;
   readonly #besideText: Redaction | undefined;
   readonly #tests: readonly RegExp[];
   readonly #finders: readonly RegExp[];
@@ -53,14 +56,15 @@ export class Redaction {
   constructor(parts: RedactionParts | undefined) {
     this.hidesAll = parts === undefined;
     this.root = parts?.paths;
-    this.#names = parts?.names;
+    this.names = parts?.names;
+    this.#texts = parts?.names && new TextSecrets(parts.names, (value, trail) => this.mask(value, trail));
     const patterns = parts?.patterns ?? [];
     this.hasPatterns = patterns.length > 0;
     this.#tests = patterns.map((pattern) => new RegExp(pattern.source, pattern.flags.replace(/[dgy]/g, '')));
     this.#finders = this.#tests.map((pattern) => new RegExp(pattern.source, `${pattern.flags}g`));
     this.#replacement = parts?.replacement ?? MASK;
     this.wantsTrail = typeof this.#replacement === 'function';
-    this.keys = new KeyForms((key) => this.#names?.kindOf(key) !== undefined || this.finds(key));
+    this.keys = new KeyForms((key) => this.#isNamed(key) || this.finds(key));
     this.#besideText =
       parts === undefined || parts.names === parts.namesBesideText
         ? undefined
@@ -74,8 +78,23 @@ export class Redaction {
 
   /** @internal Whether a key of this name hides the value. */
   isHidden(key: string, value: unknown, owner: object): boolean {
-    const kind = this.#names?.kindOf(key);
-    return kind !== undefined && isSecret(kind, value, owner);
+    return this.names?.hides(key, value, owner) === true;
+  }
+
+  #isNamed(key: string): boolean {
+    if (this.names === undefined) return false;
+    return isPairValue(key) || isHeaders(key) || this.names.kindOf(key) !== undefined;
+  }
+
+  /** @internal The text without the secrets that are under names in it, if it is JSON text or holds URLs. */
+  maskNamed(text: string, trail: readonly Step[]): string {
+    return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
+  }
+
+  /** @internal Whether JSON text has to be parsed to find out if something in it is hidden by its name. */
+  mayHideIn(json: string): boolean {
+    if (this.#texts === undefined) return false;
+    return this.#texts.isLikelyIn(json) || (json.includes('://') && this.#texts.masked(json, []) !== json);
   }
 
   /** @internal Whether a pattern finds something in the text. */

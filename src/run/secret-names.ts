@@ -1,86 +1,175 @@
 import { types } from 'node:util';
 import { hasPlainPrototype } from './foreign-value.ts';
+import { isPiece, isPlainText } from './plain-text.ts';
 
 /**
- * Names whose values are secrets, as words. A key is such a name when it is one of these, or ends with the words of one, however
- * they are joined: `api_key`, `x-api-key`, `openaiApiKey`.
+ * Decides which values under a name are hidden:
+ *
+ * - `always`: every value except a JSON Schema;
+ * - `text`: text, lists and class instances;
+ * - `word`: text unless it is prose, and numbers from 1000;
+ * - `look`: text that looks like a credential, and not like words or a piece of a word;
+ * - `mark`: text without spaces that looks like a credential or a digest;
+ * - `none`: nothing, although the name ends with the name of a secret.
  */
-const NAMES: readonly string[] = [
-  'authorization',
-  'cookie',
-  'cookies',
-  'credential',
-  'credentials',
-  'passphrase',
-  'passwd',
-  'password',
-  'secret',
-  'secrets',
-  'api key',
-  'private key',
-  'secret key',
-  'secret access key',
-  'signing key',
-  'encryption key',
-  'subscription key',
-  // Without anything between the words.
-  'apikey',
-  'privatekey',
-  'secretkey',
-  'clientsecret',
-];
+export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
-/** Names that other things have too: a piece of a model's text, a count, a conversation. Only text in them is a secret. */
-const AMBIGUOUS: readonly string[] = ['token', 'session', 'accesstoken', 'refreshtoken', 'authtoken', 'idtoken'];
+/**
+ * Names of secrets, as words. A key is such a name if it is one of them or ends with the words of one, however they are joined:
+ * `api_key`, `x-api-key`, `openaiApiKey`, `api_key_2`. The longest match decides.
+ */
+const NAMES: Readonly<Record<NameKind, string>> = {
+  always: `authorization, credential, credentials, passphrase, passcode, passwd, password, passwords, api key, api keys, private key,
+    secret key, secret access key, access key, access key id, account key, signing key, encryption key, subscription key,
+    master key, auth key, password hash, password digest, connection string, jwt, csrf, xsrf, otp, cvv, cvc,
+    apikey, apikeys, privatekey, secretkey, accountkey, clientsecret, passwordhash, connectionstring`,
+  text: `access token, api token, app token, auth token, bearer token, bot token, csrf token, deploy token, device token, id token,
+    jwt token, login token, oauth token, private token, refresh token, reset token, sas token, secret token, security token,
+    service token, session token, vault token, verification token, web token, xsrf token, bearer,
+    access tokens, api tokens, auth tokens, refresh tokens,
+    accesstoken, apitoken, authtoken, idtoken, refreshtoken, sessiontoken`,
+  word: 'secret, secrets, pass, pwd, pw',
+  look: 'token, session, cookie, cookies, auth, trade secret, trade secrets',
+  mark: 'signature',
+  none: 'thought signature, first pass, second pass, third pass, final pass',
+};
 
-/** What comes before `token` when it means a piece of text, or a place in a list of pages. */
-const TOKENS_OF_TEXT: ReadonlySet<string> = new Set(
-  'bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total input output prompt completion'.split(
-    ' ',
-  ),
-);
+/** Precedes `token` if that means a piece of text, or a position in a list of pages. */
+const TOKENS_OF_TEXT =
+  `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
+  input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** No name is longer; of a longer key the end is looked at. */
+/** Only as the whole key: `max_tokens` and the like are counts. */
+const TOKENS = 'tokens';
+
+/** The names of `look` and `text` are left out where a model's text comes in pieces: the pieces are called tokens. */
+const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
+
+/** Names in URLs besides the others. A value is hidden if it does not look like a word. */
+const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
+
+/** Of a longer key only the end is looked at. */
 const KEY_CHARACTERS_MAX = 128;
 
-/** `always` hides whatever is under the name, `text` what may be a secret there. */
-export type NameKind = 'always' | 'text';
-
-/** The names of secrets, those of everybody and some of one's own. */
+/** The names of secrets: the general ones, and those that the application adds. */
 export class SecretNames {
-  readonly #always: readonly string[];
-  readonly #ambiguous: readonly string[];
+  readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
+  /** The last words of the names. */
+  readonly lastWords: readonly string[];
 
-  /** Where a model's text comes in pieces, `takesAmbiguous` is false: the pieces are called tokens. */
-  constructor(own: readonly string[], takesAmbiguous: boolean) {
-    this.#always = [...NAMES, ...own.map((name) => wordsOf(name).join(' '))];
-    this.#ambiguous = takesAmbiguous ? AMBIGUOUS : [];
-    const last = [...this.#always, ...this.#ambiguous].map((name) => name.slice(name.lastIndexOf(' ') + 1));
+  /** `takesPieces` is false where a model's text comes in pieces. */
+  constructor(own: readonly string[], takesPieces: boolean) {
+    for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
+      if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
+      for (const name of names.split(/,\s+/)) this.#kinds.set(name, kind);
+    }
+    for (const word of TOKENS_OF_TEXT) this.#kinds.set(`${word} token`, 'none');
+    if (takesPieces) this.#kinds.set(TOKENS, 'look');
+    for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
+    this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
     // One look that is over soon for nearly every key.
-    this.#likely = new RegExp(`(?:${[...new Set(last)].map(escaped).join('|')})[^\\p{L}\\p{N}]*$`, 'iu');
+    this.#likely = new RegExp(`(?:${this.lastWords.map(escaped).join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
-  kindOf(key: string): NameKind | undefined {
+  /** Undefined for a name under which nothing is hidden. */
+  kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
     const end = key.slice(-KEY_CHARACTERS_MAX);
     if (!this.#likely.test(end)) return undefined;
     const words = wordsOf(end);
-    const name = ` ${words.join(' ')}`;
-    if (this.#always.some((secret) => name.endsWith(` ${secret}`))) return 'always';
-    const isTokenOfText = words.at(-1) === 'token' && TOKENS_OF_TEXT.has(words.at(-2) ?? '');
-    return !isTokenOfText && this.#ambiguous.includes(words.at(-1) ?? '') ? 'text' : undefined;
+    const kind = this.#kindOfWords(words) ?? this.#kindOfWords(withoutNumber(words));
+    return kind === 'none' ? undefined : kind;
+  }
+
+  /** Whether a value under this key is a secret. `owner` is the object that has the key. */
+  hides(key: string, value: unknown, owner: object): boolean {
+    const kind = this.kindOf(key);
+    if (kind !== undefined) return isSecret(kind, key, value, owner);
+    if (!isPairValue(key)) return false;
+    const name = dataIn(owner, 'name') ?? dataIn(owner, 'key') ?? dataIn(owner, 'Name') ?? dataIn(owner, 'Key');
+    return this.hidesAfter(name, value);
+  }
+
+  /** Whether the value that follows a name in a list is a secret. */
+  hidesAfter(name: unknown, value: unknown): boolean {
+    const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
+    return kind !== undefined && isSecret(kind, name as string, value, {});
+  }
+
+  /** Whether names and values alternate in a list: a pair in a list of pairs, or a list such as `rawHeaders`. */
+  isNamedList(length: number, parent: unknown, key: unknown): boolean {
+    if (length === 2 && Array.isArray(parent)) return true;
+    return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
+  }
+
+  /** Whether the value of a parameter in a URL is a secret. */
+  hidesInUrl(name: string, value: string): boolean {
+    const kind = this.kindOf(name);
+    if (kind === undefined) return URL_NAMES.has(name.toLowerCase()) && value.length > 5 && !isPiece(value);
+    if (value === '' || value === 'true' || value === 'false') return false;
+    return kind === 'always' || kind === 'text' || !/^\d{1,5}$/.test(value);
+  }
+
+  #kindOfWords(words: readonly string[]): NameKind | undefined {
+    for (let from = 0; from < words.length; from++) {
+      const name = words.slice(from).join(' ');
+      const kind = name === TOKENS && from > 0 ? undefined : this.#kinds.get(name);
+      if (kind !== undefined) return kind;
+    }
+    return undefined;
   }
 }
 
+/** Whether a key may hold the value of a pair `{ name, value }`. */
+export function isPairValue(key: string): boolean {
+  return key === 'value' || key === 'Value';
+}
+
+/** Whether a list under this key may be a flat list of header names and values, as `rawHeaders` is. */
+export function isHeaders(key: string): boolean {
+  return /headers$/i.test(key);
+}
+
+/** Values that are looked at below a name of the kind `word` or `look`. */
+const NESTED_MAX = 100;
+
 /**
- * Whether a value under such a name is a secret. What says nothing is none, and neither is the description of a parameter in
- * the schema of a tool, nor a token beside its probability.
+ * Whether a value under a name of this kind is a secret. Empty values and flags never are, and neither are the JSON Schema
+ * of a parameter, a token beside its probability and the signature of a model's thinking.
  */
-export function isSecret(kind: NameKind, value: unknown, owner: object): boolean {
+function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
   if (kind === 'always') return !isSchema(value);
-  if (typeof value === 'number' || isPlainObject(value)) return false;
-  return !Object.hasOwn(owner, 'logprob') && !Object.hasOwn(owner, 'logprobs');
+  if (Object.hasOwn(owner, 'logprob') || Object.hasOwn(owner, 'logprobs')) return false;
+  if (kind === 'text') return typeof value !== 'number' && !isPlainObject(value);
+  if (kind === 'mark' && Object.hasOwn(owner, 'thinking')) return false;
+  return !isSchema(value) && holdsSecret(kind, key, value, { left: NESTED_MAX });
+}
+
+function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left: number }): boolean {
+  if (--count.left < 0) return true;
+  if (typeof value === 'string') return isSecretText(kind, key, value);
+  if (typeof value === 'number') return kind === 'word' && value >= 1_000;
+  if (typeof value !== 'object' || value === null) return false;
+  if (isPlainObject(value)) {
+    // Of another object, for example a session, the keys say what is secret.
+    if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
+  } else if (!Array.isArray(value) || types.isProxy(value)) return true;
+  const items = Object.keys(value).map((inner) => dataIn(value, inner));
+  // The pieces of a model's text come in lists, which can be long.
+  if (Array.isArray(value) && key.toLowerCase() === TOKENS) return items.some(isLongText);
+  return items.some((item) => holdsSecret(kind, key, item, count));
+}
+
+function isLongText(value: unknown): boolean {
+  return typeof value === 'string' && value.length > 24;
+}
+
+function isSecretText(kind: NameKind, key: string, text: string): boolean {
+  if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
+  if (kind === 'mark') return /^[^\s()]{6,}$/.test(text);
+  // The working directory in an environment.
+  return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 
 const SCHEMA_TYPES: ReadonlySet<unknown> = new Set([
@@ -93,14 +182,14 @@ const SCHEMA_TYPES: ReadonlySet<unknown> = new Set([
   'null',
 ]);
 
-/** A JSON Schema, which tells of what kind a value has to be. */
+/** A JSON Schema, which describes a value. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');
   return SCHEMA_TYPES.has(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
 }
 
-/** What a property holds; a getter is not asked. */
+/** The data of a property. A getter is not called. */
 function dataIn(value: object, key: string): unknown {
   return Object.getOwnPropertyDescriptor(value, key)?.value;
 }
@@ -117,6 +206,14 @@ function wordsOf(name: string): string[] {
     .split(/[^\p{L}\p{N}]+/u)
     .filter((word) => word !== '')
     .map((word) => word.toLowerCase());
+}
+
+/** `password1` and `password 1` are numbered passwords. */
+function withoutNumber(words: readonly string[]): readonly string[] {
+  return words
+    .join(' ')
+    .replace(/[\p{N} ]{1,16}$/u, '')
+    .split(' ');
 }
 
 function escaped(word: string): string {

@@ -5,6 +5,7 @@ import type { PayloadAttachments } from './payload-attachments.ts';
 import type { PayloadRules } from './payload-rules.ts';
 import { failureText, MASK } from './redaction.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
+import { mayHoldNames } from './text-secrets.ts';
 
 /** Where a value belongs: its field, and the way down from there; a place in a list may be unknown. */
 export type Way = readonly (Step | undefined)[];
@@ -54,7 +55,9 @@ const SHORT_CHARACTERS = 100;
 
 /** The JSON text of a value that is quickly written, as most of the metadata are; undefined for any other. */
 function shortJson(value: unknown, { bytes }: PayloadRules): string | undefined {
-  if (typeof value === 'string') return value.length <= Math.min(SHORT_CHARACTERS, bytes) ? jsonText(value) : undefined;
+  if (typeof value === 'string') {
+    return value.length <= Math.min(SHORT_CHARACTERS, bytes) && !mayHoldNames(value) ? jsonText(value) : undefined;
+  }
   return Number.isFinite(value) || typeof value === 'boolean' ? String(value) : undefined;
 }
 

@@ -360,7 +360,7 @@ describe('a run', () => {
   test('shows the pieces of a model’s answer', () => {
     const { run, record } = makeRun({}, rulesOf());
     run.event('new_token', { token: 'Hello', password: 'x' });
-    run.event('login', { token: 'Hello' });
+    run.event('login', { token: 'k9Xw27' });
     run.end();
     expect(record()?.events?.map(({ kwargs }) => kwargs)).toEqual([
       { token: 'Hello', password: '[Redacted]' },
@@ -441,7 +441,7 @@ test('pieces of a text that are called tokens are shown, and secrets beside them
     yield { token: 'lo' };
   };
   expect([...traceable(stream, { exporter })()]).toHaveLength(2);
-  traceable(() => ({ token: 'abc' }), { exporter })();
+  traceable(() => ({ token: 'k9Xw27' }), { exporter })();
   expect(exporter.records().map(({ outputs }) => outputs)).toEqual([
     { outputs: [{ token: 'Hel', password: '[Redacted]' }, { token: 'lo' }] },
     { token: '[Redacted]' },

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { isSecret, SecretNames } from '../../src/run/secret-names.ts';
+import { SecretNames } from '../../src/run/secret-names.ts';
 
 const names = new SecretNames([], true);
+/** Whether a text that looks like a credential is hidden under a key. */
+const hides = (key: string, by = names): boolean => by.hides(key, 'k9Xw27abQ4', {});
 
 describe('a name of secrets', () => {
   test.each([
@@ -34,11 +36,6 @@ describe('a name of secrets', () => {
     'awsCredentials',
     'http.request.header.authorization',
     'password:',
-  ])('is %s, whatever is under it', (key) => {
-    expect(names.kindOf(key)).toBe('always');
-  });
-
-  test.each([
     'token',
     'access_token',
     'accessToken',
@@ -47,12 +44,30 @@ describe('a name of secrets', () => {
     'session',
     'user_session',
     'authtoken',
-  ])('is %s, where text is under it', (key) => {
-    expect(names.kindOf(key)).toBe('text');
+    'password1',
+    'password_2',
+    'api_key_2',
+    'pwd',
+    'pass',
+    'smtp_pass',
+    'auth',
+    'jwt',
+    'csrf',
+    'otp',
+    'cvv',
+    'signature',
+    'x-hub-signature-256',
+    'connectionString',
+    'account_key',
+    'aws_access_key_id',
+    'access_tokens',
+    'tokens',
+  ])('is %s', (key) => {
+    expect(hides(key)).toBe(true);
   });
 
   test('is looked for at the end of a key of any length', () => {
-    expect(names.kindOf(`${'x'.repeat(1_000_000)}_password`)).toBe('always');
+    expect(hides(`${'x'.repeat(1_000_000)}_password`)).toBe(true);
   });
 });
 
@@ -66,7 +81,12 @@ describe('a name of something else', () => {
     'prompt_tokens',
     'completion_tokens_details',
     'usage tokens',
-    'tokens',
+    'predicted_token',
+    'thoughtSignature',
+    'second_pass',
+    'compass',
+    'author',
+    'access_key_ids_count',
     'stop_token',
     'eos_token',
     'bosToken',
@@ -102,7 +122,7 @@ describe('a name of something else', () => {
     'name',
     '',
   ])('is %s', (key) => {
-    expect(names.kindOf(key)).toBeUndefined();
+    expect(hides(key)).toBe(false);
   });
 });
 
@@ -112,42 +132,63 @@ describe('a name of one’s own', () => {
   test.each(['ssn', 'SSN', 'customer_ssn', 'dateOfBirth', 'date-of-birth', 'patient.date_of_birth', 'password'])(
     'is found as %s, beside those of everybody',
     (key) => {
-      expect(own.kindOf(key)).toBe('always');
+      expect(hides(key, own)).toBe(true);
     },
   );
 
   test.each(['ssn_valid', 'birth', 'of_birth', 'class'])('is not found as %s', (key) => {
-    expect(own.kindOf(key)).toBeUndefined();
+    expect(hides(key, own)).toBe(false);
   });
 });
 
 test('where models answer in pieces of text, a token is one of them', () => {
-  expect(new SecretNames([], false).kindOf('token')).toBeUndefined();
-  expect(new SecretNames([], false).kindOf('password')).toBe('always');
+  const besideText = new SecretNames([], false);
+  expect(hides('token', besideText)).toBe(false);
+  expect(hides('password', besideText)).toBe(true);
 });
 
 describe('a value under such a name', () => {
-  test.each<[string, 'always' | 'text', unknown, boolean]>([
-    ['text', 'always', 'x', true],
-    ['a number', 'always', 1234, true],
-    ['an object', 'always', { user: 'a' }, true],
-    ['a list', 'always', ['a=b'], true],
-    ['null', 'always', null, false],
-    ['a flag', 'always', true, false],
-    ['empty text', 'always', '', false],
-    ['the schema of a parameter', 'always', { type: 'string', description: 'yours' }, false],
-    ['the schema of one that may be missing', 'always', { type: ['string', 'null'] }, false],
-    ['an object that has a type of its own', 'always', { type: 'basic', value: 'x' }, true],
-    ['text', 'text', 'x', true],
-    ['a list', 'text', ['x'], true],
-    ['a number', 'text', 7, false],
-    ['an object', 'text', { id: 'x' }, false],
-  ])('%s under a name that hides %s', (_, kind, value, expected) => {
-    expect(isSecret(kind, value, {})).toBe(expected);
+  test.each<[what: string, key: string, value: unknown, isHidden: boolean]>([
+    ['text', 'password', 'x', true],
+    ['a number', 'password', 1234, true],
+    ['an object', 'password', { user: 'a' }, true],
+    ['a list', 'password', ['a=b'], true],
+    ['null', 'password', null, false],
+    ['a flag', 'password', true, false],
+    ['empty text', 'password', '', false],
+    ['the schema of a parameter', 'password', { type: 'string', description: 'yours' }, false],
+    ['the schema of one that may be missing', 'password', { type: ['string', 'null'] }, false],
+    ['an object that has a type of its own', 'password', { type: 'basic', value: 'x' }, true],
+    ['any text', 'access_token', 'x', true],
+    ['a list', 'access_token', ['x'], true],
+    ['a number', 'access_token', 7, false],
+    ['an object', 'access_token', { id: 'x' }, false],
+    ['one word', 'secret', 'swordfish', true],
+    ['prose', 'secret', 'the butler did it', false],
+    ['a number of four digits', 'secret', 1234, true],
+    ['a count', 'pass', 12, false],
+    ['one word', 'session', 'breakfast', false],
+    ['a credential within words', 'session', 'Bearer k9Xw27', true],
+    ['an object with an id', 'session', { id: 'k9Xw27abQ4', turns: 2 }, false],
+    ['a list with a credential', 'session', ['k9Xw27abQ4'], true],
+    ['an object with a credential', 'tokens', { access: 'k9Xw27abQ4' }, true],
+    ['an object of counts', 'tokens', { input: 3 }, false],
+    ['an instance of a class', 'session', new Map([['a', 'b']]), true],
+  ])('%s under `%s`', (_, key, value, isHidden) => {
+    expect(names.hides(key, value, {})).toBe(isHidden);
   });
 
   test('is a piece of text where its probability stands beside it', () => {
-    expect(isSecret('text', 'Hello', { token: 'Hello', logprob: -0.1 })).toBe(false);
-    expect(isSecret('always', 'hunter2', { password: 'hunter2', logprob: -0.1 })).toBe(true);
+    expect(names.hides('token', 'k9Xw27', { token: 'k9Xw27', logprob: -0.1 })).toBe(false);
+    expect(names.hides('password', 'hunter2', { password: 'hunter2', logprob: -0.1 })).toBe(true);
+  });
+
+  test('is not read where a getter gives it', () => {
+    const value = {
+      get access() {
+        throw new Error('read');
+      },
+    };
+    expect(names.hides('tokens', value, {})).toBe(false);
   });
 });

@@ -85,13 +85,13 @@ describe('what is recorded', () => {
   test('shows no value under the name of a secret, and those under other names [security 14]', async () => {
     const named = (names: readonly string[], text: string) =>
       Object.fromEntries(names.map((name) => [name, `${text} ${name}`]));
-    const both = { ...named(NAMES, 'hidden'), ...named(OTHERS, 'shown') };
+    const both = { ...named(NAMES, 'h1dden='), ...named(OTHERS, 'shown') };
     const wire = await wireOf({}, (exporter) => {
       const run = startRun({ name: 'a', exporter, inputs: { deep: [{ headers: both }] }, metadata: { both } });
       run.event('e', { both });
       run.end({ both });
     });
-    expect(wire).not.toContain('hidden ');
+    expect(wire).not.toContain('h1dden=');
     for (const name of OTHERS) expect(wire.split(`shown ${name}`)).toHaveLength(5);
   });
 

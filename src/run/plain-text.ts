@@ -1,0 +1,27 @@
+/** A piece of a word, a word, a short number or a marker such as `<image>`: what a tokenizer calls a token. */
+const PIECE =
+  /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,3})[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
+
+/** A word, a number or a date within prose. */
+const PROSE_WORD =
+  /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
+
+/** Precedes a credential in the value of a header. */
+const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
+
+/** Of a longer text only the beginning is looked at. */
+const CHARACTERS_MAX = 10_000;
+
+/** Whether a text without spaces looks like a word or a piece of one, and not like a credential. */
+export function isPiece(text: string): boolean {
+  // Credentials are written in ASCII.
+  return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
+}
+
+/** Whether a text looks like words, and not like a credential. */
+export function isPlainText(text: string): boolean {
+  const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
+  if (words.length === 1) return isPiece(text);
+  if (words.length === 2 && SCHEME.test(words[0] as string)) return false;
+  return words.every((word) => !/[A-Za-z\d]/.test(word) || (word.length <= 50 && PROSE_WORD.test(word)));
+}

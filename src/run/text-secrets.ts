@@ -1,0 +1,241 @@
+import { isPiece } from './plain-text.ts';
+import type { Step } from './redaction-paths.ts';
+import type { SecretNames } from './secret-names.ts';
+
+/** Makes what is shown instead of a value. */
+export type Mask = (value: unknown, trail: readonly Step[]) => string;
+
+const QUOTE = 0x22;
+const SLASH = 0x2f;
+const QUESTION_MARK = 0x3f;
+const OPENING_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const SMALL_U = 0x75;
+const OPENING_BRACE = 0x7b;
+
+/** Shorter text has no room for a name and a value. */
+const CHARACTERS_MIN = 8;
+
+/** JSON text in JSON text is parsed down to this level. Below it, values are masked by the characters around them. */
+const LEVELS_MAX = 4;
+
+/** Deeper values of JSON text are replaced by a marker, since their secrets would not be found. */
+const DEPTH_MAX = 200;
+const TOO_DEEP = '[Truncated: too deep]';
+
+/** Characters of a name in JSON text. */
+const NAME_CHARACTERS_MAX = 128;
+
+/** Digits and punctuation between the letters of a name and the quotation mark after it. */
+const GAP_MAX = 16;
+
+/**
+ * Whether a text is of a kind that is searched for the names of secrets: it begins like JSON or like the path of a URL, or has
+ * a URL in it.
+ */
+export function mayHoldNames(text: string): boolean {
+  if (text.length < CHARACTERS_MIN) return false;
+  const first = text.charCodeAt(0);
+  if (first === OPENING_BRACE || first === OPENING_BRACKET || first === SLASH || first === QUESTION_MARK) return true;
+  return (first <= 0x20 && /^\s+[{[]/.test(text)) || text.includes('://');
+}
+
+/** Masks the values under names of secrets in JSON text and in URLs. Time is in proportion to the text. */
+export class TextSecrets {
+  readonly #names: SecretNames;
+  readonly #mask: Mask;
+  /** By the last three letters of a text, five bits each: whether a name may end with them. */
+  readonly #ends = new Uint8Array(0x8000);
+
+  constructor(names: SecretNames, mask: Mask) {
+    this.#names = names;
+    this.#mask = mask;
+    for (const word of names.lastWords) {
+      for (const spelling of [word, word.toUpperCase()]) this.#addEnd(spelling.replace(/[^\p{L}]+$/u, ''));
+    }
+  }
+
+  /** The text with a mask instead of each secret. JSON text stays JSON text. */
+  masked(text: string, trail: readonly Step[], level = 0): string {
+    const isJson = /^\s*[{[]/.test(text) && this.isLikelyIn(text);
+    return this.#maskUrls(isJson ? this.#maskJson(text, trail, level) : text, trail);
+  }
+
+  /** Whether JSON text holds a string that ends with the name of a secret, or an escape that may hide one. */
+  isLikelyIn(json: string): boolean {
+    for (let at = 1; at < json.length; at++) {
+      const code = json.charCodeAt(at);
+      if (code === QUOTE ? this.#isNameBefore(json, at) : code === BACKSLASH && isEscapeOfName(json, at)) return true;
+    }
+    return false;
+  }
+
+  #addEnd(word: string): void {
+    const code = endOf(word, word.length - 1);
+    if (word.length >= 3) this.#ends[code] = 1;
+    else
+      for (let other = 0; other < 0x8000; other += word.length < 2 ? 0x20 : 0x400)
+        this.#ends[other | (code & 0x3ff)] = 1;
+  }
+
+  #isNameBefore(json: string, quote: number): boolean {
+    const end = nameEnd(json, quote);
+    return this.#ends[endOf(json, end - 1)] === 1 && this.#names.kindOf(nameBefore(json, end)) !== undefined;
+  }
+
+  #maskJson(text: string, trail: readonly Step[], level: number): string {
+    if (level >= LEVELS_MAX) return this.#maskQuoted(text, trail);
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return this.#maskQuoted(text, trail);
+    }
+    const shown = this.#copy(value, [...trail], level, DEPTH_MAX);
+    return shown === value ? text : text.slice(0, text.search(/[[{]/)) + JSON.stringify(shown);
+  }
+
+  /** The value itself if it holds no secret, otherwise a copy. */
+  #copy(value: unknown, trail: Step[], level: number, depth: number, parent?: object): unknown {
+    if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail, level + 1) : value;
+    if (typeof value !== 'object' || value === null) return value;
+    if (depth === 0) return TOO_DEEP;
+    const isList = Array.isArray(value);
+    const isNamed = isList && this.#names.isNamedList(value.length, parent, trail.at(-1));
+    let copy: object | undefined;
+    for (const [key, inner] of Object.entries(value)) {
+      const index = Number(key);
+      trail.push(isList ? index : key);
+      const isHidden = isList
+        ? isNamed && index % 2 === 1 && this.#names.hidesAfter(value[index - 1], inner)
+        : this.#names.hides(key, inner, value);
+      const shown = isHidden ? this.#mask(inner, trail) : this.#copy(inner, trail, level, depth - 1, value);
+      trail.pop();
+      if (shown === inner) continue;
+      copy ??= isList ? [...value] : { ...value };
+      Object.defineProperty(copy, key, { value: shown, enumerable: true, configurable: true, writable: true });
+    }
+    return copy ?? value;
+  }
+
+  /** Masks text and numbers after quoted names where the text is no JSON, for example because its end is missing. */
+  #maskQuoted(text: string, trail: readonly Step[]): string {
+    let shown = '';
+    let copied = 0;
+    for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) {
+      if (at < copied || !this.#isNameBefore(text, at)) continue;
+      const value = valueAfter(text, at);
+      const name = nameBefore(text, nameEnd(text, at));
+      if (value === undefined || !this.#names.hides(name, text.slice(value.start, value.end), {})) continue;
+      const mask = JSON.stringify(this.#mask(text.slice(value.start, value.end), [...trail, name]));
+      shown += text.slice(copied, value.start) + (value.isNumber ? mask : mask.slice(1, -1));
+      copied = value.end;
+    }
+    return shown + text.slice(copied);
+  }
+
+  #maskUrls(text: string, trail: readonly Step[]): string {
+    const first = text.charCodeAt(0);
+    let shown = '';
+    let copied = 0;
+    let at = first === SLASH || first === QUESTION_MARK ? 0 : text.indexOf('://');
+    while (at >= 0) {
+      URL_END.lastIndex = at;
+      const end = at + (URL_END.exec(text)?.[0].length ?? 0);
+      const url = text.slice(at, end);
+      const masked = this.#maskUrl(url, trail);
+      if (masked !== url) {
+        shown += text.slice(copied, at) + masked;
+        copied = end;
+      }
+      at = text.indexOf('://', Math.max(end, at + 1));
+    }
+    return shown + text.slice(copied);
+  }
+
+  #maskUrl(url: string, trail: readonly Step[]): string {
+    let shown = url;
+    if (url.includes('@')) shown = shown.replace(USER, (user) => (isCredential(user) ? this.#mask(user, trail) : user));
+    if (!shown.includes('=')) return shown;
+    return shown.replace(PARAMETER, (parameter, name: string, value: string) => {
+      const isHidden = this.#names.hidesInUrl(decoded(name), value);
+      return isHidden ? `${parameter.slice(0, -value.length)}${this.#mask(value, [...trail, name])}` : parameter;
+    });
+  }
+}
+
+/** The rest of a URL in a text, in JSON text or in HTML. */
+const URL_END = /[^\s"<>\\`]*/y;
+
+/** The user of a URL, mostly with a password. */
+const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
+
+/** A name and its value in a query or a fragment. */
+const PARAMETER = /[?&#;]([^?&#;=]{1,128})=([^&#;]+)/g;
+
+/** After the quotation mark of a name: the beginning of text, or a number. */
+const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
+
+/** The place of the text or number after a name, and to the end of `text` if the text does not end. */
+function valueAfter(text: string, quote: number): { start: number; end: number; isNumber: boolean } | undefined {
+  VALUE.lastIndex = quote;
+  const found = VALUE.exec(text);
+  if (found === null) return undefined;
+  const opening = found[1];
+  if (opening === undefined) return { start: quote + found[0].search(/\d/), end: VALUE.lastIndex, isNumber: true };
+  const start = VALUE.lastIndex;
+  const isNumber = false;
+  for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
+    // More backslashes than those of the opening mark are those of a mark within the text.
+    let backslashes = 0;
+    while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
+    if (backslashes < opening.length) return { start, end: end - backslashes, isNumber };
+  }
+  return { start, end: text.length, isNumber };
+}
+
+function nameBefore(text: string, end: number): string {
+  const name = text.slice(Math.max(0, end - NAME_CHARACTERS_MAX), end);
+  return name.slice(name.lastIndexOf('"') + 1);
+}
+
+/** The end of the letters before a quotation mark, or 0 if there are none. */
+function nameEnd(text: string, quote: number): number {
+  let end = quote;
+  while (end > 0 && text.charCodeAt(end - 1) === BACKSLASH) end--;
+  for (const stop = Math.max(0, end - GAP_MAX); end > stop; end--) {
+    const code = text.charCodeAt(end - 1);
+    if (code === QUOTE) return 0;
+    if (!isNoLetter(code)) return end;
+  }
+  return 0;
+}
+
+/** The last three letters, five bits each, which are the same for both cases of ASCII. */
+function endOf(text: string, last: number): number {
+  const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
+  return (code(last - 2) << 10) | (code(last - 1) << 5) | code(last);
+}
+
+function isNoLetter(code: number): boolean {
+  return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
+}
+
+/** `\u0041` to `\u007a` are letters; `:\/\/` is that of a URL. */
+function isEscapeOfName(json: string, at: number): boolean {
+  if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
+  return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);
+}
+
+/** Whether the user of a URL has a password, or is a key. */
+function isCredential(user: string): boolean {
+  return /:./.test(user) || (user.length >= 16 && !isPiece(user));
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,45 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { traceable } from '../../src/index.ts';
+import { recordRuns } from '../../src/testing.ts';
+import { KEPT, MASKED } from './redaction-cases.ts';
+
+const MASK = '[Redacted]';
+
+/** What is recorded of an argument. */
+function recorded(value: unknown): unknown {
+  const recorder = recordRuns();
+  onTestFinished(() => recorder.stop());
+  traceable((_: unknown) => undefined, { name: 'work' })({ value });
+  return (recorder.runs[0]?.inputs as { value: unknown }).value;
+}
+
+describe('by default', () => {
+  test('the table has at least 120 values to mask and 120 to keep, each with its source', () => {
+    for (const rows of [MASKED, KEPT]) {
+      expect(rows.length).toBeGreaterThanOrEqual(120);
+      expect(new Set(rows.map(([source]) => source)).size).toBe(rows.length);
+    }
+  });
+
+  test.each(MASKED)('the secret is masked, and nothing else is: %s', (_, value, secret) => {
+    const shown = JSON.stringify(recorded(value));
+    const visible = JSON.stringify(secret).slice(1, -1);
+    expect(shown).toContain(MASK);
+    for (const spelling of [secret, visible]) expect(shown).not.toContain(spelling);
+    const plain = [value, ...Object.values(value as object)].every((item) => isPlain(item));
+    if (!plain) return;
+    const whole = secret.startsWith('[') || secret.startsWith('{');
+    const expected = whole
+      ? JSON.stringify(value).replaceAll(secret, JSON.stringify(MASK))
+      : JSON.stringify(value).replaceAll(visible, MASK).replaceAll('pass\\\\u0077ord', 'password');
+    expect(JSON.parse(shown)).toEqual(JSON.parse(expected.replaceAll('\\\\/', '/')));
+  });
+
+  test.each(KEPT)('the value is recorded as it is: %s', (_, value) => {
+    expect(recorded(value)).toEqual(value);
+  });
+});
+
+function isPlain(value: unknown): boolean {
+  return typeof value !== 'object' || value === null || /^(Object|Array)$/.test(value.constructor.name);
+}
