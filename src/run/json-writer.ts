@@ -19,7 +19,6 @@ import type { Redaction } from './redaction.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
 import { isHeaders, type SecretNames } from './secret-names.ts';
 import { errorKeys, isError, mapEntries, Some, type Summary, summaryOf } from './summary.ts';
-import { mayHoldNames } from './text-secrets.ts';
 import { redactAndTruncate, truncate } from './truncate.ts';
 
 /** A key of up to this many characters is kept even when there is no room for text: it says what the payload was made of. */
@@ -105,9 +104,7 @@ export class JsonWriter {
 
   #string(given: string): void {
     let text = mayBeDataUri(given) ? (this.#attachments?.attachText(given) ?? given) : given;
-    if (this.#names !== undefined && mayHoldNames(text)) {
-      text = (this.#redaction as Redaction).maskNamed(text, this.#trail);
-    }
+    if (this.#names !== undefined) text = (this.#redaction as Redaction).maskNamed(text, this.#trail);
     let shown = text;
     if (text.length > this.#charactersLeft) shown = this.#cut(text);
     else if (this.#hasPatterns) shown = this.#masked(text);
@@ -221,8 +218,7 @@ export class JsonWriter {
   #items(items: readonly unknown[], listed: number, size: number): void {
     const kept = Math.min(listed, this.#rules.width);
     const out = this.#out;
-    const isNamed =
-      this.#names?.isNamedList(size, this.#ancestors.at(-2), items === this.#headers ? 'headers' : undefined) === true;
+    const isNamed = size > 0 && size % 2 === 0 && this.#isNamedList(items, size);
     let separator = '[';
     let taken = 0;
     let before: unknown;
@@ -241,6 +237,11 @@ export class JsonWriter {
     if (taken < size) {
       out.add(`${separator}"[Truncated: ${size - taken} more items]"]`);
     } else out.add(separator === '[' ? '[]' : ']');
+  }
+
+  #isNamedList(items: readonly unknown[], size: number): boolean {
+    const key = items === this.#headers ? 'headers' : undefined;
+    return this.#names?.isNamedList(size, this.#ancestors[this.#ancestors.length - 2], key) === true;
   }
 
   /**
@@ -269,14 +270,16 @@ export class JsonWriter {
         value = threw(thrown);
       }
       form = keys.after(form, key);
-      if (form.bytes === undefined || this.#isTracked || value === undefined) {
+      const isPlain = form.bytes !== undefined && !this.#isTracked && value !== undefined;
+      if (!isPlain || (form.isPairValue && this.#names?.hidesInPair(key, value, object) === true)) {
         if (this.#property(key, value, object, isFirst)) isFirst = false;
         continue;
       }
-      out.addKey(form.bytes, isFirst);
+      const bytes = form.bytes as Buffer;
+      out.addKey(bytes, isFirst);
       this.#charactersLeft -= key.length;
       if (this.#value(value)) isFirst = false;
-      else out.drop(form.bytes.length);
+      else out.drop(bytes.length);
     }
     this.#endObject(isFirst, left);
   }
@@ -335,7 +338,7 @@ export class JsonWriter {
     const before = out.length;
     const form = this.#keys.of(key);
     this.#charactersLeft -= key.length;
-    if (form.bytes !== undefined && !this.#isTracked) {
+    if (form.bytes !== undefined && !form.isPairValue && !this.#isTracked) {
       out.addKey(form.bytes, isFirst);
       if (this.#value(value)) return true;
       out.drop(form.bytes.length);

@@ -1,4 +1,5 @@
 import { keyBytes } from './json-output.ts';
+import { isPairValue } from './secret-names.ts';
 
 /** What is known of a key: how it is written, and whether its property needs a closer look. */
 export interface KeyForm {
@@ -7,6 +8,8 @@ export interface KeyForm {
   readonly bytes: Buffer | undefined;
   /** Whether it may be the name of a secret, contain one, or be no text. */
   readonly isSpecial: boolean;
+  /** Whether it may hold the value of a pair whose name is that of a secret. */
+  readonly isPairValue: boolean;
   /** That of the key that came after this one when it was last met. */
   next: KeyForm | undefined;
   /** Before the first key of an object below this key. */
@@ -59,6 +62,7 @@ export class KeyForms {
       key,
       bytes: isSpecial ? undefined : keyBytes(key),
       isSpecial,
+      isPairValue: isPairValue(key),
       next: undefined,
       below: undefined,
     };
@@ -70,7 +74,7 @@ export class KeyForms {
 }
 
 function newStart(): KeyForm {
-  return { key: '', bytes: undefined, isSpecial: false, next: undefined, below: undefined };
+  return { key: '', bytes: undefined, isSpecial: false, isPairValue: false, next: undefined, below: undefined };
 }
 
 /** How keys are written where nothing is hidden. */

@@ -2,7 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { KeyForms } from './key-forms.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
-import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
+import { isHeaders, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, TextSecrets } from './text-secrets.ts';
 import { untraced } from './untraced.ts';
 
@@ -82,8 +82,7 @@ export class Redaction {
   }
 
   #isNamed(key: string): boolean {
-    if (this.names === undefined) return false;
-    return isPairValue(key) || isHeaders(key) || this.names.kindOf(key) !== undefined;
+    return this.names !== undefined && (isHeaders(key) || this.names.kindOf(key) !== undefined);
   }
 
   /** @internal The text without the secrets that are under names in it, if it is JSON text or holds URLs. */

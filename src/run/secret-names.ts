@@ -46,7 +46,7 @@ const TOKENS = 'tokens';
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
 /** Names in URLs besides the others. A value is hidden if it does not look like a word. */
-const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
+export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
 /** Of a longer key only the end is looked at. */
 const KEY_CHARACTERS_MAX = 128;
@@ -85,9 +85,13 @@ export class SecretNames {
   hides(key: string, value: unknown, owner: object): boolean {
     const kind = this.kindOf(key);
     if (kind !== undefined) return isSecret(kind, key, value, owner);
-    if (!isPairValue(key)) return false;
-    const name = dataIn(owner, 'name') ?? dataIn(owner, 'key') ?? dataIn(owner, 'Name') ?? dataIn(owner, 'Key');
-    return this.hidesAfter(name, value);
+    return isPairValue(key) && this.hidesInPair(key, value, owner);
+  }
+
+  /** Whether the value of a pair `{ name, value }` is a secret. */
+  hidesInPair(key: string, value: unknown, owner: object): boolean {
+    const [name, otherName] = key === 'value' ? ['name', 'key'] : ['Name', 'Key'];
+    return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
   }
 
   /** Whether the value that follows a name in a list is a secret. */
