@@ -1,3 +1,4 @@
+import { isDestination } from '../export/spool-folder.ts';
 import { quoted } from './terminal-text.ts';
 import { lastOf, readWords, webAddress } from './words.ts';
 
@@ -9,6 +10,8 @@ export interface SpoolInvocation {
   readonly dir: string | undefined;
   /** Only what is for this endpoint; everything when it is not given. */
   readonly endpoint: URL | undefined;
+  /** Other destinations whose runs are sent too, by the names of their folders. */
+  readonly from: readonly string[];
   /** Files that were set aside are sent too, where they can be read. */
   readonly includesBad: boolean;
   /** What would be deleted is deleted. */
@@ -23,7 +26,7 @@ type Parsed =
   | { readonly kind: 'mistake'; readonly message: string; readonly topic: 'spool' };
 
 export const spoolUsage = `Usage: runspan spool list [--dir folder] [--endpoint url]
-       runspan spool send [--dir folder] [--endpoint url] [--bad]
+       runspan spool send [--dir folder] [--endpoint url] [--from destination] [--bad]
        runspan spool purge [--dir folder] [--endpoint url] [--all] --yes
 
 Runs that could not be delivered yet wait on disk, where durability is spill or write-ahead. The
@@ -33,6 +36,8 @@ what there is, send delivers it now, to the service that the environment names, 
 Options:
   --dir <folder>    where the spool is (default RUNSPAN_SPOOL_DIR, else ~/.runspan/spool)
   --endpoint <url>  only what is for this endpoint, with RUNSPAN_WORKSPACE_ID, else RUNSPAN_API_KEY
+  --from <hash>     send: also the runs of this destination of spool list, which were recorded for
+                    another endpoint, workspace or key; may be given more than once
   --bad             send: also the files that were set aside and can be read
   --yes             purge: delete; without it, only say what would be deleted
   --all             purge: also the files of processes that are alive
@@ -43,14 +48,16 @@ Exit code:
   missing; 2 for a mistake in the arguments
 `;
 
+const FROM_EXPECTED = 'expected --from to be a destination that runspan spool list shows';
+
 const ENDPOINT_EXPECTED = 'expected --endpoint to be an http or https address';
 
 /** Reads the arguments after `runspan spool`. Never throws. */
 export function parseSpool(argv: readonly string[]): Parsed {
   const words = readWords(argv, {
-    texts: ['dir', 'endpoint'],
+    texts: ['dir', 'endpoint', 'from'],
     flags: ['bad', 'yes', 'all'],
-    missing: { dir: 'expected --dir to be a folder', endpoint: ENDPOINT_EXPECTED },
+    missing: { dir: 'expected --dir to be a folder', endpoint: ENDPOINT_EXPECTED, from: FROM_EXPECTED },
   });
   if ('wrong' in words) return mistake(words.wrong);
   const { flags } = words;
@@ -64,9 +71,10 @@ export function parseSpool(argv: readonly string[]): Parsed {
     return mistake(`unknown command ${quoted(`spool ${action}`)}`);
   const [isConfirmed, isAll] = [flags.has('yes'), flags.has('all')];
   if (action !== 'purge' && (isConfirmed || isAll)) return mistake('--yes and --all belong to spool purge');
-  const includesBad = flags.has('bad');
-  if (action !== 'send' && includesBad) return mistake('--bad belongs to spool send');
-  return { kind: 'spool', action, dir: lastOf(words, 'dir'), endpoint, includesBad, isConfirmed, isAll };
+  const [from, includesBad] = [words.values.get('from') ?? [], flags.has('bad')];
+  if (!from.every(isDestination)) return mistake(FROM_EXPECTED);
+  if (action !== 'send' && (includesBad || from.length > 0)) return mistake('--from and --bad belong to spool send');
+  return { kind: 'spool', action, dir: lastOf(words, 'dir'), endpoint, from, includesBad, isConfirmed, isAll };
 }
 
 function mistake(message: string): Parsed {

@@ -1,10 +1,14 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { env } from '../base/env.ts';
 import { visible } from '../base/text.ts';
 import { exporterFor } from '../export/create-exporter.ts';
 import { Ledger } from '../export/ledger.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
 import { restoreBad } from '../export/spool-bad.ts';
+import { FORMAT_FOLDER } from '../export/spool-folder.ts';
 import { systemFs } from '../export/spool-fs.ts';
+import { redirectLeftovers } from '../export/spool-others.ts';
 import { type Holding, surveySpool } from '../export/spool-survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
@@ -34,8 +38,7 @@ export async function sendSpool(
   patienceMs: number = PATIENCE_MS,
 ): Promise<number> {
   const settings = settingsFor(invocation);
-  const { hash } = namedDestination(settings);
-  if (invocation.includesBad) restoreBad(systemFs, settings.spoolDir, hash, Date.now());
+  prepare(invocation, settings);
   const before = stockOf(settings);
   const stats = await deliver(settings, patienceMs);
   const after = stockOf(settings);
@@ -62,6 +65,18 @@ export async function sendSpool(
   if (after.others !== undefined) lines.push(after.others);
   print(`${lines.join('\n')}\n`);
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
+}
+
+/** Moves files to where the exporter takes them over. */
+function prepare({ from, includesBad }: SpoolInvocation, settings: Settings): void {
+  const { spoolDir } = settings;
+  const { hash } = namedDestination(settings);
+  for (const source of [...from, hash]) {
+    if (source !== hash && !existsSync(join(spoolDir, FORMAT_FOLDER, source)))
+      throw new Error(`there is no destination ${source} in ${spoolDir}; runspan spool list shows which there are`);
+    if (includesBad) restoreBad(systemFs, spoolDir, source, Date.now());
+    if (source !== hash) redirectLeftovers(systemFs, spoolDir, source, hash, Date.now());
+  }
 }
 
 function livingText(living: readonly Holding[]): string {

@@ -45,7 +45,10 @@ export class Disk {
     this.#replay = new Replay({
       ...parts,
       recovered: (delivery, origin, isExpired) => this.#recovered(delivery, origin, isExpired),
-      corrupt: (run, origin) => this.#corrupt(run, origin),
+      lost: (run, reason, origin) => {
+        this.#countBack(origin);
+        parts.countDrop(run, reason);
+      },
       settled: (group, records) => parts.load.leaveGroup(group, records),
       endless: (runs) => {
         parts.stats.spooled -= runs;
@@ -73,9 +76,9 @@ export class Disk {
     return this.#replay.isBusy;
   }
 
-  /** Looks for what earlier processes have left behind, now and from time to time. */
-  look(): void {
-    this.#replay.look();
+  /** Looks for what earlier processes have left behind, also for other destinations if told so, now and from time to time. */
+  look(includesOthers: boolean): void {
+    this.#replay.look(includesOthers);
   }
 
   /** Called when a run has started, in the call of the application. */
@@ -182,11 +185,6 @@ export class Disk {
     }
     queue.addReady(delivery);
     changed();
-  }
-
-  #corrupt(run: RunName, origin: Origin): void {
-    this.#countBack(origin);
-    this.#parts.countDrop(run, 'corrupt');
   }
 
   /** Takes a run off the disk's count, or takes it over from an earlier process. */

@@ -240,9 +240,9 @@ export class Exporter implements RunSink {
     return this.#pending === 0 && this.#disk?.isReplaying !== true;
   }
 
-  /** Looks at once for what earlier processes have left on disk, which a first run would do later. */
+  /** Looks at once for what earlier processes have left on disk for this destination, which a first run would do later. */
   recover(): void {
-    this.#disk?.look();
+    this.#disk?.look(false);
   }
 
   /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
@@ -283,7 +283,7 @@ export class Exporter implements RunSink {
 
   #begin(): void {
     this.#parts.opened(this);
-    if (this.#disk !== undefined) setSoon(() => this.#disk?.look()).unref();
+    if (this.#disk !== undefined) setSoon(() => this.#disk?.look(true)).unref();
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {

@@ -56,8 +56,8 @@ export interface ReplayParts {
   readonly isSending: () => boolean;
   /** Called for each run that comes back; one that has been on disk for too long is not to be sent. */
   readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
-  /** Called for each run that cannot be read any more. */
-  readonly corrupt: (run: RunName, origin: Origin) => void;
+  /** Called for each run that cannot be read any more, or was left for another destination for too long. */
+  readonly lost: (run: RunName, reason: 'corrupt' | 'expired', origin: Origin) => void;
   /** Called when so many records of ours have settled that the flushes of this group wait for. */
   readonly settled: (group: FlushGroup, records: number) => void;
   /** Called when so many runs of earlier processes turn out to have no end. */
@@ -95,12 +95,13 @@ export class Replay {
     return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
   }
 
-  /** Looks for what earlier processes have left behind, now and from time to time. */
-  look(): void {
+  /** Looks for what earlier processes have left behind, also for other destinations if told so, now and from time to time. */
+  look(includesOthers: boolean): void {
     if (this.#isClosed) return;
     this.#parts.spool.takeOver();
+    if (includesOthers) this.#expireNext(this.#parts.spool.expireOthers());
     clearTimer(this.#timer);
-    this.#timer = setTimer(() => this.look(), LOOK_EVERY_MS).unref();
+    this.#timer = setTimer(() => this.look(includesOthers), LOOK_EVERY_MS).unref();
     this.pumpSoon();
   }
 
@@ -201,7 +202,7 @@ export class Replay {
   #tellCorrupt({ names }: Spilled, deliveries: readonly Delivery[]): void {
     const read = new Set(deliveries.map(({ run }) => run.id));
     for (const [id, traceId, name] of JSON.parse(names) as [string, string, string][]) {
-      if (!read.has(id)) this.#parts.corrupt({ id, traceId, name }, 'own');
+      if (!read.has(id)) this.#parts.lost({ id, traceId, name }, 'corrupt', 'own');
     }
   }
 
@@ -209,7 +210,7 @@ export class Replay {
   #tellLost(lost: readonly RunName[]): void {
     for (const run of lost) {
       if (this.#givenUp.has(run.id)) continue;
-      this.#parts.corrupt(run, this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process');
+      this.#parts.lost(run, 'corrupt', this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process');
     }
   }
 
@@ -220,6 +221,14 @@ export class Replay {
     delivery.isPosted = op === 'patch' || this.#unfinished.has(run.id);
     delivery.stage = delivery.isPosted ? 'patch' : 'whole';
     return delivery;
+  }
+
+  /** Reads one file at each turn of the event loop. */
+  #expireNext(files: Iterator<readonly RunName[], unknown>): void {
+    const next = this.#isClosed ? undefined : files.next();
+    if (next === undefined || next.done === true) return;
+    for (const run of next.value) this.#parts.lost(run, 'expired', 'earlier process');
+    setSoon(() => this.#expireNext(files)).unref();
   }
 
   #leave(groups: Spilled['groups']): void {

@@ -59,7 +59,7 @@ export function removeEmptied(fs: SpoolFs, folder: string): boolean {
   }
 }
 
-function namesIn(fs: SpoolFs, folder: string): string[] {
+export function namesIn(fs: SpoolFs, folder: string): string[] {
   try {
     return fs.readdirSync(folder);
   } catch {
@@ -67,7 +67,7 @@ function namesIn(fs: SpoolFs, folder: string): string[] {
   }
 }
 
-function isFolderOfOurs(fs: SpoolFs, path: string): boolean {
+export function isFolderOfOurs(fs: SpoolFs, path: string): boolean {
   try {
     checkPrivate(fs, path);
     return true;

@@ -33,6 +33,11 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
   return sha256(`${address}\n${workspace}`).slice(0, 32);
 }
 
+/** Whether the name is that of the folder of a destination. */
+export function isDestination(name: string): boolean {
+  return /^[0-9a-f]{32}$/.test(name);
+}
+
 /** Where the spool is unless somebody says otherwise: in the home of the user, or among temporary files where there is none. */
 export function defaultSpoolDir(): string {
   try {

@@ -2,7 +2,11 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { UnsafeFolder } from './spool-folder.ts';
 import { codeOf } from './spool-fs.ts';
 import type { SpoolHome } from './spool-home.ts';
+import type { Leftover } from './spool-others.ts';
 import type { Segment } from './spool-stock.ts';
+
+/** Destinations that one command names. */
+const DESTINATIONS_MAX = 5;
 
 /** What the log is told of a spool, each thing once. */
 export const spoolNotice = {
@@ -25,6 +29,21 @@ export const spoolNotice = {
     tellOf(segment, 'is damaged; what could be read of it is delivered, and the file is set aside');
   },
 
+  /** The command has to work as it is in a POSIX shell. */
+  others({ spoolDir }: SpoolHome, endpoint: URL, leftovers: readonly Leftover[]): void {
+    const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
+    const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
+    const address = endpoint.origin + endpoint.pathname.replace(/\/+$/, '');
+    const options = ['--dir', spoolDir, '--endpoint', address, ...hashes.flatMap((hash) => ['--from', hash])];
+    const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
+    diagnostics.warnOnce(
+      `spool ${spoolDir} others`,
+      `spool: ${count === 1 ? '1 file waits' : `${count} files wait`} in ${spoolDir} for another endpoint, workspace or key; ` +
+        'processes with those settings deliver them until limits.spoolAgeMs is over. ' +
+        `To deliver them with the present settings, run \`${command}\` with the key in RUNSPAN_API_KEY.`,
+    );
+  },
+
   later(segment: Segment): void {
     tellOf(segment, 'was written by a later version of runspan and is left as it is; upgrade, or delete it');
   },
@@ -41,6 +60,10 @@ function tell(
       ? `${thrown.message} and is not used; set spoolDir to a folder of your own`
       : `cannot ${verb} in ${spoolDir} (${codeOf(thrown)})`;
   diagnostics.warnOnce(`spool ${destination.join('/')} ${problem}`, `spool: ${problem}; ${consequence}.`);
+}
+
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function tellOf({ path }: Segment, what: string): void {

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { removeEmptied } from './spool-claim.ts';
-import { BAD_FOLDER, checkPrivateFolders, FORMAT_FOLDER, sequenceOf } from './spool-folder.ts';
+import { BAD_FOLDER, checkPrivateFolders, FORMAT_FOLDER, isDestination, sequenceOf } from './spool-folder.ts';
 import { codeOf, readWhole, removeFile, type SpoolFs, systemFs } from './spool-fs.ts';
 import { isDead, ownerToken, ownFacts } from './spool-owner.ts';
 import { decodeRecord } from './spool-record.ts';
@@ -33,8 +33,6 @@ export interface DestinationSurvey {
   readonly bad: Files;
 }
 
-const HASH = /^[0-9a-f]{32}$/;
-
 /**
  * Everything below a spool's folder; nothing is changed. Nothing at all where there is no such folder; throws an
  * UnsafeFolder, or what the file system throws.
@@ -46,7 +44,7 @@ export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = syst
     if (codeOf(thrown) === 'ENOENT') return [];
     throw thrown;
   }
-  const hashes = fs.readdirSync(join(resolve(spoolDir), FORMAT_FOLDER)).filter((name) => HASH.test(name));
+  const hashes = fs.readdirSync(join(resolve(spoolDir), FORMAT_FOLDER)).filter(isDestination);
   return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
 }
 

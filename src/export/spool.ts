@@ -6,8 +6,9 @@ import { checkPrivateFolders, type Destination, destinationHash, FORMAT_FOLDER }
 import { codeOf, isFull, type SpoolFs, systemFs } from './spool-fs.ts';
 import { SpoolHome } from './spool-home.ts';
 import { spoolNotice } from './spool-notice.ts';
+import { deleteLeftover, findLeftovers, type Leftover } from './spool-others.ts';
 import { HEARTBEAT_MS } from './spool-owner.ts';
-import type { SpooledRecord } from './spool-record.ts';
+import type { RunName, SpooledRecord } from './spool-record.ts';
 import { type ReadSegment, SpoolReplay } from './spool-replay.ts';
 import { type Segment, SpoolStock, StoredSegment } from './spool-stock.ts';
 import { SpoolWriter } from './spool-writer.ts';
@@ -18,6 +19,9 @@ export type { Segment } from './spool-stock.ts';
 
 /** After a failure of the disk. */
 const RETRY_MS = 60_000;
+
+/** The spool of this process that looks after other destinations, by folder: each look reads all of them. */
+const caretakers = new Map<string, Spool>();
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
@@ -40,7 +44,9 @@ export function openSpool(options: SpoolOptions): Spool {
  * the operating system held at a loss of power is lost.
  */
 export class Spool {
+  readonly #endpoint: URL;
   readonly #bytesMax: number;
+  readonly #ageMaxMs: number;
   readonly #wallMs: () => number;
   readonly #monotonicMs: () => number;
   readonly #home: SpoolHome;
@@ -55,7 +61,9 @@ export class Spool {
 
   constructor(options: SpoolOptions) {
     const { fs = systemFs, wallMs = wallNowMs, monotonicMs = monotonicNowMs, bytesMax, ageMaxMs } = options;
+    this.#endpoint = options.endpoint;
     this.#bytesMax = bytesMax;
+    this.#ageMaxMs = ageMaxMs;
     this.#wallMs = wallMs;
     this.#monotonicMs = monotonicMs;
     this.#home = new SpoolHome(fs, resolve(options.spoolDir), [FORMAT_FOLDER, destinationHash(options)], wallMs);
@@ -139,6 +147,27 @@ export class Spool {
   }
 
   /**
+   * Looks for what waits for other destinations to which no living process delivers. Deletes what is too old, a file at each
+   * step, and yields its runs; reports the rest once.
+   */
+  *expireOthers(): Generator<readonly RunName[]> {
+    const { fs, spoolDir } = this.#home;
+    if (this.#state === 'closed' || (caretakers.get(spoolDir) ?? this) !== this) return;
+    caretakers.set(spoolDir, this);
+    const wallMs = this.#wallMs();
+    let leftovers: readonly Leftover[] = [];
+    try {
+      leftovers = findLeftovers(this.#home, wallMs);
+    } catch {
+      // There is no folder as a rule, and else it is tried again at the next look.
+    }
+    const isExpired = ({ writtenAtMs }: Leftover): boolean => wallMs - writtenAtMs > this.#ageMaxMs;
+    const waiting = leftovers.filter((leftover) => !isExpired(leftover));
+    if (waiting.length > 0) spoolNotice.others(this.#home, this.#endpoint, waiting);
+    for (const leftover of leftovers.filter(isExpired)) yield* deleteLeftover(fs, leftover);
+  }
+
+  /**
    * The oldest segment that waits: of those that were spilled and those that were claimed. Each is handed out once. One that
    * cannot be read is handed out without records.
    */
@@ -157,6 +186,7 @@ export class Spool {
   close(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    if (caretakers.get(this.#home.spoolDir) === this) caretakers.delete(this.#home.spoolDir);
     clearTimer(this.#heartbeat);
     this.#heartbeat = undefined;
     this.#writer.seal();

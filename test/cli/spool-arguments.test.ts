@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../src/cli/arguments.ts';
 
+const HASH = '6f1f4ab0a32f6a9f43a0b7b3f5c55b0e';
+
 const DEFAULTS = {
   kind: 'spool',
   dir: undefined,
   endpoint: undefined,
+  from: [],
   includesBad: false,
   isConfirmed: false,
   isAll: false,
@@ -14,6 +17,7 @@ describe('the arguments of runspan spool', () => {
   it.each<[string, object]>([
     ['list', { ...DEFAULTS, action: 'list' }],
     ['send --bad', { ...DEFAULTS, action: 'send', includesBad: true }],
+    [`send --from ${HASH} --from=${HASH}`, { ...DEFAULTS, action: 'send', from: [HASH, HASH] }],
     ['purge', { ...DEFAULTS, action: 'purge' }],
     ['purge --yes', { ...DEFAULTS, action: 'purge', isConfirmed: true }],
     ['--yes purge --all', { ...DEFAULTS, action: 'purge', isConfirmed: true, isAll: true }],
@@ -33,7 +37,10 @@ describe('the arguments of runspan spool', () => {
     [['list', 'purge'], 'unexpected "purge"'],
     [['list', '--yes'], '--yes and --all belong to spool purge'],
     [['list', '--all'], '--yes and --all belong to spool purge'],
-    [['purge', '--bad'], '--bad belongs to spool send'],
+    [['purge', '--bad'], '--from and --bad belong to spool send'],
+    [['list', '--from', HASH], '--from and --bad belong to spool send'],
+    [['send', '--from', '../x'], 'expected --from to be a destination that runspan spool list shows'],
+    [['send', '--from'], 'expected --from to be a destination that runspan spool list shows'],
     [['purge', '--yes=no'], 'expected no value for --yes'],
     [['list', '--dir'], 'expected --dir to be a folder'],
     [['list', '--dir='], 'expected --dir to be a folder'],

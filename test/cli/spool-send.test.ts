@@ -15,6 +15,7 @@ const SEND: SpoolInvocation = {
   action: 'send',
   dir: undefined,
   endpoint: undefined,
+  from: [],
   includesBad: false,
   isConfirmed: false,
   isAll: false,
@@ -142,6 +143,12 @@ test('--bad keeps what the service does not take, for another day', async () => 
   await receiver.close();
   expect((await sent(dir, receiver.url, { includesBad: true })).text).toMatch(/^delivered 0 of 1 run /);
   expect(basename(dirname(segmentsBelow(dir)[0] as string))).not.toBe('bad');
+});
+
+test('--from a destination that is not there is an error that names it', async () => {
+  const { dir, receiver } = await left(1);
+  const from = ['6f1f4ab0a32f6a9f43a0b7b3f5c55b0e'];
+  await expect(sent(dir, receiver.url, { from })).rejects.toThrow(`there is no destination ${from} in ${dir}`);
 });
 
 test('what living processes keep is told, and is no failure', async () => {

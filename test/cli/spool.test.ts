@@ -20,6 +20,7 @@ function run(dir: string, fields: Partial<SpoolInvocation> = {}): { code: number
       action: 'list',
       dir,
       endpoint: undefined,
+      from: [],
       includesBad: false,
       isConfirmed: false,
       isAll: false,
@@ -207,7 +208,7 @@ describe('the command', () => {
 
   it.each([
     [['list', '-x'], 'list [--dir folder] [--endpoint url]'],
-    [['send', '--yes'], 'send [--dir folder] [--endpoint url] [--bad]'],
+    [['send', '--yes'], 'send [--dir folder] [--endpoint url] [--from destination] [--bad]'],
     [['--dir', '/x', 'purge', '-x'], 'purge [--dir folder] [--endpoint url] [--all] --yes'],
     [['drain'], 'list [--dir folder] [--endpoint url]'],
   ])('after a mistake in %j says how it is called', async (argv, call) => {

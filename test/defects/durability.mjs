@@ -83,8 +83,8 @@ export const defects = [
   {
     title: 'a run whose end is damaged counts as sent',
     file: 'src/export/replay.ts',
-    find: "this.#parts.corrupt(run, this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process');",
-    replace: "if (!this.#unfinished.has(run.id)) this.#parts.corrupt(run, 'earlier process');",
+    find: "this.#parts.lost(run, 'corrupt', this.#unfinished.delete(run.id) ? 'unfinished' : 'earlier process');",
+    replace: "if (!this.#unfinished.has(run.id)) this.#parts.lost(run, 'corrupt', 'earlier process');",
     tests,
   },
   {

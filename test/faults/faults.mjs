@@ -632,8 +632,9 @@ export const groups = [
       },
       {
         number: 110,
-        fault: 'The key is wrong when a spool is found',
-        required: 'Nothing is deleted before it was accepted: with a good key all of it arrives.',
+        fault: 'The key is wrong, or is another one, when a spool is found',
+        required:
+          'Nothing is deleted before it was accepted: with a good key all of it arrives. Runs that wait for another key are reported once, with the command that delivers them, and expire by age.',
       },
       {
         number: 111,

@@ -1,0 +1,108 @@
+import { copyFileSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
+import { environmentOf } from '../support/environment.ts';
+import { root } from '../support/folders.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { runRunspan } from '../support/program.ts';
+import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
+import { told } from '../support/told.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A spool in which a process with the key `key-before` has left two segments of two runs, and a service. */
+async function rotated({ isAlive = false, ageMs = 0 } = {}) {
+  environmentOf();
+  const lines = told();
+  const server = await ingestServer();
+  onTestFinished(() => server.close());
+  const { dir, open } = spoolFolder();
+  const before = open({ endpoint: new URL(server.url), apiKey: 'key-before' });
+  const records = [1, 2, 3, 4].map((number) => makeRecord(number));
+  before.spill(records.slice(0, 2));
+  before.spill(records.slice(2));
+  if (!isAlive) killOwners(dir);
+  const writtenAt = new Date(Date.now() - ageMs);
+  for (const path of segmentsBelow(dir)) utimesSync(join(dir, path), writtenAt, writtenAt);
+  const ids = records.map(({ run }) => run.id);
+  /** Records a run with the key `key-after`, and closes when it is delivered. */
+  const work = async (options: ConfigureOptions = {}) => {
+    const exporter = createExporter({
+      endpoint: server.url,
+      apiKey: 'key-after',
+      durability: 'spill',
+      spoolDir: dir,
+      ...options,
+    });
+    startRun({ name: 'work', exporter }).end();
+    await exporter.flush();
+    await exporter.close();
+    return exporter.stats();
+  };
+  const arrived = () =>
+    server.received.flatMap((request) =>
+      [...readJsonParts(request).values()].map(({ id }) => [id, request.headers['x-api-key']]),
+    );
+  return { dir, server, lines, ids, work, arrived };
+}
+
+const warnings = (lines: readonly string[]) => lines.filter((line) => !line.startsWith('debug: '));
+const reports = (lines: readonly string[]) => lines.filter((line) => line.includes('another'));
+
+describe('runs that wait on disk for another key', () => {
+  it('are reported once, in a line with the command that delivers them [fault 110]', async () => {
+    const { dir, server, lines, ids, work, arrived } = await rotated();
+    await work();
+    await work();
+    expect(reports(lines)).toHaveLength(1);
+    const [, count, command = ''] =
+      /(\d+) files .* `runspan (spool send [^`]*)`/.exec(reports(lines)[0] as string) ?? [];
+    expect(count).toBe('2');
+    expect(command).toContain(`--dir ${dir} --endpoint ${server.url} --from `);
+    expect(segmentsBelow(dir)).toHaveLength(2);
+
+    const { code, stdout, stderr } = await runRunspan(command.split(' '), { RUNSPAN_API_KEY: 'key-after' });
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: `delivered 4 of 4 runs to ${server.url}\n`,
+      stderr: '',
+    });
+    const key = 'key-after';
+    expect(arrived().filter(([id]) => ids.includes(id as string))).toEqual(ids.map((id) => [id, key]));
+    expect(segmentsBelow(dir)).toEqual([]);
+  });
+
+  it('are given up after limits.spoolAgeMs, each counted and reported [fault 110]', async () => {
+    const { dir, lines, ids, work } = await rotated({ ageMs: HOUR_MS + 1 });
+    const dropped: unknown[] = [];
+    const stats = await work({
+      limits: { spoolAgeMs: HOUR_MS },
+      onDrop: (reason, { id }) => dropped.push([reason, id]),
+    });
+    expect(dropped).toEqual(ids.map((id) => ['expired', id]));
+    expect(stats).toMatchObject({ created: 1, recovered: 4, sent: 1, dropped: 4, droppedByReason: { expired: 4 } });
+    const counts = warnings(lines).map((line) => Number(/(\d+) runs? w\w+ dropped \(expired\)/.exec(line)?.[1]));
+    expect(counts.reduce((sum, count) => sum + count)).toBe(4);
+    expect(segmentsBelow(dir)).toEqual([]);
+  });
+
+  it('wait in silence while a process with that key is alive', async () => {
+    const { dir, lines, work } = await rotated({ isAlive: true, ageMs: 48 * HOUR_MS });
+    expect(await work()).toMatchObject({ recovered: 0, dropped: 0 });
+    expect(warnings(lines)).toEqual([]);
+    expect(segmentsBelow(dir)).toHaveLength(2);
+  });
+
+  it('are left as they are where a later version has written them', async () => {
+    const { dir, work } = await rotated();
+    const paths = segmentsBelow(dir).map((path) => join(dir, path));
+    for (const path of paths) {
+      copyFileSync(join(root, 'test/fixtures/spool/version-2.seg'), path);
+      utimesSync(path, 1, 1);
+    }
+    expect(await work()).toMatchObject({ recovered: 0, dropped: 0 });
+    expect(segmentsBelow(dir)).toHaveLength(2);
+  });
+});
