@@ -38,9 +38,9 @@ export const spoolNotice = {
     const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
     diagnostics.warnOnce(
       `spool ${spoolDir} others`,
-      `spool: ${count === 1 ? '1 file waits' : `${count} files wait`} in ${spoolDir} for another endpoint, workspace or key; ` +
-        'processes with those settings deliver them until limits.spoolAgeMs is over. ' +
-        `To deliver them with the present settings, run \`${command}\` with the key in RUNSPAN_API_KEY.`,
+      `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
+        'to deliver them with the present settings, ' +
+        `run \`${command}\` with the key in RUNSPAN_API_KEY.`,
     );
   },
 

@@ -58,7 +58,7 @@ describe('runs that wait on disk for another key', () => {
     await work();
     expect(reports(lines)).toHaveLength(1);
     const [, count, command = ''] =
-      /(\d+) files .* `runspan (spool send [^`]*)`/.exec(reports(lines)[0] as string) ?? [];
+      /files .* \((\d+)\).* `runspan (spool send [^`]*)`/.exec(reports(lines)[0] as string) ?? [];
     expect(count).toBe('2');
     expect(command).toContain(`--dir ${dir} --endpoint ${server.url} --from `);
     expect(segmentsBelow(dir)).toHaveLength(2);
