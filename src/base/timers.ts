@@ -1,15 +1,25 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import { DELAY_MAX_MS } from './limits.ts';
 
 // Taken once, so that fake timers installed by a test of the application do not stop delivery.
 const { setTimeout: setTimeoutOfNode, clearTimeout: clearTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 
 /**
- * Calls a function outside of any async context. What works in the background is started by whichever call of the
- * application comes first; in its context it would hold on to that call's request, and count what it calls as part of it.
+ * A resource without async context. The library may be imported within a request, whose context a new resource inherits, and
+ * Node has no call that leaves all contexts: the context is a property for each AsyncLocalStorage, or one for all of them.
  */
-export const outside: <Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args) => Result =
-  AsyncLocalStorage.snapshot();
+const root = new AsyncResource('runspan');
+for (const key of Object.getOwnPropertySymbols(root)) {
+  if (key.description === 'kResourceStore' || key.description === 'context_frame') Reflect.set(root, key, undefined);
+}
+
+/**
+ * Calls a function outside of any async context. Background work is started by whichever call of the application comes
+ * first; in its context the work would hold on to the data of that request, and be traced as a part of it.
+ */
+export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
+  return root.runInAsyncScope(fn, undefined, ...args);
+}
 
 /** `setTimeout`, outside of any async context. The timer holds the process until `unref` is called on it. */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {

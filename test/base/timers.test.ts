@@ -2,6 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { clearTimer, delay, outside, setSoon, setTimer } from '../../src/base/timers.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { moduleText, runNode } from '../support/program.ts';
 
 const storage = new AsyncLocalStorage<string>();
 const seenIn = (start: (callback: () => void) => unknown): Promise<string | undefined> =>
@@ -84,5 +86,36 @@ describe('delay', () => {
     onTestFinished(() => unref.mockRestore());
     await Promise.all([delay(1, undefined, holdsProcess), new Promise<void>((resolve) => setTimer(resolve, 2))]);
     expect(unref).toHaveBeenCalledTimes(isHeld ? 0 : 1);
+  });
+});
+
+describe('the library, imported within a request', () => {
+  // Context of the application that timers and requests of the library would keep.
+  it('works outside of the context of that request', async () => {
+    await using server = await ingestServer();
+    const program = `
+      import { AsyncLocalStorage } from 'node:async_hooks';
+      const request = new AsyncLocalStorage();
+      const { configure, traceable, flush } = await request.run('the first request', () => import('runspan'));
+      const later = new AsyncLocalStorage();
+      const seen = [];
+      const note = () => seen.push(request.getStore() ?? 'none', later.getStore() ?? 'none');
+      const { Agent } = await import('undici');
+      const agent = new Agent();
+      const sent = new Promise((resolve) => {
+        const dispatcher = { request: (options) => { note(); resolve(); return agent.request(options); } };
+        configure({ endpoint: ${JSON.stringify(server.url)}, dispatcher, limits: { lingerMs: 1 } });
+      });
+      request.run('the second request', () => later.run('this, too', traceable(() => 1)));
+      await sent;
+      request.run('the third request', () => { traceable(() => 2)(); void flush(); });
+      await flush();
+      console.log(JSON.stringify([...new Set(seen)]));
+      process.exit();
+    `;
+    const { stdout, stderr } = await runNode(moduleText(program));
+
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual(['none']);
   });
 });
