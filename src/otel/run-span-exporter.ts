@@ -5,6 +5,7 @@ import { projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
 import { beginSpan } from './begin-span.ts';
+import { FlushTime } from './flush-time.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
@@ -12,9 +13,6 @@ import { spanModelCall } from './span-model-call.ts';
 import { idsOf, type SpanEntry, type SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 import { type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
-
-/** Ahead of the 30 s after which a batch processor gives up on an export, so that it has our answer. */
-const FLUSH_TIMEOUT_MS = 29_000;
 
 /** How long, and how much of it, waits for parents that have not ended yet. */
 const WAIT_MAX_MS = 300_000;
@@ -47,6 +45,7 @@ export class RunSpanExporter implements SpanExporterLike {
   /** The spans that parents are found among. */
   readonly #spans = new SpanRegistry();
   readonly #waiting: WaitingSpans;
+  readonly #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanExporterOptions) {
@@ -78,18 +77,26 @@ export class RunSpanExporter implements SpanExporterLike {
     else void this.#flush().then(answer);
   }
 
-  /** Lets nothing wait for its parent, and waits until all is delivered or given up. Never rejects. */
+  /** Lets nothing wait for its parent, and waits until all is delivered or given up, for 29 s at most. Never rejects. */
   async forceFlush(): Promise<void> {
     if (this.#shutdown !== undefined) return this.#shutdown;
     this.#giveUpAll();
     await this.#flush();
   }
 
-  /** The same, and takes no further span. The runs' own exporter stays open, as others may use it. */
+  /**
+   * Does as `forceFlush`, and takes no further span. After an `export` or a `forceFlush` in vain both together take 29 s at
+   * most. The runs' own exporter stays open, as others may use it.
+   */
   shutdown(): Promise<void> {
-    this.#shutdown ??= this.forceFlush();
+    this.#shutdown ??= this.#close();
     atEnd.delete(this.#giveUpAll);
     return this.#shutdown;
+  }
+
+  async #close(): Promise<void> {
+    this.#giveUpAll();
+    await this.#send(this.#flushTime.lastMs);
   }
 
   #take(span: SpanLike): void {
@@ -151,9 +158,18 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   async #flush(): Promise<Error | undefined> {
+    let error: Error | undefined;
+    await this.#flushTime.whole(async (timeoutMs) => {
+      error = await this.#send(timeoutMs);
+      return error === undefined;
+    });
+    return error;
+  }
+
+  async #send(timeoutMs: number): Promise<Error | undefined> {
     try {
       const sink = this.#options.exporter ?? currentSink();
-      const result = await sink?.flush({ timeoutMs: FLUSH_TIMEOUT_MS });
+      const result = await sink?.flush({ timeoutMs });
       return result?.ok === false
         ? new Error(`RunSpanExporter: ${counted(result.pending)} not delivered in time`)
         : undefined;

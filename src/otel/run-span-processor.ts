@@ -8,15 +8,13 @@ import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import { beginSpan, LeftOutSpan } from './begin-span.ts';
 import { type ExtractedRun, extractedFor } from './extracted-run.ts';
+import { FlushTime } from './flush-time.ts';
 import { LateEntry } from './late-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 import { isCallAbove, isCallUnknown } from './span-model-call.ts';
 import { type SpanEntry, SpanRegistry } from './span-registry.ts';
 import { SpanRun, type SpanStart } from './span-run.ts';
-
-/** Ahead of the 30 s after which a tracer provider gives up on a processor, so that it has our answer. */
-const FLUSH_TIMEOUT_MS = 29_000;
 
 /** Of a span's trace flags, the one that says that it is to be exported. */
 const SAMPLED = 1;
@@ -58,6 +56,7 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
 export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions;
   readonly #spans = new SpanRegistry();
+  readonly #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanProcessorOptions) {
@@ -77,14 +76,14 @@ export class RunSpanProcessor implements SpanProcessorLike {
     });
   }
 
-  /** Waits until the runs recorded so far are delivered or given up. Never rejects; `stats()` tells of losses. */
+  /** Waits until the runs recorded so far are delivered or given up, for 29 s at most. Never rejects; `stats()` counts losses. */
   forceFlush(): Promise<void> {
-    return this.#shutdown ?? this.#flush();
+    return this.#shutdown ?? this.#flushTime.whole((timeoutMs) => this.#flush(timeoutMs));
   }
 
   /**
-   * Ends the runs of open spans, as interrupted, and flushes; records nothing after that. The exporter stays open, as others
-   * may use it: `shutdown()` of the package closes them all.
+   * Ends the runs of open spans, as interrupted, and flushes; records nothing after that. After a `forceFlush` in vain both
+   * together take 29 s at most. The exporter stays open, as others may use it: `shutdown()` of the package closes them all.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -140,19 +139,20 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return sink === undefined ? innermostContext(entered, above) : extracted?.contextFor(sink);
   }
 
-  #close(): Promise<void> {
+  async #close(): Promise<void> {
     detach(this.#spans);
     for (const entry of [...this.#spans.entries()]) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
     }
-    const flushed = this.#flush();
+    const flushed = this.#flush(this.#flushTime.lastMs);
     this.#spans.forgetIds();
-    return flushed;
+    await flushed;
   }
 
-  async #flush(): Promise<void> {
+  async #flush(timeoutMs: number): Promise<boolean> {
     const sinks = [...this.#sinks()];
-    await Promise.allSettled(sinks.map(async (sink) => sink.flush({ timeoutMs: FLUSH_TIMEOUT_MS })));
+    const flushes = await Promise.allSettled(sinks.map(async (sink) => sink.flush({ timeoutMs })));
+    return flushes.every((flush) => flush.status === 'fulfilled' && flush.value.ok);
   }
 
   /** The sinks that runs of this processor went to lately, and the one that they would go to now. */

@@ -264,20 +264,6 @@ export const defects = [
     tests: conformance,
   },
   {
-    title: 'a processor flushes after its shutdown',
-    file: processor,
-    find: 'return this.#shutdown ?? this.#flush();',
-    replace: 'return this.#flush();',
-    tests: conformance,
-  },
-  {
-    title: 'a shutdown does not flush',
-    file: processor,
-    find: '    const flushed = this.#flush();\n',
-    replace: '    const flushed = Promise.resolve();\n',
-    tests: conformance,
-  },
-  {
     title: 'a flush that fails rejects',
     file: processor,
     find: 'await Promise.allSettled(',

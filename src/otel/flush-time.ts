@@ -1,0 +1,25 @@
+import { monotonicNowMs } from '../base/clock.ts';
+
+/** Ahead of the 30 s after which a tracer provider gives up on a processor or an exporter, so that it has our result. */
+const FLUSH_TIMEOUT_MS = 29_000;
+
+/** Limits each flush, and a flush with the shutdown after it, to one timeout. */
+export class FlushTime {
+  /** Of the last flush, if it was in vain. */
+  #startedMs = Number.NEGATIVE_INFINITY;
+  #endedMs = Number.NEGATIVE_INFINITY;
+
+  /** Calls `flush` with the whole timeout. The result of `flush` says whether all was delivered. */
+  async whole(flush: (timeoutMs: number) => Promise<boolean>): Promise<void> {
+    const startedMs = monotonicNowMs();
+    const isDelivered = await flush(FLUSH_TIMEOUT_MS);
+    this.#startedMs = isDelivered ? Number.NEGATIVE_INFINITY : startedMs;
+    this.#endedMs = isDelivered ? Number.NEGATIVE_INFINITY : monotonicNowMs();
+  }
+
+  /** Milliseconds for the last flush: what a flush in vain left of its timeout, if it ended within the last timeout. */
+  get lastMs(): number {
+    const isRecent = monotonicNowMs() - this.#endedMs < FLUSH_TIMEOUT_MS;
+    return isRecent ? Math.max(0, FLUSH_TIMEOUT_MS - (this.#endedMs - this.#startedMs)) : FLUSH_TIMEOUT_MS;
+  }
+}

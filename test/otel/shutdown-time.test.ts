@@ -1,0 +1,75 @@
+import { expect, test, vi } from 'vitest';
+import type { RunSink } from '../../src/run/sink.ts';
+
+// Before the library reads the clock of the process.
+const clock = vi.hoisted(() => {
+  const time = { passedMs: 0 };
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + time.passedMs);
+  return time;
+});
+
+const { RunSpanExporter, RunSpanProcessor } = await import('../../src/otel.ts');
+const { notingSink } = await import('./set-up.ts');
+const { bareSpan } = await import('../support/bare-span.ts');
+
+/** The time after which a tracer provider gives up on a processor or an exporter. */
+const EXPORT_TIMEOUT_MS = 30_000;
+
+/** A sink whose service hangs until a moment: each flush takes all of its time. */
+function hangingSink(untilMs = Number.POSITIVE_INFINITY): { sink: RunSink; waits: number[] } {
+  const waits: number[] = [];
+  const startMs = clock.passedMs;
+  const { sink } = notingSink();
+  const flush: RunSink['flush'] = async ({ timeoutMs = 0 } = {}) => {
+    const isHanging = clock.passedMs - startMs < untilMs;
+    waits.push(timeoutMs);
+    if (isHanging) clock.passedMs += timeoutMs;
+    return { ok: !isHanging, pending: isHanging ? 1 : 0 };
+  };
+  return { sink: { ...sink, flush }, waits };
+}
+
+const sum = (waits: readonly number[]): number => waits.reduce((total, ms) => total + ms, 0);
+
+test.each([
+  ['RunSpanProcessor', (exporter: RunSink) => new RunSpanProcessor({ exporter })],
+  ['RunSpanExporter', (exporter: RunSink) => new RunSpanExporter({ exporter })],
+])('forceFlush and shutdown of %s together take one export timeout when the collector hangs', async (_, make) => {
+  const { sink, waits } = hangingSink();
+  const tested = make(sink);
+  await tested.forceFlush();
+  await tested.shutdown();
+
+  expect(waits.length).toBeGreaterThan(0);
+  expect(sum(waits)).toBeLessThan(EXPORT_TIMEOUT_MS);
+});
+
+test('the last export and shutdown of RunSpanExporter together take one export timeout when the collector hangs', async () => {
+  const { sink, waits } = hangingSink();
+  const exporter = new RunSpanExporter({ exporter: sink });
+  const span = bareSpan('work', { traceId: '1'.repeat(32), spanId: '2'.repeat(16) });
+  const { code } = await new Promise<{ code: number }>((resolve) => exporter.export([span as never], resolve));
+  await exporter.shutdown();
+
+  expect(code).toBe(1);
+  expect(sum(waits)).toBeLessThan(EXPORT_TIMEOUT_MS);
+});
+
+test.each([
+  ['RunSpanProcessor', (exporter: RunSink) => new RunSpanProcessor({ exporter })],
+  ['RunSpanExporter', (exporter: RunSink) => new RunSpanExporter({ exporter })],
+])('shutdown of %s has its whole time when the flush in vain was long ago, or was in time', async (_, make) => {
+  const { sink, waits } = hangingSink();
+  const tested = make(sink);
+  await tested.forceFlush();
+  clock.passedMs += EXPORT_TIMEOUT_MS;
+  await tested.shutdown();
+  expect(waits[1]).toBe(waits[0]);
+
+  const well = hangingSink(0);
+  const other = make(well.sink);
+  await other.forceFlush();
+  await other.shutdown();
+  expect(well.waits[1]).toBe(well.waits[0]);
+});
