@@ -10,6 +10,7 @@ import { redactionOf } from '../run/default-redaction.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { payloadRules } from '../run/payload-rules.ts';
 import type { Redaction } from '../run/redaction.ts';
+import { foreignOption, type Hiding } from '../run/run-options.ts';
 import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
@@ -139,11 +140,12 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   applyLog(options.log, isForProcess);
   if (!isObject(given) && given !== undefined)
     complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
+  const hiding: Hiding = {};
   for (const key of Object.keys(options)) {
-    if (!KNOWN.has(key)) complain(`unknown option \`${key}\`; left out`);
+    if (!KNOWN.has(key)) Object.assign(hiding, unknownOption(key, options));
   }
   const limits = limitsOf(options.limits);
-  const capture = captureOf(options, limits);
+  const capture = { ...captureOf(options, limits), ...hiding };
   const isWanted = flag('tracing', options.tracing, ['RUNSPAN_TRACING'], true);
   const service = isWanted ? serviceOf(options, isForProcess) : undefined;
   if (service === undefined) return undefined;
@@ -157,6 +159,17 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const proxies = dispatcher === undefined ? environmentProxies() : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, [], false);
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
+}
+
+/** Reports an option that does not exist, and returns the payloads that are hidden because of it. */
+function unknownOption(key: string, options: object): Hiding | undefined {
+  const foreign = foreignOption(key, options, (name) => KNOWN.has(name));
+  if (foreign === undefined) complain(`unknown option \`${key}\`; left out`);
+  else {
+    const effect = foreign.payloads === undefined ? '' : `, so no ${foreign.payloads} are recorded`;
+    complain(`unknown option \`${key}\`${effect}; use \`${foreign.ours}\``);
+  }
+  return foreign?.hiding;
 }
 
 /** Options, else environment, else defaults. */

@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { type EncodedPayload, encodePayload } from '../run/payload.ts';
 import type { Run } from '../run/run.ts';
-import { commonChecks, type Fields, type RunOptions, usableOptions } from '../run/run-options.ts';
+import { commonChecks, type Fields, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */
@@ -47,7 +47,7 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
 }
 
 /** Options of one wrapped function, checked once when it is wrapped. */
-export interface Plan extends Omit<RunOptions, 'inputs'> {
+export interface Plan extends Omit<RunOptions, 'inputs'>, Hiding {
   enabled?: boolean;
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
@@ -125,7 +125,7 @@ export function encodedInputs(
   sink: RunSink,
   description: CallDescription | undefined,
 ): EncodedPayload | undefined {
-  if (sink.capture.hideInputs) return undefined;
+  if (sink.capture.hideInputs || plan.hideInputs === true) return undefined;
   if (description !== undefined) return encodePayload('inputs', description.inputs, sink.capture);
   // The callback gets a list of its own: what it does to it must not reach the function.
   if (plan.inputs !== undefined) {

@@ -30,8 +30,8 @@ const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // There are none yet; whoever passes some, as the other wrappers take them, has to know that they do nothing.
-  usableOptions<object>('wrapAISDK', options, {});
+  // There are no options. The line that reports one says so, and one that hides payloads leaves the SDK untraced.
+  if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
   if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
   if (wrapped !== undefined) tellUntraced('wrapAISDK(ai)', "what `import * as ai from 'ai'` gives", sdk);

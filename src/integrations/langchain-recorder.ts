@@ -5,7 +5,7 @@ import { modelCall } from '../run/model-call.ts';
 import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import type { RunOptions } from '../run/run-options.ts';
+import type { Hiding, RunOptions } from '../run/run-options.ts';
 import type { Fields } from './fields.ts';
 import { isToken, modelMetadata } from './langchain-model.ts';
 import { addStep, isRecorded, ownStep, runOfStep, type Step, takeStep } from './langchain-steps.ts';
@@ -15,7 +15,7 @@ import { plainInterrupts, plainOutputs, plainPayload } from './langchain-values.
 const PLACE = 'RunspanCallbackHandler';
 
 /** What holds for all the runs of one handler. */
-export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'>;
+export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
 /** What LangChain tells of a step that starts. */
 export interface StepStart {
@@ -52,7 +52,8 @@ export class StepRecorder {
       if (sink === undefined || isRecorded(start.id, sink)) return;
       const options = this.#optionsOf(start);
       const verdict = verdictOn(options, parent, sink);
-      const isCaptured = verdict.isKept && !sink.capture.hideInputs && parent?.refused !== true;
+      const isHidden = sink.capture.hideInputs || options.hideInputs === true;
+      const isCaptured = verdict.isKept && !isHidden && parent?.refused !== true;
       const inputs = isCaptured ? guard(PLACE, () => start.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
@@ -103,9 +104,11 @@ export class StepRecorder {
     guard(PLACE, () => ownStep(id, this)?.run.event(name, plainPayload('data', data)));
   }
 
-  #optionsOf({ id, runName, serialized, runType }: StepStart): Omit<RunOptions, 'inputs'> {
-    const { tags, metadata, project, projectId } = this.#options;
-    const options: Omit<RunOptions, 'inputs'> = { name: runName ?? nameOf(serialized) ?? runType, runType };
+  #optionsOf({ id, runName, serialized, runType }: StepStart): Omit<RunOptions, 'inputs'> & Hiding {
+    const { tags, metadata, project, projectId, hideInputs, hideOutputs } = this.#options;
+    const options: Omit<RunOptions, 'inputs'> & Hiding = { name: runName ?? nameOf(serialized) ?? runType, runType };
+    if (hideInputs !== undefined) options.hideInputs = hideInputs;
+    if (hideOutputs !== undefined) options.hideOutputs = hideOutputs;
     // An application may give any text.
     if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
     if (tags !== undefined) options.tags = tags;

@@ -17,6 +17,12 @@ export type Fields =
   | Readonly<Record<string, unknown>>
   | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
 
+/** Payloads that a run does not record, whatever its exporter captures. */
+export interface Hiding {
+  hideInputs?: true;
+  hideOutputs?: true;
+}
+
 /** What a run is started with. Everything but the name is optional. */
 export interface RunOptions {
   name: string;
@@ -74,8 +80,8 @@ export function usableOptions<Options extends object>(
   place: string,
   given: unknown,
   known: Checks<Options>,
-): Partial<Options> {
-  const checked: Partial<Options> = bare({});
+): Partial<Options> & Hiding {
+  const checked: Partial<Options> & Hiding = bare({});
   guard(place, () => {
     if (given === undefined) return;
     if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -87,11 +93,86 @@ export function usableOptions<Options extends object>(
     for (const key of Object.keys(given)) {
       const check = Object.hasOwn(known, key) ? known[key as keyof Options] : undefined;
       if (takesOption(checked, key, given, check)) continue;
+      const foreign = check === undefined ? foreignOption(key, given, (name) => Object.hasOwn(known, name)) : undefined;
+      if (foreign !== undefined) {
+        Object.assign(checked, foreign.hiding);
+        const effect = foreign.payloads === undefined ? '' : `, so no ${foreign.payloads} are recorded`;
+        diagnostics.warnOnce(
+          `${place}.${key}`,
+          `${place}: unknown option \`${key}\`${effect}; use \`${foreign.ours}\`.`,
+        );
+        continue;
+      }
       const complaint = check === undefined ? `unknown option \`${key}\`` : `expected \`${key}\` to be ${check[0]}`;
       diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
     }
   });
   return checked;
+}
+
+/** Options of other libraries, by the name of ours. */
+const FOREIGN: Readonly<Record<string, readonly string[]>> = {
+  runType: ['run_type'],
+  project: ['project_name', 'session_name'],
+  projectId: ['session_id'],
+  enabled: ['tracingEnabled', 'tracing_enabled'],
+  tracing: ['tracingEnabled', 'tracing_enabled'],
+  aggregate: ['aggregator'],
+  exporter: ['client'],
+  endpoint: ['apiUrl', 'api_url', 'baseUrl'],
+  apiKey: ['api_key'],
+  workspaceId: ['workspace_id'],
+};
+
+/** Options of other libraries that hide payloads. */
+const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
+  processInputs: { hideInputs: true },
+  hideInputs: { hideInputs: true },
+  processOutputs: { hideOutputs: true },
+  hideOutputs: { hideOutputs: true },
+  mask: { hideInputs: true, hideOutputs: true },
+  anonymizer: { hideInputs: true, hideOutputs: true },
+};
+
+/** An option of another library. */
+export interface ForeignOption {
+  /** The name of ours. */
+  readonly ours: string;
+  /** The payloads that are not recorded because of it. */
+  readonly payloads: string | undefined;
+  readonly hiding: Hiding | undefined;
+}
+
+/**
+ * Recognizes an option of another library where ours are expected. An option that would hide payloads there hides them here,
+ * unless its value is falsy.
+ */
+export function foreignOption(
+  key: string,
+  given: object,
+  isKnown: (name: string) => boolean,
+): ForeignOption | undefined {
+  const hiding = Object.hasOwn(FOREIGN_HIDING, key) ? FOREIGN_HIDING[key] : undefined;
+  if (hiding === undefined) {
+    const ours = Object.keys(FOREIGN).find((name) => isKnown(name) && FOREIGN[name]?.includes(key));
+    return ours === undefined ? undefined : { ours, payloads: undefined, hiding: undefined };
+  }
+  const names = Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
+  const [payload = ''] = names;
+  const isOfFunction = isKnown('aggregate') && names.length === 1;
+  const ours = isOfFunction ? payload : isKnown('redact') ? 'redact' : 'redact` of `configure';
+  return isSet(given, key)
+    ? { ours, payloads: names.join(' and '), hiding }
+    : { ours, payloads: undefined, hiding: undefined };
+}
+
+/** An option that cannot be read counts as set. */
+function isSet(given: object, key: string): boolean {
+  try {
+    return Boolean((given as Record<string, unknown>)[key]);
+  } catch {
+    return true;
+  }
 }
 
 /** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */

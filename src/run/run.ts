@@ -24,8 +24,8 @@ import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } f
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
-import { type Fields, projectIn, type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
-import { currentSink, type RunSink } from './sink.ts';
+import { type Fields, type Hiding, projectIn, type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
+import { type CapturePolicy, currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
 import { completeUsage } from './usage.ts';
@@ -79,6 +79,8 @@ export class Run {
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #isAccepted: boolean;
+  /** The capture policy of a run that hides payloads by its own options. */
+  readonly #hidingCapture: CapturePolicy | undefined;
   #events: string[] | undefined;
   #eventCharacters = 0;
   #attachments: RunAttachments | undefined;
@@ -89,7 +91,7 @@ export class Run {
 
   /** @internal The options have been checked; `inputs` are encoded already. */
   constructor(
-    options: Omit<RunOptions, 'inputs'>,
+    options: Omit<RunOptions, 'inputs'> & Hiding,
     parent: RunContext | undefined,
     sink: RunSink | undefined,
     inputs?: EncodedPayload,
@@ -103,6 +105,7 @@ export class Run {
     this.parentRunId = parent?.id;
     this.runType = options.runType ?? 'chain';
     this.sink = sink;
+    this.#hidingCapture = sink && hidingCapture(options, sink.capture);
     const inherited = inheritedFrom(parent, sink);
     const project = projectIn(options) ?? parent?.project ?? sink?.capture.project ?? 'default';
     this.#record = newRecord({
@@ -337,8 +340,17 @@ export class Run {
   }
 
   get #capture(): RunSink['capture'] {
-    return (this.sink as RunSink).capture;
+    return this.#hidingCapture ?? (this.sink as RunSink).capture;
   }
+}
+
+function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy | undefined {
+  if (hideInputs === undefined && hideOutputs === undefined) return undefined;
+  return {
+    ...capture,
+    hideInputs: hideInputs ?? capture.hideInputs,
+    hideOutputs: hideOutputs ?? capture.hideOutputs,
+  };
 }
 
 /** Starts a run below `parent`, in its sink unless the options name another. `place` is where the options were given. */
@@ -349,7 +361,7 @@ export function beginRun(place: string, given: RunOptions, parent: RunContext | 
   const named = bare(options, { name: options.name ?? 'run' });
   const verdict = verdictOn(named, above, sink);
   const isWanted = options.inputs !== undefined && verdict.isKept && above?.refused !== true;
-  const isCaptured = isWanted && sink?.capture.hideInputs === false;
+  const isCaptured = isWanted && sink?.capture.hideInputs === false && options.hideInputs === undefined;
   const inputs = isCaptured ? encodePayload('inputs', options.inputs, sink.capture) : undefined;
   return new Run(named, above, sink, inputs, verdict);
 }

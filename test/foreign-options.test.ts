@@ -1,0 +1,187 @@
+import OpenAI from 'openai';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type ConfigureOptions, startRun, type TraceableOptions, traceable, withRun } from '../src/index.ts';
+import { RunspanCallbackHandler } from '../src/langchain.ts';
+import { wrapOpenAI } from '../src/openai.ts';
+import { recordRuns } from '../src/testing.ts';
+import { environmentOf } from './support/environment.ts';
+import { ingestServer } from './support/ingest-server.ts';
+import { readJsonParts } from './support/multipart-reader.ts';
+import { told } from './support/told.ts';
+
+const hide = (): object => ({});
+const ASKED = 'canary-question';
+const ANSWERED = 'canary-answer';
+
+/** Options of other libraries, and whether inputs and outputs stay on record, and the option of ours in the line. */
+const HIDING: readonly [object, boolean, boolean, string][] = [
+  [{ processInputs: hide }, false, true, '`inputs`'],
+  [{ processOutputs: hide }, true, false, '`outputs`'],
+  [{ hideInputs: hide }, false, true, '`inputs`'],
+  [{ hideOutputs: hide }, true, false, '`outputs`'],
+  [{ hideInputs: true }, false, true, '`inputs`'],
+  [{ mask: hide }, false, false, '`redact`'],
+  [{ anonymizer: hide }, false, false, '`redact`'],
+  [{ processInputs: hide, inputs: (args: unknown[]) => ({ args }) }, false, true, '`inputs`'],
+];
+
+function recorder() {
+  const made = recordRuns();
+  onTestFinished(() => made.stop());
+  return made;
+}
+
+/** Whether the inputs and the outputs of all runs hold what was asked and answered. */
+function payloads(runs: readonly object[]): [inputs: boolean, outputs: boolean] {
+  const text = JSON.stringify(runs);
+  return [text.includes(ASKED), text.includes(ANSWERED)];
+}
+
+beforeEach(() => environmentOf());
+
+describe('an option that hides payloads in another library hides them here', () => {
+  test.each(HIDING)('of `traceable`: %j %#', async (options, inputs, outputs, ours) => {
+    const lines = told();
+    const recorded = recorder();
+    const asking = options as TraceableOptions;
+    traceable((_question: string) => ANSWERED, { ...asking, name: 'sync' })(ASKED);
+    await traceable(async (_question: string) => ANSWERED, { ...asking, name: 'async' })(ASKED);
+    const chunks = traceable(
+      function* (_question: string) {
+        yield ANSWERED;
+      },
+      { ...asking, name: 'chunks' },
+    );
+    for (const _ of chunks(ASKED));
+    expect(recorded.runs).toHaveLength(3);
+    expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
+    const [name] = Object.keys(options);
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`unknown option \`${name}\`.*${ours}`))]);
+  });
+
+  test.each(HIDING)('of `startRun`: %j %#', ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
+    const lines = told();
+    const recorded = recorder();
+    const run = startRun({ name: 'ask', inputs: { question: ASKED }, ...(options as object) });
+    run.set({ inputs: { question: ASKED }, outputs: { answer: ANSWERED } });
+    run.end({ answer: ANSWERED });
+    expect(recorded.runs).toHaveLength(1);
+    expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
+    expect(lines).toEqual([expect.stringContaining('`redact`')]);
+  });
+
+  test.each(HIDING)('of `with`: %j %#', ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
+    const lines = told();
+    const recorded = recorder();
+    traceable((_question: string) => ANSWERED, { name: 'ask' }).with(options as object)(ASKED);
+    expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
+    expect(lines).toEqual([expect.stringContaining('`redact`')]);
+  });
+
+  test.each(HIDING)(
+    'of `wrapOpenAI`: %j %#',
+    async ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
+      const lines = told();
+      const recorded = recorder();
+      const answer = {
+        id: '1',
+        object: 'chat.completion',
+        model: 'm',
+        choices: [{ index: 0, message: { content: ANSWERED } }],
+      };
+      const client = new OpenAI({ apiKey: 'k', fetch: async () => Response.json(answer) });
+      const messages = [{ role: 'user' as const, content: ASKED }];
+      await wrapOpenAI(client, options as object).chat.completions.create({ model: 'm', messages });
+      await vi.waitFor(() => expect(recorded.runs[0]).toHaveProperty('end_time'));
+      expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
+      expect(lines).toEqual([expect.stringContaining('`redact`')]);
+    },
+  );
+
+  test.each(HIDING)(
+    'of `RunspanCallbackHandler`: %j %#',
+    ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
+      const lines = told();
+      const recorded = recorder();
+      const handler = new RunspanCallbackHandler(options as object);
+      handler.handleChainStart({}, { question: ASKED }, 'a', undefined, [], {}, 'chain', 'ask');
+      handler.handleChainEnd({ answer: ANSWERED }, 'a');
+      expect(recorded.runs).toHaveLength(1);
+      expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
+      expect(lines).toEqual([expect.stringContaining('`redact`')]);
+    },
+  );
+
+  test.each([...HIDING.slice(0, 2), ...HIDING.slice(5, 7)])('of `configure`: %j', async (options, inputs, outputs) => {
+    await using server = await ingestServer();
+    vi.resetModules();
+    const runspan = await import('../src/index.ts');
+    const lines: string[] = [];
+    const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
+    const exporter = runspan.configure({ endpoint: server.url, log, ...options });
+    runspan.startRun({ name: 'ask', inputs: { question: ASKED } }).end({ answer: ANSWERED });
+    await exporter.close();
+    const sent = server.received.flatMap((request) => [...readJsonParts(request).values()]);
+    expect(sent).not.toEqual([]);
+    expect(payloads(sent)).toEqual([inputs, outputs]);
+    expect(lines).toEqual([expect.stringContaining('`redact`')]);
+  });
+
+  test('does not hide the payloads of runs below', () => {
+    const recorded = recorder();
+    told();
+    const options = { name: 'outer', processInputs: hide, mask: hide };
+    withRun(startRun(options), () => traceable((_: string) => ANSWERED, { name: 'inner' })(ASKED));
+    expect(payloads(recorded.runs)).toEqual([true, true]);
+  });
+
+  test.each([{ processInputs: undefined }, { hideInputs: false }, { mask: null }])(
+    'unless it is off: %j',
+    (options) => {
+      const recorded = recorder();
+      told();
+      traceable((_: string) => ANSWERED, { name: 'ask', ...(options as object) })(ASKED);
+      expect(payloads(recorded.runs)).toEqual([true, true]);
+    },
+  );
+
+  test('if reading it throws, too', () => {
+    const recorded = recorder();
+    const lines = told();
+    const options = {
+      name: 'ask',
+      get processInputs(): never {
+        throw new Error('gone');
+      },
+    };
+    traceable((_: string) => ANSWERED, options as object)(ASKED);
+    expect(payloads(recorded.runs)).toEqual([false, true]);
+    expect(lines).toHaveLength(1);
+  });
+});
+
+test.each([
+  ['run_type', 'llm', 'runType'],
+  ['project_name', 'shop', 'project'],
+  ['session_name', 'shop', 'project'],
+  ['tracingEnabled', false, 'enabled'],
+  ['aggregator', () => 1, 'aggregate'],
+  ['client', {}, 'exporter'],
+])('the option `%s` of another library is left out, in one line that names ours', (name, value, ours) => {
+  const lines = told();
+  const recorded = recorder();
+  expect(traceable(() => 1, { name: 'ask', [name]: value } as object)()).toBe(1);
+  expect(recorded.runs).toMatchObject([{ name: 'ask', run_type: 'chain', session_name: 'default' }]);
+  expect(lines).toEqual([`warn: traceable: unknown option \`${name}\`; use \`${ours}\`.`]);
+});
+
+test.each([
+  ['apiUrl', 'endpoint'],
+  ['project_name', 'project'],
+  ['tracingEnabled', 'tracing'],
+])('the option `%s` of `configure` is left out, in one line that names ours', async (name, ours) => {
+  const runspan = await import('../src/index.ts');
+  const lines: string[] = [];
+  runspan.createExporter({ [name]: 'x', log: (_, line) => lines.push(line) } as ConfigureOptions);
+  expect(lines).toContainEqual(`configuration: unknown option \`${name}\`; use \`${ours}\`.`);
+});
