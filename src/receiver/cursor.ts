@@ -11,18 +11,12 @@ export function cursorOf({ value, id }: Position): string {
   return Buffer.from(JSON.stringify([value, id])).toString('base64url');
 }
 
-/** A RunspanError for what is no cursor of ours. */
+/** The position that a cursor was made of. Throws a RunspanError for any other text. */
 export function positionOf(cursor: string): Position {
-  const position = parseCursor(cursor);
-  if (position !== undefined) return position;
-  throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be what the page before gave as `next`');
-}
-
-/** Undefined for what is no cursor of ours. */
-export function parseCursor(cursor: string): Position | undefined {
   const [value, id] = read(cursor);
-  const holds = (value === null || Number.isFinite(value)) && typeof id === 'string';
-  return holds ? { value: value as number | null, id } : undefined;
+  if ((value === null || Number.isFinite(value)) && typeof id === 'string')
+    return { value: value as number | null, id };
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be what the page before gave as `next`');
 }
 
 function read(cursor: string): readonly unknown[] {

@@ -1,8 +1,10 @@
 import type { Socket } from 'node:net';
+import { messageOf } from '../base/text.ts';
 import { changeStream } from './change-stream.ts';
 import { giveFeedback } from './feedback-routes.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { perfettoEvents } from './perfetto.ts';
+import type { Page } from './query.ts';
 import { Refusal } from './refusal.ts';
 import { type Answer, type Call, idOf, type Route, readJson } from './route.ts';
 import { readListQuery, readStatisticsQuery } from './run-query.ts';
@@ -19,12 +21,12 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: /^\/query\/traces$/,
-    handle: async ({ store, search }) => ({ status: 200, body: await store.traces(readListQuery(search)) }),
+    handle: ({ store, search }) => pageOf(store.traces(readListQuery(search))),
   },
   {
     method: 'GET',
     path: /^\/query\/runs$/,
-    handle: async ({ store, search }) => ({ status: 200, body: await store.list(readListQuery(search)) }),
+    handle: ({ store, search }) => pageOf(store.list(readListQuery(search))),
   },
   {
     method: 'GET',
@@ -118,6 +120,16 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   }
   streams.add(socket);
   socket.once('close', () => streams.delete(socket));
+}
+
+/** Answers with a page, or with 422 if the store cannot use the cursor. */
+async function pageOf(page: Promise<Page<unknown>>): Promise<Answer> {
+  try {
+    return { status: 200, body: await page };
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code !== 'RUNSPAN_INVALID_OPTION') throw error;
+    throw new Refusal(422, [{ loc: ['query', 'cursor'], msg: messageOf(error), type: 'value' }]);
+  }
 }
 
 type Writer = (call: Call, traceId: string) => Promise<Answer['content']>;

@@ -64,7 +64,10 @@ export interface Store {
 
   /** By name. */
   projects(): Promise<ProjectSummary[]>;
-  /** Traces whose root is among the runs asked for. A `text` may stand in any run of the trace. */
+  /**
+   * Traces whose root is among the runs asked for. A `text` may stand in any run of the trace. The form of cursors is the
+   * store's own; an error with the code `RUNSPAN_INVALID_OPTION` says that a cursor cannot be used.
+   */
   traces(query: ListQuery): Promise<Page<TraceSummary>>;
   /** Runs asked for, wherever they stand. */
   list(query: ListQuery): Promise<Page<RunSummary>>;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Receiver } from '../../src/receiver.ts';
+import { MemoryStore, type Page, type Receiver } from '../../src/receiver.ts';
 import { CHILD, call, END, makeChild, makeRun, part, ROOT, START, sendJson, sendParts, start } from './wire.ts';
 
 /** A receiver that holds a trace of two runs. */
@@ -50,6 +50,26 @@ describe('whoever reads a receiver gets', () => {
     const next = await get(receiver, `runs?limit=1&cursor=${body.next}`);
     expect(next.body).toMatchObject({ items: [{ id: ROOT }] });
     expect(next.body).not.toHaveProperty('next');
+  });
+
+  test('the rest of a list of a store that has cursors of its own', async () => {
+    const store = new MemoryStore();
+    const pages: Record<string, Page<never>> = { '': { items: [], next: 'page 2' }, 'page 2': { items: [] } };
+    store.traces = store.list = async ({ cursor = '' }) => {
+      const page = pages[cursor];
+      if (page === undefined)
+        throw Object.assign(new Error(`${cursor} is no page`), { code: 'RUNSPAN_INVALID_OPTION' });
+      return page;
+    };
+    const receiver = await start({ store });
+    for (const list of ['runs', 'traces']) {
+      expect((await get(receiver, list)).body).toEqual({ items: [], next: 'page 2' });
+      expect(await get(receiver, `${list}?cursor=page%202`)).toMatchObject({ status: 200, body: { items: [] } });
+      expect(await get(receiver, `${list}?cursor=no`)).toMatchObject({
+        status: 422,
+        body: { detail: [{ loc: ['query', 'cursor'], msg: 'no is no page', type: 'value' }] },
+      });
+    }
   });
 
   test('a trace without what is in its runs, and what is said of them', async () => {
