@@ -316,7 +316,7 @@ describe.concurrent('the runs of runspan dev', () => {
       `process.getBuiltinModule = undefined;
       require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
     );
-    const options = { ...env, NODE_OPTIONS: `--require ${preload}` };
+    const options = { ...env, NODE_OPTIONS: `--no-deprecation --require ${preload}` };
     const { stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, '-e', ''], options);
     expect(stderr).toMatch(/^runspan: runs are kept in memory only: .* install the package @photostructure\/sqlite/);
     expect(shown(stdout)).toEqual([
