@@ -40,7 +40,7 @@ export async function* runFindings(settings: Settings, client: HttpClient): Asyn
   yield await readBack(client, run.traceId);
 }
 
-/** The content type of the last answer with a body to a request that carries runs. The exporter itself looks at the status alone. */
+/** The content type of the last response to a request with runs, if it has a body. The exporter reads the status alone. */
 async function typeOfAnswers(send: () => Promise<unknown>): Promise<string | undefined> {
   let type: string | undefined;
   const listen = (message: unknown): void => {

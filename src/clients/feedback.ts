@@ -87,9 +87,9 @@ export async function submitFeedback(
 }
 
 /**
- * Returns the address with this feedback in its query, for a link in a mail or a chat. A runspan receiver asks whoever follows it in a
- * browser for a click; another service may keep the feedback of a link preview or a mail scanner. Throws an InvalidRequestError for
- * feedback that a link cannot carry: metadata, and a value that is an object.
+ * Returns the address with this feedback in its query, for a link in a mail or a chat. A runspan receiver shows a browser a page with a
+ * button first. Another service may keep the feedback when a link preview or a mail scanner opens the link. Throws an
+ * InvalidRequestError for feedback that a link cannot carry: metadata, and a value that is an object.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackAddress(url, true, undefined);

@@ -13,8 +13,8 @@ export interface UploadUrl {
 }
 
 /**
- * Obtains an address. The interface writes its path without a version, and says that every path has one: the path that worked last is
- * asked first, and the other one if the service does not know it.
+ * Obtains an address. The interface writes its path without a version, and says that every path has one. The path that worked last
+ * is tried first, and the other one if the service does not know it.
  */
 export async function uploadUrl(
   api: ControlPlaneApi,

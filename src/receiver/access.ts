@@ -15,15 +15,15 @@ export interface AccessRules {
 }
 
 /**
- * Whom an endpoint answers. `anyone`: all requests, also those of pages of other origins. `open`: all other requests, without a
- * key. `key`, the default: requests with the key, if there is one. `write`: requests with the key or the write key.
+ * Requests that an endpoint accepts. `anyone`: all, also those of pages of other origins. `open`: all but those, without a key.
+ * `key`, the default: those with the key, if there is one. `write`: those with the key or the write key.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
 /** A login beyond it ends the oldest session. */
 const SESSIONS_MAX = 1_000;
-/** Wrong keys within the window, whoever sends them. Further ones are answered with 429; the right key is always accepted. */
+/** Wrong keys within the window, from all clients. Further ones are answered with 429. The right key is always accepted. */
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
@@ -32,7 +32,7 @@ export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** Random tokens of cookies, oldest first, with the time in milliseconds at which they expire. A restart ends them. */
+  /** Random tokens of cookies, oldest first, with the time in milliseconds at which each expires. */
   readonly #sessions = new Map<string, number>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -66,7 +66,7 @@ export class Access {
       throw new Refusal(403, 'Pages of another origin may not ask here');
     }
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
-      throw new Refusal(403, 'Pages of another site may not ask here, and may link to the page alone');
+      throw new Refusal(403, 'Requests of pages of other sites are refused; a link opens / alone');
     }
     if (admission === 'open') return;
     this.#checkKey(request, admission);
@@ -76,7 +76,7 @@ export class Access {
     }
   }
 
-  /** Starts a session and returns its `Set-Cookie`, so that a browser need not send the key again. Throws a Refusal for another key. */
+  /** Starts a session, and returns the `Set-Cookie` that stands for the key. Throws a Refusal for a wrong key. */
   login(key: unknown, request: IncomingMessage): string {
     const { apiKey } = this.#rules;
     if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
@@ -131,13 +131,13 @@ export class Access {
     const detail = 'The key of this receiver is another than the one given';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
-    return new Refusal(429, `${detail}, as many before were: try again later`, { 'retry-after': retryAfter });
+    return new Refusal(429, `${detail}; too many wrong keys came, try again later`, { 'retry-after': retryAfter });
   }
 }
 
 /**
- * Whether a browser sends a request for a page of another site, or of another port of this machine, which is the same site. Images and
- * scripts carry no `Origin`, and the time until the answer shows something of the runs.
+ * Whether a browser sends a request for a page of another site, or of another port of this machine, which browsers call the
+ * same site. Requests for images and scripts have no `Origin`, and the time of the response shows something of the runs.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';

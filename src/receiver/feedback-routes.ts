@@ -98,10 +98,34 @@ export async function giveFeedback(call: Call): Promise<Answer> {
 }
 
 /** Programs that read links to show a preview and do not ask for HTML. */
-const PREVIEW_AGENTS =
-  /slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp|skypeuripreview|microsoftpreview|bingpreview|bingbot|googlebot|applebot|redditbot|pinterestbot|mastodon|iframely|embedly|vkshare/i;
+const PREVIEW_AGENTS = new RegExp(
+  [
+    'slackbot',
+    'slack-imgproxy',
+    'twitterbot',
+    'facebookexternalhit',
+    'facebot',
+    'linkedinbot',
+    'discordbot',
+    'telegrambot',
+    'whatsapp',
+    'skypeuripreview',
+    'microsoftpreview',
+    'bingpreview',
+    'bingbot',
+    'googlebot',
+    'applebot',
+    'redditbot',
+    'pinterestbot',
+    'mastodon',
+    'iframely',
+    'embedly',
+    'vkshare',
+  ].join('|'),
+  'i',
+);
 
-/** Whether a GET may come from a program that looks at a link before its user decides: a preview, a prefetch, a mail scanner. */
+/** Whether a GET may come from a program that opens a link before its user does: a preview, a prefetch, a mail scanner. */
 function isPreview({ headers }: IncomingMessage): boolean {
   const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
   if (purpose !== undefined || PREVIEW_AGENTS.test(headers['user-agent'] ?? '')) return true;

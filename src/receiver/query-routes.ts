@@ -115,7 +115,7 @@ const STREAM_RETRY_S = 5;
 /** Counts a stream until its connection closes; 503 beyond the limit. */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
-    const detail = `The receiver has ${STREAMS_MAX} streams of changes open, its limit: close a page, or try again later`;
+    const detail = `All ${STREAMS_MAX} streams of changes are in use: close a page, or try again later`;
     throw new Refusal(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
   }
   streams.add(socket);

@@ -32,7 +32,8 @@ export interface ReceiverOptions {
   /**
    * The key that whoever sends or reads has to have, 1 to 512 visible characters of ASCII: as `x-api-key`, as
    * `Authorization: Bearer`, or by the cookie that `POST /login` gives for it. At least 16 where the receiver listens beyond this
-   * machine. 401 without it. Feedback by token, `GET /info` and the files of the page need none. @default nobody is asked for a key, and one that comes is ignored
+   * machine. 401 without it. Feedback by token, `GET /info` and the files of the page need none.
+   * @default nobody is asked for a key, and one that comes is ignored
    */
   apiKey?: string;
   /**
