@@ -13,11 +13,11 @@ import { mcp } from './mcp.ts';
 import { messaging } from './messaging.ts';
 import { openInference } from './openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
-import { RowIndex } from './row-index.ts';
+import { type Place, RowIndex } from './row-index.ts';
 import { runspanAttributes } from './runspan-attributes.ts';
 import { SpanShapes } from './span-shape.ts';
 import { traceloop } from './traceloop.ts';
-import { type Attributes, type Fields, isEmpty, text } from './values.ts';
+import { type Attributes, defined, type Fields, isEmpty, text } from './values.ts';
 import {
   collect,
   FIRST_TOKEN,
@@ -113,8 +113,9 @@ const NOTHING: MappedStart = {
 export function mapStart(attributes: Attributes, visibility: Visibility): MappedStart {
   if (isEmpty(attributes)) return NOTHING;
   const reader = new AttributeReader(attributes, index, shapes, visibility.payload);
-  const inputs = visibility.hideInputs ? undefined : inputsOf(reader, undefined);
-  const { name, rename, runType } = kindOf(reader, visibility);
+  const { name, nameFrom, rename, runType } = kindOf(reader, visibility);
+  const inputs = visibility.hideInputs ? undefined : inputsOf(reader, runType, undefined);
+  if (nameFrom !== undefined) reader.use(nameFrom);
   return { name, rename, runType, project: projectOf(reader), inputs };
 }
 
@@ -130,11 +131,12 @@ export function mapSpan(
   told?: Attributes,
   isOwnUsage?: (attributes: Attributes) => boolean,
 ): MappedSpan {
-  const given = told === undefined ? attributes : { ...told, ...attributes };
+  const given = told === undefined ? attributes : { ...told, ...defined(attributes) };
   const reader = new AttributeReader(given, index, shapes, visibility.payload);
-  const inputs = visibility.hideInputs ? undefined : inputsOf(reader, known);
-  const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', reader);
-  const { name, rename, runType } = kindOf(reader, visibility);
+  const { name, nameFrom, rename, runType } = kindOf(reader, visibility);
+  const inputs = visibility.hideInputs ? undefined : inputsOf(reader, runType, known);
+  const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', runType, reader);
+  if (nameFrom !== undefined) reader.use(nameFrom);
   // The counts of a span around model calls are as a rule the sum of theirs, and would count twice.
   const hasUsage = runType !== 'chain' || isOwnUsage?.(given) === true;
   const metadata = metadataOf(reader);
@@ -190,8 +192,12 @@ function usedOf(
   return used;
 }
 
-function kindOf(reader: AttributeReader, { hideInputs }: Visibility): Pick<MappedStart, 'name' | 'rename' | 'runType'> {
+function kindOf(
+  reader: AttributeReader,
+  { hideInputs }: Visibility,
+): Pick<MappedStart, 'name' | 'rename' | 'runType'> & { nameFrom: string | undefined } {
   let name: string | undefined;
+  let nameFrom: string | undefined;
   let rename: Rename | undefined;
   let runType: string | undefined;
   for (const vocabulary of reader.spoken) {
@@ -200,19 +206,19 @@ function kindOf(reader: AttributeReader, { hideInputs }: Visibility): Pick<Mappe
     if (!hideInputs) rename ??= kind.rename;
     if (name !== undefined || kind.nameFrom === undefined) continue;
     name = text(reader.attributes[kind.nameFrom]);
-    if (name !== undefined) reader.use(kind.nameFrom);
+    if (name !== undefined) nameFrom = kind.nameFrom;
   }
-  return { name, rename, runType: runType ?? 'chain' };
+  return { name, nameFrom, rename, runType: runType ?? 'chain' };
 }
 
-function inputsOf(reader: AttributeReader, known: KnownInputs | undefined): MappedInputs | undefined {
+function inputsOf(reader: AttributeReader, runType: string, known: KnownInputs | undefined): MappedInputs | undefined {
   const sources: unknown[] = [];
   for (const { row } of reader.rows('inputs')) reader.addSources(row[0], sources);
   if (known !== undefined && isSame(known.sources, sources)) {
     for (const key of known.used) reader.use(key);
     return { payload: undefined, sources: known.sources, used: known.used };
   }
-  const payload = payloadOf('inputs', 'input', reader);
+  const payload = payloadOf('inputs', 'input', runType, reader);
   return payload && { payload, sources, used: reader.used() };
 }
 
@@ -221,8 +227,13 @@ function isSame(before: readonly unknown[], now: readonly unknown[]): boolean {
 }
 
 /** A payload is told by one vocabulary: two that describe the same call in full would make a mixture of both. */
-function payloadOf(group: 'inputs' | 'outputs', wholeKey: string, reader: AttributeReader): Found | undefined {
-  const rows = reader.rows(group);
+function payloadOf(
+  group: 'inputs' | 'outputs',
+  wholeKey: string,
+  runType: string,
+  reader: AttributeReader,
+): Found | undefined {
+  const rows = NOT_REQUESTS.has(runType) ? reader.rows(group).filter(isNotHttp) : reader.rows(group);
   for (let from = 0, to = 0; from < rows.length; from = to) {
     const rank = rows[from]?.rank;
     while (rows[to]?.rank === rank) to++;
@@ -230,6 +241,15 @@ function payloadOf(group: 'inputs' | 'outputs', wholeKey: string, reader: Attrib
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Types of runs whose payloads are never those of an HTTP request. */
+const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
+
+const HTTP_RANK = vocabularies.indexOf(http);
+
+function isNotHttp({ rank }: Place): boolean {
+  return rank !== HTTP_RANK;
 }
 
 function collectAll(group: Group, reader: AttributeReader): Found | undefined {
@@ -267,7 +287,7 @@ function addRest(metadata: Map<string, unknown>, reader: AttributeReader, isHidd
   let dropped = 0;
   for (const key of reader.keys) {
     const value = reader.attributes[key];
-    if (value === undefined || reader.isUsed(key) || reader.isSpent(key)) continue;
+    if (reader.isUsed(key) || reader.isSpent(key)) continue;
     if (metadata.has(key) || isHidden?.(key) === true) continue;
     if (metadata.size < METADATA_KEYS_MAX) metadata.set(key, CLEANED.get(key)?.(value, reader.attributes) ?? value);
     else dropped++;

@@ -55,6 +55,11 @@ export function addTold(to: Fields, values: Attributes): void {
   }
 }
 
+/** Events and log records of an exception. The event of a span has the first name. */
+export function isExceptionEvent(name: string): boolean {
+  return name === 'exception' || name === 'gen_ai.client.operation.exception';
+}
+
 export function isMessageEvent(name: string): boolean {
   return EVENTS.has(name);
 }

@@ -42,7 +42,7 @@ export const openInference: Vocabulary = {
   isSpoken: (attributes) => attributes[KIND] !== undefined,
   kindOf: (attributes) => KINDS.get(kindName(attributes) ?? '') ?? { runType: 'chain' },
   inputs: [
-    ['llm.input_messages', 'messages', openInferenceMessages, 'list'],
+    ['llm.input_messages', 'messages', inputMessages, 'list'],
     ['llm.prompts', 'prompts', promptTexts, 'list'],
     ['embedding.embeddings', 'texts', embeddedTexts, 'list'],
     ['reranker.query', 'query', same],
@@ -130,6 +130,12 @@ export const openInference: Vocabulary = {
 
 function kindName(attributes: Attributes): string | undefined {
   return text(attributes[KIND])?.toUpperCase();
+}
+
+/** The messages of a run around model calls are those of one call, and give way to the run's own input. */
+function inputMessages(value: unknown, attributes: Attributes): unknown {
+  const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
+  return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);
 }
 
 /** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */

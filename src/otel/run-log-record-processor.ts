@@ -2,18 +2,19 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { entriesOf } from './active-spans.ts';
 import type { LogRecordLike, LogRecordProcessorLike } from './log-record-like.ts';
-import { attributesOfEvent, isMessageEvent } from './message-events.ts';
+import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './message-events.ts';
 import { SpanRun } from './span-run.ts';
 import { isObject, text } from './values.ts';
 
 /**
- * Joins the messages that instrumentations tell by log records, and not on their spans, to the runs of these spans; for the
- * `processors` of a logger provider. It needs a `RunSpanProcessor` in the same process, and sends nothing by itself: a record
- * belongs to the run of the span that was active when it was emitted, in whatever processor that is.
+ * Adds messages and exceptions that instrumentations emit as log records to the runs of their spans. Add it to the
+ * `processors` of a logger provider. It needs a `RunSpanProcessor` in the same process and sends nothing itself: a record
+ * belongs to the run of the span that was active when the record was emitted, in every processor that has this span.
  *
- * Read are the events of the GenAI conventions, by `eventName` or the attribute `event.name`; all other records are left
- * alone, and none is changed. What attributes of the span say goes before. All records of one span are bounded by the limits
- * of one payload. A record that comes after its span has ended is left out, and the first of them is told in one line.
+ * It reads the message events of the GenAI conventions and the events `exception` and `gen_ai.client.operation.exception`, by
+ * `eventName` or the attribute `event.name`. It ignores all other records and changes none. Attributes and events of the span
+ * take precedence. The limits of one payload bound all messages of a span. A record that arrives after the end of its span
+ * is dropped, and one line reports the first of them.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;
@@ -25,7 +26,7 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
   /** Spares instrumentations the records that nobody would read. */
   enabled(options: { readonly eventName?: string | undefined }): boolean {
     const name = options?.eventName;
-    return !this.#isShutdown && (name === undefined || isMessageEvent(name));
+    return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
   /** There is nothing to wait for: runs are flushed by the processor of their spans. */
@@ -39,14 +40,22 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
 
 function join({ spanContext, attributes, body, eventName }: LogRecordLike): void {
   const name = text(eventName) ?? text(attributes['event.name']);
-  if (name === undefined || spanContext === undefined || !isMessageEvent(name)) return;
-  const values = attributesOfEvent(name, isObject(body) ? { ...body, ...attributes } : attributes);
+  if (name === undefined || spanContext === undefined || !isRead(name)) return;
+  const isException = isExceptionEvent(name);
+  const values = isException
+    ? attributes
+    : attributesOfEvent(name, isObject(body) ? { ...body, ...attributes } : attributes);
   if (values === undefined) return;
   for (const entry of entriesOf({ spanContext: () => spanContext })) {
-    if (!(entry instanceof SpanRun) || entry.tell(values)) continue;
+    if (!(entry instanceof SpanRun)) continue;
+    if (isException ? entry.addException(values) : entry.tell(values)) continue;
     diagnostics.warnOnce(
       'late log records',
-      'log records with messages came after their span had ended; they are left out.',
+      'log records with messages or exceptions came after their span had ended; they are left out.',
     );
   }
+}
+
+function isRead(name: string): boolean {
+  return isMessageEvent(name) || isExceptionEvent(name);
 }

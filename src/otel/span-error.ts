@@ -12,12 +12,20 @@ const FAILED = 400;
 /** Says of a span that LangSmith's SDK has made it. */
 const LANGSMITH = 'langsmith.traceable';
 
+const EXCEPTION_KEYS: readonly string[] = ['exception.type', 'exception.message', 'exception.stacktrace'];
+
+/** The attributes that describe an exception, without the others of its log record. */
+export function exceptionFields(attributes: Attributes): Attributes {
+  return Object.fromEntries(EXCEPTION_KEYS.map((key) => [key, text(attributes[key])]));
+}
+
 /**
- * The `error` field of a run, when its span says that it has failed: `Type: message` on the first line, then the stack of
- * the exception recorded last. An exception alone is no failure, the application may have handled it.
+ * The `error` field of a run whose span has failed: `Type: message` on the first line, then the stack of the last exception
+ * among the span's events, else of `logged`. An exception alone is no failure: the application may have handled it.
  */
-export function spanError(span: SpanLike): string | undefined {
-  const exception = span.events.findLast(({ name }) => name === 'exception');
+export function spanError(span: SpanLike, logged?: Attributes): string | undefined {
+  const event = span.events.findLast(({ name }) => name === 'exception');
+  const exception = event ?? (logged && { attributes: logged });
   if (exception !== undefined && span.attributes[LANGSMITH] === 'true') return langSmithError(exception);
   if (span.status.code !== ERROR) return langfuseError(span.attributes);
   const said = text(span.status.message);
@@ -33,7 +41,7 @@ export function spanError(span: SpanLike): string | undefined {
  * The SDK of LangSmith gives each span the status OK while its run is still at work, which is final, so that ERROR comes too
  * late. It records an exception for a run that has failed alone, made of the error's text and with a stack of its own.
  */
-function langSmithError(exception: SpanEventLike): string {
+function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
 }
 
@@ -45,7 +53,7 @@ function typeOf(attributes: Attributes): string | undefined {
   return isStatus ? `HTTP ${status}` : type;
 }
 
-function exceptionText({ attributes = {} }: SpanEventLike, errorType: string | undefined): string {
+function exceptionText({ attributes = {} }: Pick<SpanEventLike, 'attributes'>, errorType: string | undefined): string {
   const type = text(attributes['exception.type']) ?? errorType;
   const stack = text(attributes['exception.stacktrace']);
   const message = text(attributes['exception.message']) ?? stack?.split('\n', 1)[0];

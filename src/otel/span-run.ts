@@ -20,7 +20,7 @@ import { LogMessages } from './log-messages.ts';
 import { hiddenCarriers, type KnownInputs, type MappedSpan, mapSpan, mapStart, USAGE } from './mapping.ts';
 import { toldByEvents, withoutTellers } from './message-events.ts';
 import { resourceWait } from './resource-wait.ts';
-import { spanError } from './span-error.ts';
+import { exceptionFields, spanError } from './span-error.ts';
 import { spanEventsJson, withFirstToken } from './span-events.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { isAgentAlone, spanModelCall } from './span-model-call.ts';
@@ -57,6 +57,8 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #knownInputs: KnownInputs | undefined;
   #attachments: RunAttachments | undefined;
   #logMessages: LogMessages | undefined;
+  /** The latest exception that is a log record. */
+  #exception: Attributes | undefined;
   /** Released at the end, so that a chain of spans that never ends is not held. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
@@ -126,6 +128,13 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     return true;
   }
 
+  /** Takes the attributes of an exception that is a log record; false when the span has ended. */
+  addException(attributes: Attributes): boolean {
+    if (this.#record === undefined) return this.context.refused;
+    this.#exception = exceptionFields(attributes);
+    return true;
+  }
+
   /** Records the end of the span. Only the first end counts, and none once the sink has given up waiting for it. */
   end(span: SpanLike, interruption?: string): void {
     const record = this.#record;
@@ -153,7 +162,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.endedCall = spanModelCall(span.attributes);
     this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
-      const error = spanError(span);
+      const error = spanError(span, this.#exception);
       record.error = error && shownError(error, capture.payload.redaction);
       const used = mapped?.toldUsed;
       const events = told && used ? withoutTellers(span.events, told, used) : span.events;

@@ -87,7 +87,7 @@ function spanIn(
   const span: SpanLike = {
     name: textOf(given.name) || 'span',
     // The API counts from the kind that comes after UNSPECIFIED here.
-    kind: Math.max(0, countOf(given.kind) - 1),
+    kind: Math.max(0, enumOf(given.kind, KINDS) - 1),
     spanContext: () => ids,
     ...(parentId !== undefined && { parentSpanContext: { ...ids, spanId: parentId, isRemote: isRemote(given.flags) } }),
     startTime: start,
@@ -118,7 +118,17 @@ function spanIn(
 
 function statusIn(value: unknown): SpanLike['status'] {
   const { code, message } = isObject(value) ? value : {};
-  return { code: countOf(code), ...(textOf(message) !== '' && { message: textOf(message) }) };
+  return { code: enumOf(code, STATUS_CODES), ...(textOf(message) !== '' && { message: textOf(message) }) };
+}
+
+/** Enums as protojson writes them by name, each name at its number. */
+const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'].map(
+  (name) => `SPAN_KIND_${name}`,
+);
+const STATUS_CODES = ['UNSET', 'OK', 'ERROR'].map((name) => `STATUS_CODE_${name}`);
+
+function enumOf(value: unknown, names: readonly string[]): number {
+  return typeof value === 'string' && names.includes(value) ? names.indexOf(value) : countOf(value);
 }
 
 /** Bits 8 and 9 of the flags: whether it is known that the parent is in another process, and whether it is. */

@@ -129,12 +129,24 @@ function textOf(told: readonly Told[], redaction: Redaction | undefined): string
 function toldOf(thrown: unknown, redaction: Redaction | undefined): Told {
   try {
     if (!isError(thrown)) return { headline: plainText(thrown, redaction), error: undefined };
-    const name = safeText(thrown.name);
+    const name = nameOf(thrown);
     const message = safeText(thrown.message);
     const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
     return { headline, error: thrown };
   } catch {
     return { headline: UNREADABLE, error: undefined };
+  }
+}
+
+/** The class is named where `name` is inherited from `Error`, as in OpenAI's client and in most classes of applications. */
+function nameOf(error: Error): string {
+  const name = safeText(error.name);
+  if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;
+  try {
+    const { name: className } = error.constructor;
+    return typeof className === 'string' && className !== '' ? className : name;
+  } catch {
+    return name;
   }
 }
 

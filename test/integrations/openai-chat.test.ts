@@ -241,7 +241,7 @@ describe('a run ends with', () => {
     const { client, only } = await tracedClient();
     await client.chat.completions.create({ model: 'fail-401', messages: tea }).catch(() => {});
     expect(only()).toMatchObject({
-      error: expect.stringMatching(/^Error: 401 asked to fail with 401\n/),
+      error: expect.stringMatching(/^AuthenticationError: 401 asked to fail with 401\n/),
       extra: { metadata: { request_id: 'req_1' } },
     });
     expect(only().extra?.metadata).not.toHaveProperty('end_reason');

@@ -3,7 +3,7 @@ import { mapSpan } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { setUp } from './set-up.ts';
+import { runNamed, setUp } from './set-up.ts';
 
 /** Names from https://opentelemetry.io/docs/specs/semconv/http/http-spans/, and those of its version 1.20. */
 function mapped(attributes: Attributes) {
@@ -155,5 +155,30 @@ describe('the name of its run', () => {
     tracer.startSpan('GET', { attributes }).end();
     expect(recorder.runs).toMatchObject([{ name: 'GET' }]);
     expect(JSON.stringify(recorder.runs)).not.toContain('a.example');
+  });
+});
+
+// Anthropic's SDK, and other clients, describe the request of a model call on the span of the call.
+test.each([
+  ['llm', { 'gen_ai.operation.name': 'chat' }],
+  ['embedding', { 'gen_ai.operation.name': 'embeddings' }],
+  ['tool', { 'openinference.span.kind': 'TOOL' }],
+])('a request that a run of type %s makes is no payload of the run', (runType, attributes) => {
+  const { tracer, recorder } = setUp();
+  const request = {
+    'http.request.method': 'POST',
+    'http.route': '/v1/messages',
+    'url.full': 'https://ann:pw@a.example/v1/messages',
+    'server.address': 'a.example',
+  };
+  const span = tracer.startSpan('call', { attributes: { ...attributes, ...request } });
+  span.setAttribute('http.response.status_code', 200);
+  span.end();
+  const { run_type, inputs, outputs, extra } = runNamed(recorder, 'call');
+  expect({ run_type, inputs, outputs: outputs ?? {} }).toEqual({ run_type: runType, inputs: {}, outputs: {} });
+  expect(extra?.metadata).toMatchObject({
+    ...request,
+    'url.full': 'https://a.example/v1/messages',
+    'http.response.status_code': 200,
   });
 });

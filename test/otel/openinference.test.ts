@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
+import { RunSpanProcessor } from '../../src/otel.ts';
 import { SHOW_ALL, mapped as spanMapped } from './mapped.ts';
+import { runNamed, setUp } from './set-up.ts';
 
 /** What a span of this kind with these attributes comes to, as JSON has it. */
 function mapped(kind: string, attributes: Attributes) {
@@ -526,4 +528,38 @@ test('type and inputs are known at the start where the span starts with them', (
 test('an image that is told beside an input in JSON goes into it', () => {
   const attributes = { 'input.value': '{"a":1}', 'image.url': 'https://host/b.png' };
   expect(mapped('LLM', attributes).inputs).toEqual({ a: 1, image: { url: 'https://host/b.png' } });
+});
+
+test('an attribute that another processor has set to undefined is not there', () => {
+  const message = 'llm.input_messages.0.message';
+  // As openinference-vercel does, which converts the attributes of finished spans in place.
+  const converting = {
+    onStart: () => {},
+    onEnd: ({ attributes }: { attributes: Record<string, unknown> }) =>
+      void Object.assign(attributes, {
+        'openinference.span.kind': 'LLM',
+        [`${message}.role`]: 'user',
+        [`${message}.content`]: 'Rain?',
+        [`${message}.tool_calls.0.tool_call.function.name`]: undefined,
+        'llm.input_messages.1.message.role': undefined,
+        'input.mime_type': undefined,
+        team: undefined,
+      }),
+    forceFlush: async () => {},
+    shutdown: async () => {},
+  };
+  const { tracer, recorder } = setUp({ processors: [converting, new RunSpanProcessor()] });
+  tracer.startSpan('call').end();
+  const { inputs, extra } = runNamed(recorder, 'call');
+  expect(inputs).toEqual({ messages: [{ role: 'user', content: 'Rain?' }] });
+  expect(Object.keys(extra?.metadata ?? {}).sort()).toEqual(['openinference.span.kind', 'otel', 'service.name']);
+});
+
+test('an agent has its own input, and not the messages of the call below it', () => {
+  const run = mapped('AGENT', {
+    'input.value': 'Rain?',
+    'llm.input_messages.0.message.role': 'system',
+    'llm.input_messages.0.message.content': 'Be brief.',
+  });
+  expect(run).toMatchObject({ inputs: { input: 'Rain?' }, metadata: {} });
 });

@@ -1,4 +1,4 @@
-import { type Span, TraceFlags } from '@opentelemetry/api';
+import { type Span, SpanStatusCode, TraceFlags } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
 import { type LogRecordLike, RunLogRecordProcessor, RunSpanProcessor } from '../../src/otel.ts';
 import { told } from '../support/told.ts';
@@ -110,7 +110,9 @@ describe('a log record with messages', () => {
     span.end();
     for (const content of ['late', 'later']) logs.onEmit(userSays(span, content));
     expect(runNamed(recorder, 'chat').inputs).toEqual({});
-    expect(lines).toEqual(['warn: log records with messages came after their span had ended; they are left out.']);
+    expect(lines).toEqual([
+      'warn: log records with messages or exceptions came after their span had ended; they are left out.',
+    ]);
   });
 
   test('is left alone where its span is not recorded, or refused', () => {
@@ -123,6 +125,53 @@ describe('a log record with messages', () => {
     logs.onEmit({ eventName: 'gen_ai.user.message', attributes: {}, body: { content: 'a' } });
     logs.onEmit(userSays(tracer.startSpan('refused', chat), 'a'));
     expect(lines).toEqual([]);
+  });
+});
+
+// https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ and, of the conventions for generative AI,
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-exceptions.md
+describe('an exception that is a log record', () => {
+  const stack = 'RateLimitError: slow down\n    at call (file:///app.js:1:2)';
+  const attributes = {
+    'exception.type': 'RateLimitError',
+    'exception.message': 'slow down',
+    'exception.stacktrace': stack,
+  };
+
+  test.each(['exception', 'gen_ai.client.operation.exception'])(
+    'with the name %s is the error of its run',
+    (eventName) => {
+      const { tracer, recorder } = setUp();
+      const logs = new RunLogRecordProcessor();
+      const span = tracer.startSpan('chat', chat);
+      expect(logs.enabled({ eventName })).toBe(true);
+      logs.onEmit(logRecord(span, { eventName, attributes: { ...attributes, 'exception.message': 'first' } }));
+      logs.onEmit(logRecord(span, { eventName, attributes }));
+      span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+      expect(runNamed(recorder, 'chat').error).toBe(stack);
+    },
+  );
+
+  test('gives way to the event of its span, and is no error by itself', () => {
+    const { tracer, recorder } = setUp();
+    const logs = new RunLogRecordProcessor();
+    const [failed, handled] = [tracer.startSpan('failed', chat), tracer.startSpan('handled', chat)];
+    for (const span of [failed, handled]) logs.onEmit(logRecord(span, { eventName: 'exception', attributes }));
+    failed.recordException({ name: 'TimeoutError', message: 'late' });
+    failed.setStatus({ code: SpanStatusCode.ERROR });
+    for (const span of [failed, handled]) span.end();
+    expect(runNamed(recorder, 'failed').error).toBe('TimeoutError: late');
+    expect(runNamed(recorder, 'handled').error).toBeUndefined();
+  });
+
+  test('is left out, and told, when it comes after the end of its span', () => {
+    const lines = told();
+    const { tracer } = setUp();
+    const span = tracer.startSpan('chat', chat);
+    span.end();
+    new RunLogRecordProcessor().onEmit(logRecord(span, { eventName: 'exception', attributes }));
+    expect(lines).toHaveLength(1);
   });
 });
 

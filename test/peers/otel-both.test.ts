@@ -62,7 +62,7 @@ describe.each([
         '      POST host/v1/chat/completions chain',
         '  openai.chat.completions llm 20',
         '    POST host/v1/chat/completions chain',
-        '  openai.chat.completions llm Error: 400 no such tune',
+        '  openai.chat.completions llm BadRequestError: 400 no such tune',
         '    POST host/v1/chat/completions chain HTTP 400',
         '  openai.embeddings embedding 4',
         '    POST host/v1/embeddings chain',

@@ -185,6 +185,28 @@ async function bytesOf(receiver: Receiver, body: Buffer) {
 }
 
 describe('JSON', () => {
+  // The names that protojson writes for enums, of opentelemetry/proto/trace/v1/trace.proto.
+  test.each<[string, unknown, object]>([
+    ['numbers', { kind: 3, status: { code: 2, message: 'no' } }, { error: 'no', kind: 'CLIENT' }],
+    [
+      'names',
+      { kind: 'SPAN_KIND_CLIENT', status: { code: 'STATUS_CODE_ERROR', message: 'no' } },
+      { error: 'no', kind: 'CLIENT' },
+    ],
+    [
+      'other names',
+      { kind: 'SPAN_KIND_SERVER', status: { code: 'STATUS_CODE_OK' } },
+      { error: undefined, kind: 'SERVER' },
+    ],
+    ['unknown names', { kind: 'ROUND', status: { code: 'BAD' } }, { error: undefined, kind: 'INTERNAL' }],
+  ])('has the status and the kind of spans by their %s', async (_, fields, expected) => {
+    const receiver = await start();
+    await send(receiver, requestOf({ ...SPAN, ...(fields as object) }));
+    const [run] = await receiver.runs();
+    const otel = run?.extra?.metadata?.otel as { kind?: string } | undefined;
+    expect({ error: run?.error, kind: otel?.kind }).toEqual(expected);
+  });
+
   test('is answered with nothing, also where clients of the field send it', async () => {
     for (const path of ['/v1/traces', '/otel/v1/traces', '/api/v1/otel/v1/traces']) {
       const receiver = await start();

@@ -24,6 +24,26 @@ describe('the text of an error', () => {
     );
   });
 
+  class FooError extends Error {}
+  class BarError extends FooError {}
+  const named = Object.defineProperty(new FooError('no'), 'constructor', {
+    get: () => {
+      throw new Error('hostile');
+    },
+  });
+
+  // What the classes of OpenAI's and Anthropic's clients do: `name` is inherited from Error.
+  test.each<[string, Error, string]>([
+    ['of its class where the name is that of every error', new FooError('no'), 'FooError: no'],
+    ['of its innermost class', new BarError('no'), 'BarError: no'],
+    ['that it has itself, though it is `Error`', Object.assign(new FooError('no'), { name: 'Error' }), 'Error: no'],
+    ['that its class inherits from another one', new (class extends TypeError {})('no'), 'TypeError: no'],
+    ['of every error where the class has none', new (class extends Error {})('no'), 'Error: no'],
+    ['of every error where the class cannot be read', named, 'Error: no'],
+  ])('has the name %s', (_, error, head) => {
+    expect(errorText(error).split('\n')[0]).toBe(head);
+  });
+
   test('has the stack of a real one', () => {
     const [first, second] = errorText(new TypeError('no')).split('\n');
     expect(first).toBe('TypeError: no');
