@@ -8,6 +8,7 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,
   // LangSmith
   /lsv2_(?<!\wlsv2_)[a-z]{2}_[\da-zA-Z_]{20,128}/,
+  /ls__(?<!\w....)[\da-f]{32}(?!\w)/,
   // GitHub
   /gh[pousr]_(?<!\w....)[\da-zA-Z]{36,255}/,
   /github_pat_(?<!\w.{11})\w{22,255}/,
@@ -15,13 +16,19 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /glpat-(?<!\w.{6})[\w-]{20,128}/,
   // AWS
   /A(?:KIA|SIA)(?<!\w....)[A-Z2-7]{16}(?!\w)/,
+  /secret_?access_?key\W{1,8}[\da-z/+]{40}(?![\da-z/+])/i,
+  // Azure
+  /(?:Account|SharedAccess)Key=[\w/+]{32,128}={0,2}/,
   // Slack
   /xox[abeoprs]-(?<!\w.{5})[\da-zA-Z-]{10,255}/,
+  /xapp-(?<!\w.{5})[\da-zA-Z-]{20,255}/,
   // Google
   /AIza(?<!\w....)[\w-]{35}(?![\w-])/,
   /GOCSPX-(?<!\w.{7})[\w-]{28}(?![\w-])/,
-  // Stripe
+  /ya29\.(?<!\w.{5})[\w-]{20,2048}/,
+  // Stripe, and services that sign webhooks like it
   /[rs]k_(?:live|test)_(?<!\w.{8})[\da-zA-Z]{16,128}/,
+  /whsec_(?<!\w.{6})[\w+/=]{24,128}/,
   // npm
   /npm_(?<!\w....)[\da-zA-Z]{36}(?!\w)/,
   // Hugging Face
@@ -29,6 +36,29 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   // Groq, xAI, Perplexity
   /(?:gsk_|xai-)(?<!\w....)[\da-zA-Z]{48,128}/,
   /pplx-(?<!\w.{5})[\da-zA-Z]{48}(?!\w)/,
+  // Cerebras, Replicate, Tavily, Pinecone
+  /csk-(?<![\w-]csk-)[\da-z]{40,64}(?!\w)/,
+  /r8_(?<!\w...)[\da-zA-Z]{37}(?!\w)/,
+  /tvly-(?<!\w.{5})(?=[A-Za-z-]{0,64}\d)[\w-]{20,128}/,
+  /pcsk_(?<!\w.{5})\w{30,128}/,
+  // SendGrid
+  /SG\.(?<!\w...)[\w-]{16,32}\.[\w-]{16,64}/,
+  // Notion, Linear
+  /ntn_(?<!\w....)[\da-zA-Z]{40,60}(?!\w)/,
+  /secret_(?<!\w.{7})[\da-zA-Z]{43}(?!\w)/,
+  /lin_(?:api|oauth)_(?<!\wlin_(?:api|oauth)_)[\da-zA-Z]{32,128}/,
+  // Supabase, Vercel, DigitalOcean, Docker
+  /sbp_(?<!\w....)[\da-f]{40}(?!\w)/,
+  /sb_secret_(?<!\w.{10})[\w-]{20,64}/,
+  /vc[aciprk]_(?<!\w....)[\w-]{24,128}/,
+  /do[opr]_v1_(?<!\w.{7})[\da-f]{64}(?!\w)/,
+  /dckr_[op]at_(?<!\w.{9})[\w-]{20,64}/,
+  // Bots of Telegram and Discord
+  /(?<!\w)\d{8,10}:AA[\w-]{32,35}(?![\w-])/,
+  /[MNO](?<![\w-].)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])/,
+  // Credentials after the scheme of an Authorization header
+  /Bearer\s(?<!\w.{7})(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{12,4096}={0,2}/i,
+  /(?:apikey|basic|bearer|token)\s(?<=authorization\W{1,8}\w{5,6}\s)[\w.~+/-]{6,4096}={0,2}/i,
   // JSON Web Tokens
   /eyJ(?<![\w-]eyJ)[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}/,
   // Private keys in PEM, also where the end is missing
