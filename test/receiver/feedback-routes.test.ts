@@ -272,15 +272,17 @@ describe('a link with feedback in its query', () => {
     expect(await feedback()).toEqual([]);
   });
 
-  test.each([['*/*'], ['application/json'], ['application/json, text/plain, */*'], ['image/avif,image/webp,*/*;q=0.8']])(
-    'opened by a program that accepts %s is kept',
-    async (accept) => {
-      const { token, feedback } = await setUp();
-      const headers = { accept, 'user-agent': 'support-bot/1.0' };
-      expect((await call(`${(await token()).url}?score=1`, 'GET', undefined, headers)).status).toBe(200);
-      expect(await feedback()).toMatchObject([{ score: 1 }]);
-    },
-  );
+  test.each([
+    ['*/*'],
+    ['application/json'],
+    ['application/json, text/plain, */*'],
+    ['image/avif,image/webp,*/*;q=0.8'],
+  ])('opened by a program that accepts %s is kept', async (accept) => {
+    const { token, feedback } = await setUp();
+    const headers = { accept, 'user-agent': 'support-bot/1.0' };
+    expect((await call(`${(await token()).url}?score=1`, 'GET', undefined, headers)).status).toBe(200);
+    expect(await feedback()).toMatchObject([{ score: 1 }]);
+  });
 
   test('is kept when the form of the page is sent', async () => {
     const { token, feedback } = await setUp();
