@@ -1,6 +1,6 @@
 import { destinationOf } from '../export/create-exporter.ts';
 import type { Settings } from '../export/settings.ts';
-import { destinationHash } from '../export/spool-folder.ts';
+import { addressOf, destinationHash } from '../export/spool-folder.ts';
 import type { DestinationSurvey } from '../export/spool-survey.ts';
 import { counted } from './terminal-text.ts';
 
@@ -8,10 +8,9 @@ import { counted } from './terminal-text.ts';
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;
-  const address = endpoint.origin + endpoint.pathname.replace(/\/$/, '');
   const whose =
     workspaceId !== undefined ? 'with this workspace' : apiKey !== undefined ? 'with this key' : 'without a key';
-  return { hash: destinationHash(destination), name: `${address} ${whose}` };
+  return { hash: destinationHash(destination), name: `${addressOf(endpoint)} ${whose}` };
 }
 
 /** A line on what waits for other destinations; undefined when nothing does. No folder tells which these are. */

@@ -22,15 +22,19 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 
 /**
- * The folder's name of a destination: a hash of the endpoint without its user, query and last slashes, and of the workspace.
+ * The folder's name of a destination: a hash of the endpoint's address, and of the workspace.
  * Where no workspace is named, the key alone says which it is, and a fingerprint of it stands there: what was recorded
  * for one tenant never goes out under the key of another.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
-  const address = endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
-  return sha256(`${address}\n${workspace}`).slice(0, 32);
+  return sha256(`${addressOf(endpoint)}\n${workspace}`).slice(0, 32);
+}
+
+/** An endpoint without its user, query and last slashes. */
+export function addressOf(endpoint: URL): string {
+  return endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
 }
 
 /** Whether the name is that of the folder of a destination. */

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { UnsafeFolder } from './spool-folder.ts';
+import { addressOf, UnsafeFolder } from './spool-folder.ts';
 import { codeOf } from './spool-fs.ts';
 import type { SpoolHome } from './spool-home.ts';
 import type { Leftover } from './spool-others.ts';
@@ -33,8 +33,13 @@ export const spoolNotice = {
   others({ spoolDir }: SpoolHome, endpoint: URL, leftovers: readonly Leftover[]): void {
     const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
     const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
-    const address = endpoint.origin + endpoint.pathname.replace(/\/+$/, '');
-    const options = ['--dir', spoolDir, '--endpoint', address, ...hashes.flatMap((hash) => ['--from', hash])];
+    const options = [
+      '--dir',
+      spoolDir,
+      '--endpoint',
+      addressOf(endpoint),
+      ...hashes.flatMap((hash) => ['--from', hash]),
+    ];
     const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
     diagnostics.warnOnce(
       `spool ${spoolDir} others`,
