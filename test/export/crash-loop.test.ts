@@ -7,24 +7,25 @@ import { moduleText, runRunspan, startNode } from '../support/program.ts';
 const PROCESSES = 10;
 
 /**
- * Records six runs, waits until runs of earlier processes are read where there are any, prints the names of its own that are
- * on disk, and stays alive. With `spill` these are the five that it records after the first request has failed.
+ * Records six runs, waits until runs of earlier processes are read where there are any, or a request has failed, prints the
+ * names of its own that are on disk, and stays alive. With `spill` these are the five that it records after the first request has failed.
  */
 const PROGRAM = `
   import { subscribe } from 'node:diagnostics_channel';
   import { configure, stats, traceable } from 'runspan';
 
   const [durability, name, mayHaveEarlier] = process.argv.slice(-3);
-  const outage = new Promise((resolve) => subscribe('runspan:delivery:outage', resolve));
-  configure({ durability, limits: { requestTimeoutMs: 50, spillAfterMs: 1, lingerMs: 1, requestsInFlight: 1 } });
+  let isAway = false;
+  subscribe('runspan:delivery:outage', () => { isAway = true; });
+  configure({ durability, limits: { requestTimeoutMs: 50, spillAfterMs: 1, lingerMs: 30, requestsInFlight: 1 } });
   const record = (number) => traceable((value) => value, { name: name + ' ' + number })(number);
   const until = async (isTrue) => {
     while (!isTrue()) await new Promise((resolve) => setImmediate(resolve));
   };
 
   record(0);
-  if (mayHaveEarlier === 'yes') await until(() => stats().recovered > 0);
-  if (durability === 'spill') await outage;
+  if (mayHaveEarlier === 'yes') await until(() => stats().recovered > 0 || isAway);
+  if (durability === 'spill') await until(() => isAway);
   const numbers = [1, 2, 3, 4, 5];
   for (const number of numbers) record(number);
   if (durability === 'spill') await until(() => stats().spooled >= 5);
