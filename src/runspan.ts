@@ -7,10 +7,18 @@ import { guard } from './base/guard.ts';
 import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
 import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
+import { preloadSoon, preloadSoonIfConfigured } from './export/preload.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { projectText } from './run/encoded-run.ts';
-import { type FlushLimit, type FlushResult, installSink, type RunSink, registerSinkFactory } from './run/sink.ts';
+import {
+  type FlushLimit,
+  type FlushResult,
+  installSink,
+  type RunSink,
+  registerPreload,
+  registerSinkFactory,
+} from './run/sink.ts';
 import { registerStats } from './run/stats.ts';
 import { offSink, untraced } from './run/untraced.ts';
 
@@ -51,6 +59,7 @@ registerSinkFactory(() => {
   configured = build(undefined, true);
   return configured;
 });
+registerPreload(preloadSoonIfConfigured);
 registerStats(stats);
 
 /**
@@ -118,6 +127,7 @@ function build(options: ConfigureOptions | undefined, isForProcess: boolean): Ru
     return undefined;
   }
   diagnostics.debug(`runs go to ${settings.endpoint.origin}, project "${projectText(settings.capture.project)}"`);
+  if (settings.dispatcher === undefined) preloadSoon();
   const ledger = new Ledger();
   const exporter = exporterFor(settings, ledger, () => {
     exporters.delete(exporter);

@@ -3,6 +3,7 @@ import type { CallDescription, Plan } from '../instrument/plan.ts';
 import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
+import { preloadDelivery } from '../run/sink.ts';
 import { modelAnswer, PartsFold, vectorsOf } from './ai-answer.ts';
 import { describeEmbedding, describeGeneration, describeRanking } from './ai-model-call.ts';
 import { watchedStream } from './ai-stream.ts';
@@ -33,6 +34,7 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
  * says so.
  */
 export function wrapModel<Model>(model: Model): Model {
+  preloadDelivery();
   const isTraced = guard('wrapModel', () => patch(model));
   if (isTraced === false)
     tellUntraced('wrapModel(model)', 'a language, embedding or reranking model of the AI SDK', model);

@@ -4,6 +4,7 @@ import { replaceMethod } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { usableOptions } from '../run/run-options.ts';
+import { preloadDelivery } from '../run/sink.ts';
 import { currentRun } from '../run/start-run.ts';
 import { operationAnswer, outcomeOf, PartsFold } from './ai-answer.ts';
 import { patch } from './ai-model.ts';
@@ -32,6 +33,7 @@ export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
   // There are no options. The line that reports one says so, and one that hides payloads leaves the SDK untraced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
+  preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
   if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
   if (wrapped !== undefined) tellUntraced('wrapAISDK(ai)', "what `import * as ai from 'ai'` gives", sdk);

@@ -1,7 +1,7 @@
 import type { Checks } from '../base/checked-options.ts';
 import type { Run } from '../run/run.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
-import type { RunSink } from '../run/sink.ts';
+import { preloadDelivery, type RunSink } from '../run/sink.ts';
 import type { Fields } from './fields.ts';
 import { modelResult } from './langchain-model.ts';
 import { failStep, StepRecorder } from './langchain-recorder.ts';
@@ -67,6 +67,7 @@ export class RunspanCallbackHandler {
     this.#recorder = new StepRecorder(usable);
     Object.defineProperty(this, TOLD_OF_GRAPHS, { value: true });
     followSteps();
+    preloadDelivery();
   }
 
   /** Asked by LangChain where handlers are handed on; one serves all. */

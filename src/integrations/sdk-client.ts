@@ -3,6 +3,7 @@ import type { CallDescription, Plan } from '../instrument/plan.ts';
 import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { RunType } from '../run/record.ts';
+import { preloadDelivery } from '../run/sink.ts';
 import type { AnswerReader } from './answer.ts';
 import { followApiPromise } from './api-promise.ts';
 import { clientOptionsOf, type TracedClientOptions } from './client-options.ts';
@@ -37,6 +38,7 @@ export interface TracedMethod {
 export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): Client {
   const { enabled = true, ...checked } = clientOptionsOf(sdk.place, options);
   if (!enabled) return client;
+  preloadDelivery();
   const methods = guard(sdk.place, () => methodsOn(client, sdk));
   if (methods?.length === 0) tellUntraced(`${sdk.place}(client)`, sdk.client, client);
   for (const { owner, key, method } of methods ?? []) {

@@ -51,6 +51,7 @@ export interface RunSink {
 }
 
 let build: (() => RunSink | undefined) | undefined;
+let preload: () => void = () => {};
 let installed: { readonly sink: RunSink | undefined } | undefined;
 /** Sinks that stand in for the installed one, the latest last. */
 const standIns: RunSink[] = [];
@@ -58,6 +59,16 @@ const standIns: RunSink[] = [];
 /** Called by the composition root when it is loaded: `factory` is asked for the sink at the first run. */
 export function registerSinkFactory(factory: () => RunSink | undefined): void {
   build = factory;
+}
+
+/** Called by the composition root when it is loaded: `load` prepares delivery if tracing is on. */
+export function registerPreload(load: () => void): void {
+  preload = load;
+}
+
+/** Called by the wrappers of SDKs, which programs call at their start: the first request finds delivery prepared. */
+export function preloadDelivery(): void {
+  preload();
 }
 
 /** Where runs go now; undefined while tracing is off. */
