@@ -10,7 +10,7 @@ import {
 import { isLoopback } from '../base/loopback.ts';
 import { withoutTracing } from '../base/suppression.ts';
 import { messageOf, safeText } from '../base/text.ts';
-import { CredentialsError } from '../http/failure.ts';
+import { SetupError } from '../http/setup-error.ts';
 import { SecretNames } from '../run/secret-names.ts';
 import { secretPatterns } from '../run/secret-patterns.ts';
 import { untraced } from '../run/untraced.ts';
@@ -95,7 +95,7 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   return { endpoint, headers, requestHeaders };
 }
 
-/** Calls the functions of the application with tracing off. Rejects with a CredentialsError if one of them fails. */
+/** Calls the functions of the application with tracing off. Rejects with a SetupError if one of them fails. */
 async function currentHeaders(
   fixed: Headers,
   apiKey: (() => unknown) | undefined,
@@ -105,12 +105,12 @@ async function currentHeaders(
   const given = headers && (await resultOf('headers', headers));
   const isObject = typeof given === 'object' && given !== null;
   if (headers !== undefined && !isObject) {
-    throw new CredentialsError('`headers` returned something else than names and values');
+    throw new SetupError('`headers` returned something else than names and values');
   }
   const custom = customHeaders(given, isConfidential);
   const key = apiKey && (await resultOf('apiKey', apiKey));
   if (apiKey !== undefined && !(typeof key === 'string' && KEY.test(key))) {
-    throw new CredentialsError('`apiKey` returned something else than 1 to 512 printable ASCII characters');
+    throw new SetupError('`apiKey` returned something else than 1 to 512 printable ASCII characters');
   }
   const keyHeader = typeof key === 'string' ? { 'x-api-key': key } : undefined;
   diagnostics.conceal(Object.values({ ...custom, ...keyHeader }));
@@ -121,7 +121,7 @@ async function resultOf(name: string, read: () => unknown): Promise<unknown> {
   try {
     return await withoutTracing(() => untraced(read));
   } catch (thrown) {
-    throw new CredentialsError(`\`${name}\` threw: ${messageOf(thrown)}`);
+    throw new SetupError(`\`${name}\` threw: ${messageOf(thrown)}`);
   }
 }
 

@@ -148,7 +148,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const capture = { ...captureOf(options, limits), ...hiding };
   const isWanted = flag('tracing', options.tracing, ['RUNSPAN_TRACING'], true);
   const service = isWanted ? serviceOf(options, isForProcess) : undefined;
-  if (service === undefined) return undefined;
+  if (service === undefined || !isRuntimeSupported()) return undefined;
   const onDrop = optional('onDrop', options.onDrop, 'a function', (value) => typeof value === 'function');
   const dispatcher = optional(
     'dispatcher',
@@ -159,6 +159,16 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const proxies = dispatcher === undefined ? environmentProxies() : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, [], false);
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
+}
+
+/** The end of a process cannot be handled without it; Bun 1.4 does not have it. */
+function isRuntimeSupported(): boolean {
+  if (typeof globalThis.performance?.eventLoopUtilization === 'function') return true;
+  diagnostics.warnOnce(
+    'runtime',
+    'delivery is off: this runtime has no performance.eventLoopUtilization; use Node.js 20.19 or later',
+  );
+  return false;
 }
 
 /** Reports an option that does not exist, and returns the payloads that are hidden because of it. */

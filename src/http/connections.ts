@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { type Proxies, proxyFor } from './proxies.ts';
+import { SetupError } from './setup-error.ts';
 
 export interface ConnectionOptions {
   readonly endpoint: URL;
@@ -15,6 +16,12 @@ export interface ConnectionOptions {
 /** What sends requests to the endpoint over connections that are kept. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
+  // Bun replaces the package by classes without methods.
+  if (typeof Pool?.prototype?.dispatch !== 'function') {
+    throw new SetupError(
+      'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',
+    );
+  }
   const { endpoint, connectTimeoutMs, requestTimeoutMs, proxies, holdsProcess = false } = options;
   const timeouts = { headersTimeout: requestTimeoutMs, bodyTimeout: requestTimeoutMs };
   const connect = buildConnector({ timeout: connectTimeoutMs });

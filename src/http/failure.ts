@@ -1,4 +1,5 @@
 import { isOfProxy } from './connections.ts';
+import { SetupError } from './setup-error.ts';
 
 /** A message of our own, which holds nothing that was sent. */
 export class NoAnswerError extends Error {
@@ -8,11 +9,6 @@ export class NoAnswerError extends Error {
 /** The time for a request is over. */
 export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
-}
-
-/** The credentials of a request could not be obtained, so it was not sent. The message holds none of them. */
-export class CredentialsError extends Error {
-  override readonly name: string = 'CredentialsError';
 }
 
 /** Why a request had no answer. */
@@ -61,7 +57,7 @@ export function failureOf(thrown: unknown): Failure {
     if (thrown instanceof NoAnswerError) {
       return { ...told(thrown.message), code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
     }
-    if (thrown instanceof CredentialsError) {
+    if (thrown instanceof SetupError) {
       return { ...told(thrown.message), code: undefined, isLasting: true, mayHaveArrived: false, isUnsent: true };
     }
     const code = codeOf(thrown, DEPTH_MAX);

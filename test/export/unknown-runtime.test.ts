@@ -1,0 +1,51 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { ingestServer } from '../support/ingest-server.ts';
+import { moduleText, runNode } from '../support/program.ts';
+
+const text = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
+
+/** Takes a function away before the program starts. */
+const WITHOUT_UTILIZATION = text(`
+  delete Object.getPrototypeOf(performance).eventLoopUtilization;
+  delete performance.eventLoopUtilization;`);
+
+/** Classes of undici without what they do, as Bun 1.4 has them instead of the package. */
+const SHIM = text('export class Agent {} export class Pool {} export class ProxyAgent {} export default {};');
+const HOOK = `export const resolve = (name, context, next) =>
+  name === 'undici' ? { url: ${JSON.stringify(SHIM)}, shortCircuit: true } : next(name, context);`;
+const WITH_SHIM = text(`
+  import { register } from 'node:module';
+  register(${JSON.stringify(text(HOOK))});`);
+
+const PROGRAM = `
+  import { flush, traceable } from 'runspan';
+  console.log(await traceable(async () => 'the application ran', { name: 'ask' })());
+  if (process.argv.includes('flush')) console.log((await flush({ timeoutMs: 100 })).ok);
+  process.exitCode = 3;`;
+
+test.each([
+  ['performance.eventLoopUtilization', WITHOUT_UTILIZATION, 'performance.eventLoopUtilization'],
+  ['the HTTP client of undici', WITH_SHIM, 'undici'],
+])('without %s a program ends with its own code, and one line says that delivery is off', async (_, preload, named) => {
+  await using server = await ingestServer();
+  const { code, stdout, stderr } = await runNode(['--no-warnings', '--import', preload, ...moduleText(PROGRAM)], {
+    RUNSPAN_ENDPOINT: server.url,
+  });
+  expect(stdout).toBe('the application ran\n');
+  const lines = stderr.split('\n').filter((line) => line.includes('delivery is off'));
+  expect(lines).toEqual([expect.stringContaining(named)]);
+  expect(stderr.split('\n').filter((line) => !line.startsWith('runspan: '))).toEqual(['']);
+  expect(code).toBe(3);
+  expect(server.received).toEqual([]);
+});
+
+test('a program that waits for a flush there goes on', async () => {
+  await using server = await ingestServer();
+  onTestFinished(() => server.close());
+  for (const preload of [WITHOUT_UTILIZATION, WITH_SHIM]) {
+    const args = ['--no-warnings', '--import', preload, ...moduleText(PROGRAM), 'flush'];
+    const { code, stdout } = await runNode(args, { RUNSPAN_ENDPOINT: server.url });
+    expect(stdout).toMatch(/^the application ran\n(true|false)\n$/);
+    expect(code).toBe(3);
+  }
+});
