@@ -1,8 +1,10 @@
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import OpenAI from 'openai';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type ConfigureOptions, startRun, type TraceableOptions, traceable, withRun } from '../src/index.ts';
 import { RunspanCallbackHandler } from '../src/langchain.ts';
 import { wrapOpenAI } from '../src/openai.ts';
+import { RunSpanProcessor } from '../src/otel.ts';
 import { recordRuns } from '../src/testing.ts';
 import { environmentOf } from './support/environment.ts';
 import { ingestServer } from './support/ingest-server.ts';
@@ -126,6 +128,24 @@ describe('an option that hides payloads in another library hides them here', () 
     expect(payloads(sent)).toEqual([inputs, outputs]);
     expect(lines).toEqual([expect.stringContaining('`redact`')]);
   });
+
+  test.each(HIDING)(
+    'of `RunSpanProcessor`: %j %#',
+    ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
+      const lines = told();
+      const recorded = recorder();
+      const spanProcessors = [new RunSpanProcessor(options as object)];
+      const span = new BasicTracerProvider({ spanProcessors }).getTracer('t').startSpan('ask', {
+        attributes: { 'input.value': ASKED },
+      });
+      span.addEvent('gen_ai.user.message', { content: ASKED });
+      span.setAttribute('output.value', ANSWERED);
+      span.end();
+      expect(recorded.runs).toHaveLength(1);
+      expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
+      expect(lines).toEqual([expect.stringContaining('`redact`')]);
+    },
+  );
 
   test('does not hide the payloads of runs below', () => {
     const recorded = recorder();

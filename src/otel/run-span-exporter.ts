@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
 import { isSameCall } from '../run/model-call.ts';
-import { projectIn, usableOptions } from '../run/run-options.ts';
+import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
 import { beginSpan } from './begin-span.ts';
@@ -41,7 +41,7 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  * Spans of which a `RunSpanProcessor` with the same exporter has made runs are not sent twice.
  */
 export class RunSpanExporter implements SpanExporterLike {
-  readonly #options: RunSpanExporterOptions;
+  readonly #options: RunSpanExporterOptions & Hiding;
   /** The spans that parents are found among. */
   readonly #spans = new SpanRegistry();
   readonly #waiting: WaitingSpans;
@@ -137,7 +137,14 @@ export class RunSpanExporter implements SpanExporterLike {
     const { shouldExport } = this.#options;
     const project = projectIn(this.#options);
     const parent = above?.context;
-    const start = { ids: span.spanContext(), parentIds: parentIdsOf(span), parent, sink, project };
+    const start = {
+      ids: span.spanContext(),
+      parentIds: parentIdsOf(span),
+      parent,
+      sink,
+      project,
+      hiding: this.#options,
+    };
     const isSame =
       above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span.attributes));
     const entry = isExported(span, shouldExport) && !isSame ? beginSpan(span, start) : { context: parent };

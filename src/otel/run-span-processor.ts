@@ -3,7 +3,7 @@ import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
 import { sinkOf } from '../run/run.ts';
-import { commonChecks, projectIn, usableOptions } from '../run/run-options.ts';
+import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded } from './active-spans.ts';
 import { beginSpan, LeftOutSpan } from './begin-span.ts';
@@ -54,7 +54,7 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
  * Spans that are recorded but not sampled are left out, and what is below them moves up. With tracing off it does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
-  readonly #options: RunSpanProcessorOptions;
+  readonly #options: RunSpanProcessorOptions & Hiding;
   readonly #spans = new SpanRegistry();
   readonly #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
@@ -97,7 +97,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
     const project = projectIn(this.#options);
-    const start: SpanStart = { ids, parentIds: parentIdsOf(span, parentSpan), parent, sink, project };
+    const parentIds = parentIdsOf(span, parentSpan);
+    const start: SpanStart = { ids, parentIds, parent, sink, project, hiding: this.#options };
     const isLate = isCallUnknown(span, parent, sink);
     this.#spans.add(
       span,

@@ -10,8 +10,9 @@ import { metadataJson, metadataKey, shownName } from '../run/payload.ts';
 import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
 import { inheritedFrom } from '../run/run.ts';
 import { RunAttachments } from '../run/run-attachments.ts';
+import { type Hiding, hidingCapture } from '../run/run-options.ts';
 import { serialize } from '../run/serialize.ts';
-import type { RunSink } from '../run/sink.ts';
+import type { CapturePolicy, RunSink } from '../run/sink.ts';
 import { withTags } from '../run/tags.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import { isCancelledCall } from './cancelled-call.ts';
@@ -39,6 +40,8 @@ export interface SpanStart {
   readonly sink: RunSink;
   /** For a run without a parent, when its span names none. */
   readonly project: Project | undefined;
+  /** Payloads that the run does not record, whatever its sink captures. */
+  readonly hiding?: Hiding;
 }
 
 const PLACE = 'reading a span';
@@ -64,13 +67,15 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #hasUsageBelow = false;
   /** The model call that the span recorded, once the span has ended. */
   endedCall: ModelCall | undefined;
+  readonly #capture: CapturePolicy;
 
-  constructor(span: SpanLike, { ids, parentIds, parent, sink, project }: SpanStart) {
+  constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding }: SpanStart) {
     super(sink);
+    this.#capture = (hiding && hidingCapture(hiding, sink.capture)) ?? sink.capture;
     const startUs = startUsOf(span);
     const id = idOf(startUs, ids);
     const refused = parent?.refused ?? false;
-    const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, sink.capture));
+    const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, this.#capture));
     const origin = originJson(ids, parentIds);
     const inherited = inheritedFrom(parent, sink);
     const record = newRecord({
@@ -119,7 +124,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   /** Takes what a log record tells, under the names of attributes, until the span ends; false when it has ended. */
   tell(values: Attributes): boolean {
     if (this.#record === undefined) return this.context.refused;
-    const { capture } = this.sink;
+    const capture = this.#capture;
     const isHidden = hiddenCarriers(capture);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
@@ -141,7 +146,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#record = undefined;
     this.#span = undefined;
     if (record === undefined || record.endTime !== undefined) return;
-    const { capture } = this.sink;
+    const capture = this.#capture;
     const told = guard(PLACE, () => toldByEvents(span.events));
     const logged = this.#logMessages;
     const beside = told && logged ? { ...logged.attributes, ...told.attributes } : (told ?? logged)?.attributes;

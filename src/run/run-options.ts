@@ -6,7 +6,7 @@ import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
-import type { RunSink } from './sink.ts';
+import type { CapturePolicy, RunSink } from './sink.ts';
 import { TAGS_MAX } from './tags.ts';
 
 /**
@@ -21,6 +21,16 @@ export type Fields =
 export interface Hiding {
   hideInputs?: true;
   hideOutputs?: true;
+}
+
+/** The capture policy of a run that hides payloads by its own options; undefined if it hides none. */
+export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy | undefined {
+  if (hideInputs === undefined && hideOutputs === undefined) return undefined;
+  return {
+    ...capture,
+    hideInputs: hideInputs ?? capture.hideInputs,
+    hideOutputs: hideOutputs ?? capture.hideOutputs,
+  };
 }
 
 /** What a run is started with. Everything but the name is optional. */

@@ -24,7 +24,15 @@ import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } f
 import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
-import { type Fields, type Hiding, projectIn, type RunOptions, runOptionChecks, usableOptions } from './run-options.ts';
+import {
+  type Fields,
+  type Hiding,
+  hidingCapture,
+  projectIn,
+  type RunOptions,
+  runOptionChecks,
+  usableOptions,
+} from './run-options.ts';
 import { type CapturePolicy, currentSink, type RunSink } from './sink.ts';
 import { withTags } from './tags.ts';
 import { isoTimestamp } from './timestamp.ts';
@@ -342,15 +350,6 @@ export class Run {
   get #capture(): RunSink['capture'] {
     return this.#hidingCapture ?? (this.sink as RunSink).capture;
   }
-}
-
-function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy | undefined {
-  if (hideInputs === undefined && hideOutputs === undefined) return undefined;
-  return {
-    ...capture,
-    hideInputs: hideInputs ?? capture.hideInputs,
-    hideOutputs: hideOutputs ?? capture.hideOutputs,
-  };
 }
 
 /** Starts a run below `parent`, in its sink unless the options name another. `place` is where the options were given. */
