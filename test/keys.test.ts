@@ -1,7 +1,10 @@
 import { Agent } from 'undici';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConfigureOptions, Exporter } from '../src/index.ts';
+import { startRun } from '../src/run/start-run.ts';
+import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
+import { temporaryFolder } from './support/folders.ts';
 import { type Answer, type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 
 const CREDENTIALS = ['x-api-key', 'x-tenant-id', 'authorization', 'cookie', 'x-team'];
@@ -268,6 +271,21 @@ describe('`apiKey` and `headers` as functions', () => {
     expect(credentials(server)).toEqual({ 'x-api-key': 'good-key' });
     expect(refused.stats()).toMatchObject({ sent: 1, dropped: 0 });
     expect(rejections).toEqual([]);
+  });
+
+  test('leave runs on disk for the next exporter of the endpoint, whatever its key', async () => {
+    const { path: spoolDir, remove } = temporaryFolder();
+    onTestFinished(remove);
+    const server = await service(({ headers }) => ({ status: headers['x-api-key'] === 'new-key' ? 202 : 401 }));
+    const options = { durability: 'spill', spoolDir } as const;
+    const first = exporterTo(server.url, {}, { ...options, apiKey: () => 'old-key' });
+    startRun({ name: 'ask', root: true, exporter: first }).end();
+    await first.close({ timeoutMs: 500 });
+    const second = exporterTo(server.url, {}, { ...options, apiKey: async () => 'new-key' });
+    second.recover();
+    await second.finish({ timeoutMs: 20_000 });
+    expect(second.stats()).toMatchObject({ recovered: 1, sent: 1, dropped: 0 });
+    await second.close();
   });
 
   test('return values that no line shows', async () => {
