@@ -12,11 +12,11 @@ import type { ToldRun } from './told-run.ts';
 
 /** Further calls are taken into a transaction until it has taken so long. */
 const GROUP_MS = 50;
-/** The index waits for so long after a run has come, so that runs are indexed together. */
+/** Time from the first write to the first step of the index, so that runs are indexed together. */
 const INDEX_DELAY_MS = 300;
-/** Time of a step of the index: while nothing waits to be written, and while calls wait. */
+/** Time of a step of the index; the second if there was a write within `INDEX_DELAY_MS`, as the next write waits for the step. */
 const INDEX_MS = 50;
-const BUSY_INDEX_MS = 10;
+const BUSY_INDEX_MS = 5;
 /** For how long what is too much is forgotten before more is written: about as fast as it can come, and no longer where much is. */
 const FORGET_MS = 100;
 /** Beyond so many runs that wait for the index, what is written waits for it: a search looks through them one by one. */
@@ -44,6 +44,7 @@ export class SqliteCommits {
   #calls: WaitingCall[] = [];
   #turn: NodeJS.Immediate | undefined;
   #backgroundTimer: NodeJS.Timeout | undefined;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
   #ageTimer: NodeJS.Timeout | undefined;
   /** Of the transaction at hand. */
   #changes: StoreChange[] = [];
@@ -104,12 +105,13 @@ export class SqliteCommits {
   #work(): void {
     this.#turn = undefined;
     this.#commitCalls();
+    this.#writtenAtMs = performance.now();
     const untilMs = performance.now() + FORGET_MS;
-    while (this.#retention.isDue(this.#nowMs()) && performance.now() < untilMs) this.#background(false);
+    while (this.#retention.isDue(this.#nowMs()) && performance.now() < untilMs) this.#background(0);
     // As many as came are indexed before others may come.
     for (let last = Number.POSITIVE_INFINITY; this.#index.waiting > UNINDEXED_MAX && this.#index.waiting < last; ) {
       last = this.#index.waiting;
-      this.#background(true);
+      this.#background(INDEX_MS);
     }
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
     this.#rest();
@@ -124,7 +126,8 @@ export class SqliteCommits {
 
   /** Step by step, with a turn for what is written after each. */
   #goOn(): void {
-    this.#background(true);
+    const isBusy = performance.now() - this.#writtenAtMs < INDEX_DELAY_MS;
+    this.#background(isBusy ? BUSY_INDEX_MS : INDEX_MS);
     this.#backgroundTimer = this.#hasWork() ? setTimer(() => this.#goOn(), 0) : undefined;
     this.#rest();
   }
@@ -133,16 +136,17 @@ export class SqliteCommits {
     return this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
   }
 
-  #background(withIndex: boolean): void {
+  /** Forgets what is due, otherwise indexes for `indexMs`. At 0 it neither indexes nor gives pages back. */
+  #background(indexMs: number): void {
     try {
       const isDue = this.#retention.isDue(this.#nowMs());
-      if (isDue || (withIndex && this.#index.waiting > 0)) {
+      if (isDue || (indexMs > 0 && this.#index.waiting > 0)) {
         this.#inTransaction(() => {
           if (isDue) this.#forget();
-          else this.#index.step(this.#turn === undefined ? INDEX_MS : BUSY_INDEX_MS);
+          else this.#index.step(indexMs);
         });
       }
-      if (withIndex && this.#retention.isLoose) this.#retention.shrink();
+      if (indexMs > 0 && this.#retention.isLoose) this.#retention.shrink();
     } catch (error) {
       // What it did not do it does later. Of a file that is lost, those who write hear.
       if (!isOfTheFile(error)) throw error;

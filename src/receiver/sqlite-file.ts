@@ -199,14 +199,11 @@ function checkAbilities(connection: SqliteConnection): void {
   throw new RunspanError('RUNSPAN_SQLITE_MISSING', message);
 }
 
+/** The version of a store that this runspan knows. */
 function checkedVersion(connection: SqliteConnection, path: string, known: number): number {
+  if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
-  checkVersion(version, path, known);
-  return version;
-}
-
-function checkVersion(version: number, path: string, known: number): void {
-  if (version <= known) return;
+  if (version <= known) return version;
   const message = `The store ${path} is of version ${version}, and this runspan knows ${known}: use the newer runspan that made it, or take another file`;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
@@ -216,33 +213,26 @@ function checkVersion(version: number, path: string, known: number): void {
  * immutable connection takes no lock and makes no file. Only SQLite may open the file. POSIX drops all locks of the
  * process on a file when the process closes any descriptor of that file, except those that SQLite knows of.
  */
-function checkHeader(engine: Engine, path: string, known: number): void {
+function checkHeader({ DatabaseSync }: Engine, path: string, known: number): void {
   if (sizeOf(path) === 0) return;
-  const { isOurs, version } = headerOf(engine, path);
-  if (!isOurs) {
-    const message = `${path} is no store of runspan: take another file, or move this one away`;
-    throw new RunspanError('RUNSPAN_STORE_INVALID', message);
+  try {
+    const uri = `${pathToFileURL(path).href}?immutable=1`;
+    const connection = new SqliteConnection(new DatabaseSync(uri, { readOnly: true }));
+    try {
+      checkedVersion(connection, path, known);
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    if (isNoDatabase(error)) throw notOurs(path);
+    // A file that another connection is writing to may look damaged without locks. A connection with locks decides.
+    if (!isOfTheFile(error)) throw error;
   }
-  checkVersion(version, path, known);
 }
 
-function headerOf({ DatabaseSync }: Engine, path: string): { isOurs: boolean; version: number } {
-  const connection = new SqliteConnection(
-    new DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, { readOnly: true }),
-  );
-  try {
-    return {
-      isOurs: connection.number('PRAGMA application_id') === APPLICATION_ID,
-      version: connection.number('PRAGMA user_version'),
-    };
-  } catch (error) {
-    if (isNoDatabase(error)) return { isOurs: false, version: 0 };
-    if (!isOfTheFile(error)) throw error;
-    // Without locks, a file that another connection is writing to may look damaged. A connection with locks decides.
-    return { isOurs: true, version: 0 };
-  } finally {
-    connection.close();
-  }
+function notOurs(path: string): RunspanError {
+  const message = `${path} is no store of runspan: take another file, or move this one away`;
+  return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
 /** 0 where there is no file. */

@@ -81,6 +81,18 @@ describe.concurrent('runspan dev with a command', () => {
     expect(code).toBe(7);
   });
 
+  it('refuses what departs from the interface with --strict, says how, and takes what the library sends', async () => {
+    const record = { id: '0193b3a0-1111-7000-8000-000000000001', name: 'a', run_type: 'llm', inputs: {} };
+    const run = { ...record, start_time: '2026-11-20T07:22:40Z', session_name: 'p', session_id: 'q', outputs: {} };
+    const code = program(`
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(process.env.RUNSPAN_ENDPOINT + '/runs', { method: 'POST', headers, body: '${JSON.stringify(run)}' });
+      console.log(answer.status, (await answer.json()).detail.map(({ loc }) => loc.join('.')).join(' '));`);
+    const { stdout, stderr } = await runRunspan(['dev', '--strict', ...devWith(code).slice(1)]);
+    expect(stderr).toBe('');
+    expect(shown(stdout)).toEqual(expect.arrayContaining(['422 body.outputs body.session_id', ...TREE.slice(2)]));
+  });
+
   it('draws as incomplete what never ended', async () => {
     const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' });`)));
     expect(shown(stdout)).toEqual([...TREE, '', 'left open · chain · not ended', '(incomplete: 1 run has not ended)']);

@@ -119,8 +119,8 @@ export const defects = [
   {
     title: 'the file of somebody else is opened',
     file: 'src/receiver/sqlite-file.ts',
-    find: "connection.number('PRAGMA application_id') === APPLICATION_ID",
-    replace: 'true',
+    find: "if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);",
+    replace: '',
     tests: file,
   },
   {
