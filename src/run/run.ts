@@ -275,7 +275,10 @@ export class Run {
     if (changes.name !== undefined) record.name = shownName(changes.name, this.#capture.payload);
     record.tags = withTags(record.tags, changes.tags, this.#capture.payload);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
-    if (changes.usage !== undefined) this.#addMetadata({ usage_metadata: completeUsage(changes.usage) });
+    const { usage } = changes;
+    if (usage !== undefined) {
+      this.#addMetadata({ usage_metadata: guard('Run.set', () => completeUsage(usage)) ?? usage });
+    }
     if (changes.inputs !== undefined && !this.#capture.hideInputs) {
       record.inputs = this.#encode('inputs', changes.inputs);
     }

@@ -178,7 +178,7 @@ describe('a streamed chat completion that does not come to its end', () => {
   });
 
   test.each([
-    ['an error of the service', 'fail-mid-stream', /^Error: the model is overloaded$/],
+    ['an error of the service', 'fail-mid-stream', /^APIError: the model is overloaded$/],
     ['an event that is no JSON', 'malformed', /^SyntaxError: /],
     ['a connection that drops', 'drop-mid-stream', /^TypeError: terminated$/],
   ])('by %s has the error, and what came before it', async (_, name, headline) => {
@@ -232,7 +232,7 @@ describe('a run ends with', () => {
     abort();
     await expect(pending).rejects.toThrow('Request was aborted.');
     expect(only()).toMatchObject({
-      error: expect.stringMatching(/^Error: Request was aborted\.\n/),
+      error: expect.stringMatching(/^APIUserAbortError: Request was aborted\.\n/),
       extra: { metadata: { end_reason: 'cancelled' } },
     });
   });

@@ -32,7 +32,7 @@ describe('a failed call', () => {
     });
     const statuses = [...between(410, 420), 423];
     expect(runs).toEqual([
-      ...statuses.map((status) => `run Error: ${failed(status)}`),
+      ...statuses.map((status) => `run APIError: ${failed(status)}`),
       expect.stringContaining('JSON'),
       expect.stringContaining('JSON'),
     ]);

@@ -25,7 +25,7 @@ describe('runs take over from those above', () => {
     const child = root.child({ name: 'child' });
     child.set({ metadata: { own: true } });
     const [first, second] = exporter.records();
-    expect(first?.extra?.metadata).toEqual({ user: 1, rows: 3, usage_metadata: { input_tokens: 1 } });
+    expect(first?.extra?.metadata).toEqual({ user: 1, rows: 3, usage_metadata: { input_tokens: 1, total_tokens: 1 } });
     expect(second?.extra?.metadata).toEqual({ user: 1, own: true });
     expect(second).not.toHaveProperty('tags');
   });

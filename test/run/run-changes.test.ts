@@ -108,7 +108,9 @@ describe('Run.set', () => {
   test('keeps usage in the metadata', () => {
     const { run, record } = makeRun();
     run.set({ usage: { input_tokens: 3, output_tokens: 4 } });
-    expect(record()?.extra?.metadata).toEqual({ usage_metadata: { input_tokens: 3, output_tokens: 4 } });
+    expect(record()?.extra?.metadata).toEqual({
+      usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7 },
+    });
   });
 
   test('takes what holds when something beside it does not', () => {
