@@ -47,10 +47,18 @@ export const HISTORY = z.looseObject({
   values: z.literal('changes').nullish(),
 });
 
+/** Reads a body whose fields are all optional, so it may be absent. A page of another origin has to send JSON all the same. */
+export async function optionalBodyOf<Body>(context: Context<Env>, schema: z.ZodType<Body>): Promise<Body> {
+  const origin = context.req.header('origin');
+  const isForeign = origin !== undefined && origin.replace(/^https?:\/\//, '') !== context.req.header('host');
+  const isAbsent = (isJson(context) || !isForeign) && (await context.req.text()) === '';
+  return isAbsent ? schema.parse({}) : bodyOf(context, schema);
+}
+
 /** Reads the body of a request. Throws a 415 for what is no JSON by its type, and a 422 that lists the mistakes. */
 export async function bodyOf<Body>(context: Context<Env>, schema: z.ZodType<Body>): Promise<Body> {
   // Pages of other origins can send no such type without asking first.
-  if (!/^application\/([\w.+-]+\+)?json\b/i.test(context.req.header('content-type') ?? '')) {
+  if (!isJson(context)) {
     throw new HTTPException(415, { message: 'The body has to be JSON, sent as application/json.' });
   }
   let value: unknown;
@@ -70,6 +78,10 @@ export async function bodyOf<Body>(context: Context<Env>, schema: z.ZodType<Body
       type: code,
     })),
   );
+}
+
+function isJson(context: Context<Env>): boolean {
+  return /^application\/([\w.+-]+\+)?json\b/i.test(context.req.header('content-type') ?? '');
 }
 
 /** The body of a request has mistakes. */

@@ -4,7 +4,7 @@ import { plainJson } from '../protocol/plain-json.ts';
 import type { Runs } from '../protocol/runs.ts';
 import { StateUpdateError, type ThreadStates } from '../protocol/thread-state.ts';
 import type { Storage } from '../storage/storage.ts';
-import { bodyOf, COMMAND, HISTORY, InvalidBodyError, STATE_UPDATE, SUBSCRIPTION } from './bodies.ts';
+import { bodyOf, COMMAND, HISTORY, InvalidBodyError, optionalBodyOf, STATE_UPDATE, SUBSCRIPTION } from './bodies.ts';
 import { eventStream } from './event-stream.ts';
 import { fault, RETRY_LATER } from './fault.ts';
 
@@ -63,7 +63,7 @@ export function protocolRoutes({ commands, runs, states, storage, end }: RoutePa
   });
 
   app.post('/threads/:thread_id/state', async (context) => {
-    const update = await bodyOf(context, STATE_UPDATE);
+    const update = await optionalBodyOf(context, STATE_UPDATE);
     const threadId = threadOf(context);
     const active = await storage.sessions.activeRun(threadId);
     if (active !== undefined)

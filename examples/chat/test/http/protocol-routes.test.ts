@@ -170,6 +170,26 @@ test('a body is taken up to 4 MiB', async () => {
   expect(statuses).toEqual([200, 200, 413]);
 });
 
+test.each([
+  ['no body', {}],
+  ['no body and the type of JSON', { 'content-type': 'application/json' }],
+  ['a page of the chat and no body', { origin: 'CHAT' }],
+])('a thread is given its first state by a POST with %s', async (title, given) => {
+  const path = `${chat.url}/api/threads/${title.replaceAll(' ', '-')}/state`;
+  const headers = { ...given, ...('origin' in given && { origin: chat.url }) } as Record<string, string>;
+  expect((await fetch(path)).status).toBe(404);
+  const [status, state] = await answerOf(await fetch(path, { method: 'POST', headers }));
+  expect([status, state]).toEqual([200, expect.objectContaining({ checkpoint: expect.any(Object) })]);
+  expect(await answerOf(await fetch(path))).toEqual([200, state]);
+});
+
+test('a page of another origin gives no thread a state by a POST without a body', async () => {
+  const path = `${chat.url}/api/threads/foreign/state`;
+  for (const origin of ['https://evil.example', 'null'])
+    expect((await fetch(path, { method: 'POST', headers: { origin } })).status).toBe(415);
+  expect((await fetch(path)).status).toBe(404);
+});
+
 test('a thread that has no state is not found, can be given one, and has it then', async () => {
   const path = '/threads/bootstrap/state';
   const missing = await fetch(`${chat.url}/api${path}`);
