@@ -4,7 +4,7 @@ import { givenDocuments } from './agent/given-documents.ts';
 import { chosenModel } from './agent/model.ts';
 import { noteKeeper } from './agent/notes.ts';
 import { createChat } from './chat.ts';
-import { isLoopback } from './http/allowed-hosts.ts';
+import { isLoopback, nameOf } from './http/allowed-hosts.ts';
 import { listen, urlOf } from './http/listen.ts';
 import { maskOf, passwordsOf } from './secrets.ts';
 import { readSettings, type Settings, SettingsError, USAGE } from './settings.ts';
@@ -43,7 +43,7 @@ async function start(settings: Settings): Promise<void> {
     callbacks: traces.callbacks,
     traces: traces.service,
     model: { name, is_local: isLocal },
-    allowedHosts: isLoopback(host) ? [] : 'any',
+    allowedHosts: [...nameOf(host), ...settings.allowedHosts],
     log,
     page: fileURLToPath(new URL('../page/', import.meta.url)),
   });

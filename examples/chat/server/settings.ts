@@ -4,6 +4,8 @@ import { parseArgs } from 'node:util';
 export interface Settings {
   readonly host: string;
   readonly port: number;
+  /** Host names that requests may have in their address, beside the one that the chat listens on. */
+  readonly allowedHosts: readonly string[];
   readonly data: string | undefined;
   readonly postgres: string | undefined;
   readonly redis: string | undefined;
@@ -24,6 +26,7 @@ export const USAGE: string = `usage: npm start -- [options], or npm run chat -- 
 
   --port N           where the chat listens (4888; 0 is any free port)
   --host ADDRESS     on which address (127.0.0.1; there is no sign-in, so put one before any other)
+  --allow-host NAME  a host name under which others reach it, such as chat.example; repeatable; or CHAT_ALLOWED_HOSTS, with commas
   --data DIR         keep threads, notes and traces in a folder (else in memory)
   --postgres URL     keep threads in PostgreSQL, for several instances; or CHAT_POSTGRES_URL
   --redis URL        beside it, the events of live runs in Redis; or CHAT_REDIS_URL
@@ -43,6 +46,7 @@ export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): S
   return {
     host: values.host ?? '127.0.0.1',
     port: whole('--port', values.port, 4_888, 65_535),
+    allowedHosts: values['allow-host'] ?? listOf(env.CHAT_ALLOWED_HOSTS),
     data: values.data,
     postgres: values.postgres ?? (env.CHAT_POSTGRES_URL || undefined),
     redis: values.redis ?? (env.CHAT_REDIS_URL || undefined),
@@ -53,8 +57,9 @@ export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): S
 }
 
 interface Values {
-  readonly [option: string]: string | boolean | undefined;
+  readonly [option: string]: string | boolean | string[] | undefined;
   readonly host?: string;
+  readonly 'allow-host'?: string[];
   readonly port?: string;
   readonly data?: string;
   readonly postgres?: string;
@@ -69,6 +74,7 @@ function parse(argv: readonly string[]): Values {
   const text = { type: 'string' } as const;
   const options = {
     host: text,
+    'allow-host': { type: 'string', multiple: true } as const,
     port: text,
     data: text,
     postgres: text,
@@ -92,6 +98,10 @@ function parse(argv: readonly string[]): Values {
     if (values[name] === '') throw new SettingsError(`--${name} needs a value`);
   }
   return values;
+}
+
+function listOf(text = ''): string[] {
+  return text.split(',').flatMap((name) => name.trim() || []);
 }
 
 /** A number below zero that follows an option is its value, and refused as such: the parser takes it for another option. */

@@ -62,15 +62,20 @@ test('it prints where the chat and the traces are, answers, and ends when it is 
   expect(await outcome).toMatchObject({ code: 0, err: '' });
 });
 
-test('on an address that others reach it takes any name, and says that a sign-in is missing', async () => {
-  const program = start('--host', '0.0.0.0', ...AT_ONCE);
+test('on an address that others reach it takes the names that are allowed, and says that a sign-in is missing', async () => {
+  const program = start('--host', '0.0.0.0', '--allow-host', 'chat.example', ...AT_ONCE);
   const outcome = outcomeOf(program);
   const { url, lines } = await greetingOf(program);
   expect(lines[2]).toBe('There is no sign-in: put one before this address.');
   const { port } = new URL(url);
-  const asked = request({ port, path: '/api/threads', headers: { host: 'chat.example' } }).end();
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-  expect(answer.resume().statusCode).toBe(200);
+  const statusUnder = async (host: string): Promise<number | undefined> => {
+    const asked = request({ port, path: '/api/threads', headers: { host } }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    return answer.resume().statusCode;
+  };
+  expect(await statusUnder('chat.example')).toBe(200);
+  expect(await statusUnder(`127.0.0.1:${port}`)).toBe(200);
+  expect(await statusUnder('rebound.example')).toBe(403);
   program.kill('SIGTERM');
   expect(await outcome).toMatchObject({ code: 0, err: '' });
 });

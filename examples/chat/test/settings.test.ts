@@ -4,6 +4,7 @@ import { readSettings, SettingsError } from '../server/settings.ts';
 const usual = {
   host: '127.0.0.1',
   port: 4_888,
+  allowedHosts: [],
   data: undefined,
   postgres: undefined,
   redis: undefined,
@@ -37,6 +38,7 @@ test('what is given on the command line comes before the environment', () => {
   expect(readSettings(argv, env)).toEqual({
     host: '::1',
     port: 0,
+    allowedHosts: [],
     data: 'd',
     postgres: 'postgres://given',
     redis: 'redis://env',
@@ -45,6 +47,13 @@ test('what is given on the command line comes before the environment', () => {
     tracePort: 1,
   });
   expect(readSettings([], { CHAT_REDIS_URL: '' })).toEqual(usual);
+});
+
+test('host names that are allowed are given one by one, or in the environment with commas', () => {
+  const env = { CHAT_ALLOWED_HOSTS: 'a.example, b.example,' };
+  expect(readSettings([], env)).toEqual({ ...usual, allowedHosts: ['a.example', 'b.example'] });
+  const argv = ['--allow-host', 'c.example', '--allow-host=d.example'];
+  expect(readSettings(argv, env)).toEqual({ ...usual, allowedHosts: ['c.example', 'd.example'] });
 });
 
 test('help is no settings', () => {

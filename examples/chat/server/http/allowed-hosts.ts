@@ -10,7 +10,7 @@ export function allowedHosts(names: readonly string[]): MiddlewareHandler {
   return async (context, next) => {
     const { hostname } = new URL(context.req.url);
     if (!isLoopback(hostname) && !allowed.has(hostname)) {
-      const said = `This chat takes no requests for ${hostname}: allowedHosts says which it takes beside those for its own machine.`;
+      const said = `The host name ${hostname} is not allowed. Add it to allowedHosts: --allow-host NAME, or CHAT_ALLOWED_HOSTS.`;
       return context.json(fault('forbidden', said), 403);
     }
     await next();
@@ -20,6 +20,12 @@ export function allowedHosts(names: readonly string[]): MiddlewareHandler {
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** Returns the name that requests have for the address that a server listens on; none for all addresses. */
+export function nameOf(address: string): string[] {
+  if (address === '0.0.0.0' || address === '::') return [];
+  return [new URL(`http://${address.includes(':') ? `[${address}]` : address}`).hostname];
 }
 
 /** As it stands in the address of a request. What cannot stand there would be allowed in vain. */
