@@ -1,6 +1,5 @@
 import type { Info, ThreadState, ThreadSummary } from './protocol.ts';
 import { refusalOf } from './refusal.ts';
-import type { TurnRecord } from './turn.ts';
 import { AS_CHANGES } from './whole-states.ts';
 
 /** What an answer that is no success said. */
@@ -15,9 +14,6 @@ export class ApiError extends Error {
     this.code = code;
   }
 }
-
-/** What is sent beside a command: by which run of the page it was made. */
-export type TraceHeaders = Readonly<Record<string, string>>;
 
 const base = '/api';
 let commands = 0;
@@ -42,14 +38,9 @@ export const api = {
   history: async (id: string, limit: number, before?: string): Promise<ThreadState[]> =>
     send('POST', `${threadPath(id)}/history`, { limit, ...AS_CHANGES, ...(before === undefined ? {} : { before }) }),
 
-  command: async (id: string, method: string, params: object, headers: TraceHeaders): Promise<CommandedRun> => {
+  command: async (id: string, method: string, params: object): Promise<CommandedRun> => {
     commands += 1;
-    const answer = await send<CommandAnswer>(
-      'POST',
-      `${threadPath(id)}/commands`,
-      { id: commands, method, params },
-      headers,
-    );
+    const answer = await send<CommandAnswer>('POST', `${threadPath(id)}/commands`, { id: commands, method, params });
     if (answer.type === 'error') throw new ApiError(200, answer.message ?? 'The command was refused.', answer.error);
     return { ...answer.result, trace_id: answer.meta?.trace_id };
   },
@@ -79,14 +70,6 @@ export const api = {
   ): Promise<void> => {
     const response = await fetch(url, { ...jsonRequest('POST', feedback), credentials: 'omit' });
     if (!response.ok) throw await errorOf(response);
-  },
-
-  recordTurn: (id: string, record: TurnRecord): Promise<void> => send('POST', `${threadPath(id)}/turns`, record),
-
-  /** As the page is left, when nothing can be waited for. */
-  recordTurnAtLeave: (id: string, record: TurnRecord): void => {
-    const body = new Blob([JSON.stringify(record)], { type: 'application/json' });
-    navigator.sendBeacon(`${base}${threadPath(id)}/turns`, body);
   },
 };
 
@@ -120,13 +103,13 @@ async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> 
   return answered(await fetch(base + path, signal === undefined ? {} : { signal }));
 }
 
-async function send<Result>(method: string, path: string, body?: object, headers: TraceHeaders = {}): Promise<Result> {
-  return answered(await fetch(base + path, jsonRequest(method, body, headers)));
+async function send<Result>(method: string, path: string, body?: object): Promise<Result> {
+  return answered(await fetch(base + path, jsonRequest(method, body)));
 }
 
-function jsonRequest(method: string, body?: object, headers: TraceHeaders = {}): RequestInit {
-  if (body === undefined) return { method, headers };
-  return { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+function jsonRequest(method: string, body?: object): RequestInit {
+  if (body === undefined) return { method };
+  return { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
 }
 
 async function answered<Result>(response: Response): Promise<Result> {

@@ -19,8 +19,7 @@ import { textIn } from './message.ts';
 import { checkpointOf, fieldsOf, type ProtocolEvent, type ThreadState } from './protocol.ts';
 import { type Connection, ThreadStream } from './thread-stream.ts';
 import { keepTrace } from './trace-link.ts';
-import { Turn } from './turn.ts';
-import { lastAnswerOf, turnsOf } from './turns.ts';
+import { turnsOf } from './turns.ts';
 import { uuidv7 } from './uuid.ts';
 
 /** Events are shown so many milliseconds after they have come, those of one while together. */
@@ -58,7 +57,6 @@ export class Thread {
   #pending: ProtocolEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #checkTimer: ReturnType<typeof setTimeout> | undefined;
-  #turn: Turn | undefined;
   /** The last command, until it is answered and after. */
   #asked: Promise<boolean> | undefined;
   #isOpen = false;
@@ -95,7 +93,6 @@ export class Thread {
     this.#stream.close();
     clearTimeout(this.#timer);
     clearTimeout(this.#checkTimer);
-    this.#turn?.leave();
   }
 
   get isNew(): boolean {
@@ -133,7 +130,7 @@ export class Thread {
   /** Answers what the run waits for. */
   respond({ id, namespace }: InputRequest, response: object): Promise<boolean> {
     const params = { interrupt_id: id, namespace, response };
-    return this.#start('answer to a request', 'input.respond', () => params);
+    return this.#start('input.respond', () => params);
   }
 
   async stop(): Promise<void> {
@@ -174,7 +171,7 @@ export class Thread {
     const asked = withRun(withQuestion(this.shown, id, text), { status: 'starting' });
     this.conversation.value = asked;
     this.viewed.value = undefined;
-    const isTaken = await this.#start(text, 'run.start', async () => {
+    const isTaken = await this.#start('run.start', async () => {
       const { from, isThere = false } = await place();
       return {
         assistant_id: 'agent',
@@ -191,31 +188,26 @@ export class Thread {
     return isTaken;
   }
 
-  #start(message: string, method: string, params: () => object | Promise<object>): Promise<boolean> {
-    this.#asked = this.#command(message, method, params);
+  #start(method: string, params: () => object | Promise<object>): Promise<boolean> {
+    this.#asked = this.#command(method, params);
     return this.#asked;
   }
 
-  async #command(message: string, method: string, params: () => object | Promise<object>): Promise<boolean> {
+  async #command(method: string, params: () => object | Promise<object>): Promise<boolean> {
     this.problem.value = undefined;
     this.open();
-    const turn = new Turn(this.id, message);
-    this.#turn = turn;
     try {
-      const { run_id, trace_id } = await api.command(this.id, method, await params(), turn.headers);
+      const { run_id, trace_id } = await api.command(this.id, method, await params());
       this.#isNew = false;
       if (run_id !== undefined) {
-        turn.agentRunId = run_id;
         if (trace_id !== undefined) keepTrace(run_id, trace_id);
         // Its events may have come before the answer.
         if (this.conversation.value.run.id !== run_id)
           this.conversation.value = withRun(this.conversation.value, { status: 'starting', id: run_id });
       }
-      this.#endTurn();
       this.#onChange();
       return true;
     } catch (error) {
-      turn.forget();
       this.problem.value = isDecided(error) ? 'This has been decided elsewhere already.' : problemOf(error);
       // The thread is not as the page knows it, or is not at all.
       if (error instanceof ApiError) await this.check();
@@ -264,10 +256,8 @@ export class Thread {
     this.#timer = undefined;
     const before = this.conversation.value;
     const after = withEvents(before, this.#pending);
-    if (this.#pending.some((event) => isText(event, this.#turn?.agentRunId))) this.#turn?.firstText();
     this.#pending = [];
     this.conversation.value = after;
-    this.#endTurn();
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
     // What had ended before the page came is no news.
     if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
@@ -280,16 +270,6 @@ export class Thread {
     clearTimeout(this.#checkTimer);
     this.#checkTimer = setTimeout(() => void this.check(), DELETED_MS);
   }
-
-  #endTurn(): void {
-    const { run } = this.conversation.value;
-    if (this.#turn === undefined || run.id !== this.#turn.agentRunId || isBusy(this.conversation.value)) return;
-    void this.#turn.end(run.status, {
-      answer: lastAnswerOf(this.conversation.value),
-      error: run.status === 'failed' ? run.error : undefined,
-    });
-    this.#turn = undefined;
-  }
 }
 
 /** There is nothing to answer any more. */
@@ -299,10 +279,4 @@ function isDecided(error: unknown): boolean {
 
 function isGap({ method, params }: ProtocolEvent): boolean {
   return method === 'custom' && fieldsOf(params.data).name === 'missed_events';
-}
-
-function isText({ method, params }: ProtocolEvent, runId: string | undefined): boolean {
-  if (method !== 'messages' || params.namespace.length > 1 || (runId !== undefined && params.run_id !== runId))
-    return false;
-  return fieldsOf(fieldsOf(params.data).delta).type === 'text-delta';
 }

@@ -24,10 +24,15 @@ export interface ChatOptions {
   /** What the page says of the model. @default nothing */
   readonly model?: ModelFacts;
   /**
-   * The names that requests may come under, beside those of the machine itself (`localhost`, `127.0.0.1`, `[::1]`): where others reach it, the one in its public
-   * address. `any` is for a host that checks them by itself. @default none
+   * Host names that requests may have in their address, beside those of the machine itself (`localhost`, `127.0.0.1`, `[::1]`), for example the one of the
+   * public address. Requests for other names get 403. @default none
    */
-  readonly allowedHosts?: readonly string[] | 'any';
+  readonly allowedHosts?: readonly string[];
+  /**
+   * Whether a run joins the trace that the `runspan-trace` header of its request names. Every caller can then have its runs recorded, whatever the sampling
+   * rate, so accept the header from your own services only. @default false
+   */
+  readonly joinTraces?: boolean;
   /** The folder that the page was built into. @default no page */
   readonly page?: string;
   /** Told of what goes wrong beside any request. @default a line to stderr */
@@ -50,6 +55,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     traces,
     model = { name: '', is_local: false },
     allowedHosts: hosts = [],
+    joinTraces = false,
     page,
     log = defaultLog,
   } = options;
@@ -59,9 +65,9 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   app.notFound((context) => {
     return context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404);
   });
-  if (hosts !== 'any') app.use(allowedHosts(hosts));
+  app.use(allowedHosts(hosts));
   app.use(limitedBodies);
-  const runs = new Runs({ agent, storage, callbacks, log });
+  const runs = new Runs({ agent, storage, callbacks, joinTraces, log });
   withRuns(storage.checkpointer, (runId, error) => runs.breakOff(runId, error));
   await runs.tellCutRuns();
   const streams = new AbortController();

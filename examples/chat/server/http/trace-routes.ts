@@ -1,8 +1,6 @@
 import { type Context, Hono } from 'hono';
 import type { ThreadStates } from '../protocol/thread-state.ts';
 import { FEEDBACK_KEYS, type TraceService } from '../tracing/trace-service.ts';
-import { isTurnOf, TURN, turnRun } from '../tracing/turn.ts';
-import { bodyOf } from './bodies.ts';
 import { fault } from './fault.ts';
 
 /** What the page shows of the model that answers. */
@@ -38,16 +36,6 @@ export function traceRoutes({ agent, model, states, traces }: TraceRouteParts): 
     const { thread_id: threadId, run_id: runId } = context.req.param();
     if ((await states.traceOf(threadId, runId)) === undefined) return unknownRun(context, threadId, runId);
     return relayed(context, async () => context.json({ urls: await traces.feedbackUrls(runId) }));
-  });
-
-  app.post('/threads/:thread_id/turns', async (context) => {
-    const { thread_id: threadId } = context.req.param();
-    const turn = await bodyOf(context, TURN);
-    if (!isTurnOf(turn, await states.traceOf(threadId, turn.run_id))) return unknownRun(context, threadId, turn.run_id);
-    return relayed(context, async () => {
-      await traces.keep(turnRun(turn));
-      return context.body(null, 204);
-    });
   });
   return app;
 }

@@ -29,7 +29,7 @@ export interface RunRequest {
   readonly checkpointId?: string | undefined;
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly multitaskStrategy?: MultitaskStrategy | undefined;
-  /** Of the request, by which the run joins the trace of its caller. */
+  /** Headers of the request, for `joinTraces`. */
   readonly headers: Headers;
 }
 
@@ -47,6 +47,8 @@ export interface RunsOptions {
   readonly storage: Storage;
   /** Told of everything that the agent does. */
   readonly callbacks: Handlers;
+  /** Whether a run joins the trace that the headers of its request name. @default false */
+  readonly joinTraces?: boolean;
   /** Told of what went wrong beside any request, a line each. */
   readonly log: (line: string) => void;
 }
@@ -137,7 +139,7 @@ export class Runs {
     const { sessions } = this.#options.storage;
     const place = PLACES[request.multitaskStrategy ?? 'enqueue'];
     const runId = uuidv7();
-    const caller = fromHeaders(request.headers);
+    const caller = this.#options.joinTraces === true ? fromHeaders(request.headers) : undefined;
     const traceId = caller?.traceId ?? runId;
     const started = { runId, traceId, afterSeq: await sessions.lastSeq(threadId) };
     const holder = await sessions.claim(threadId, runId, place);

@@ -30,7 +30,6 @@ const PROJECT = 'chat';
 export async function openTraces({ env, tracePort, data }: TracesOptions): Promise<Traces> {
   if (env.RUNSPAN_TRACING?.trim() === 'false') return { service: undefined, callbacks: [], close: delivered };
   const callbacks = [new RunspanCallbackHandler()];
-  const hides = { inputs: isHidden(env, 'INPUTS'), outputs: isHidden(env, 'OUTPUTS') };
   const endpoint = env.RUNSPAN_ENDPOINT?.trim();
   if (endpoint) {
     if (!URL.canParse(endpoint)) throw new SettingsError(`RUNSPAN_ENDPOINT is no address: ${endpoint}`);
@@ -39,12 +38,12 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
       throw new SettingsError(
         'RUNSPAN_ENDPOINT has a user or a password, which it must not; a key goes into RUNSPAN_API_KEY.',
       );
-    const project = env.RUNSPAN_PROJECT || PROJECT;
-    configure({ project });
+    configure({ project: env.RUNSPAN_PROJECT || PROJECT });
     const viewerUrl = env.CHAT_VIEWER_URL || (isLoopback(new URL(endpoint).hostname) ? endpoint : undefined);
-    const { RUNSPAN_WORKSPACE_ID: workspaceId } = env;
+    const { RUNSPAN_API_KEY: apiKey, RUNSPAN_WORKSPACE_ID: workspaceId } = env;
+    const allowInsecure = env.RUNSPAN_ALLOW_INSECURE === 'true';
     return {
-      service: new TraceService({ endpoint, apiKey: keyFor(endpoint, env), workspaceId, project, viewerUrl, hides }),
+      service: new TraceService({ endpoint, apiKey, allowInsecure, workspaceId, viewerUrl }),
       callbacks,
       close: delivered,
     };
@@ -57,7 +56,7 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
   });
   configure({ endpoint: receiver.url, project: PROJECT, tracing: true });
   return {
-    service: new TraceService({ endpoint: receiver.url, project: PROJECT, viewerUrl: receiver.url, hides }),
+    service: new TraceService({ endpoint: receiver.url, viewerUrl: receiver.url }),
     callbacks,
     close: async () => {
       await delivered();
@@ -65,19 +64,6 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
       if (store instanceof SqliteStore) await store.close();
     },
   };
-}
-
-/** As the library has it for the runs of the agent: what cannot be read hides. */
-function isHidden(env: NodeJS.ProcessEnv, what: 'INPUTS' | 'OUTPUTS'): boolean {
-  const said = env[`RUNSPAN_HIDE_${what}`]?.trim() || env[`LANGSMITH_HIDE_${what}`]?.trim() || 'false';
-  return said !== 'false';
-}
-
-/** A key is sent in the clear nowhere but to this machine, unless that is allowed. */
-function keyFor(endpoint: string, env: NodeJS.ProcessEnv): string | undefined {
-  const { protocol, hostname } = new URL(endpoint);
-  const isSafe = protocol === 'https:' || isLoopback(hostname) || env.RUNSPAN_ALLOW_INSECURE === 'true';
-  return isSafe ? env.RUNSPAN_API_KEY : undefined;
 }
 
 async function delivered(): Promise<void> {
