@@ -87,8 +87,8 @@ export const defects = [
   {
     title: 'values under the names of secrets are shown',
     file: redaction,
-    find: 'return kind !== undefined && isSecret(kind, value, owner);',
-    replace: 'return kind === undefined && isSecret(kind as never, value, owner);',
+    find: 'return this.names?.hides(key, value, owner) === true;',
+    replace: 'return this.names?.hides(key, value, owner) === undefined;',
     tests: ['test/run/redact.test.ts', 'test/run/secret-names.test.ts'],
   },
   {

@@ -65,6 +65,30 @@ test('text of JSON that holds nothing to hide is recorded as it was', () => {
   expect(recorder.runs[0]?.inputs).toEqual({ max_tokens: 5 });
 });
 
+test('tool arguments that are JSON text within JSON text are recorded without secrets', () => {
+  const { recorder, tracer } = tracerWith(redact());
+  const messages = (password: string) => ({
+    messages: [{ tool_calls: [{ function: { arguments: JSON.stringify({ user: 'ada', password }) } }] }],
+    urls: [`https://example.com/?api_key=${password}`],
+    headers: [['authorization', password]],
+    fields: [{ name: 'password', value: password }],
+  });
+  tracer
+    .startSpan('call', {
+      attributes: {
+        'openinference.span.kind': 'TOOL',
+        'input.value': JSON.stringify(messages('k9Xw27abQ4')),
+        'input.mime_type': 'application/json',
+        'app.body': JSON.stringify({ token: 'k9Xw27abQ4' }),
+        'app.url': 'https://example.com/?access_token=k9Xw27abQ4',
+      },
+    })
+    .end();
+  const [run] = recorder.runs;
+  expect(run?.inputs).toEqual(messages('[Redacted]'));
+  expect(JSON.stringify(run)).not.toContain('k9Xw27abQ4');
+});
+
 test('what one exporter hides of a resource another may show', () => {
   const recorded = [redact({ patterns: [/unknown_service/] }), redact()].map((redaction) => {
     const { recorder, tracer } = tracerWith(redaction);

@@ -8,6 +8,7 @@ import {
   stats,
   traceable,
 } from '../../src/index.ts';
+import { recordRuns } from '../../src/testing.ts';
 import { environmentOf } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServer } from '../support/ingest-server.ts';
@@ -198,5 +199,81 @@ describe('what is recorded', () => {
     await exporter.close();
     expect(server.received[0]?.body.toString()).not.toMatch(/canary|-1234/);
     expect(stats().dropped).toBe(0);
+  });
+});
+
+/** The characters that are looked at, parsed and copied while `work` runs; regular expressions have a test of their own. */
+function charactersOf(work: () => void): number {
+  let count = 0;
+  const { indexOf, slice, charCodeAt } = String.prototype;
+  const counted = [
+    vi.spyOn(String.prototype, 'charCodeAt').mockImplementation(function (this: string, at) {
+      count++;
+      return charCodeAt.call(this, at);
+    }),
+    vi.spyOn(String.prototype, 'indexOf').mockImplementation(function (this: string, text, from = 0) {
+      const found = indexOf.call(this, text, from);
+      count += (found < 0 ? this.length : found) - from + 1;
+      return found;
+    }),
+    vi.spyOn(String.prototype, 'slice').mockImplementation(function (this: string, start, end) {
+      const part = slice.call(this, start, end);
+      count += part.length;
+      return part;
+    }),
+  ];
+  const { parse } = JSON;
+  const parsed = vi.spyOn(JSON, 'parse').mockImplementation((text, reviver) => {
+    count += text.length;
+    return parse(text, reviver);
+  });
+  try {
+    work();
+    return count;
+  } finally {
+    for (const spy of [...counted, parsed]) spy.mockRestore();
+  }
+}
+
+describe('the search for names in text', () => {
+  const nested = (levels: number, text: string): string =>
+    levels === 0 ? text : JSON.stringify({ a: nested(levels - 1, text) });
+  const times = (text: string) => (length: number) => text.repeat(Math.ceil(length / text.length));
+  const shapes: Record<string, (length: number) => string> = {
+    'opening braces': times('{'),
+    'opening brackets': times('['),
+    'nested names': times('{"password":'),
+    'lists that do not end': (length) => `${times('[')(length)}"password"`,
+    'a JSON text that does not end': (length) => `{"password":"${times('x')(length)}`,
+    'escaped quotation marks after a name': (length) => `{"password":"${times('\\"')(length)}`,
+    'names whose values are shown': times('{"token":"a",'),
+    'values that do not end': times('{"token":"\\"'),
+    'more backslashes each time': (length) =>
+      Array.from({ length: Math.sqrt(length) }, (_, at) => `{token${'\\'.repeat(at)}":${'\\'.repeat(at)}"`).join(''),
+    'escapes of letters': (length) => `{"a":"${times('\\u0061')(length)}"}`,
+    'JSON text in JSON text': (length) => nested(6, `{"password":"${times('x')(length)}"}`),
+    'lists of JSON text': (length) => JSON.stringify(times('{"password":"x"} ')(length).split(' ')),
+    'white space': (length) => `${times(' ')(length)}{"password":"x"`,
+    'beginnings of URLs': times('://'),
+    'users of URLs': times('://a@'),
+    'users and passwords of URLs': times('://a:b'),
+    'parameters without an end': (length) => `https://a?${times('key=')(length)}`,
+    'parameters that are shown': (length) => `https://a?${times('&key=a')(length)}`,
+    'parameters that are hidden': (length) => `https://a?${times('&token=k9')(length)}`,
+    'a path of separators': (length) => `/${times('?&#;=')(length)}`,
+  };
+
+  test.each(Object.entries(shapes))('takes twice the work for twice the text: %s [security 13]', (_, make) => {
+    const workOn = (length: number): number => {
+      const recorder = recordRuns();
+      try {
+        const text = make(length);
+        return charactersOf(() => void startRun({ name: 'a', inputs: { text } }).end());
+      } finally {
+        recorder.stop();
+      }
+    };
+    workOn(1_000);
+    expect(workOn(40_000) / workOn(20_000)).toBeLessThan(2.3);
   });
 });
