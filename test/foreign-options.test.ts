@@ -1,6 +1,7 @@
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import OpenAI from 'openai';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { wrapAISDK } from '../src/ai.ts';
 import { type ConfigureOptions, startRun, type TraceableOptions, traceable, withRun } from '../src/index.ts';
 import { RunspanCallbackHandler } from '../src/langchain.ts';
 import { wrapOpenAI } from '../src/openai.ts';
@@ -146,6 +147,13 @@ describe('an option that hides payloads in another library hides them here', () 
       expect(lines).toEqual([expect.stringContaining('`redact`')]);
     },
   );
+
+  test('leaves the AI SDK untraced, since `wrapAISDK` has no options', () => {
+    const lines = told();
+    const sdk = { generateText: async () => ({}) };
+    expect((wrapAISDK as (ai: object, options: object) => object)(sdk, { processInputs: hide })).toBe(sdk);
+    expect(lines).toEqual([expect.stringContaining('`redact`')]);
+  });
 
   test('does not hide the payloads of runs below', () => {
     const recorded = recorder();

@@ -56,15 +56,15 @@ export const defects = [
   {
     title: 'a late end empties a run that was sent as incomplete',
     file: spanRun,
-    find: '    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
-    replace: '    if (record === undefined) return;\n    const { capture }',
+    find: '    if (record === undefined || record.endTime !== undefined) return;\n    const capture = this.#capture',
+    replace: '    if (record === undefined) return;\n    const capture = this.#capture',
     tests: trees,
   },
   {
     title: 'a second end of a span counts',
     file: spanRun,
-    find: '    this.#record = undefined;\n    this.#span = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const { capture }',
-    replace: '    if (record === undefined) return;\n    const { capture }',
+    find: '    this.#record = undefined;\n    this.#span = undefined;\n    if (record === undefined || record.endTime !== undefined) return;\n    const capture = this.#capture',
+    replace: '    if (record === undefined) return;\n    const capture = this.#capture',
     tests: trees,
   },
   {
