@@ -43,7 +43,9 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const feedback = said.map(({ part, id }) => {
     if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new Refusal(413, `Part ${part.name} is larger than 1 MiB`);
     const { value } = readJsonPart(part, json);
-    return readFeedback(isObject(value) ? { ...value, id } : value, ['body', part.name], findings);
+    // Feedback on a whole trace names no run: it belongs to the root, whose id is that of the trace.
+    const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
+    return readFeedback(given, ['body', part.name], findings);
   });
   findings.refuseIfAny();
   for (const { part, id, name } of attachments) attachmentsOf(drafts, id, part).push(attachmentOf(part, name));

@@ -344,8 +344,9 @@ describe('the dialect of the field', () => {
       { id: ID, run_id: CHILD, key: 'liked', score: 1 },
       { id: OTHER_ID, run_id: ROOT, comment: 'yes' },
     ]);
-    const alone = await sendParts(receiver, part(`feedback.${ID}`, said(CHILD, { score: 0 })));
+    const alone = await sendParts(receiver, part(`feedback.${ID}`, { run_id: null, trace_id: ROOT, key: 'whole' }));
     expect(alone).toMatchObject({ status: 202, body: { accepted: 0, feedback: 1 } });
+    expect(await feedback()).toContainEqual(expect.objectContaining({ run_id: ROOT, key: 'whole' }));
   });
 
   test('has parts of feedback whose run is not here left out, with a line in the log, and their batch kept', async () => {
