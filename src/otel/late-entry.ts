@@ -27,6 +27,11 @@ export class LateEntry {
     return this.#made;
   }
 
+  /** The entry if it has been created. */
+  get known(): SpanEntry | undefined {
+    return this.#made;
+  }
+
   /** Makes the run of a model call stand for the span, if the run goes to the same sink. */
   replace(context: RunContext): void {
     if (this.#make === undefined || callAbove(context, this.#sink) === undefined) return;

@@ -5,7 +5,7 @@ import { enteredContext, innermostContext, type RunContext } from '../run/contex
 import { sinkOf } from '../run/run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
-import { attach, detach, isRecorded } from './active-spans.ts';
+import { attach, detach, isRecorded, recordedRun } from './active-spans.ts';
 import { beginSpan, LeftOutSpan } from './begin-span.ts';
 import { type ExtractedRun, extractedFor } from './extracted-run.ts';
 import { FlushTime } from './flush-time.ts';
@@ -102,8 +102,14 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const isLate = isCallUnknown(span, parent, sink);
     this.#spans.add(
       span,
-      isLate ? new LateEntry(() => this.#entryFor(span, start), sink) : this.#entryFor(span, start),
+      isLate ? new LateEntry(() => this.#lateEntryFor(span, start), sink) : this.#entryFor(span, start),
     );
+  }
+
+  /** Another processor of the same sink may have created its entry first. */
+  #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
+    const recorded = recordedRun(span, start.sink);
+    return recorded === undefined ? this.#entryFor(span, start) : { context: recorded.context };
   }
 
   #entryFor(span: SpanLike, start: SpanStart): SpanEntry {

@@ -69,9 +69,10 @@ export class SpanRegistry {
     return made(seen.entry);
   }
 
-  /** What was added for this very object. */
+  /** Returns what was added for this very object, if it has been created. */
   get(span: object): SpanEntry | undefined {
-    return made(this.#bySpan.get(span)?.entry);
+    const entry = this.#bySpan.get(span)?.entry;
+    return entry instanceof LateEntry ? entry.known : entry;
   }
 
   /** The same, or what was added for a span of the same ids. */

@@ -107,6 +107,8 @@ const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] =
   ['cache_creation', 0.25],
   ['ephemeral_5m_input_tokens', 0.25],
   ['ephemeral_1hr_input_tokens', 1],
+  // LangChain's name.
+  ['ephemeral_1h_input_tokens', 1],
 ];
 
 /** Reads tokens and costs, also by OpenAI's own names for the tokens. */

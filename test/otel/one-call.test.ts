@@ -65,6 +65,14 @@ describe('a wrapped client of Anthropic that emits spans', () => {
     expect(tokensOf(recorder)).toEqual([3, 3, 3, 3]);
   });
 
+  test('records a stream once with two processors too', async () => {
+    const { tracer, provider, recorder } = setUp({ processors: [new RunSpanProcessor(), new RunSpanProcessor()] });
+    const [wrapped, bare] = [wrapAnthropic(clientOf(provider)), clientOf(provider)];
+    await inSpan(tracer, 'answer', () => wrapped.messages.stream(question).finalMessage());
+    await inSpan(tracer, 'other', () => bare.messages.stream(question).finalMessage());
+    expect(tree(recorder)).toEqual(['answer', '  anthropic.messages', 'other', '  anthropic.messages.create']);
+  });
+
   test('keeps its spans in an exporter that the wrapper does not record to', async () => {
     const own = recordRuns();
     own.stop();
