@@ -222,7 +222,11 @@ describe('options', () => {
 
 describe('outputs that the function sets on its run', () => {
   const own = { answer: 'short' };
-  const choose = (): void => currentRun()?.set({ outputs: own });
+  /** Sets the outputs, and returns what else the function returns. */
+  const choose = <Value>(value: Value): Value => {
+    currentRun()?.set({ outputs: own });
+    return value;
+  };
   const readAll = async (chunks: AsyncIterable<unknown>): Promise<unknown[]> => {
     const read: unknown[] = [];
     for await (const chunk of chunks) read.push(chunk);
@@ -230,17 +234,17 @@ describe('outputs that the function sets on its run', () => {
   };
 
   test.each<[string, () => unknown, TraceableOptions | undefined, unknown]>([
-    ['a returned value', () => (choose(), 'long'), undefined, 'long'],
-    ['a plain object', () => (choose(), { answer: 'long' }), undefined, { answer: 'long' }],
-    ['nothing returned', () => choose(), undefined, undefined],
-    ['what a promise resolves to', async () => (choose(), 'long'), undefined, 'long'],
-    ['what a promise resolves to later', async () => (await undefined, choose(), 'long'), undefined, 'long'],
-    ['what `outputs` chooses', () => (choose(), 'long'), { outputs: () => ({ chosen: true }) }, 'long'],
+    ['a returned value', () => choose('long'), undefined, 'long'],
+    ['a plain object', () => choose({ answer: 'long' }), undefined, { answer: 'long' }],
+    ['nothing returned', () => choose(undefined), undefined, undefined],
+    ['what a promise resolves to', async () => choose('long'), undefined, 'long'],
+    ['what a promise resolves to later', async () => choose(await 'long'), undefined, 'long'],
+    ['what `outputs` chooses', () => choose('long'), { outputs: () => ({ chosen: true }) }, 'long'],
     [
       'chunks',
       async function* () {
         yield 'lo';
-        choose();
+        choose(undefined);
         yield 'ng';
       },
       undefined,
@@ -249,7 +253,7 @@ describe('outputs that the function sets on its run', () => {
     [
       'what `aggregate` makes of chunks',
       async function* () {
-        choose();
+        choose(undefined);
         yield 'long';
       },
       { aggregate: (chunks) => chunks.join('') },
@@ -257,7 +261,7 @@ describe('outputs that the function sets on its run', () => {
     ],
     [
       'chunks of a web stream',
-      () => (choose(), new Response('long').body?.pipeThrough(new TextDecoderStream())),
+      () => choose(new Response('long').body?.pipeThrough(new TextDecoderStream())),
       undefined,
       ['long'],
     ],
@@ -275,7 +279,7 @@ describe('outputs that the function sets on its run', () => {
     const inner = traceable(() => 'inner', { name: 'inner' });
     traceable(
       () => {
-        choose();
+        choose(undefined);
         currentRun()?.set({ outputs: 'last' });
         return inner();
       },

@@ -64,8 +64,11 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
 
 it('records the outputs that the application sets in a step in place of its result', async () => {
   const recorder = record();
-  const set = (name: string): void => currentRun()?.set({ outputs: { own: name } });
-  const search = tool(async () => (set('search'), 'found'), { name: 'search', schema: z.object({}) });
+  const set = (name: string): string => {
+    currentRun()?.set({ outputs: { own: name } });
+    return 'found';
+  };
+  const search = tool(async () => set('search'), { name: 'search', schema: z.object({}) });
   await lambda('step', async () => {
     set('step');
     return search.invoke({});
