@@ -40,7 +40,7 @@ export function cleared(finding: Finding, secrets: readonly string[]): Finding {
   const hidden = (text: string): string => {
     let told = text;
     for (const secret of secrets) if (secret.length >= SECRET_LENGTH_MIN) told = told.replaceAll(secret, '[hidden]');
-    for (const pattern of secretPatterns) told = told.replace(new RegExp(pattern, 'g'), '[hidden]');
+    for (const pattern of secretPatterns) told = told.replace(new RegExp(pattern, `${pattern.flags}g`), '[hidden]');
     return told;
   };
   return {
