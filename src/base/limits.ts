@@ -22,9 +22,9 @@ export interface Limits {
   payloadBytes: number;
   /** Bytes of all attachments of one run; one that would go beyond is left out, and a line says so. */
   attachmentBytes: number;
-  /** Runs started and not yet ended; beyond it the oldest is sent as incomplete. */
+  /** Runs started and not yet ended. Beyond it the oldest is sent as incomplete, and its end is sent when it comes. */
   openRuns: number;
-  /** Age at which an open run is sent as incomplete. */
+  /** Age at which an open run is sent as incomplete. Its end is sent when it comes. */
   openRunAgeMs: number;
   /** Time for which a stream, generator or lazy thenable may be left half-way; its run then ends as interrupted. */
   streamIdleMs: number;

@@ -1,5 +1,5 @@
 import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
+import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { ErrorText } from '../run/error-text.ts';
 import type { FlushGroup } from './barrier.ts';
 import type { Place } from './ledger.ts';
@@ -37,6 +37,8 @@ export interface Delivery {
   stage: Stage;
   /** The service has its start, so that what is left to send is a patch. */
   isPosted: boolean;
+  /** When the exporter stopped waiting for its end. It is sent as incomplete, and once more when it ends. */
+  incompleteAt: string | undefined;
   /** Bytes of payload that wait or are under way. */
   bytes: number;
   /** The payloads that were counted last, and their bytes in UTF-8. */
@@ -53,6 +55,8 @@ export interface Delivery {
   /** It comes from the disk, where it stands until it has settled. */
   readonly ticket: Ticket | undefined;
 }
+
+const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
 
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
@@ -71,6 +75,7 @@ export function newDelivery(
     queuedAtMs: startedAtMs,
     stage: 'started',
     isPosted: false,
+    incompleteAt: undefined,
     bytes: 0,
     inputs: new CountedText(),
     outputs: new CountedText(),
@@ -101,6 +106,7 @@ export interface Item {
   op: 'post' | 'patch';
   /** Whether the record carries the end of the run. */
   readonly isEnded: boolean;
+  readonly endOverride: EndOverride | undefined;
   readonly inputs: string | undefined;
   /** Bytes in UTF-8, as of the other payloads; 0 where there is none. */
   readonly inputsBytes: number;
@@ -139,11 +145,12 @@ export function takeItem(delivery: Delivery): Item {
   const { run, isPosted } = delivery;
   // What an earlier process has left behind may have no end; it is all that there is.
   const isLast = delivery.stage !== 'started';
-  const isEnded = isLast && run.endTime !== undefined;
+  const isEnded = isLast ? run.endTime !== undefined : delivery.incompleteAt !== undefined;
   const item: Item = {
     delivery,
     op: isPosted ? 'patch' : 'post',
     isEnded,
+    endOverride: endOverrideOf(delivery, isLast),
     inputs: run.inputs,
     inputsBytes: delivery.inputs.bytesOf(run.inputs),
     outputs: isEnded ? run.outputs : undefined,
@@ -156,6 +163,11 @@ export function takeItem(delivery: Delivery): Item {
   };
   delivery.stage = isLast ? 'finishing' : 'posting';
   return item;
+}
+
+function endOverrideOf({ incompleteAt }: Delivery, isLast: boolean): EndOverride | undefined {
+  if (incompleteAt === undefined) return undefined;
+  return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
 }
 
 /** Those that the run has not let go of since. */

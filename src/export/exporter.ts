@@ -74,6 +74,8 @@ export class Exporter implements RunSink {
   #finishedInVainAt: number | undefined;
   /** Runs that were not waited for any longer; their end comes nevertheless, when they may still be on their way. */
   readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
+  /** Open runs that were sent as incomplete: whoever ends them holds on to them. */
+  readonly #incomplete = new WeakMap<EncodedRun, Delivery>();
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -145,7 +147,7 @@ export class Exporter implements RunSink {
   }
 
   ending(run: EncodedRun): void {
-    const delivery = this.#open.get(run);
+    const delivery = this.#openDelivery(run);
     if (delivery === undefined) return;
     // A flush waits for it from now on.
     this.#load.awaitPatch(delivery);
@@ -155,7 +157,7 @@ export class Exporter implements RunSink {
   }
 
   end(run: EncodedRun): void {
-    const delivery = this.#open.get(run);
+    const delivery = this.#openDelivery(run);
     // Given up before its end, or sent without waiting for what is attached to it: counted already.
     if (delivery === undefined) {
       if (this.#disk?.forgetKept(run) === true) this.#countDrop(run, 'closed');
@@ -168,7 +170,7 @@ export class Exporter implements RunSink {
       this.#giveUp(delivery, 'closed');
       return;
     }
-    this.#open.delete(run);
+    this.#forgetOpen(run);
     this.#stats.open--;
     this.#stats.queued++;
     this.#recorded++;
@@ -340,7 +342,7 @@ export class Exporter implements RunSink {
 
   /** Called after every change. */
   #changed(): void {
-    if (this.#state === 'retiring' && this.#pending === 0 && this.#stats.open === 0) void this.close();
+    if (this.#state === 'retiring' && this.#pending === 0 && this.#open.size === 0) void this.close();
     this.#dispatcher.schedule();
     this.#disk?.changed();
   }
@@ -373,6 +375,7 @@ export class Exporter implements RunSink {
       delivery.stage = delivery.patchGroup === undefined ? 'posted' : 'ending';
       if (delivery.stage === 'posted') this.#load.runs--;
       this.#load.relieve(delivery);
+      if (delivery.incompleteAt !== undefined && !item.isEnded) this.#queueIncomplete(delivery);
     }
   }
 
@@ -387,7 +390,7 @@ export class Exporter implements RunSink {
 
   /** Lets go of a delivery from wherever it stands. */
   #leave(delivery: Delivery): void {
-    this.#open.delete(delivery.run);
+    this.#forgetOpen(delivery.run);
     this.#load.leave(delivery, 'both');
     if (delivery.stage === 'posted') this.#load.runs++;
     this.#forget(delivery);
@@ -418,19 +421,44 @@ export class Exporter implements RunSink {
     return [...new Set([...this.#queue.all(), ...underWay])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Ends a run in the application's place: it was open for too long, or too many were. */
+  /** Sends a run as incomplete that was open for too long, or was one of too many. Its end is sent when it comes. */
   #sendIncomplete(delivery: Delivery): void {
     const { run } = delivery;
     diagnostics.warnOnce(
       'incomplete',
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
-    if (run.endTime === undefined) {
-      run.error = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
-      run.endTime = isoTimestamp(clock.nowUs());
+    // It has ended, and attached streams are still read.
+    if (run.endTime !== undefined) {
+      this.end(run);
+      this.#sentEarly.set(run, delivery);
+      return;
     }
-    this.end(run);
-    this.#sentEarly.set(run, delivery);
+    this.#open.delete(run);
+    this.#incomplete.set(run, delivery);
+    delivery.incompleteAt = isoTimestamp(clock.nowUs());
+    if (delivery.stage === 'posted') this.#queueIncomplete(delivery);
+  }
+
+  /** Sends the record of a posted run that says that it is incomplete. */
+  #queueIncomplete(delivery: Delivery): void {
+    if (delivery.stage !== 'posted') return;
+    this.#load.awaitPost(delivery);
+    this.#load.runs++;
+    delivery.stage = 'started';
+    delivery.queuedAtMs = this.#parts.monotonicMs();
+    delivery.recordedAtMs = this.#parts.pace.activeAt(delivery.queuedAtMs);
+    this.#queue.addStart(delivery);
+    this.#changed();
+  }
+
+  #openDelivery(run: EncodedRun): Delivery | undefined {
+    return this.#open.get(run) ?? this.#incomplete.get(run);
+  }
+
+  #forgetOpen(run: EncodedRun): void {
+    this.#open.delete(run);
+    this.#incomplete.delete(run);
   }
 }
 

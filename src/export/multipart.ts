@@ -75,7 +75,7 @@ class Frames {
   addRun(item: Item): void {
     const { run } = item.delivery;
     const name = `${item.op}.${run.id}`;
-    const main = mainJson(run, item.isEnded);
+    const main = mainJson(run, item.isEnded, item.endOverride);
     this.#add(name, main, Buffer.byteLength(main));
     if (item.stripped === 'payloads') {
       const { inputs, outputs } = strippedPayloads(item);

@@ -28,6 +28,10 @@ export class OpenRuns {
     this.#watch();
   }
 
+  get size(): number {
+    return this.#deliveries.size;
+  }
+
   get(run: EncodedRun): Delivery | undefined {
     return this.#deliveries.get(run);
   }

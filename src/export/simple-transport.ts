@@ -184,7 +184,7 @@ function postJson(item: Item): string {
 /** A patch can stand alone, so it repeats who the run is. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
-  let json = `${mainJson(item.delivery.run, true).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
+  let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
   // Inputs that were set after the run was posted; those that this record has posted are there already.
   if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;

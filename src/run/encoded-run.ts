@@ -85,19 +85,27 @@ export function newRecord(identity: RunIdentity): EncodedRun {
   };
 }
 
+/** The end that is sent for a run that has none, and the empty error that takes its place when the run ends without an error. */
+export interface EndOverride {
+  readonly endTime?: string;
+  readonly error: string;
+}
+
 /**
  * The JSON text of a run without its payloads: the main part of multipart ingestion. While `ended` is false the fields
  * of the end are left out, whatever has become of the run in the meantime.
  */
-export function mainJson(run: EncodedRun, ended: boolean): string {
+export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
+  const endTime = override?.endTime ?? run.endTime;
+  const error = run.error ?? override?.error;
   let json =
     `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonName(run.name)},"start_time":"${run.startTime}"` +
     `,"run_type":${jsonName(run.runType)},"dotted_order":"${run.dottedOrder}"`;
   if (run.parentRunId !== undefined) json += `,"parent_run_id":"${run.parentRunId}"`;
   const field = typeof run.project === 'string' ? 'session_name' : 'session_id';
   json += `,"${field}":${jsonName(projectText(run.project))}`;
-  if (ended && run.endTime !== undefined) json += `,"end_time":"${run.endTime}"`;
-  if (ended && run.error !== undefined) json += `,"error":${jsonText(String(run.error))}`;
+  if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
+  if (ended && error !== undefined) json += `,"error":${jsonText(String(error))}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
   return `${json}${extraJson(run)}}`;
 }

@@ -48,13 +48,6 @@ export const defects = [
     tests: ['test/export/exporter.test.ts'],
   },
   {
-    title: 'a posted run counts as waiting until it ends',
-    file: 'src/export/exporter.ts',
-    find: 'delivery.queuedAtMs = this.#parts.monotonicMs();',
-    replace: 'delivery.queuedAtMs = delivery.startedAtMs;',
-    tests: ['test/export/exporter.test.ts'],
-  },
-  {
     title: 'an error of a connection tells the key',
     file: requestLog,
     find: 'failureOf(thrown).detail',

@@ -382,17 +382,44 @@ describe('Exporter: bounds', () => {
   it('sends the oldest open run as incomplete when there are too many [fault 93]', async () => {
     const { exporter, transport } = makeExporter({ openRuns: 2 });
     const [oldest] = [begin(exporter), begin(exporter)];
-    expect(exporter.stats()).toMatchObject({ open: 2, queued: 0 });
     begin(exporter);
-    expect(exporter.stats()).toMatchObject({ open: 2, queued: 1 });
+    expect(exporter.stats()).toMatchObject({ open: 3, queued: 0 });
     void exporter.flush();
     const { items } = await transport.sending(0);
 
-    const incomplete = items.find(({ delivery }) => delivery.run === oldest);
-    expect(incomplete?.isEnded).toBe(true);
-    expect(oldest?.error).toMatch(/^Incomplete: /);
-    expect(oldest?.endTime).toMatch(/^\d{4}-.*Z$/);
+    expect(items.find(({ delivery }) => delivery.run === oldest)).toMatchObject({
+      op: 'post',
+      isEnded: true,
+      endOverride: { error: expect.stringMatching(/^Incomplete: /), endTime: expect.stringMatching(/^\d{4}-.*Z$/) },
+    });
+    expect(oldest).toMatchObject({ error: undefined, endTime: undefined });
   });
+
+  it.each(['its post', 'its record as incomplete'])(
+    'sends the end of an incomplete run after %s, which is under way when it ends',
+    async (which) => {
+      const { exporter, transport } = makeExporter({ openRuns: 1 });
+      const run = begin(exporter);
+      void exporter.flush();
+      if (which !== 'its post') await transport.finish(0);
+      const first = which === 'its post' ? 0 : 1;
+      await transport.sending(0);
+      begin(exporter);
+      void exporter.flush();
+      const { items } = await transport.sending(first);
+      expect(items.map(({ delivery }) => delivery.run)).toContain(run);
+      exporter.end(ended(run, { outputs: '{"a":1}' }));
+      expect(addsUp(exporter.stats())).toBe(true);
+      const closed = exporter.close();
+      for (let sending = first; exporter.stats().sent === 0; sending++) await transport.finish(sending);
+      await closed;
+
+      const last = transport.sendings.flatMap((sending) => sending.items).findLast((item) => item.delivery.run === run);
+      expect(last).toMatchObject({ op: 'patch', isEnded: true, outputs: '{"a":1}', endOverride: { error: '' } });
+      expect(exporter.stats()).toMatchObject({ created: 2, open: 1, sent: 1, dropped: 0 });
+      expect(addsUp(exporter.stats())).toBe(true);
+    },
+  );
 
   it('keeps what an incomplete run holds when it ends after all, until it is delivered', async () => {
     const { exporter, transport } = makeExporter({ openRuns: 1 });

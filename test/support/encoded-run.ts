@@ -44,6 +44,7 @@ export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
     queuedAtMs: 0,
     stage: 'whole',
     isPosted: fields.stage === 'patch',
+    incompleteAt: undefined,
     bytes: 1_024,
     inputs: new CountedText(),
     outputs: new CountedText(),

@@ -99,6 +99,7 @@ export class ModelService {
       if (inputs !== undefined) this.inputs.set(id, inputs);
       if (!isEnded) continue;
       if (isIncomplete) this.incomplete.add(id);
+      else this.incomplete.delete(id);
       if (this.ended.has(id)) this.duplicates++;
       this.ended.set(id, outputs);
     }

@@ -258,9 +258,10 @@ export class World {
   /** Whether everything has come to an end, in memory and on disk. */
   get isEmpty(): boolean {
     if (this.disk.files.some((path) => path.endsWith('.seg'))) return false;
-    return this.#now.life.exporters.every((exporter) => {
+    return this.#now.life.exporters.every((exporter, service) => {
       const { open, queued, inFlight, spooled } = exporter.stats();
-      return open + queued + inFlight + spooled === 0;
+      const incomplete = this.#now.open[service]?.filter((known) => known.service.incomplete.has(known.run.id)) ?? [];
+      return queued + inFlight + spooled === 0 && open <= incomplete.length;
     });
   }
 
