@@ -15,30 +15,30 @@ export const groups = [
         number: 2,
         fault: 'A redirect: 301, 302, 303, 307 or 308',
         required:
-          'It is not followed, so that the key goes to nobody else, and does not count as delivery. The runs are kept, sending pauses for five minutes, and one line says to check the endpoint.',
+          'It is not followed, so that the key goes to nobody else, and does not count as delivery. The runs are kept, the endpoint is probed as for 401, and one line says to check the endpoint.',
       },
       {
         number: 3,
         fault: '400: a run in the batch is malformed',
         required:
-          'The batch is halved until the run at fault stands alone. That one is dropped (`rejected`), the others arrive, and the number of requests grows with the logarithm of the batch.',
+          'The batch is halved until the run at fault stands alone. That one is dropped (`rejected`), the others arrive, and the number of requests grows with the logarithm of the batch. After two batches of which nothing was accepted the runs are kept, and the endpoint is probed as for 401.',
       },
       {
         number: 4,
         fault: '401',
         required:
-          'The runs are kept, nothing is sent for five minutes or until `configure` brings another key, and one line says so. What the queue holds arrives when the key is accepted.',
+          'The runs are kept, and one line says so. The endpoint is probed after 1 s, 5 s, 30 s, at most 5 minutes, when `configure` brings another key, and twice by a flush. What the queue holds arrives when the key is accepted.',
       },
       {
         number: 5,
-        fault: '403',
-        required: 'As 401: at most one batch in each pause, and never in a loop.',
+        fault: '402, 403, 407, 421, 423, 451, 499, 511',
+        required: 'As 401: each batch under way is sent once in each pause, and never in a loop.',
       },
       {
         number: 6,
         fault: '404, 405 or 501 for `POST /runs/multipart`',
         required:
-          'The same batch goes on by single runs, each post before its patch, and nothing is lost. Multipart is tried again after ten minutes.',
+          'The same batch goes on by single runs, each post before its patch, and nothing is lost. Multipart is tried again after 1 s, 5 s, 30 s, at most 10 minutes.',
       },
       {
         number: 7,
@@ -49,13 +49,14 @@ export const groups = [
       {
         number: 8,
         fault: '404 for `POST /runs` as well',
-        required: 'The address is wrong: the runs are kept, sending pauses as for 401, and one line names both routes.',
+        required:
+          'The address is wrong: the runs are kept, the endpoint is probed as for 401, and one line names both routes.',
       },
       { number: 9, fault: '408', required: 'The same runs are sent again after a back-off.' },
       {
         number: 10,
         fault: '409',
-        required: 'The runs are there from an earlier attempt whose answer was lost: they are sent.',
+        required: 'A single run is there from an earlier attempt whose answer was lost: it is sent. A batch is halved.',
       },
       {
         number: 11,
@@ -101,9 +102,8 @@ export const groups = [
       },
       {
         number: 19,
-        fault: '500, 502, 503, 504, 507, or 520 and above',
-        required:
-          'The same runs are sent again; `Retry-After` is honoured. 505 and its neighbours are final (`rejected`), 501 is a missing route.',
+        fault: '5xx but 501 and 511',
+        required: 'The same runs are sent again; `Retry-After` is honoured. 501 is a missing route, 511 is as 401.',
       },
       {
         number: 20,
@@ -140,7 +140,8 @@ export const groups = [
       {
         number: 25,
         fault: 'An answer that stops, or comes byte by byte',
-        required: 'The deadline of the request holds for the body of the answer too.',
+        required:
+          'The deadline of the request holds for the body of the answer too. Of an answer to runs the status decides, and its body is read for one second at most.',
       },
       {
         number: 26,
@@ -539,7 +540,7 @@ export const groups = [
       {
         number: 93,
         fault: 'Thousands of runs that never end',
-        required: 'Beyond 10 000, or after an hour, the oldest is sent as incomplete and forgotten.',
+        required: 'Beyond 10 000, or after an hour, the oldest is sent as incomplete. Its end is sent when it comes.',
       },
       {
         number: 94,
