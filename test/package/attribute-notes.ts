@@ -88,7 +88,6 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['gen_ai.data_source.id', NO_FIELD],
       ['gen_ai.embeddings.dimension.count', NO_FIELD],
       ['gen_ai.response.id', NO_FIELD],
-      ['gen_ai.openai.response.service_tier', NO_FIELD],
       ['gen_ai.openai.response.system_fingerprint', NO_FIELD],
       ['gen_ai.token.type', 'an attribute of metrics'],
       ['gen_ai.tool.description', 'the definition of a tool, and not its call'],
