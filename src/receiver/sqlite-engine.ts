@@ -22,14 +22,24 @@ export interface Engine {
   readonly DatabaseSync: new (path: string, options?: { readOnly?: boolean }) => Database;
 }
 
-/** Node's own SQLite where it has one that needs no flag, from 22.13 on, else that of the package. */
+/** Node's own SQLite if it has FTS5, which builds of nodejs.org have from 22.16 on, otherwise the SQLite of the package. */
 export async function loadEngine(): Promise<Engine> {
   const own = process.getBuiltinModule?.('node:sqlite') as unknown as Engine | undefined;
-  if (own !== undefined) return own;
+  if (own !== undefined && hasFts5(own)) return own;
   try {
     return (await import('@photostructure/sqlite')) as unknown as Engine;
   } catch (cause) {
-    const message = `Node ${process.versions.node} has no SQLite of its own: install the package @photostructure/sqlite, or use Node from 22.13 on`;
+    const lack = own === undefined ? 'no SQLite of its own' : 'an SQLite without FTS5';
+    const message = `Node ${process.versions.node} has ${lack}: install the package @photostructure/sqlite, or use Node 22.16 or later`;
     throw new RunspanError('RUNSPAN_SQLITE_MISSING', message, { cause });
+  }
+}
+
+function hasFts5({ DatabaseSync }: Engine): boolean {
+  const database = new DatabaseSync(':memory:');
+  try {
+    return database.prepare("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").get() !== undefined;
+  } finally {
+    database.close();
   }
 }

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
 import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
 import { currentOwner, type OpenFile, openToRead, openToWrite, setOwner } from '../../src/receiver/sqlite-file.ts';
@@ -17,6 +17,19 @@ import { MIGRATIONS } from '../../src/receiver/sqlite-schema.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();
+
+test('a Node whose SQLite has no FTS5 takes that of the package', async () => {
+  class WithoutFts5 {
+    prepare(): unknown {
+      return { get: () => undefined };
+    }
+    close(): void {}
+  }
+  const builtin = { DatabaseSync: WithoutFts5 } as never;
+  const spy = vi.spyOn(process, 'getBuiltinModule').mockReturnValue(builtin);
+  onTestFinished(() => spy.mockRestore());
+  expect((await loadEngine()).DatabaseSync).not.toBe(WithoutFts5);
+});
 
 function open(path: string, migrations = MIGRATIONS): OpenFile {
   const file = openToWrite(engine, path, migrations);
