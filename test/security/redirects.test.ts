@@ -27,22 +27,23 @@ async function send(options: ConfigureOptions, work = (): void => {}): Promise<v
 }
 
 describe('a redirect', () => {
-  test.each([300, 301, 302, 303, 305, 307, 308])(
-    'of status %i is followed by no request, not that for /info [security 4]',
-    async (status) => {
-      environmentOf();
-      const lines = told();
-      const other = await serve();
-      const { url, seen } = await serve((_, response) =>
-        response.writeHead(status, { location: `${other.url}/` }).end(),
-      );
-      await send({ endpoint: url });
-      expect(seen.map((request) => request.url).sort()).toEqual(['/info', '/runs/multipart']);
-      expect(other.connections()).toBe(0);
-      expect(lines.join('\n')).toContain('redirects are not followed, check the endpoint');
-      expect(lines.join('\n')).not.toContain(other.url);
-    },
-  );
+  test('is followed by no request, whatever its status, not that for /info [security 4]', async () => {
+    environmentOf();
+    const lines = told();
+    const other = await serve();
+    await Promise.all(
+      [300, 301, 302, 303, 305, 307, 308].map(async (status) => {
+        const { url, seen } = await serve((_, response) =>
+          response.writeHead(status, { location: `${other.url}/` }).end(),
+        );
+        await send({ endpoint: url });
+        expect(new Set(seen.map((request) => request.url))).toEqual(new Set(['/info', '/runs/multipart']));
+        expect(lines.join('\n')).toContain(`status ${status}: redirects are not followed, check the endpoint`);
+      }),
+    );
+    expect(other.connections()).toBe(0);
+    expect(lines.join('\n')).not.toContain(other.url);
+  });
 
   test('is not followed by the fallback either [security 4]', async () => {
     environmentOf();
