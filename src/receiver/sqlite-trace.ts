@@ -1,4 +1,3 @@
-import { parseDottedOrder } from '../run/dotted-order.ts';
 import { MODEL_TYPES, sumOfUsage, USAGE_KEYS } from './run-summary.ts';
 import type { Usage } from './run-view.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -43,17 +42,27 @@ export class SqliteTrace {
     this.#usage = this.#read === undefined ? undefined : usageIn({ ...this.#read });
   }
 
-  /** A run in it has another share than before; undefined where it has none. */
-  change(connection: SqliteConnection, before: Share | undefined, after: Share | undefined): void {
+  /** Called when a run of it has been written, with its share before and after; undefined where it has none. */
+  change(connection: SqliteConnection, id: string, before: Share | undefined, after: Share | undefined): void {
     this.#runs += +(after !== undefined) - +(before !== undefined);
     this.#pending += +(after?.isPending ?? false) - +(before?.isPending ?? false);
     this.#errors += +(after?.isError ?? false) - +(before?.isError ?? false);
     if (before?.endUs !== undefined && before.endUs > (after?.endUs ?? 0)) this.#isStale = true;
     if (before?.usage !== undefined && !isSameUsage(before, after)) this.#isStale = true;
     if (after?.endUs !== undefined) this.#endUs = Math.max(this.#endUs ?? 0, after.endUs);
-    if (before?.usage !== undefined || after?.usage === undefined) return;
-    if (!after.isModelCall || isBelowUsage(connection, after)) this.#isStale = true;
-    else this.#usage = sumOfUsage(this.#usage, after.usage);
+    if (before?.usage === undefined && after?.usage !== undefined) this.#add(connection, id, after);
+  }
+
+  /** Adds the usage of a run that had none. */
+  #add(connection: SqliteConnection, id: string, { dottedOrder, usage }: Share): void {
+    if (connection.number(COUNTS, idBytes(id)) === 0) return;
+    this.#usage = sumOfUsage(this.#usage, usage);
+    for (const order of ordersAbove(dottedOrder)) {
+      const above = connection.one<{ counted: number }>(COUNTED_WITHOUT, idBytes(id), idBytes(order.slice(-36)), order);
+      if (above?.counted === 1) this.#isStale = true;
+      // Usage further up has not counted either, because this run is below it.
+      if (above !== undefined) return;
+    }
   }
 
   /** Called when all its runs have been written. A trace that no run is left of is gone. */
@@ -104,24 +113,24 @@ const UPDATE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, root_id = ?
 const usageColumnsOf = (table: string): string => USAGE_KEYS.map((key) => `${table}.${key}`).join(', ');
 const hasUsage = (table: string): string => `coalesce(${usageColumnsOf(table)}) IS NOT NULL`;
 
-/** The rule of `countsUsage` as a condition on a row of `runs`. */
-export const COUNTS_USAGE: string = `(${hasUsage('runs')} AND (
-  runs.run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')})
-  OR NOT EXISTS (
-    SELECT 1 FROM runs AS below WHERE below.trace_id = runs.trace_id AND ${hasUsage('below')}
-      AND below.dotted_order > runs.dotted_order || '.' AND below.dotted_order < runs.dotted_order || '/'
-  )
-))`;
+const IS_MODEL_CALL = `runs.run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')})`;
+const USAGE_BELOW = `SELECT 1 FROM runs AS below WHERE below.trace_id = runs.trace_id AND ${hasUsage('below')}
+  AND below.dotted_order > runs.dotted_order || '.' AND below.dotted_order < runs.dotted_order || '/'`;
 
+/** The rule of `countsUsage` as a condition on a row of `runs`. */
+export const COUNTS_USAGE: string = `(${hasUsage('runs')} AND (${IS_MODEL_CALL} OR NOT EXISTS (${USAGE_BELOW})))`;
+
+const COUNTS = `SELECT ${COUNTS_USAGE} FROM runs WHERE id = ?`;
+/** Whether the usage of a run would count if one run below it had none. No row if the run has no usage. */
+const COUNTED_WITHOUT = `SELECT NOT ${IS_MODEL_CALL} AND NOT EXISTS (${USAGE_BELOW} AND below.id <> ?) AS counted
+  FROM runs WHERE id = ? AND dotted_order = ? AND ${hasUsage('runs')}`;
 const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace_id = ?';
 const SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
   FROM runs WHERE trace_id = ? AND ${COUNTS_USAGE}`;
-const WITH_USAGE = `SELECT 1 FROM runs WHERE id = ? AND ${hasUsage('runs')}`;
 
-/** Whether a run above has usage that may no longer count. */
-function isBelowUsage(connection: SqliteConnection, { dottedOrder }: Share): boolean {
-  const above = parseDottedOrder(dottedOrder)?.slice(0, -1) ?? [];
-  return above.some(({ id }) => connection.one(WITH_USAGE, idBytes(id)) !== undefined);
+/** The dotted orders of the runs above, the parent first. Each ends in an id. */
+function* ordersAbove(order: string): Iterable<string> {
+  for (let end = order.lastIndexOf('.'); end !== -1; end = order.lastIndexOf('.', end - 1)) yield order.slice(0, end);
 }
 
 function isSameUsage(before: Share, after: Share | undefined): boolean {

@@ -199,10 +199,10 @@ class Traces {
     const after = run.writtenShare;
     const traceId = run.place?.traceId ?? run.id;
     if (before !== undefined && before.traceId !== traceId) {
-      this.get(before.traceId).change(this.#connection, before, undefined);
-      this.get(traceId).change(this.#connection, undefined, after);
+      this.get(before.traceId).change(this.#connection, run.id, before, undefined);
+      this.get(traceId).change(this.#connection, run.id, undefined, after);
     } else {
-      this.get(traceId).change(this.#connection, before, after);
+      this.get(traceId).change(this.#connection, run.id, before, after);
     }
     if (isKnown) this.#connection.run(MOVE_FEEDBACK, idBytes(traceId), run.n ?? null, idBytes(traceId));
   }
