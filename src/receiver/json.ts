@@ -69,24 +69,22 @@ export class JsonReader {
   }
 }
 
-/** Where the quote stands that ends the text which begins with the one at `start`; behind the bytes if there is none. */
+/** The index of the quote that ends the text whose first quote is at `start`, or the number of bytes if there is none. */
 function endOfText(bytes: Buffer, start: number): number {
   let at = start + 1;
-  for (const near = at + TEXT_BYTES_LOOKED_AT; at < near; at += 1) {
-    if (bytes[at] === BACKSLASH) at += 1;
-    else if (bytes[at] === QUOTE || at >= bytes.length) return at;
-  }
-  for (
-    let quote = bytes.indexOf(QUOTE as number, at);
-    quote !== -1;
-    quote = bytes.indexOf(QUOTE as number, quote + 1)
-  ) {
+  for (;;) {
+    for (const near = at + TEXT_BYTES_LOOKED_AT; at < near; at += 1) {
+      if (bytes[at] === BACKSLASH) at += 1;
+      else if (bytes[at] === QUOTE || at >= bytes.length) return Math.min(at, bytes.length);
+    }
+    const quote = bytes.indexOf(QUOTE as number, at);
+    if (quote === -1) return bytes.length;
     // A quote belongs to the text after an odd number of backslashes. Those before `at` have been passed over in pairs.
     let first = quote;
     while (first > at && bytes[first - 1] === BACKSLASH) first -= 1;
     if ((quote - first) % 2 === 0) return quote;
+    at = quote + 1;
   }
-  return bytes.length;
 }
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');
