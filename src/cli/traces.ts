@@ -17,7 +17,7 @@ export async function listTraces(
   options: Required<TreeOptions>,
 ): Promise<string> {
   const { status, runType, model } = query;
-  // A trace succeeds with its root. Most traces have some run that does.
+  // Most traces have some run that succeeds, so `success` is asked of the root.
   const isOfRoot = status?.includes('success') ?? (runType === undefined && model === undefined);
   const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');

@@ -212,11 +212,11 @@ export class RevisionWatch {
   }
 }
 
-/** The interface names no field for it: services use one of these. */
+/** The interface names no field for the reason. Services use one of these. */
 const REASON_FIELDS = ['status_message', 'message', 'error'];
 const REASON_LENGTH_MAX = 1_000;
 
-/** Why a revision has its status, in the service's words; empty if it gives no reason. */
+/** The service's reason for the status of a revision, or an empty text. */
 function reasonOf(revision: Revision | undefined): string {
   const texts = REASON_FIELDS.map((field) => revision?.[field]);
   const reason = texts.find((text) => typeof text === 'string' && text.trim() !== '');

@@ -21,7 +21,7 @@ export interface AccessRules {
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** A login beyond it ends the oldest session. */
+/** A login beyond this number ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /** Wrong keys within the window, from all clients. Further ones are answered with 429. The right key is always accepted. */
 const WRONG_KEYS_MAX = 10;
@@ -66,7 +66,7 @@ export class Access {
       throw new Refusal(403, 'Pages of another origin may not ask here');
     }
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
-      throw new Refusal(403, 'Requests of pages of other sites are refused; a link opens / alone');
+      throw new Refusal(403, 'Pages of other sites may link to / and request nothing else');
     }
     if (admission === 'open') return;
     this.#checkKey(request, admission);
@@ -76,7 +76,7 @@ export class Access {
     }
   }
 
-  /** Starts a session, and returns the `Set-Cookie` that stands for the key. Throws a Refusal for a wrong key. */
+  /** Starts a session and returns its `Set-Cookie`. Throws a Refusal for a wrong key. */
   login(key: unknown, request: IncomingMessage): string {
     const { apiKey } = this.#rules;
     if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
@@ -88,7 +88,7 @@ export class Access {
     return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** Ends the session of a request, and returns the `Set-Cookie` that removes its cookie. */
+  /** Ends the session of a request and returns the `Set-Cookie` that deletes its cookie. */
   logout(request: IncomingMessage): string {
     this.#sessions.delete(cookieOf(request) ?? '');
     return cookie(request, '', 0);
@@ -110,11 +110,11 @@ export class Access {
       if (isSame(given, apiKey)) return;
       if (writeKey === undefined || !isSame(given, writeKey)) throw this.#wrongKey();
       if (admission === 'write') return;
-      throw new Refusal(403, 'The write key of this receiver sends runs and feedback, and reads nothing');
+      throw new Refusal(403, 'The write key of this receiver sends runs and feedback only');
     }
     const token = cookieOf(request);
     if (token === undefined) throw unauthorized('The key of this receiver is missing: send it as x-api-key');
-    if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The login has ended: log in again');
+    if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
     // Browsers send it with whatever they send; what writes has to be of our own page, which is known by its origin.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new Refusal(403, 'With a cookie only the page of this receiver may write, and it sends its origin');
@@ -131,13 +131,13 @@ export class Access {
     const detail = 'The key of this receiver is another than the one given';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
-    return new Refusal(429, `${detail}; too many wrong keys came, try again later`, { 'retry-after': retryAfter });
+    return new Refusal(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });
   }
 }
 
 /**
- * Whether a browser sends a request for a page of another site, or of another port of this machine, which browsers call the
- * same site. Requests for images and scripts have no `Origin`, and the time of the response shows something of the runs.
+ * Whether a browser sends a request for a page of another site, or of another port of this machine, which is `same-site`.
+ * Requests for images and scripts have no `Origin`, but the page can measure how long the response takes.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';

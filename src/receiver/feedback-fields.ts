@@ -113,7 +113,7 @@ function scoreOf(text: string): unknown {
   return NUMBER.test(text) ? Number(text) : text;
 }
 
-/** The object that the text is in JSON, otherwise the text itself. */
+/** Returns the object if the text is a JSON object, otherwise the text. */
 function correctionOf(text: string): unknown {
   try {
     const value = new JsonReader().parse(Buffer.from(text), 'It');

@@ -11,7 +11,7 @@ import type { RunFields, RunOperation } from './store.ts';
 
 /** The content of a multipart request. */
 export interface Batch {
-  /** In the order in which their runs first come. */
+  /** In the order in which their runs first appear. */
   readonly operations: RunOperation[];
   readonly feedback: Feedback[];
 }

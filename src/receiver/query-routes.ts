@@ -108,7 +108,7 @@ export const queryRoutes: readonly Route[] = [
   },
 ];
 
-/** Each stream holds a connection, of which a server has 1 000: those that send runs need the rest. */
+/** A stream holds one of the 1 000 connections of a server. Senders need the others. */
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 

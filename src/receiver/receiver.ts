@@ -92,7 +92,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
 
 const KEY_LENGTH_MIN = 16;
 
-/** Apart from the other checks, as the keys themselves may stand in no message. */
+/** Checks the keys apart from the other options, because no message may contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const isExposed = !isLoopback(host);
   if (apiKey === undefined && isExposed) {

@@ -9,8 +9,8 @@ export interface BodyLimits {
   /** One body as it comes over the wire, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * One body after decompression, which stops there. This bound replaces one on the compression ratio: batches of spans that
-   * repeat a long prompt compress by more than 1000 : 1.
+   * One body after decompression, which stops there. The compression ratio has no bound: batches of spans that repeat a long
+   * prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
   /** All bodies that are being read, on the wire and decompressed. Beyond it 429, to be tried again. */

@@ -84,8 +84,8 @@ export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Whether the usage of a run counts in sums. Other runs often repeat the usage of the model calls below them, so that
- * theirs counts only if no run below has usage.
+ * Whether the usage of a run counts in sums. Runs other than model calls often repeat the usage of the model calls below
+ * them, so their usage counts only if no run below has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -102,7 +102,7 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/** Price factors of Anthropic's cache writes, less the 1 that they cost as input. Writes of no known duration last 5 minutes. */
+/** Surcharges of Anthropic's cache writes, as factors of the input price. Writes of unknown duration count as 5 minutes. */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],
   ['ephemeral_5m_input_tokens', 0.25],

@@ -30,7 +30,7 @@ export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'tota
 
 /** Usage whose cost has not been computed yet. */
 export interface UnpricedUsage extends Usage {
-  /** Input tokens by which cache writes are dearer than other input. */
+  /** Surcharge for cache writes, in input tokens. */
   cache_surcharge_tokens?: number;
 }
 

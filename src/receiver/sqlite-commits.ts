@@ -14,8 +14,9 @@ import type { ToldRun } from './told-run.ts';
 const GROUP_MS = 50;
 /** Time from the first write to the first step of the index, so that runs are indexed together. */
 const INDEX_DELAY_MS = 300;
-/** Time of a step of the index; the second if there was a write within `INDEX_DELAY_MS`, as the next write waits for the step. */
+/** Time of a step of the index. */
 const INDEX_MS = 50;
+/** Time of a step if there was a write within `INDEX_DELAY_MS`, because the next write waits for the step. */
 const BUSY_INDEX_MS = 5;
 /** For how long what is too much is forgotten before more is written: about as fast as it can come, and no longer where much is. */
 const FORGET_MS = 100;
@@ -136,7 +137,7 @@ export class SqliteCommits {
     return this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
   }
 
-  /** Forgets what is due, otherwise indexes for `indexMs`. At 0 it neither indexes nor gives pages back. */
+  /** Deletes traces that are due, otherwise indexes for `indexMs`. With 0 it neither indexes nor frees pages. */
   #background(indexMs: number): void {
     try {
       const isDue = this.#retention.isDue(this.#nowMs());

@@ -79,7 +79,8 @@ export function openToRead(engine: Engine, path: string, migrations: readonly st
 export function copyTo(connection: SqliteConnection, path: string): void {
   if (existsSync(path)) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} exists; name another file`);
   try {
-    const aside = makeAside(path);
+    const aside = `${path}-${process.pid}`;
+    makeEmpty(aside);
     try {
       connection.run('VACUUM INTO ?', aside);
       renameSync(aside, path);
@@ -133,7 +134,9 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
 
 /** Made aside and put in its place when it is whole, so that nobody ever finds a part of it. */
 function make({ DatabaseSync }: Engine, path: string, migrations: readonly string[]): void {
-  const aside = makeAside(path);
+  const aside = `${path}-new`;
+  for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
+  makeEmpty(aside);
   const connection = new SqliteConnection(new DatabaseSync(aside));
   try {
     connection.exec(
@@ -147,12 +150,9 @@ function make({ DatabaseSync }: Engine, path: string, migrations: readonly strin
   renameSync(aside, path);
 }
 
-/** An empty file for its user alone, to be renamed to `path` when it is complete. */
-function makeAside(path: string): string {
-  const aside = `${path}-new`;
-  for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
-  closeSync(openSync(aside, 'wx', 0o600));
-  return aside;
+/** Makes an empty file that only its user can read. Throws if the file exists. */
+function makeEmpty(path: string): void {
+  closeSync(openSync(path, 'wx', 0o600));
 }
 
 function openOwn({ DatabaseSync }: Engine, path: string, migrations: readonly string[]): SqliteConnection {

@@ -67,7 +67,7 @@ describe('the environment of a command', () => {
 });
 
 describe.concurrent('runspan dev with a command', () => {
-  it('draws nothing with --quiet', async () => {
+  it('prints no traces with --quiet', async () => {
     const [dev = '', ...others] = devWith(program(`console.log('of the program');`));
     const { code, stdout, stderr } = await runRunspan([dev, '--quiet', ...others]);
     expect([code, stderr]).toEqual([0, '']);
@@ -337,7 +337,7 @@ describe.concurrent('the runs of runspan dev', () => {
     ]);
   });
 
-  it('can be written with a key that reads nothing', async () => {
+  it('takes runs with the write key, which reads nothing', async () => {
     const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
     const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
@@ -355,7 +355,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it.each([
     [{ RUNSPAN_RECEIVER_WRITE_KEY: 'millet' }, 'RUNSPAN_RECEIVER_WRITE_KEY to come with an RUNSPAN_RECEIVER_KEY'],
     [{ RUNSPAN_RECEIVER_KEY: 'sesame' }, 'RUNSPAN_RECEIVER_KEY to have at least 16 characters'],
-  ])('need keys that hold, not %j', async (env, told) => {
+  ])('does not start with the keys %j', async (env, told) => {
     const host = 'RUNSPAN_RECEIVER_KEY' in env ? ['--host', '0.0.0.0'] : [];
     const { code, stderr } = await runRunspan(['dev', '--port', '0', ...host], env);
     expect([code, stderr]).toEqual([1, expect.stringContaining(told)]);

@@ -325,7 +325,7 @@ describe('the dialect of the field', () => {
     expect(await list({ runIds: [CHILD] })).toEqual([]);
   });
 
-  test('has feedback as parts of a batch, which is kept with its runs', async () => {
+  test('keeps feedback in parts of a batch with its runs', async () => {
     const { receiver, feedback } = await setUp();
     const said = (run_id: string, fields: Record<string, unknown>) => ({
       run_id,
@@ -349,7 +349,7 @@ describe('the dialect of the field', () => {
     expect(await feedback()).toContainEqual(expect.objectContaining({ run_id: ROOT, key: 'whole' }));
   });
 
-  test('has parts of feedback whose run is not here left out, with a line in the log, and their batch kept', async () => {
+  test('leaves out feedback whose run is missing, logs a line, and keeps the batch', async () => {
     const lines = told();
     const receiver = await start();
     const missing = part(`feedback.${ID}`, { run_id: CHILD, key: 'liked', score: 1 });
@@ -359,7 +359,7 @@ describe('the dialect of the field', () => {
     expect(lines.join('')).toContain(`feedback on the run ${CHILD} is not kept`);
   });
 
-  test('has parts of feedback that do not hold refused with their place', async () => {
+  test('refuses invalid parts of feedback and names them', async () => {
     const receiver = await start();
     const name = `feedback.${ID}`;
     const reply = await sendParts(receiver, part(`post.${ROOT}`, makeRun()), part(name, { run_id: ROOT, score: 'x' }));
