@@ -147,7 +147,8 @@ export class ReceiverSource implements RunSource {
     const { response, text } = await this.#ask(path);
     if (response.ok) return text;
     if (response.status === 404 && text.includes('"detail":"There ')) return undefined;
-    if (response.status === 401) {
+    // The receiver answers 429 to wrong keys after many of them.
+    if (response.status === 401 || response.status === 429) {
       const problem =
         this.#apiKey === undefined
           ? 'asks for a key: set RUNSPAN_RECEIVER_KEY'
