@@ -19,7 +19,7 @@ export interface DeploymentsInvocation {
   readonly kind: 'deployments';
   readonly action: DeploymentsAction;
   readonly service: ControlPlanePlace;
-  /** The deployment's; empty for the actions without one. */
+  /** Id of the deployment; empty for actions without one. */
   readonly id: string;
   readonly revisionId: string | undefined;
   /** What is uploaded: a folder, or an archive. */

@@ -15,8 +15,9 @@ export interface AccessRules {
 }
 
 /**
- * Requests that an endpoint accepts. `anyone`: all, also those of pages of other origins. `open`: all but those, without a key.
- * `key`, the default: those with the key, if there is one. `write`: those with the key or the write key.
+ * Who may send requests to an endpoint. `anyone`: everybody, including pages of other origins. `open`: everybody except those
+ * pages. `write`: holders of the key or the write key. `key`, the default: holders of the key. Without a configured key, `write`
+ * and `key` accept what `open` does.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 

@@ -45,7 +45,7 @@ export function readSaid(body: unknown, strict: boolean): Said {
   return said;
 }
 
-/** What the query of an address says, all in text: `correction` as JSON or plain text, and no metadata. */
+/** Reads feedback from the query of an address, in which all is text. `correction` may be JSON; `metadata` is refused. */
 export function readSaidQuery(search: URLSearchParams, strict: boolean): Said {
   const findings = new Findings();
   const given: Record<string, unknown> = {};

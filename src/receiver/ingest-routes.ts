@@ -73,13 +73,13 @@ async function applied(call: Call, operations: readonly RunOperation[]): Promise
   return { status: 202, body: { accepted: operations.length } };
 }
 
-/** Keeps feedback whose runs are here or come soon, and returns how much was kept. The rest does not fail the batch. */
+/** Stores feedback whose run is stored or comes within a second. Logs and drops the rest. Returns the number stored. */
 async function keepFeedback(store: Store, feedback: readonly Feedback[]): Promise<number> {
   const isKept = await Promise.all(feedback.map((one) => onceRunIsHere(store, () => store.addFeedback(one))));
   const missing = feedback.filter((_, index) => !isKept[index]);
   if (missing[0] !== undefined) {
-    const others = missing.length === 1 ? '' : `, nor is that on ${missing.length - 1} others`;
-    diagnostics.warn(`feedback on the run ${missing[0].run_id} is not kept, as the run is not here${others}`);
+    const others = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
+    diagnostics.warn(`dropped feedback on runs that are not stored: ${missing[0].run_id}${others}`);
   }
   return feedback.length - missing.length;
 }

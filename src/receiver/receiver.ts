@@ -109,7 +109,7 @@ function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
     }
   }
   if (writeKey !== undefined && (apiKey === undefined || apiKey === writeKey)) {
-    throw wrong('writeKey', 'come with an `apiKey` that differs from it');
+    throw wrong('writeKey', 'differ from `apiKey`, which must be set, too');
   }
 }
 

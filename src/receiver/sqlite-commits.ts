@@ -33,7 +33,7 @@ interface WaitingCall {
 
 /**
  * Everything that writes to a store. Calls that come while others are written are committed together, each of them whole or
- * not at all. Between commits, and in pauses, a step of the index is taken, and what is too much is forgotten.
+ * not at all. Between commits and in pauses, it indexes step by step and deletes traces beyond the limits.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -125,7 +125,7 @@ export class SqliteCommits {
     else this.#backgroundTimer ??= setTimer(() => this.#goOn(), INDEX_DELAY_MS);
   }
 
-  /** Step by step, with a turn for what is written after each. */
+  /** Takes one step of the background work. Writes run between two steps. */
   #goOn(): void {
     const isBusy = performance.now() - this.#writtenAtMs < INDEX_DELAY_MS;
     this.#background(isBusy ? BUSY_INDEX_MS : INDEX_MS);

@@ -42,7 +42,7 @@ export class SqliteTrace {
     this.#usage = this.#read === undefined ? undefined : usageIn({ ...this.#read });
   }
 
-  /** Called when a run of it has been written, with its share before and after; undefined where it has none. */
+  /** Called after a run of the trace was written, with its share before and after the write, if it has one. */
   change(connection: SqliteConnection, id: string, before: Share | undefined, after: Share | undefined): void {
     this.#runs += +(after !== undefined) - +(before !== undefined);
     this.#pending += +(after?.isPending ?? false) - +(before?.isPending ?? false);

@@ -357,7 +357,10 @@ describe.concurrent('the runs of runspan dev', () => {
   });
 
   it.each([
-    [{ RUNSPAN_RECEIVER_WRITE_KEY: 'millet' }, 'RUNSPAN_RECEIVER_WRITE_KEY to come with an RUNSPAN_RECEIVER_KEY'],
+    [
+      { RUNSPAN_RECEIVER_WRITE_KEY: 'millet' },
+      'RUNSPAN_RECEIVER_WRITE_KEY to differ from RUNSPAN_RECEIVER_KEY, which must be set',
+    ],
     [{ RUNSPAN_RECEIVER_KEY: 'sesame' }, 'RUNSPAN_RECEIVER_KEY to have at least 16 characters'],
   ])('does not start with the keys %j', async (env, told) => {
     const host = 'RUNSPAN_RECEIVER_KEY' in env ? ['--host', '0.0.0.0'] : [];

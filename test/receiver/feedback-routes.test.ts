@@ -356,7 +356,7 @@ describe('the dialect of the field', () => {
     const reply = await sendParts(receiver, part(`post.${ROOT}`, makeRun()), missing);
     expect(reply).toMatchObject({ status: 202, body: { accepted: 1, feedback: 0 } });
     expect(await receiver.runs()).toHaveLength(1);
-    expect(lines.join('')).toContain(`feedback on the run ${CHILD} is not kept`);
+    expect(lines.join('')).toContain(`dropped feedback on runs that are not stored: ${CHILD}`);
   });
 
   test('refuses invalid parts of feedback and names them', async () => {
