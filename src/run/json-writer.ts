@@ -345,7 +345,7 @@ export class JsonWriter {
       return false;
     }
     if (key === 'toJSON' && typeof value === 'function') return false;
-    const shownKey = this.#hasPatterns ? this.#masked(key) : key;
+    const shownKey = this.#redaction === undefined ? key : this.#masked(this.#redaction.maskNamed(key, this.#trail));
     out.add(isFirst ? '{' : ',');
     out.addString(shownKey);
     out.add(':');

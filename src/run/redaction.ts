@@ -64,7 +64,7 @@ export class Redaction {
     this.#finders = this.#tests.map((pattern) => new RegExp(pattern.source, `${pattern.flags}g`));
     this.#replacement = parts?.replacement ?? MASK;
     this.wantsTrail = typeof this.#replacement === 'function';
-    this.keys = new KeyForms((key) => this.#isNamed(key) || this.finds(key));
+    this.keys = new KeyForms((key) => this.#mayHideAt(key) || this.finds(key));
     this.#besideText =
       parts === undefined || parts.names === parts.namesBesideText
         ? undefined
@@ -81,8 +81,8 @@ export class Redaction {
     return this.names?.hides(key, value, owner) === true;
   }
 
-  #isNamed(key: string): boolean {
-    return this.names !== undefined && (isHeaders(key) || this.names.kindOf(key) !== undefined);
+  #mayHideAt(key: string): boolean {
+    return this.names !== undefined && (isHeaders(key) || mayHoldNames(key) || this.names.kindOf(key) !== undefined);
   }
 
   /** @internal The text without the secrets that are under names in it, if it is JSON text or holds URLs. */

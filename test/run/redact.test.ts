@@ -271,6 +271,10 @@ describe('a replacement', () => {
 
   test('is not looked through again', () => {
     expect(shown('a1', { patterns: [/\d/], replace: (found) => `${found}${found}` })).toBe('a11');
+    const text = '{"password":"x","url":"https://a.example/?token=k9Xw27"}';
+    expect(shown({ text }, { replace: (found) => `(${found})` })).toEqual({
+      text: text.replace('"x"', '"(x)"').replace('k9Xw27', '(k9Xw27)'),
+    });
   });
 
   test.each<[string, () => unknown]>([

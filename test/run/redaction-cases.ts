@@ -47,6 +47,7 @@ export const MASKED: readonly Masked[] = [
     BEARER,
   ],
   ['JSON text with a URL', { text: json({ url: `https://example.com/?a=1&api_key=${S}` }) }, S],
+  ['node:http IncomingMessage.url in JSON text', { text: json({ path: `/login?user=ada&password=${S}` }) }, S],
   ['PHP json_encode, escaped slashes', { text: `{"n":1,"url":"https:\\/\\/example.com\\/?api_key=${S}"}` }, S],
   // Headers
   ['RFC 9110 section 11.6.2, Authorization', { headers: { Authorization: BEARER, accept: '*/*' } }, BEARER],
@@ -133,6 +134,7 @@ export const MASKED: readonly Masked[] = [
   ['Markdown link', { text: `see [this](https://example.com/?token=${S} "t")` }, S],
   ['HTML, &amp; between parameters', { html: `<a href="https://example.com/?a=1&amp;token=${S}">` }, S],
   ['several URLs in a text', { text: `https://a.example/?token=${S} or https://b.example/?x=1&secret=${S}` }, S],
+  ['a cache by URL', { cache: { [`https://a.example/?token=${S}`]: 200 } }, S],
   ['encoded name of a parameter', { url: `https://example.com/?api%5Fkey=${S}` }, S],
   ['node:http IncomingMessage.url', { url: `/login?user=ada&password=${S}` }, S],
   ['Location.search', { search: `?page=1&access_token=${S}` }, S],
@@ -339,6 +341,7 @@ export const KEPT: readonly Kept[] = [
   // URLs
   ['a URL', { url: 'https://example.com/a/b?page=2&sort=date#top' }],
   ['URL with a port', { url: 'http://localhost:8080/a@b' }],
+  ['routes by path', { '/users/me?full': { get: 'me' } }],
   ['URL with an @ in the path', { url: 'https://medium.example/@ada/password-less?author=ada' }],
   ['git over SSH', { remote: at('ssh', 'git@github.example/a/b.git') }],
   ['user without a password', { uri: at('postgresql', 'ada@db.local/x') }],
