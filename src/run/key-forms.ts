@@ -55,8 +55,7 @@ export class KeyForms {
   }
 
   #make(given: string): KeyForm {
-    // A part of a text would keep the whole of it.
-    const key = Object.keys({ [given]: true })[0] as string;
+    const key = detached(given);
     const isSpecial = key === 'toJSON' || !key.isWellFormed() || this.#isSpecial(key);
     const form: KeyForm = {
       key,
@@ -71,6 +70,11 @@ export class KeyForms {
     this.#forms.set(key, form);
     return form;
   }
+}
+
+/** A copy to keep of a part of a text: the engine keeps the whole text alive with a slice of it. */
+export function detached(part: string): string {
+  return Object.keys({ [part]: true })[0] as string;
 }
 
 function newStart(): KeyForm {

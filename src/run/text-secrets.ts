@@ -1,8 +1,9 @@
+import { detached } from './key-forms.ts';
 import { isPiece } from './plain-text.ts';
 import type { Step } from './redaction-paths.ts';
 import { type SecretNames, URL_NAMES } from './secret-names.ts';
 
-/** Makes what is shown instead of a value. */
+/** Returns the replacement of a value. */
 export type Mask = (value: unknown, trail: readonly Step[]) => string;
 
 const SPACE = 0x20;
@@ -32,7 +33,7 @@ const NAME_CHARACTERS_MAX = 128;
 /** Names that are looked up once. */
 const NAMES_KEPT = 2_000;
 
-/** Digits and punctuation between the letters of a name and the quotation mark after it. */
+/** Digits and punctuation between the letters of a name and the mark after it. */
 const GAP_MAX = 16;
 
 /**
@@ -75,7 +76,7 @@ export class TextSecrets {
 
   /** Whether JSON text has the name of a secret at the end of a string or before `=`, or an escape that may hide one. */
   isLikelyIn(json: string): boolean {
-    // A native search for each mark takes a fraction of the time of a look at each character.
+    // Native searches for each mark are several times faster than a loop over the characters.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -110,7 +111,7 @@ export class TextSecrets {
     if (known !== undefined) return known;
     const isName = this.#names.kindOf(name) !== undefined;
     if (this.#known.size >= NAMES_KEPT) this.#known.clear();
-    this.#known.set(name, isName);
+    this.#known.set(detached(name), isName);
     return isName;
   }
 
@@ -227,7 +228,7 @@ const VALUE_END = /[?&#;]/g;
 const URL_ENDS = new Uint8Array(0x80);
 for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
 
-/** The user of a URL, mostly with a password. */
+/** The user and the password of a URL. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
 /** After the quotation mark of a name: the beginning of text, or a number. */

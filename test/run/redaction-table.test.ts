@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/index.ts';
 import { recordRuns } from '../../src/testing.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { KEPT, MASKED } from './redaction-cases.ts';
 
 const MASK = '[Redacted]';
@@ -37,6 +38,21 @@ describe('by default', () => {
 
   test.each(KEPT)('the value is recorded as it is: %s', (_, value) => {
     expect(recorded(value)).toEqual(value);
+  });
+
+  test('names found in JSON text do not keep the text in memory', () => {
+    const recorder = recordRuns();
+    onTestFinished(() => recorder.stop());
+    const work = traceable((_: string) => undefined, { name: 'work' });
+    const before = process.memoryUsage().heapUsed;
+    for (let index = 0; index < 100; index++) {
+      const text = Buffer.from(`{"prose":"${'a b '.repeat(50_000)}","name_${index}_bearer_token":"ok"}`);
+      work(text.toString());
+      recorder.clear();
+    }
+    collectGarbage();
+    // The texts have 20 MB.
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(5_000_000);
   });
 });
 
