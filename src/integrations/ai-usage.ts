@@ -26,12 +26,11 @@ export function usageOf(given: unknown, providerMetadata: unknown): UsageMetadat
   const inputTokens = isApart ? told + (read ?? 0) + (written ?? 0) : told;
   const outputTokens = first(output.total, usage.outputTokens, usage.completionTokens);
   if (inputTokens === undefined && outputTokens === undefined) return undefined;
-  const sum = (inputTokens ?? 0) + (outputTokens ?? 0);
   const durations = fieldsOf(fieldsOf(anthropic.usage).cache_creation);
   const found = defined({
     input_tokens: inputTokens,
     output_tokens: outputTokens,
-    total_tokens: isApart ? sum : (numberOf(usage.totalTokens) ?? sum),
+    total_tokens: isApart ? undefined : numberOf(usage.totalTokens),
     input_token_details: defined({
       cache_read: read,
       cache_creation: written,

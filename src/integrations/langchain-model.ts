@@ -1,4 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
+import { completeUsage } from '../run/usage.ts';
 import { type Fields, fieldsOf, listOf } from './fields.ts';
 import { isMessage, plainMessage } from './langchain-messages.ts';
 
@@ -88,12 +89,12 @@ function countsOf(given: unknown): UsageMetadata | undefined {
   const usage = fieldsOf(given);
   const counts = numbersOf(usage);
   if (counts.input_tokens === undefined && counts.output_tokens === undefined) return undefined;
-  const found: UsageMetadata = { total_tokens: (counts.input_tokens ?? 0) + (counts.output_tokens ?? 0), ...counts };
+  const found: UsageMetadata = counts;
   for (const key of ['input_token_details', 'output_token_details'] as const) {
     const details = numbersOf(fieldsOf(usage[key]));
     if (Object.keys(details).length > 0) found[key] = details;
   }
-  return found;
+  return completeUsage(found);
 }
 
 function numbersOf(fields: Fields): Record<string, number> {
