@@ -32,7 +32,7 @@ export class LateEntry {
     return this.#made;
   }
 
-  /** Makes the run of a model call stand for the span, if the run goes to the same sink. */
+  /** Replaces the span by the run of a model call, if the run goes to the same sink. */
   replace(context: RunContext): void {
     if (this.#make === undefined || callAbove(context, this.#sink) === undefined) return;
     this.#make = undefined;

@@ -85,8 +85,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Does as `forceFlush`, and takes no further span. After an `export` or a `forceFlush` in vain both together take 29 s at
-   * most. The runs' own exporter stays open, as others may use it.
+   * Flushes like `forceFlush`, and accepts no further spans. If an `export` or a `forceFlush` before it timed out, both together
+   * take 29 s at most. The runs' own exporter stays open, as others may use it.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();

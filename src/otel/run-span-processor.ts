@@ -82,8 +82,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Ends the runs of open spans, as interrupted, and flushes; records nothing after that. After a `forceFlush` in vain both
-   * together take 29 s at most. The exporter stays open, as others may use it: `shutdown()` of the package closes them all.
+   * Ends the runs of open spans, as interrupted, and flushes; records nothing after that. If a `forceFlush` before
+   * it timed out, both together take 29 s at most. The exporter stays open, as others may use it: `shutdown()` of the package closes them all.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();

@@ -45,7 +45,7 @@ export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, si
   return SDK_SCOPE.test((span.instrumentationScope ?? span.instrumentationLibrary)?.name ?? '');
 }
 
-/** Of the kinds of spans, a request to another service. */
+/** `SpanKind.CLIENT`: a request to another service. */
 const CLIENT = 2;
 
 /**

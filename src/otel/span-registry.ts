@@ -80,7 +80,7 @@ export class SpanRegistry {
     return made(this.#seen(span)?.entry);
   }
 
-  /** Makes a run stand for a span whose entry has not been created yet. */
+  /** Replaces a span whose entry has not been created yet by a run. */
   replace(span: SpanKey, context: RunContext): void {
     const entry = this.#seen(span)?.entry;
     if (entry instanceof LateEntry) entry.replace(context);

@@ -121,7 +121,7 @@ export interface SpanSource {
   activeSpan(): object | undefined;
   /** The context of the run that a span became, if it became one. */
   contextOf(span: object): RunContext | undefined;
-  /** Makes the run of this context stand for a span that has just started. */
+  /** Replaces a span that has just started by the run of this context. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -137,7 +137,7 @@ export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
 
-/** Makes a run stand for the span that an SDK has started for the same call. The span itself becomes no run. */
+/** Replaces the span that an SDK has started for a call by the run that records the call. */
 export function replaceSpan(span: object, context: RunContext): void {
   spans?.replace?.(span, context);
 }

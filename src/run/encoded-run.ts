@@ -85,7 +85,7 @@ export function newRecord(identity: RunIdentity): EncodedRun {
   };
 }
 
-/** The end that is sent for a run that has none, and the empty error that takes its place when the run ends without an error. */
+/** The end time and the error that are sent instead of a run's own: for an incomplete run, or to clear its error later. */
 export interface EndOverride {
   readonly endTime?: string;
   readonly error: string;

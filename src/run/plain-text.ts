@@ -1,4 +1,4 @@
-/** A piece of a word, a word, a short number or a marker such as `<image>`: what a tokenizer calls a token. */
+/** A token of a tokenizer: a word, a piece of a word, a short number or a marker such as `<image>`. */
 const PIECE =
   /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,3})[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
 
@@ -9,7 +9,7 @@ const PROSE_WORD =
 /** Precedes a credential in the value of a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
-/** Of a longer text only the beginning is looked at. */
+/** The beginning of a longer text decides. */
 const CHARACTERS_MAX = 10_000;
 
 /** Whether a text without spaces looks like a word or a piece of one, and not like a credential. */

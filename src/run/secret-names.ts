@@ -42,13 +42,13 @@ const TOKENS_OF_TEXT =
 /** Only as the whole key: `max_tokens` and the like are counts. */
 const TOKENS = 'tokens';
 
-/** The names of `look` and `text` are left out where a model's text comes in pieces: the pieces are called tokens. */
+/** Names of the other kinds do not apply to pieces of a model's text, which are called tokens. */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
 /** Names in URLs besides the others. A value is hidden if it does not look like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
-/** Of a longer key only the end is looked at. */
+/** The end of a longer key decides. */
 const KEY_CHARACTERS_MAX = 128;
 
 /** The names of secrets: the general ones, and those that the application adds. */
@@ -58,7 +58,7 @@ export class SecretNames {
   /** The last words of the names. */
   readonly lastWords: readonly string[];
 
-  /** `takesPieces` is false where a model's text comes in pieces. */
+  /** `takesPieces` is false for pieces of a model's text. */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
       if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
@@ -156,7 +156,7 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // Of another object, for example a session, the keys say what is secret.
+    // The keys of any other object, for example a session, are checked on their own.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));

@@ -1,4 +1,4 @@
-// A call of a model that two see is one run, and two calls are two runs. The client of Anthropic emits spans itself.
+// A model call that two libraries record is one run, and two calls are two runs. Anthropic's SDK emits spans itself.
 // Attributes: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
 import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
@@ -44,7 +44,7 @@ describe('a wrapped client of Anthropic that emits spans', () => {
     expect(tokensOf(recorder)).toEqual([3]);
   });
 
-  test('records each of two calls under way at once, one by the wrapper and one by the span', async () => {
+  test('records each of four concurrent calls, two by the wrapper and two by their spans', async () => {
     const { tracer, provider, recorder } = setUp();
     const [wrapped, bare] = [wrapAnthropic(clientOf(provider)), clientOf(provider)];
     await inSpan(tracer, 'answer', () =>
@@ -90,7 +90,7 @@ describe('two instrumentations of one call', () => {
   test.each([
     ['at its start', true],
     ['after its start', false],
-  ])('record the outer span, which names its model %s, and what is below the inner one', async (_, isEarly) => {
+  ])('record the outer span, which names its model %s, and no inner span', async (_, isEarly) => {
     const { tracer, provider, recorder } = setUp();
     await tracer.startActiveSpan('Anthropic Messages', { attributes: isEarly ? openInference : {} }, async (span) => {
       if (!isEarly) span.setAttributes(openInference);
@@ -101,7 +101,7 @@ describe('two instrumentations of one call', () => {
     expect(tokensOf(recorder)).toEqual([3]);
   });
 
-  test('record one run where the spans are exported once they have ended', async () => {
+  test('record one run if the spans are exported after they have ended', async () => {
     const memory = new InMemorySpanExporter();
     const { tracer, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
     await inSpan(tracer, 'outer', async (outer) => {
@@ -115,7 +115,7 @@ describe('two instrumentations of one call', () => {
     expect(tree(recorder)).toEqual(['outer', '  POST']);
   });
 
-  test('record both where the inner span starts when the outer one has ended', async () => {
+  test('record both if the inner span starts after the outer one has ended', async () => {
     const { tracer, recorder } = setUp();
     await tracer.startActiveSpan('first', { attributes: chat }, async (span) => {
       span.end();
