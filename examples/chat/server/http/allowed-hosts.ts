@@ -22,10 +22,11 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Returns the name that requests have for the address that a server listens on; none for all addresses. */
+/** Returns the host name in URLs of the address that a server listens on; none for all addresses, and for one with a zone. */
 export function nameOf(address: string): string[] {
   if (address === '0.0.0.0' || address === '::') return [];
-  return [new URL(`http://${address.includes(':') ? `[${address}]` : address}`).hostname];
+  const url = `http://${address.includes(':') ? `[${address}]` : address}`;
+  return URL.canParse(url) ? [new URL(url).hostname] : [];
 }
 
 /** As it stands in the address of a request. What cannot stand there would be allowed in vain. */

@@ -55,6 +55,7 @@ test.each([
   ['::', []],
   ['192.168.1.5', ['192.168.1.5']],
   ['fd00:0::1', ['[fd00::1]']],
+  ['fe80::1%eth0', []],
   ['Chat.example', ['chat.example']],
 ])('requests have the name of the address that the chat listens on: %s', (address, names) => {
   expect(nameOf(address)).toEqual(names);
