@@ -24,11 +24,14 @@ const MODEL_NAMES: readonly string[] = [
 /** Instrumentation scopes of Anthropic's SDK. */
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
-/** The model call that a span with these attributes records. Undefined if the attributes name no model. */
-export function spanModelCall(attributes: Attributes): ModelCall | undefined {
+/**
+ * The model call that a span with these attributes records. Undefined if the attributes name no model. `knownType` is the run
+ * type if the attributes have been mapped before.
+ */
+export function spanModelCall(attributes: Attributes, knownType?: string): ModelCall | undefined {
   const model = modelOf(attributes);
   if (model === undefined) return undefined;
-  const runType = guard('reading a span', () => mapStart(attributes, NO_PAYLOADS).runType);
+  const runType = knownType ?? guard('reading a span', () => mapStart(attributes, NO_PAYLOADS).runType);
   return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model } : undefined;
 }
 

@@ -164,7 +164,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#metadata = undefined;
     record.metadata = metadata;
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
-    this.endedCall = spanModelCall(span.attributes);
+    this.endedCall = mapped && spanModelCall(span.attributes, mapped.runType);
     this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span, this.#exception);
