@@ -172,7 +172,7 @@ export function foreignOption(
   const isOfFunction = isKnown('aggregate') && names.length === 1;
   const ours = isOfFunction ? payload : isKnown('redact') ? 'redact' : 'redact` of `configure';
   return isSet(given, key)
-    ? { ours, payloads: names.join(' and '), hiding }
+    ? { ours, payloads: names.join(' or '), hiding }
     : { ours, payloads: undefined, hiding: undefined };
 }
 
