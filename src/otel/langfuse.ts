@@ -122,8 +122,8 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds details to the counts that leave them out. Langfuse's wrapper of OpenAI does so, which shows in the total, and so
- * does Anthropic, for the input. A total of input and output alone shows that they are included.
+ * Adds details to counts that exclude them. Counts of Langfuse's wrapper of OpenAI exclude them if the total is the sum of all
+ * counts. Anthropic's input always excludes them, unless the total is the sum of input and output.
  */
 function includeDetails(
   usage: Record<string, number>,

@@ -132,7 +132,7 @@ function kindName(attributes: Attributes): string | undefined {
   return text(attributes[KIND])?.toUpperCase();
 }
 
-/** The messages of a run around model calls are those of one call, and give way to the run's own input. */
+/** The messages of an agent or a chain are those of one model call below it. Its own `input.value` takes precedence. */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);

@@ -85,7 +85,7 @@ export function newRecord(identity: RunIdentity): EncodedRun {
   };
 }
 
-/** The end time and the error that are sent instead of a run's own: for an incomplete run, or to clear its error later. */
+/** The end time of an incomplete run, and the error of a run that has none. An empty error clears that of an incomplete run. */
 export interface EndOverride {
   readonly endTime?: string;
   readonly error: string;

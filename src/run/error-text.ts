@@ -138,7 +138,7 @@ function toldOf(thrown: unknown, redaction: Redaction | undefined): Told {
   }
 }
 
-/** The class is named where `name` is inherited from `Error`, as in OpenAI's client and in most classes of applications. */
+/** The name of the class if `name` is inherited from `Error`, as in OpenAI's client and in most applications. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;

@@ -38,7 +38,7 @@ export class JsonWriter {
   readonly #keys: KeyForms;
   readonly #hasPatterns: boolean;
   readonly #names: SecretNames | undefined;
-  /** The list under a key such as `rawHeaders`. */
+  /** The value under the last key that ends with `headers`. */
   #headers: unknown;
   /** Whether it matters where in the payload one is. */
   readonly #isTracked: boolean;

@@ -72,7 +72,7 @@ export class KeyForms {
   }
 }
 
-/** A copy to keep of a part of a text: the engine keeps the whole text alive with a slice of it. */
+/** Copies a part of a text that outlives the text: a slice would keep the whole text in memory. */
 export function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }

@@ -125,7 +125,7 @@ describe('cache writes of Anthropic', () => {
     });
   });
 
-  test('through the AI SDK are told apart, and so is a tier of OpenAI', async () => {
+  test('through the AI SDK are counted by duration, and tokens of OpenAI by service tier', async () => {
     const recorder = record();
     const call = async (providerMetadata: object) => {
       const usage = {

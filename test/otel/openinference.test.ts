@@ -530,7 +530,7 @@ test('an image that is told beside an input in JSON goes into it', () => {
   expect(mapped('LLM', attributes).inputs).toEqual({ a: 1, image: { url: 'https://host/b.png' } });
 });
 
-test('an attribute that another processor has set to undefined is not there', () => {
+test('an attribute that another processor has set to undefined is ignored', () => {
   const message = 'llm.input_messages.0.message';
   // As openinference-vercel does, which converts the attributes of finished spans in place.
   const converting = {

@@ -165,7 +165,7 @@ describe('an exception that is a log record', () => {
     expect(runNamed(recorder, 'handled').error).toBeUndefined();
   });
 
-  test('is left out, and told, when it comes after the end of its span', () => {
+  test('is dropped, and one line reports it, if it arrives after the end of its span', () => {
     const lines = told();
     const { tracer } = setUp();
     const span = tracer.startSpan('chat', chat);
