@@ -174,11 +174,7 @@ function isRuntimeSupported(): boolean {
 /** Reports an option that does not exist, and returns the payloads that are hidden because of it. */
 function unknownOption(key: string, options: object): Hiding | undefined {
   const foreign = foreignOption(key, options, (name) => KNOWN.has(name));
-  if (foreign === undefined) complain(`unknown option \`${key}\`; left out`);
-  else {
-    const effect = foreign.payloads === undefined ? '' : `, so no ${foreign.payloads} are recorded`;
-    complain(`unknown option \`${key}\`${effect}; use \`${foreign.ours}\``);
-  }
+  complain(foreign?.complaint ?? `unknown option \`${key}\`; left out`);
   return foreign?.hiding;
 }
 

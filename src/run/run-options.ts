@@ -104,34 +104,29 @@ export function usableOptions<Options extends object>(
       const check = Object.hasOwn(known, key) ? known[key as keyof Options] : undefined;
       if (takesOption(checked, key, given, check)) continue;
       const foreign = check === undefined ? foreignOption(key, given, (name) => Object.hasOwn(known, name)) : undefined;
-      if (foreign !== undefined) {
-        Object.assign(checked, foreign.hiding);
-        const effect = foreign.payloads === undefined ? '' : `, so no ${foreign.payloads} are recorded`;
-        diagnostics.warnOnce(
-          `${place}.${key}`,
-          `${place}: unknown option \`${key}\`${effect}; use \`${foreign.ours}\`.`,
-        );
-        continue;
-      }
+      Object.assign(checked, foreign?.hiding);
       const complaint = check === undefined ? `unknown option \`${key}\`` : `expected \`${key}\` to be ${check[0]}`;
-      diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
+      diagnostics.warnOnce(`${place}.${key}`, `${place}: ${foreign?.complaint ?? `${complaint}; left out`}.`);
     }
   });
   return checked;
 }
 
-/** Options of other libraries, by the name of ours. */
+/** The names of ours for options of other libraries. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
-  runType: ['run_type'],
-  project: ['project_name', 'session_name'],
-  projectId: ['session_id'],
-  enabled: ['tracingEnabled', 'tracing_enabled'],
-  tracing: ['tracingEnabled', 'tracing_enabled'],
-  aggregate: ['aggregator'],
-  exporter: ['client'],
-  endpoint: ['apiUrl', 'api_url', 'baseUrl'],
-  apiKey: ['api_key'],
-  workspaceId: ['workspace_id'],
+  run_type: ['runType'],
+  project_name: ['project'],
+  session_name: ['project'],
+  session_id: ['projectId'],
+  tracingEnabled: ['enabled', 'tracing'],
+  tracing_enabled: ['enabled', 'tracing'],
+  aggregator: ['aggregate'],
+  client: ['exporter'],
+  apiUrl: ['endpoint'],
+  api_url: ['endpoint'],
+  baseUrl: ['endpoint'],
+  api_key: ['apiKey'],
+  workspace_id: ['workspaceId'],
 };
 
 /** Options of other libraries that hide payloads. */
@@ -146,10 +141,8 @@ const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
 
 /** An option of another library. */
 export interface ForeignOption {
-  /** The name of ours. */
-  readonly ours: string;
-  /** The payloads that are not recorded because of it. */
-  readonly payloads: string | undefined;
+  /** Names the option, its effect and ours. */
+  readonly complaint: string;
   readonly hiding: Hiding | undefined;
 }
 
@@ -164,16 +157,15 @@ export function foreignOption(
 ): ForeignOption | undefined {
   const hiding = Object.hasOwn(FOREIGN_HIDING, key) ? FOREIGN_HIDING[key] : undefined;
   if (hiding === undefined) {
-    const ours = Object.keys(FOREIGN).find((name) => isKnown(name) && FOREIGN[name]?.includes(key));
-    return ours === undefined ? undefined : { ours, payloads: undefined, hiding: undefined };
+    const ours = Object.hasOwn(FOREIGN, key) ? FOREIGN[key]?.find(isKnown) : undefined;
+    return ours === undefined ? undefined : { complaint: `unknown option \`${key}\`; use \`${ours}\``, hiding };
   }
-  const names = Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
-  const [payload = ''] = names;
-  const isOfFunction = isKnown('aggregate') && names.length === 1;
-  const ours = isOfFunction ? payload : isKnown('redact') ? 'redact' : 'redact` of `configure';
-  return isSet(given, key)
-    ? { ours, payloads: names.join(' or '), hiding }
-    : { ours, payloads: undefined, hiding: undefined };
+  const payloads = Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
+  const isOfFunction = isKnown('aggregate') && payloads.length === 1;
+  const ours = isOfFunction ? payloads[0] : isKnown('redact') ? 'redact' : 'redact` of `configure';
+  const isHiding = isSet(given, key);
+  const effect = isHiding ? `, so no ${payloads.join(' or ')} are recorded` : '';
+  return { complaint: `unknown option \`${key}\`${effect}; use \`${ours}\``, hiding: isHiding ? hiding : undefined };
 }
 
 /** An option that cannot be read counts as set. */
