@@ -38,7 +38,9 @@ function onSignal(signal: NodeJS.Signals): void {
   else {
     ending = signal;
     const flushes = [...flushLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
-    void Promise.allSettled(flushes).then(() => end(signal));
+    // Another copy of the package that has stepped aside listens again by then, and delivers what it has.
+    const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
+    void Promise.allSettled([...flushes, nextTurn]).then(() => end(signal));
   }
 }
 

@@ -12,8 +12,6 @@ export interface Seams {
   readonly reached: () => string[];
   /** Makes the next promise that this expression awaits reject. */
   readonly reject: (expression: string) => void;
-  /** Whether that has happened. */
-  readonly isRejected: () => boolean;
   readonly close: () => Promise<void>;
 }
 
@@ -49,7 +47,6 @@ export async function openSeams(): Promise<Seams> {
     reject: (expression) => {
       target = expression;
     },
-    isRejected: () => target === undefined,
     close: async () => {
       Reflect.deleteProperty(globalThis, HOOK);
       await server.close();

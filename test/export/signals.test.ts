@@ -129,7 +129,13 @@ describe('a signal that would end the program', () => {
     expect(await program.ended).toMatchObject({ code: 0, stdout: '1 1 1 1 1\n0 0 0 0 0\n', stderr: '' });
   });
 
-  it('lets two copies of the package deliver, each what it has', async () => {
+  it.each([
+    ['nothing is delivered yet', ''],
+    [
+      'the first copy has delivered everything',
+      'while (stats().sent < 1) await new Promise((resolve) => setImmediate(resolve));',
+    ],
+  ])('lets two copies of the package deliver, each what it has, when %s', async (_, wait) => {
     await using server = await ingestServer();
     const folder = temporaryFolder();
     onTestFinished(folder.remove);
@@ -139,11 +145,15 @@ describe('a signal that would end the program', () => {
     symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
     const program = startNode(
       moduleText(`
-        for (const path of ${JSON.stringify([join(root, 'dist/index.js'), join(folder.path, 'copy/dist/index.js')])}) {
-          const { configure, startRun } = await import(path);
-          configure({ handleSignals: true });
+        const record = async (path, lingerMs) => {
+          const { configure, startRun, stats } = await import(path);
+          configure({ handleSignals: true, limits: { lingerMs, exitFlushMs: 20_000 } });
           startRun({ name: 'work' }).end();
-        }
+          return stats;
+        };
+        const stats = await record(${JSON.stringify(join(root, 'dist/index.js'))}, ${wait === '' ? 600_000 : 1});
+        ${wait}
+        await record(${JSON.stringify(join(folder.path, 'copy/dist/index.js'))}, 600_000);
         console.log('ready');
         setInterval(() => {}, 60_000);
       `),
