@@ -7,7 +7,7 @@ import { guard } from './base/guard.ts';
 import { exporterFor, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
 import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
-import { preloadSoon, preloadSoonIfConfigured } from './export/preload.ts';
+import { preloadIfConfigured, preloadSoon } from './export/preload.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { projectText } from './run/encoded-run.ts';
@@ -59,7 +59,7 @@ registerSinkFactory(() => {
   configured = build(undefined, true);
   return configured;
 });
-registerPreload(preloadSoonIfConfigured);
+registerPreload(preloadIfConfigured);
 registerStats(stats);
 
 /**

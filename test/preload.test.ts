@@ -32,10 +32,12 @@ it.each<[code: string, env: Record<string, string>, isLoadedLater: boolean]>([
   ['new RunspanCallbackHandler()', endpoint, true],
   ['runspan.traceable(() => 1)', endpoint, false],
   ['wrapOpenAI(client)', { ...endpoint, RUNSPAN_TRACING: 'false' }, false],
+  ['wrapOpenAI(client)', { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'key' }, true],
+  ['wrapOpenAI(client)', { LANGSMITH_TRACING: 'false', LANGSMITH_API_KEY: 'key' }, false],
   ['wrapOpenAI(client)', {}, false],
   ['runspan.configure({ tracing: false })', endpoint, false],
 ])(
-  'after %s in the environment %j the HTTP client is loaded before any run: %3$s',
+  'after %s in the environment %j the HTTP client is loaded before any run: %s',
   async (code, env, isLoadedLater) => {
     const { stdout, stderr } = await runNode(moduleText(program(code, isLoadedLater)), env);
 

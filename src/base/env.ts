@@ -57,6 +57,12 @@ export function isLangsmithTracing(): boolean {
   return langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true';
 }
 
+/** Whether LangSmith's variables are read for the endpoint, key and workspace: its tracing is on, and none of ours is set. */
+export function usesLangsmithService(): boolean {
+  const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
+  return own === undefined && isLangsmithTracing();
+}
+
 /** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;

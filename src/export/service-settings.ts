@@ -3,9 +3,9 @@ import { diagnostics } from '../base/diagnostics.ts';
 import {
   type EnvironmentName,
   env,
-  isLangsmithTracing,
   LANGSMITH_DEFAULT_ENDPOINT,
   langsmithEnv,
+  usesLangsmithService,
 } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
 import { withoutTracing } from '../base/suppression.ts';
@@ -139,14 +139,13 @@ function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
   const apiKey = typeof options.apiKey === 'string' ? options.apiKey.trim() : options.apiKey;
   const workspaceId = options.workspaceId?.trim();
+  const hasOption = [endpoint, apiKey, workspaceId].some((value) => value !== undefined);
+  if (!hasOption && usesLangsmithService()) return langsmithAddress();
   const own = {
     endpoint: env('RUNSPAN_ENDPOINT'),
     apiKey: env('RUNSPAN_API_KEY'),
     workspaceId: env('RUNSPAN_WORKSPACE_ID'),
   };
-  if ([endpoint, apiKey, workspaceId, ...Object.values(own)].every((value) => value === undefined)) {
-    return langsmithAddress();
-  }
   const isOwn =
     endpoint === undefined || (own.endpoint === undefined ? isForProcess : isSameOrigin(endpoint, own.endpoint));
   if (!isOwn && apiKey === undefined && own.apiKey !== undefined) {
@@ -161,7 +160,6 @@ function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
 }
 
 function langsmithAddress(): Address {
-  if (!isLangsmithTracing()) return { endpoint: undefined, apiKey: undefined, workspaceId: undefined };
   const [endpoint, apiKey] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
   if (endpoint === undefined && apiKey === undefined) {
     complain('the tracing of LangSmith is on without LANGSMITH_API_KEY or LANGSMITH_ENDPOINT, so tracing is off');
@@ -256,6 +254,12 @@ function meaningOf(value: unknown): boolean | undefined {
   const text = safeText(value).toLowerCase();
   if (ON.includes(text)) return true;
   return OFF.includes(text) ? false : undefined;
+}
+
+/** Whether the environment alone turns tracing on. Neither checks the values nor logs a line. */
+export function isOnByEnvironment(): boolean {
+  const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
+  return hasService && meaningOf(env('RUNSPAN_TRACING')) !== false;
 }
 
 /** One line for a setting that does not hold. It never repeats the value, which may be a secret. */
