@@ -72,10 +72,8 @@ export class Exporter implements RunSink {
   /** Starts and ends so far, and how many there were when the end of the process waited for them in vain. */
   #recorded = 0;
   #finishedInVainAt: number | undefined;
-  /** Runs that were not waited for any longer; their end comes nevertheless, when they may still be on their way. */
+  /** Runs that were sent before `end` was called, which may still come: whoever calls it holds on to the run. */
   readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
-  /** Open runs that were sent as incomplete: whoever ends them holds on to them. */
-  readonly #incomplete = new WeakMap<EncodedRun, Delivery>();
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -170,7 +168,7 @@ export class Exporter implements RunSink {
       this.#giveUp(delivery, 'closed');
       return;
     }
-    this.#forgetOpen(run);
+    this.#open.delete(run);
     this.#stats.open--;
     this.#stats.queued++;
     this.#recorded++;
@@ -217,10 +215,7 @@ export class Exporter implements RunSink {
    * recorded yet. What was waited for in vain is not waited for again.
    */
   finish(limit: Required<FlushLimit>): Promise<FlushResult> {
-    return this.#finish(limit).catch((thrown) => {
-      report('flush', thrown);
-      return { ok: false, pending: this.#pending };
-    });
+    return this.#withoutRejection('flush', this.#finish(limit));
   }
 
   async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
@@ -249,10 +244,7 @@ export class Exporter implements RunSink {
 
   /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
   close(limit?: FlushLimit): Promise<FlushResult> {
-    this.#closing ??= this.#close(limit).catch((thrown) => {
-      report('shutdown', thrown);
-      return { ok: false, pending: this.#pending };
-    });
+    this.#closing ??= this.#withoutRejection('shutdown', this.#close(limit));
     return this.#closing;
   }
 
@@ -302,6 +294,14 @@ export class Exporter implements RunSink {
       this.#parts.notice.tell();
       await this.#parts.closed(this);
     }
+  }
+
+  /** Logs an error of ours instead. */
+  #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
+    return result.catch((thrown) => {
+      report(method, thrown);
+      return { ok: false, pending: this.#pending };
+    });
   }
 
   /** Runs of this process that are not delivered and not given up. */
@@ -390,7 +390,7 @@ export class Exporter implements RunSink {
 
   /** Lets go of a delivery from wherever it stands. */
   #leave(delivery: Delivery): void {
-    this.#forgetOpen(delivery.run);
+    this.#open.delete(delivery.run);
     this.#load.leave(delivery, 'both');
     if (delivery.stage === 'posted') this.#load.runs++;
     this.#forget(delivery);
@@ -421,26 +421,25 @@ export class Exporter implements RunSink {
     return [...new Set([...this.#queue.all(), ...underWay])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Sends a run as incomplete that was open for too long, or was one of too many. Its end is sent when it comes. */
+  /** Sends an open run as incomplete: it is too old, or one too many. Its end is sent when it comes. */
   #sendIncomplete(delivery: Delivery): void {
     const { run } = delivery;
     diagnostics.warnOnce(
       'incomplete',
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
+    this.#sentEarly.set(run, delivery);
     // It has ended, and attached streams are still read.
     if (run.endTime !== undefined) {
       this.end(run);
-      this.#sentEarly.set(run, delivery);
       return;
     }
     this.#open.delete(run);
-    this.#incomplete.set(run, delivery);
     delivery.incompleteAt = isoTimestamp(clock.nowUs());
     if (delivery.stage === 'posted') this.#queueIncomplete(delivery);
   }
 
-  /** Sends the record of a posted run that says that it is incomplete. */
+  /** Queues the patch that marks a posted run as incomplete. */
   #queueIncomplete(delivery: Delivery): void {
     if (delivery.stage !== 'posted') return;
     this.#load.awaitPost(delivery);
@@ -452,13 +451,11 @@ export class Exporter implements RunSink {
     this.#changed();
   }
 
+  /** The delivery of a run whose end is not recorded, also if the run was sent as incomplete. */
   #openDelivery(run: EncodedRun): Delivery | undefined {
-    return this.#open.get(run) ?? this.#incomplete.get(run);
-  }
-
-  #forgetOpen(run: EncodedRun): void {
-    this.#open.delete(run);
-    this.#incomplete.delete(run);
+    const delivery = this.#open.get(run) ?? this.#sentEarly.get(run);
+    const isOpen = delivery !== undefined && delivery.stage !== 'settled' && placeOf(delivery.stage) === 'open';
+    return isOpen ? delivery : undefined;
   }
 }
 

@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { dropAttachments, type Item } from './delivery.ts';
-import type { Outcome, Settlement, Transport } from './transport.ts';
+import type { Settlement, Transport } from './transport.ts';
 
-/** Batches in a row, refused as a whole, after which the endpoint is at fault and not the runs. */
+/** Refused batches in a row from which on the endpoint is at fault, not the runs. */
 const REFUSED_BATCHES_MAX = 2;
 
 /** A batch while it is isolated. */
@@ -12,13 +12,12 @@ interface Batch {
 }
 
 /**
- * Makes a bad run cost only itself. A batch that is too large, or that the service refuses, is halved until the run at fault
- * stands alone: too large, it is sent once more without its attachments, then with its payloads replaced by a marker;
- * refused, it is dropped. After two batches of which nothing was accepted, the endpoint refuses everything: its runs are
- * kept, and the batch ends as `misconfigured`.
+ * Makes a bad run cost only itself. A batch that is too large or refused is halved until the bad run is alone. A run that is
+ * too large is sent once more without its attachments, then with its payloads replaced by a marker. A run that is refused is
+ * dropped. If nothing of two batches in a row was accepted, the endpoint refuses everything: the runs of the second batch are
+ * kept, with the outcome `misconfigured`.
  *
- * A run from the disk that the service already has may be there without its end, from the process that wrote it. The end is
- * sent once more, as a patch.
+ * A run from the disk that the service already has may lack its end there. The end is sent once more, as a patch.
  */
 export class IsolatingTransport implements Transport {
   readonly #inner: Transport;
@@ -32,7 +31,7 @@ export class IsolatingTransport implements Transport {
     return this.#send([items], { isPartlyAccepted: false, isCounted: false }, signal);
   }
 
-  /** Sends each group, and then isolates what was refused: a part that is accepted shows that the endpoint is not at fault. */
+  /** Sends all groups before it isolates the refused ones: an accepted group shows that the endpoint is not at fault. */
   async *#send(groups: readonly (readonly Item[])[], batch: Batch, signal: AbortSignal): AsyncGenerator<Settlement> {
     const refused: Settlement[] = [];
     for (const group of groups) {
@@ -84,7 +83,7 @@ function halves(items: readonly Item[]): (readonly Item[])[] {
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** Another order for each attempt, so that a batch with many runs at fault is not taken for refused again and again. */
+/** A new order for each attempt: a batch with many bad runs would otherwise look like one of bad runs only, each time. */
 function shuffled(items: readonly Item[]): Item[] {
   return items
     .map((item) => ({ item, at: Math.random() }))
@@ -94,7 +93,7 @@ function shuffled(items: readonly Item[]): Item[] {
 
 /** Whether the service has the start of a run from the disk, and the end is still to be sent. */
 function isPartlyKnown({ items: [item], outcome }: Settlement): boolean {
-  const isRepetition: boolean = (outcome as Outcome & { isRepetition?: true }).isRepetition === true;
+  const isRepetition = outcome.kind === 'accepted' && outcome.isRepetition === true;
   return isRepetition && item?.delivery.ticket !== undefined && item.op === 'post' && item.isEnded;
 }
 
