@@ -44,8 +44,8 @@ export const spoolNotice = {
     diagnostics.warnOnce(
       `spool ${spoolDir} others`,
       `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
-        'to deliver them with the present settings, ' +
-        `run \`${command}\` with the key in RUNSPAN_API_KEY.`,
+        `if these settings have changed, run \`${command}\`: it sends the runs to ${endpoint.origin} with the key in ` +
+        'RUNSPAN_API_KEY, so leave out each --from of another program or tenant.',
     );
   },
 
