@@ -14,7 +14,7 @@ export interface ResponseContext {
   readonly afterMs?: number | undefined;
 }
 
-/** Statuses that every request meets until somebody or something changes: the runs are kept and the endpoint is probed. */
+/** Statuses that all requests get until the configuration or the service changes. The runs are kept, and the endpoint is probed. */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
@@ -27,7 +27,7 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
   [511, 'the network asks for a login'],
 ]);
 
-/** Statuses of a service without the route. */
+/** Statuses of a service that does not support the route. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);

@@ -76,7 +76,7 @@ export class Disk {
     return this.#replay.isBusy;
   }
 
-  /** Looks for what earlier processes have left behind, also for other destinations if told so, now and from time to time. */
+  /** See `Replay.look`. */
   look(includesOthers: boolean): void {
     this.#replay.look(includesOthers);
   }

@@ -6,7 +6,7 @@ import type { Outcome, Settlement, Transport } from './transport.ts';
 /** The longest time without another attempt at multipart. */
 const FALLBACK_MAX_MS = 600_000;
 
-/** Runs sent by the second transport before the first one is considered again. */
+/** Runs sent by the second transport before the next check whether the first is due. */
 const SLICE_RUNS = 10;
 
 /**
@@ -61,17 +61,17 @@ export class FallbackTransport implements Transport {
         yield* this.send(left, signal);
         return;
       }
-      let trouble: Extract<Outcome, { kind: 'failed' | 'misconfigured' }> | undefined;
-      let isWell = false;
+      let failure: Extract<Outcome, { kind: 'failed' | 'misconfigured' }> | undefined;
+      let isAnySettled = false;
       for await (const settlement of this.#second.send(left.splice(0, SLICE_RUNS), signal)) {
         const outcome = this.#checked(settlement.outcome);
-        if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') trouble = outcome;
-        else isWell = true;
+        if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') failure = outcome;
+        else isAnySettled = true;
         yield { items: settlement.items, outcome };
       }
-      if (trouble === undefined || isWell) continue;
-      // The rest would meet the same trouble.
-      const { kind, detail } = trouble;
+      if (failure === undefined || isAnySettled) continue;
+      // The rest would fail in the same way.
+      const { kind, detail } = failure;
       if (left.length > 0) yield { items: left, outcome: { kind, detail } };
       return;
     }

@@ -95,7 +95,7 @@ export class Replay {
     return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
   }
 
-  /** Looks for what earlier processes have left behind, also for other destinations if told so, now and from time to time. */
+  /** Claims what earlier processes have left, now and every minute. `includesOthers` also expires and reports what they left for other destinations. */
   look(includesOthers: boolean): void {
     if (this.#isClosed) return;
     this.#parts.spool.takeOver();

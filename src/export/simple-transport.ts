@@ -11,8 +11,8 @@ import type { Pace } from './pace.ts';
 import type { RequestLog } from './request-log.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
-/** After so many failures in a row the rest of the batch is not sent: it would meet the same trouble. */
-const TROUBLES_MAX = 3;
+/** Failures in a row after which the rest of the batch is not sent. */
+const FAILURES_MAX = 3;
 
 /** Further times that a run which has been posted is patched, when the service does not know it yet. */
 const UNKNOWN_MAX = 3;
@@ -58,8 +58,8 @@ export class SimpleTransport implements Transport {
     }
     const settlements: Promise<Settlement>[] = [];
     const byId = new Map<string, Promise<Settlement>>();
-    let troubles = 0;
-    let trouble: Outcome | undefined;
+    let failures = 0;
+    let failure: Outcome | undefined;
     for (const item of parentsFirst(items)) {
       const { id, parentRunId } = item.delivery.run;
       if (item.attachments.length > 0) {
@@ -71,10 +71,10 @@ export class SimpleTransport implements Transport {
       const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const task = async (): Promise<Settlement> => {
         await parent;
-        if (trouble !== undefined && troubles >= TROUBLES_MAX) return { items: [item], outcome: trouble };
+        if (failure !== undefined && failures >= FAILURES_MAX) return { items: [item], outcome: failure };
         const outcome = await this.#sendRun(item, signal);
-        trouble = troubleIn(outcome);
-        troubles = trouble === undefined ? 0 : troubles + 1;
+        failure = sharedFailure(outcome);
+        failures = failure === undefined ? 0 : failures + 1;
         return { items: [item], outcome };
       };
       const settlement = queue.add(task).catch((thrown) => ({ items: [item], outcome: unlaid(thrown) }));
@@ -137,8 +137,8 @@ export class SimpleTransport implements Transport {
   }
 }
 
-/** The outcome for runs that are not sent because others failed; undefined if their own outcome may be another. */
-function troubleIn(outcome: Outcome): Outcome | undefined {
+/** The outcome that the other runs of the batch would get too; undefined if theirs may differ. */
+function sharedFailure(outcome: Outcome): Outcome | undefined {
   const { kind } = outcome;
   if (kind === 'failed') return { kind, detail: 'the service fails for others' };
   return kind === 'misconfigured' || kind === 'unsupported' ? outcome : undefined;

@@ -29,7 +29,7 @@ export const spoolNotice = {
     tellOf(segment, 'is damaged; what could be read of it is delivered, and the file is set aside');
   },
 
-  /** The command has to work as it is in a POSIX shell. */
+  /** The command can be pasted into a POSIX shell. */
   others({ spoolDir }: SpoolHome, endpoint: URL, leftovers: readonly Leftover[]): void {
     const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
     const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);

@@ -20,7 +20,7 @@ export type { Segment } from './spool-stock.ts';
 /** After a failure of the disk. */
 const RETRY_MS = 60_000;
 
-/** The spool of this process that looks after other destinations, by folder: each look reads all of them. */
+/** By folder, the one spool of this process that looks at other destinations: a look reads all of them. */
 const caretakers = new Map<string, Spool>();
 
 export interface SpoolOptions extends Destination {

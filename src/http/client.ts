@@ -12,7 +12,7 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** For how long the body of an answer is read that nobody needs. */
+/** Time to read a body that is not needed, so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
 export interface HttpClientOptions {
@@ -43,8 +43,8 @@ export interface HttpRequest {
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
   /**
-   * The body of the answer is not needed: a status decides, whatever becomes of the body, and the answer has no text. What
-   * comes of the body within a second is read, so that the connection can be kept.
+   * Only the status of the response is needed: an error of its body is ignored, and the answer has no text. The body is read
+   * for a second at most.
    */
   readonly needsStatusOnly?: boolean;
   /** Milliseconds for this request, where it has to be answered sooner than others. */
