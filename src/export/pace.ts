@@ -69,11 +69,6 @@ export class Pace {
     return Math.max(0, this.#untilMs - this.#monotonicMs());
   }
 
-  /** Time spent in pauses so far. */
-  get pausedMs(): number {
-    return this.#pausedBy(this.#monotonicMs());
-  }
-
   pause(ms: number): void {
     this.#change(() => {
       this.#resumeAtMs = Math.max(this.#resumeAtMs, this.#monotonicMs() + ms);
