@@ -27,6 +27,7 @@ export async function listTraces(
 }
 
 const RUNS_PAGE = 1_000;
+const REQUESTS_AT_ONCE = 25;
 
 /** Traces in which one run has the status, type and model of a query, while their roots match the rest. */
 async function tracesWithRun(
@@ -44,12 +45,13 @@ async function tracesWithRun(
   const seen = new Set<string>();
   const found: TraceSummary[] = [];
   for (let page = await source.runs(ofRun); ; page = await source.runs({ ...ofRun, cursor: page.next })) {
-    for (const { trace_id: traceId } of page.items) {
-      if (seen.has(traceId)) continue;
-      seen.add(traceId);
-      const { items } = await source.traces({ ...ofRoot, traceId, limit: 1 });
-      found.push(...items);
-      if (found.length > limit) return { items: sorted(found.slice(0, limit)), next: traceId };
+    const traceIds = [...new Set(page.items.map((run) => run.trace_id))].filter((id) => !seen.has(id));
+    for (const id of traceIds) seen.add(id);
+    for (let at = 0; at < traceIds.length; at += REQUESTS_AT_ONCE) {
+      const group = traceIds.slice(at, at + REQUESTS_AT_ONCE);
+      const traces = await Promise.all(group.map((traceId) => source.traces({ ...ofRoot, traceId, limit: 1 })));
+      found.push(...traces.flatMap(({ items }) => items));
+      if (found.length > limit) return { items: sorted(found.slice(0, limit)), next: '' };
     }
     if (page.next === undefined) return { items: sorted(found) };
   }
