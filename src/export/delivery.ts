@@ -204,6 +204,14 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
+/** Replaces the outputs of a run by a marker, and drops its events and its attachments that are not in flight with its post. */
+export function dropEndPayloads({ run, stage, attachedAtStart }: Delivery): void {
+  if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
+  run.events = undefined;
+  const inFlight = stage === 'posting' ? attachedAtStart : NO_ATTACHMENTS;
+  dropAttachments(run, run.attachments?.filter((attachment) => !inFlight.includes(attachment)) ?? []);
+}
+
 /** Leaves attachments of a run out, and says in its metadata how many. */
 export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachment[]): void {
   if (dropped.length === 0) return;

@@ -10,7 +10,7 @@ import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
 import {
   type Delivery,
-  dropAttachments,
+  dropEndPayloads,
   type Item,
   newDelivery,
   placeOf,
@@ -321,14 +321,9 @@ export class Exporter implements RunSink {
   }
 
   /** Beyond the limits an end is kept without its payloads, unless others can go to disk instead. */
-  #fitEnd({ run, stage, attachedAtStart }: Delivery): void {
+  #fitEnd(delivery: Delivery): void {
     while (this.#load.isOverfull && this.#disk?.makeRoom() === true);
-    if (!this.#load.isOverfull) return;
-    if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
-    run.events = undefined;
-    // Those that are under way with the post arrive.
-    const underWay = stage === 'posting' ? attachedAtStart : [];
-    dropAttachments(run, run.attachments?.filter((attachment) => !underWay.includes(attachment)) ?? []);
+    if (this.#load.isOverfull) dropEndPayloads(delivery);
   }
 
   #queuePatch(delivery: Delivery): void {

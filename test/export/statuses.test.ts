@@ -96,7 +96,7 @@ describe('a service that answers 409 for a batch', () => {
 
 describe('a service that refuses everything', () => {
   it.each([400, 422])(
-    'with %i is paused and not asked run by run, and gets the runs when it is well',
+    'with %i is probed, not sent run by run, and receives the runs once it accepts requests',
     async (status) => {
       let isRefusing = true;
       await using server = await ingestServer(() => ({ status: isRefusing ? status : 202 }));
@@ -121,7 +121,7 @@ describe('a service that refuses everything', () => {
     },
   );
 
-  it('but for some runs costs those alone, wherever they are and however often it happens', async () => {
+  it('for some runs is not paused, and costs those runs alone', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fc.boolean(), { minLength: 1, maxLength: 9 }), { maxLength: 3 }),
@@ -177,31 +177,34 @@ describe('a service that rejects the key', () => {
     await exporter.close({ timeoutMs: 0 });
   });
 
-  it.each(['flush', 'close'] as const)('twice makes a %s return at once, after a second', async (method) => {
-    await using server = await ingestServer(() => ({ status: 403 }));
-    const time = virtualTime();
-    const exporter = exporterTo(server.url, { batchRuns: 1, requestsInFlight: 1 }, {}, time);
-    recordSingles(exporter, 1);
-    for (const seconds of [1, 5, 30]) {
+  it.each(['flush', 'close'] as const)(
+    'ends a %s with the second refused probe, a second after the first',
+    async (method) => {
+      await using server = await ingestServer(() => ({ status: 403 }));
+      const time = virtualTime();
+      const exporter = exporterTo(server.url, { batchRuns: 1, requestsInFlight: 1 }, {}, time);
+      recordSingles(exporter, 1);
+      for (const seconds of [1, 5, 30]) {
+        await until(() => time.sleepers > 0);
+        time.advance(seconds * 1_000);
+      }
+      await server.arrived(4);
       await until(() => time.sleepers > 0);
-      time.advance(seconds * 1_000);
-    }
-    await server.arrived(4);
-    await until(() => time.sleepers > 0);
-    const flushed = exporter[method]({ timeoutMs: 1_000_000 });
-    await server.arrived(5);
-    await until(() => time.sleepers > 0);
-    time.advance(999);
-    await turns();
-    expect(server.received).toHaveLength(5);
-    time.advance(1);
+      const flushed = exporter[method]({ timeoutMs: 1_000_000 });
+      await server.arrived(5);
+      await until(() => time.sleepers > 0);
+      time.advance(999);
+      await turns();
+      expect(server.received).toHaveLength(5);
+      time.advance(1);
 
-    expect(await flushed).toEqual({ ok: false, pending: 1 });
-    expect(server.received).toHaveLength(6);
-    await exporter.close({ timeoutMs: 0 });
-  });
+      expect(await flushed).toEqual({ ok: false, pending: 1 });
+      expect(server.received).toHaveLength(6);
+      await exporter.close({ timeoutMs: 0 });
+    },
+  );
 
-  it('is asked once a second at most, however many flushes come', async () => {
+  it('is probed once a second at most, however many flushes wait', async () => {
     await using server = await ingestServer(() => ({ status: 403 }));
     const time = virtualTime();
     const exporter = exporterTo(server.url, { batchRuns: 1, requestsInFlight: 1 }, {}, time);
