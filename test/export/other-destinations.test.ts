@@ -60,7 +60,9 @@ describe('runs that wait on disk for another key', () => {
     const [, count, command = ''] =
       /files .* \((\d+)\).* `runspan (spool send [^`]*)`/.exec(reports(lines)[0] as string) ?? [];
     expect(count).toBe('2');
-    expect(reports(lines)[0]).toContain(`sends the runs to ${server.url} with the key in RUNSPAN_API_KEY`);
+    expect(reports(lines)[0]).toContain(
+      `sends the runs to ${server.url} with RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID,`,
+    );
     expect(command).toContain(`--dir ${dir} --endpoint ${server.url} --from `);
     expect(segmentsBelow(dir)).toHaveLength(2);
 
