@@ -21,7 +21,7 @@ export const lines = [
   },
   {
     number: 5,
-    rule: 'Over plain HTTP, keys and headers that look like credentials are sent to this machine only, by the parsed address, unless `allowInsecure` is set. One line names each that is left out.',
+    rule: 'Over plain HTTP, keys and headers that look like credentials are sent to this machine only, by the parsed address, unless `allowInsecure` is set. One log line names each key or header that is left out.',
   },
   {
     number: 6,
@@ -33,7 +33,7 @@ export const lines = [
   },
   {
     number: 8,
-    rule: 'The receiver listens on loopback addresses, and elsewhere only with a key, which is compared in constant time. Further wrong keys after ten within a minute are answered with 429. A browser keeps a random token of its login, which a logout revokes. The receiver refuses other host names (DNS rebinding), pages of other origins and requests of other sites, and writes nothing for what a form can send; no answer lets another origin read it. Feedback by a token that cannot be guessed is the exception.',
+    rule: 'The receiver listens on loopback addresses, and elsewhere only with a key, which is compared in constant time. After ten wrong keys within a minute, further wrong keys are answered with 429. A browser keeps a random session token, which a logout revokes. The receiver refuses other host names (DNS rebinding), pages of other origins and requests from other sites. It stores nothing that an HTML form can send, and no response lets another origin read it. Feedback with an unguessable token is the exception.',
   },
   {
     number: 9,
@@ -69,7 +69,7 @@ export const lines = [
   },
   {
     number: 17,
-    rule: 'Lines are limited in number, each is one line without commands to a terminal or characters that hide or reorder text, and hold no data of the application, but for what a callback of yours says as it fails.',
+    rule: 'The number of log lines is limited. Each is a single line without terminal commands or characters that hide or reorder text, and contains no application data, except the message of a callback of yours that fails.',
   },
   {
     number: 18,
