@@ -9,36 +9,36 @@ export const groups = [
       {
         number: 1,
         fault: '200, 202 or 204, with any body or none',
-        required: 'The runs are sent. At most 64 KiB of the answer are read, and the rest is not waited for.',
+        required: 'The runs count as sent. At most 64 KiB of the response body are read, without waiting for the rest.',
       },
       {
         number: 2,
         fault: 'A redirect: 301, 302, 303, 307 or 308',
         required:
-          'It is not followed, so that the key goes to nobody else, and does not count as delivery. The runs are kept, the endpoint is probed as for 401, and one line says to check the endpoint.',
+          'It is not followed, so that the key is sent to no other host, and does not count as delivery. The runs are kept, the endpoint is probed as for 401, and one line says to check the endpoint.',
       },
       {
         number: 3,
         fault: '400: a run in the batch is malformed',
         required:
-          'The batch is halved until the run at fault stands alone. That one is dropped (`rejected`), the others arrive, and the number of requests grows with the logarithm of the batch. After two batches of which nothing was accepted the runs are kept, and the endpoint is probed as for 401.',
+          'The batch is halved until the malformed run is isolated. That run is dropped (`rejected`), the others arrive, and the number of requests grows with the logarithm of the batch size. If the endpoint accepts no run of two batches, the runs are kept, and the endpoint is probed as for 401.',
       },
       {
         number: 4,
         fault: '401',
         required:
-          'The runs are kept, and one line says so. The endpoint is probed after 1 s, 5 s, 30 s, at most 5 minutes, when `configure` brings another key, and twice by a flush. What the queue holds arrives when the key is accepted.',
+          'The runs are kept, and one line says so. The endpoint is probed after 1 s, 5 s and 30 s, then at most every 5 minutes, as well as when `configure` sets another key, and twice during a flush. Queued runs arrive once the key is accepted.',
       },
       {
         number: 5,
         fault: '402, 403, 407, 421, 423, 451, 499, 511',
-        required: 'As 401: each batch under way is sent once in each pause, and never in a loop.',
+        required: 'As for 401: each batch in flight is sent at most once per pause, never in a loop.',
       },
       {
         number: 6,
         fault: '404, 405 or 501 for `POST /runs/multipart`',
         required:
-          'The same batch goes on by single runs, each post before its patch, and nothing is lost. Multipart is tried again after 1 s, 5 s, 30 s, at most 10 minutes.',
+          'The same batch is sent as single runs, each post before its patch, and nothing is lost. Multipart is tried again after 1 s, 5 s and 30 s, then at most every 10 minutes.',
       },
       {
         number: 7,
@@ -50,13 +50,13 @@ export const groups = [
         number: 8,
         fault: '404 for `POST /runs` as well',
         required:
-          'The address is wrong: the runs are kept, the endpoint is probed as for 401, and one line names both routes.',
+          'The endpoint is wrong: the runs are kept, the endpoint is probed as for 401, and one line names both routes.',
       },
       { number: 9, fault: '408', required: 'The same runs are sent again after a back-off.' },
       {
         number: 10,
         fault: '409',
-        required: 'A single run is there from an earlier attempt whose answer was lost: it is sent. A batch is halved.',
+        required: 'A single run counts as sent: it arrived in an earlier attempt whose response was lost. A batch is halved.',
       },
       {
         number: 11,
@@ -102,8 +102,8 @@ export const groups = [
       },
       {
         number: 19,
-        fault: '5xx but 501 and 511',
-        required: 'The same runs are sent again; `Retry-After` is honoured. 501 is a missing route, 511 is as 401.',
+        fault: '5xx except 501 and 511',
+        required: 'The same runs are sent again; `Retry-After` is honoured. 501 is treated as a missing route, 511 as 401.',
       },
       {
         number: 20,
@@ -139,9 +139,9 @@ export const groups = [
       },
       {
         number: 25,
-        fault: 'An answer that stops, or comes byte by byte',
+        fault: 'A response that stalls, or arrives byte by byte',
         required:
-          'The deadline of the request holds for the body of the answer too. Of an answer to runs the status decides, and its body is read for one second at most.',
+          'The deadline of the request also covers the response body. When runs are sent, the status of the response decides, and its body is read for at most one second.',
       },
       {
         number: 26,
@@ -296,7 +296,7 @@ export const groups = [
         number: 51,
         fault: 'SIGKILL, or no memory left',
         required:
-          'With `write-ahead` every run whose call had returned is delivered by the next process that reaches the service, however many are killed before. In `memory` it is lost; with `spill` what had not gone to disk is.',
+          'With `write-ahead`, every run whose call had returned is delivered by the next process that reaches the service, even if other processes are killed first. With `memory` the runs are lost; with `spill`, those that were not yet on disk.',
         simulated: 'SIGKILL stands for the kernel that is out of memory',
       },
       {
@@ -540,7 +540,7 @@ export const groups = [
       {
         number: 93,
         fault: 'Thousands of runs that never end',
-        required: 'Beyond 10 000, or after an hour, the oldest is sent as incomplete. Its end is sent when it comes.',
+        required: 'Beyond 10 000 open runs, or after an hour, the oldest run is sent as incomplete. Its end is sent when the run ends.',
       },
       {
         number: 94,
@@ -633,9 +633,9 @@ export const groups = [
       },
       {
         number: 110,
-        fault: 'The key is wrong, or is another one, when a spool is found',
+        fault: 'A spool is found and the key is wrong or has changed',
         required:
-          'Nothing is deleted before it was accepted: with a good key all of it arrives. Runs that wait for another key are reported once, with the command that delivers them, and expire by age.',
+          'No run is deleted before it was accepted: with a valid key, all of them arrive. Runs that wait for another key are reported once, with the command that delivers them, and expire by age.',
       },
       {
         number: 111,
