@@ -32,7 +32,7 @@ export type EnvironmentName =
   | 'https_proxy'
   | 'no_proxy';
 
-/** Variables of LangSmith's own client, which reads `LANGSMITH_<name>` and then `LANGCHAIN_<name>`. */
+/** Environment variables of LangSmith's client, which reads `LANGSMITH_<name>` first and then `LANGCHAIN_<name>`. */
 export type LangsmithName =
   | 'ENDPOINT'
   | 'API_KEY'
@@ -44,20 +44,23 @@ export type LangsmithName =
   | 'HIDE_INPUTS'
   | 'HIDE_OUTPUTS';
 
-/** The endpoint of LangSmith's own client if no variable sets one. */
+/** The default endpoint of LangSmith's own client. */
 export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
 
-/** The value of `LANGSMITH_<name>`, else of `LANGCHAIN_<name>`. */
+/** Returns the value of `LANGSMITH_<name>`, or of `LANGCHAIN_<name>` if the first is not set. */
 export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
-/** Whether the variables turn on the tracing of LangSmith's own client. */
+/** Whether the environment turns on tracing in LangSmith's own client. */
 export function isLangsmithTracing(): boolean {
   return langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true';
 }
 
-/** Whether LangSmith's variables are read for the endpoint, key and workspace: its tracing is on, and none of ours is set. */
+/**
+ * Whether the endpoint, key and workspace are read from LangSmith's variables: its tracing is on, and no `RUNSPAN_`
+ * variable sets any of them.
+ */
 export function usesLangsmithService(): boolean {
   const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
   return own === undefined && isLangsmithTracing();

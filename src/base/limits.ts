@@ -22,9 +22,12 @@ export interface Limits {
   payloadBytes: number;
   /** Bytes of all attachments of one run; one that would go beyond is left out, and a line says so. */
   attachmentBytes: number;
-  /** Runs started and not yet ended. Beyond it the oldest is sent as incomplete, and its end is sent when it comes. */
+  /**
+   * Maximum number of runs that have not ended. Beyond it, the oldest is sent as incomplete; its end is sent later,
+   * when `end` is called.
+   */
   openRuns: number;
-  /** Age at which an open run is sent as incomplete. Its end is sent when it comes. */
+  /** Age at which an open run is sent as incomplete. Its end is sent later, when `end` is called. */
   openRunAgeMs: number;
   /** Time for which a stream, generator or lazy thenable may be left half-way; its run then ends as interrupted. */
   streamIdleMs: number;

@@ -16,14 +16,15 @@ export function safeText(value: unknown): string {
 
 const EMOJI_JOINER = String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})`;
 
-/** ISO 15924 codes of scripts that are written with joiners. */
+/** ISO 15924 codes of scripts that use zero-width joiners within words. */
 const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya Sinh Syrc Taml Telu';
 
 const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
 
 /**
- * Control characters (ANSI sequences start with one), line and paragraph separators, lone surrogates, and format characters
- * (Unicode category Cf), which hide or reorder text. A joiner within an emoji, or within a word of a joined script, is no match.
+ * Matches control characters (ANSI sequences start with one), line and paragraph separators, lone surrogates, and format
+ * characters (Unicode category Cf), which hide or reorder text. Does not match a joiner within an emoji or within a word of
+ * one of `JOINED_SCRIPTS`.
  */
 const UNSAFE = new RegExp(
   String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${JOINED_LETTER}])[\u200c\u200d](?=[${JOINED_LETTER}]))\p{Cf}`,
@@ -32,15 +33,18 @@ const UNSAFE = new RegExp(
 
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/** Replaces by escapes what steers a terminal or hides or reorders text. Every log line and all text on a terminal passes here. */
+/**
+ * Escapes characters that control a terminal, or hide or reorder text. Applied to every log line and all terminal
+ * output.
+ */
 export function visible(text: string): string {
   return text.replace(UNSAFE, (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0));
 }
 
-/** Does the same for JSON text with the escapes of JSON, so that the value stays equal. */
+/** Like `visible`, but for JSON text: uses JSON escapes, so the parsed value is unchanged. */
 export function visibleJson(json: string): string {
   return json.replace(UNSAFE, (character) =>
-    // Within strings JSON has escapes already: what is left breaks lines between values.
+    // JSON escapes line breaks within strings, so a raw line break is whitespace between values.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );
 }

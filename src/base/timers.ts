@@ -5,8 +5,9 @@ import { DELAY_MAX_MS } from './limits.ts';
 const { setTimeout: setTimeoutOfNode, clearTimeout: clearTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 
 /**
- * A resource without async context. The library may be imported within a request, whose context a new resource inherits, and
- * Node has no call that leaves all contexts: the context is a property for each AsyncLocalStorage, or one for all of them.
+ * A resource without async context. A new resource inherits the current context, and the library may be imported within a
+ * request. Node has no function to leave all contexts, so the context is removed from the resource: depending on the version
+ * of Node, it is one property per AsyncLocalStorage or a single property for all of them.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
@@ -14,8 +15,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside of any async context. Background work is started by whichever call of the application comes
- * first; in its context the work would hold on to the data of that request, and be traced as a part of it.
+ * Calls a function outside any async context. Background work is started by the first call that the application happens to
+ * make. In the context of that call, the work would retain the data of its request and be traced as part of it.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);

@@ -7,12 +7,12 @@ import { sizeText } from './spool.ts';
 import { quoted } from './terminal-text.ts';
 import { lastOf, readWords } from './words.ts';
 
-/** `runspan backup …` */
+/** The parsed arguments of `runspan backup`. */
 export interface BackupInvocation {
   readonly kind: 'backup';
   /** The file to write. */
   readonly file: string;
-  /** The file to copy; the default's when it is not given. */
+  /** The file to copy. Undefined selects the default store. */
   readonly store: string | undefined;
 }
 
@@ -34,7 +34,7 @@ Exit code:
   0; 1 when the copy cannot be made; 2 for a mistake in the arguments
 `;
 
-/** Reads the arguments after `runspan backup`. Never throws. */
+/** Parses the arguments after `runspan backup`. Never throws. */
 export function parseBackup(argv: readonly string[]): Parsed {
   const words = readWords(argv, { texts: ['store'] });
   if ('wrong' in words) return mistake(words.wrong);

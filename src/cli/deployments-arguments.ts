@@ -19,7 +19,7 @@ export interface DeploymentsInvocation {
   readonly kind: 'deployments';
   readonly action: DeploymentsAction;
   readonly service: ControlPlanePlace;
-  /** Id of the deployment; empty for actions without one. */
+  /** The id of the deployment, or an empty string if the action needs none. */
   readonly id: string;
   readonly revisionId: string | undefined;
   /** What is uploaded: a folder, or an archive. */

@@ -204,7 +204,7 @@ function told(deployment: Deployment, revision: Revision | undefined, { isJson }
   return `${lines.join('\n')}\n`;
 }
 
-/** A list, one item on a line. */
+/** Formats a list with one item per line. */
 function listed<Item>(items: readonly Item[], isJson: boolean, none: string, line: (item: Item) => string): string {
   if (isJson) return items.map(jsonLine).join('');
   return `${items.length === 0 ? none : items.map(line).join('\n')}\n`;

@@ -19,7 +19,7 @@ export interface DevInvocation {
   readonly isStrict: boolean;
   /** Traces are printed as JSON, one on a line. */
   readonly isJson: boolean;
-  /** Traces are not printed. */
+  /** Whether the printing of traces is turned off. */
   readonly isQuiet: boolean;
   /** None when the receiver runs by itself. */
   readonly command: Command | undefined;

@@ -18,7 +18,7 @@ export interface DevStore {
   readonly store: Store;
   /** Where its runs are kept, as people are told. */
   readonly where: string;
-  /** Whether runs are kept in memory because there is no SQLite. */
+  /** Whether runs are kept in memory because SQLite is not available. */
   readonly isFallback: boolean;
   /** Tells those who find the file in use where the receiver is. */
   setAddress(url: string): Promise<void>;

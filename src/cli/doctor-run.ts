@@ -40,7 +40,10 @@ export async function* runFindings(settings: Settings, client: HttpClient): Asyn
   yield await readBack(client, run.traceId);
 }
 
-/** The content type of the last response to a request with runs, if it has a body. The exporter reads the status alone. */
+/**
+ * Returns the content type of the last response to an ingestion request, if it has a body. The exporter itself reads
+ * only the status.
+ */
 async function typeOfAnswers(send: () => Promise<unknown>): Promise<string | undefined> {
   let type: string | undefined;
   const listen = (message: unknown): void => {
@@ -60,7 +63,7 @@ async function typeOfAnswers(send: () => Promise<unknown>): Promise<string | und
   return type;
 }
 
-/** The part of undici's message that is read. Names and values of headers alternate. */
+/** The fields that are read of undici's diagnostics message. `headers` alternates names and values. */
 interface UndiciHeaders {
   readonly request: { readonly path: string };
   readonly response: { readonly headers: readonly Buffer[] };

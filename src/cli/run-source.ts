@@ -147,7 +147,7 @@ export class ReceiverSource implements RunSource {
     const { response, text } = await this.#ask(path);
     if (response.ok) return text;
     if (response.status === 404 && text.includes('"detail":"There ')) return undefined;
-    // The receiver answers 429 to wrong keys after many of them.
+    // After many wrong keys, the receiver answers further ones with 429.
     if (response.status === 401 || response.status === 429) {
       const problem =
         this.#apiKey === undefined

@@ -10,9 +10,9 @@ export interface SpoolInvocation {
   readonly dir: string | undefined;
   /** Only what is for this endpoint; everything when it is not given. */
   readonly endpoint: URL | undefined;
-  /** Other destinations whose runs are sent too, by the names of their folders. */
+  /** Folder names of other destinations whose runs are also sent. */
   readonly from: readonly string[];
-  /** Files that were set aside are sent too, where they can be read. */
+  /** Whether to also send the readable files among those that were set aside. */
   readonly includesBad: boolean;
   /** What would be deleted is deleted. */
   readonly isConfirmed: boolean;

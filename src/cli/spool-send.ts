@@ -67,7 +67,7 @@ export async function sendSpool(
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
-/** Moves files to where the exporter takes them over. */
+/** Moves files to a folder from which the exporter takes them over. */
 function prepare({ from, includesBad }: SpoolInvocation, settings: Settings): void {
   const { spoolDir } = settings;
   const { hash } = namedDestination(settings);

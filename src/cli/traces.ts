@@ -17,7 +17,7 @@ export async function listTraces(
   options: Required<TreeOptions>,
 ): Promise<string> {
   const { status, runType, model } = query;
-  // Most traces have some run that succeeds, so `success` is asked of the root.
+  // Almost every trace has a run that succeeded, so `success` filters by the status of the root.
   const isOfRoot = status?.includes('success') ?? (runType === undefined && model === undefined);
   const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
@@ -29,7 +29,10 @@ export async function listTraces(
 const RUNS_PAGE = 1_000;
 const REQUESTS_AT_ONCE = 25;
 
-/** Traces in which one run has the status, type and model of a query, while their roots match the rest. */
+/**
+ * Returns traces with a run that matches the status, type and model of the query, and with a root that matches its
+ * other filters.
+ */
 async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
@@ -57,7 +60,7 @@ async function tracesWithRun(
   }
 }
 
-/** The latest first. */
+/** Sorts the traces by start time, the latest first. */
 function sorted(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }

@@ -2,7 +2,7 @@ import type { ServerSentEvent } from '../http/event-stream.ts';
 import { isRecord } from './record.ts';
 import type { Interrupt, ThreadTask } from './thread.ts';
 
-/** Fields of every event of a stream. */
+/** Fields that every event of a stream has. */
 export interface AgentEventOf<Event extends string, Data> {
   readonly event: Event;
   readonly data: Data;

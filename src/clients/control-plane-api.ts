@@ -32,7 +32,7 @@ export class ControlPlaneApi {
   readonly #waits: Waits = new Waits();
   readonly #closing: AbortController = new AbortController();
   readonly spelling: SpellingTable;
-  /** Whether the path that gives upload addresses has a version, as far as the service has shown. */
+  /** Whether the path of the upload-address route starts with a version. Updated by the responses of the service. */
   isUploadVersioned = true;
 
   constructor(api: Api, spelling: SpellingTable) {

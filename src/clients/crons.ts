@@ -35,7 +35,7 @@ export interface Cron {
   readonly [field: string]: unknown;
 }
 
-/** When a cron starts its runs. */
+/** The schedule on which a cron starts its runs. */
 export interface CronSchedule {
   /** As cron writes it: minute, hour, day of the month, month, day of the week. */
   schedule: string;

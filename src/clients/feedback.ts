@@ -31,7 +31,7 @@ export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
   /**
-   * `GET` sends the feedback in the query of the address.
+   * `GET` sends the feedback in the query string of the URL.
    *
    * @default 'POST'
    */
@@ -87,9 +87,9 @@ export async function submitFeedback(
 }
 
 /**
- * Returns the address with this feedback in its query, for a link in a mail or a chat. A runspan receiver shows a browser a page with a
- * button first. Another service may keep the feedback when a link preview or a mail scanner opens the link. Throws an
- * InvalidRequestError for feedback that a link cannot carry: metadata, and a value that is an object.
+ * Returns the URL with this feedback in its query string, for a link in an email or a chat. When a browser opens the link, a runspan
+ * receiver first shows a page with a button. Other services may store the feedback as soon as a link preview or a mail scanner opens
+ * the link. Throws an InvalidRequestError for feedback that a link cannot carry: metadata, or a value that is an object.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackAddress(url, true, undefined);

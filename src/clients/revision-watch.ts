@@ -212,11 +212,11 @@ export class RevisionWatch {
   }
 }
 
-/** The interface names no field for the reason. Services use one of these. */
+/** Fields that services use for the reason. The API does not specify one. */
 const REASON_FIELDS = ['status_message', 'message', 'error'];
 const REASON_LENGTH_MAX = 1_000;
 
-/** The service's reason for the status of a revision, or an empty text. */
+/** Returns the reason that the service gives for a revision's status, or an empty string. */
 function reasonOf(revision: Revision | undefined): string {
   const texts = REASON_FIELDS.map((field) => revision?.[field]);
   const reason = texts.find((text) => typeof text === 'string' && text.trim() !== '');

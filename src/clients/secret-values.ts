@@ -5,12 +5,15 @@ import { MASK } from './secrets.ts';
 
 const secretNames = new SecretNames([], true);
 
-/** Words and numbers such as `true`, `prod` and `8080` are settings. Masking them everywhere makes errors unreadable. */
+/**
+ * Matches short words and numbers such as `true`, `prod` and `8080`. They are settings, and masking them would make
+ * errors unreadable.
+ */
 const PLAIN_SETTING = /^(?:[a-z]{1,7}|\d{1,7})$/i;
 
 /**
- * The values of the secrets of a request, which no error may repeat, without short words and numbers. Values in a container's
- * environment count where their name is that of a secret.
+ * Returns the secret values of a request, except short words and numbers. No error message may repeat these values. A variable
+ * in a container's environment is a secret if it has the name of a secret.
  */
 export function secretValuesOf(resource: unknown): string[] {
   const values: string[] = [];

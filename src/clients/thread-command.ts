@@ -43,7 +43,7 @@ export interface InterruptResponse {
   namespace?: readonly string[];
 }
 
-/** Fields beside the responses to interrupts. */
+/** Optional fields that accompany the responses to interrupts. */
 export interface ResponseFields {
   /** What of the state is changed before the agent goes on. */
   update?: unknown;

@@ -13,7 +13,7 @@ export type ThreadChannel =
   | 'custom'
   | (string & {});
 
-/** Fields of every event of a thread. */
+/** Fields that every event of a thread has. */
 export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
   /** The method as it came: of an event that this version does not know it is not `method`. */
@@ -88,7 +88,7 @@ export interface MessageUsage {
   readonly [field: string]: unknown;
 }
 
-/** Fields of every event of a message. */
+/** Fields that every event of a message has. */
 export interface MessageDataOf<Event extends string> {
   readonly event: Event;
   /** Of the call of the model, where the server tells; not the run of the agent. */
@@ -109,7 +109,7 @@ export type MessageData =
   | (MessageDataOf<'message-finish'> & { readonly usage?: MessageUsage | null; readonly reason?: string })
   | (MessageDataOf<'error'> & { readonly message: string; readonly code?: string });
 
-/** Fields of every event of a tool call. */
+/** Fields that every event of a tool call has. */
 export interface ToolDataOf<Event extends string> {
   readonly event: Event;
   readonly tool_call_id: string;

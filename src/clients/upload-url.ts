@@ -13,8 +13,8 @@ export interface UploadUrl {
 }
 
 /**
- * Obtains an address. The interface writes its path without a version, and says that every path has one. The path that worked last
- * is tried first, and the other one if the service does not know it.
+ * Requests an upload address. The API documents this path without a version, although it says that every path has one. The
+ * path that worked last is tried first. If the service does not know it, the other path is tried.
  */
 export async function uploadUrl(
   api: ControlPlaneApi,

@@ -4,17 +4,20 @@ import { failureOf } from '../http/failure.ts';
 import { parseRetryAfter } from '../http/retry-policy.ts';
 import type { Outcome } from './transport.ts';
 
-/** Facts about a request and its response that, with the status, decide the outcome. */
+/** Facts about a request and its response that, together with the status, determine the outcome. */
 export interface ResponseContext {
-  /** Runs in the request. */
+  /** Number of runs in the request. */
   readonly runs: number;
   /** Whether the request carried no credentials. */
   readonly isKeyless?: boolean;
-  /** Milliseconds that `Retry-After` asks for. */
+  /** Delay in milliseconds requested by `Retry-After`. */
   readonly afterMs?: number | undefined;
 }
 
-/** Statuses that all requests get until the configuration or the service changes. The runs are kept, and the endpoint is probed. */
+/**
+ * Statuses that every request gets until the configuration or the service changes. The runs are kept, and the endpoint is
+ * probed.
+ */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
@@ -45,7 +48,7 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // An earlier attempt, whose response was lost, delivered the run. Of a batch it may have delivered a part.
+  // An earlier attempt whose response was lost delivered the run, or possibly only some runs of a batch.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 413) return { kind: 'too_large', detail };
@@ -54,19 +57,19 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
   return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
 }
 
-/** The outcome of a request of `runs` runs that got a response. */
+/** Returns the outcome of a request with `runs` runs that received a response. */
 export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outcome {
   const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
   return outcomeOfStatus(answer.status, { runs, isKeyless: answer.isKeyless ?? false, afterMs });
 }
 
-/** The outcome of a request that got no response. */
+/** Returns the outcome of a request that received no response. */
 export function outcomeOfError(thrown: unknown): Outcome {
   const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
 }
 
-/** Warns about a web page in place of a response: a login page, or the address of a website. */
+/** Warns if the endpoint responds with a web page, for example a login page or another website. */
 export function noteWebPage(answer: HttpAnswer): void {
   if (answer.status >= 300 || !/^text\/html\b/.test(header(answer, 'content-type') ?? '')) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');

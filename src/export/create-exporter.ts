@@ -113,7 +113,10 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   service.pace.unblock();
 }
 
-/** What the spool keeps apart. A key that a function returns may change, so it names no destination. */
+/**
+ * Returns the destination, by which the spool separates runs. A key returned by a function may change, so it is not part of
+ * the destination.
+ */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }

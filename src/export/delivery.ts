@@ -37,7 +37,10 @@ export interface Delivery {
   stage: Stage;
   /** The service has its start, so that what is left to send is a patch. */
   isPosted: boolean;
-  /** When the exporter stopped waiting for its end. It is sent as incomplete, and once more when it ends. */
+  /**
+   * Time at which the exporter stopped waiting for the run to end. The run is sent as incomplete, and again when it
+   * ends.
+   */
   incompleteAt: string | undefined;
   /** Bytes of payload that wait or are under way. */
   bytes: number;
@@ -113,7 +116,7 @@ export interface Item {
   readonly outputs: string | undefined;
   readonly outputsBytes: number;
   readonly events: string | undefined;
-  /** The outcome is known: a later one changes nothing. */
+  /** Whether the outcome is known. Later outcomes are ignored. */
   isSettled: boolean;
   /** Without those that turned out to be unreadable. */
   attachments: readonly HeldAttachment[];

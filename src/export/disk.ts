@@ -76,7 +76,7 @@ export class Disk {
     return this.#replay.isBusy;
   }
 
-  /** See `Replay.look`. */
+  /** Calls `Replay.look`. */
   look(includesOthers: boolean): void {
     this.#replay.look(includesOthers);
   }

@@ -72,7 +72,10 @@ export class Exporter implements RunSink {
   /** Starts and ends so far, and how many there were when the end of the process waited for them in vain. */
   #recorded = 0;
   #finishedInVainAt: number | undefined;
-  /** Runs that were sent before `end` was called, which may still come: whoever calls it holds on to the run. */
+  /**
+   * Runs that were sent before `end` was called. The keys are weak: a caller that can still call `end` holds the run
+   * itself.
+   */
   readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
 
   constructor(parts: ExporterParts) {
@@ -237,7 +240,7 @@ export class Exporter implements RunSink {
     return this.#pending === 0 && this.#disk?.isReplaying !== true;
   }
 
-  /** Looks at once for what earlier processes have left on disk for this destination, which a first run would do later. */
+  /** Claims runs that earlier processes left on disk for this destination, instead of waiting for the first run. */
   recover(): void {
     this.#disk?.look(false);
   }
@@ -296,7 +299,7 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Logs an error of ours instead. */
+  /** Logs an internal error instead of rejecting. */
   #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
     return result.catch((thrown) => {
       report(method, thrown);
@@ -416,7 +419,10 @@ export class Exporter implements RunSink {
     return [...new Set([...this.#queue.all(), ...underWay])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Sends an open run as incomplete: it is too old, or one too many. Its end is sent when it comes. */
+  /**
+   * Sends an open run as incomplete because it is too old or too many runs are open. Its end is sent when `end` is
+   * called.
+   */
   #sendIncomplete(delivery: Delivery): void {
     const { run } = delivery;
     diagnostics.warnOnce(
@@ -424,7 +430,7 @@ export class Exporter implements RunSink {
       'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
     this.#sentEarly.set(run, delivery);
-    // It has ended, and attached streams are still read.
+    // The run has ended, but its attached streams are still being read.
     if (run.endTime !== undefined) {
       this.end(run);
       return;
@@ -446,7 +452,7 @@ export class Exporter implements RunSink {
     this.#changed();
   }
 
-  /** The delivery of a run whose end is not recorded, also if the run was sent as incomplete. */
+  /** Returns the delivery of a run whose end has not been recorded, even if the run was already sent as incomplete. */
   #openDelivery(run: EncodedRun): Delivery | undefined {
     const delivery = this.#open.get(run) ?? this.#sentEarly.get(run);
     const isOpen = delivery !== undefined && delivery.stage !== 'settled' && placeOf(delivery.stage) === 'open';

@@ -3,21 +3,22 @@ import { probeDelayMs } from './pace.ts';
 import { parentsFirst } from './simple-transport.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
-/** The longest time without another attempt at multipart. */
+/** Maximum time before multipart is tried again. */
 const FALLBACK_MAX_MS = 600_000;
 
-/** Runs sent by the second transport before the next check whether the first is due. */
+/** Number of runs that the second transport sends between checks of whether to try the first again. */
 const SLICE_RUNS = 10;
 
 /**
- * Sends with the second transport what the first finds unsupported. The first is tried again after 1 s, 5 s, 30 s, … at most
- * 10 minutes, also in the middle of a batch. An address where both are unsupported is wrong.
+ * Falls back to the second transport if the service does not support the first. The first is tried again after 1 s, 5 s,
+ * 30 s and so on, up to every 10 minutes, even in the middle of a batch. If the service supports neither, the outcome is
+ * `misconfigured`, because the endpoint must be wrong.
  */
 export class FallbackTransport implements Transport {
   readonly #first: Transport;
   readonly #second: Transport;
   readonly #monotonicMs: () => number;
-  /** Times in a row that the first transport was unsupported. */
+  /** Consecutive attempts at which the first transport was unsupported. */
   #fallbacks = 0;
   #untilMs = Number.NEGATIVE_INFINITY;
 
@@ -49,7 +50,7 @@ export class FallbackTransport implements Transport {
   }
 
   #fallBack(): void {
-    // Another request in flight found the same.
+    // A concurrent request has already started the fallback.
     if (this.#isFallingBack) return;
     this.#untilMs = this.#monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
   }
@@ -70,7 +71,7 @@ export class FallbackTransport implements Transport {
         yield { items: settlement.items, outcome };
       }
       if (failure === undefined || isAnySettled) continue;
-      // The rest would fail in the same way.
+      // The remaining runs would fail in the same way.
       const { kind, detail } = failure;
       if (left.length > 0) yield { items: left, outcome: { kind, detail } };
       return;

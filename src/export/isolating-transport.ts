@@ -2,22 +2,23 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { dropAttachments, type Item } from './delivery.ts';
 import type { Settlement, Transport } from './transport.ts';
 
-/** Refused batches in a row from which on the endpoint is at fault, not the runs. */
+/** Number of consecutive refused batches after which the endpoint is considered at fault, not the runs. */
 const REFUSED_BATCHES_MAX = 2;
 
-/** A batch while it is isolated. */
+/** The state of a batch while its bad runs are isolated. */
 interface Batch {
   isPartlyAccepted: boolean;
   isCounted: boolean;
 }
 
 /**
- * Makes a bad run cost only itself. A batch that is too large or refused is halved until the bad run is alone. A run that is
- * too large is sent once more without its attachments, then with its payloads replaced by a marker. A run that is refused is
- * dropped. If nothing of two batches in a row was accepted, the endpoint refuses everything: the runs of the second batch are
- * kept, with the outcome `misconfigured`.
+ * Isolates bad runs so that the rest of their batch is delivered. A batch that is too large or refused is split in half
+ * repeatedly until the bad run is alone. A run that is too large is sent again without its attachments, then with its payloads
+ * replaced by a marker. A run that is refused is dropped. If no run of two consecutive batches is accepted, the endpoint is
+ * assumed to refuse everything: the runs of the second batch are kept, with the outcome `misconfigured`.
  *
- * A run from the disk that the service already has may lack its end there. The end is sent once more, as a patch.
+ * If the service already has a run that was read from disk, it may lack the end of that run. The end is then sent again, as a
+ * patch.
  */
 export class IsolatingTransport implements Transport {
   readonly #inner: Transport;
@@ -31,7 +32,10 @@ export class IsolatingTransport implements Transport {
     return this.#send([items], { isPartlyAccepted: false, isCounted: false }, signal);
   }
 
-  /** Sends all groups before it isolates the refused ones: an accepted group shows that the endpoint is not at fault. */
+  /**
+   * Sends all groups before isolating the refused ones, since one accepted group proves that the endpoint is not at
+   * fault.
+   */
   async *#send(groups: readonly (readonly Item[])[], batch: Batch, signal: AbortSignal): AsyncGenerator<Settlement> {
     const refused: Settlement[] = [];
     for (const group of groups) {
@@ -67,7 +71,7 @@ export class IsolatingTransport implements Transport {
     }
   }
 
-  /** A batch counts once: when a run of it is refused alone, before any part of the batch is accepted. */
+  /** Counts a batch as refused once: when a single run of it is refused and no other part of it has been accepted. */
   #isRefusedWhole(items: readonly Item[], batch: Batch): boolean {
     if (batch.isPartlyAccepted) return false;
     if (items.length === 1 && !batch.isCounted) {
@@ -83,7 +87,10 @@ function halves(items: readonly Item[]): (readonly Item[])[] {
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** A new order for each attempt: a batch with many bad runs would otherwise look like one of bad runs only, each time. */
+/**
+ * Shuffles the runs for each attempt, so that a batch with many bad runs is not mistaken for an entirely bad one every
+ * time.
+ */
 function shuffled(items: readonly Item[]): Item[] {
   return items
     .map((item) => ({ item, at: Math.random() }))
@@ -91,7 +98,7 @@ function shuffled(items: readonly Item[]): Item[] {
     .map(({ item }) => item);
 }
 
-/** Whether the service has the start of a run from the disk, and the end is still to be sent. */
+/** Whether the service already has the start of a run that was read from disk, so that only its end must be sent. */
 function isPartlyKnown({ items: [item], outcome }: Settlement): boolean {
   const isRepetition = outcome.kind === 'accepted' && outcome.isRepetition === true;
   return isRepetition && item?.delivery.ticket !== undefined && item.op === 'post' && item.isEnded;

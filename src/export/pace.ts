@@ -6,15 +6,15 @@ import { backoffMs } from '../http/retry-policy.ts';
 /** Between two times that back-offs are ended early. */
 const HURRY_EVERY_MS = 500;
 
-/** Pauses before the probes of a service that refused everything; the last one repeats. */
+/** Delays before consecutive probes of a service that refuses every request. The last delay repeats. */
 const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
 
 const REFUSED_PAUSE_MAX_MS = 300_000;
 
-/** The shortest time between two probes that flushes ask for. */
+/** Minimum interval between probes triggered by a flush. */
 const HURRIED_PROBE_MS = PROBE_DELAYS_MS[0];
 
-/** Milliseconds before the next probe, after so many refused ones in a row. */
+/** Returns the delay in milliseconds before the next probe, given the number of consecutive refusals. */
 export function probeDelayMs(refusals: number, longestMs: number): number {
   return Math.min(longestMs, PROBE_DELAYS_MS[refusals] ?? longestMs);
 }
@@ -30,13 +30,13 @@ export interface PaceOptions {
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A flush that waits. */
+/** A flush in progress. */
 interface Waiting {
-  /** Called when the pause grows. */
+  /** Called when the pause is extended. */
   readonly paused: () => void;
   /** Called when the service refuses a probe. */
   readonly refused: (reason: string) => void;
-  /** Whether it wants one more probe a second after the last. */
+  /** Whether the flush needs another probe one second after the last. */
   readonly wantsProbe: boolean;
 }
 
@@ -48,12 +48,12 @@ export class Pace {
   #patience = newController();
   #hurriedAtMs = Number.NEGATIVE_INFINITY;
   #hurryTimer: NodeJS.Timeout | undefined;
-  /** Until when the service has asked for a pause, and until when it is not probed. */
+  /** End of the pause that the service requested, and time of the next probe. */
   #resumeAtMs = Number.NEGATIVE_INFINITY;
   #blockedUntilMs = Number.NEGATIVE_INFINITY;
-  /** Probes that were refused in a row. */
+  /** Number of consecutive refused probes. */
   #refusals = 0;
-  /** When a flush last brought a probe forward. */
+  /** Time at which a flush last brought a probe forward. */
   #hurriedProbeAtMs = Number.NEGATIVE_INFINITY;
   #pausedMs = 0;
   #shortened = newController();
@@ -81,12 +81,12 @@ export class Pace {
   }
 
   /**
-   * The service refuses every request: a wrong key, a wrong address, a gateway. Pauses for 1 s, 5 s, 30 s, … at most 5 minutes
-   * until the next probe, and for 1 s after the first refusal that a flush meets.
+   * Records that the service refuses every request, for example because of a wrong key, a wrong address or a gateway. The next
+   * probe follows after 1 s, 5 s, 30 s and so on, up to 5 minutes. After the first refusal during a flush, it follows after 1 s.
    */
   refused(reason: string): void {
     const nowMs = this.#monotonicMs();
-    // A request that was sent before the pause says nothing new.
+    // The request was sent before the pause began, so its refusal is no new information.
     if (nowMs < this.#blockedUntilMs) return;
     const delayMs = probeDelayMs(this.#refusals++, REFUSED_PAUSE_MAX_MS);
     for (const flush of [...this.#flushes]) flush.refused(reason);
@@ -94,14 +94,14 @@ export class Pace {
     this.#blockUntil(nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
   }
 
-  /** The service accepts requests: the next refusal starts with the shortest pause. */
+  /** Records that the service accepts requests. The next refusal starts with the shortest pause. */
   accepted(): void {
     if (this.#refusals === 0) return;
     this.#refusals = 0;
     this.unblock();
   }
 
-  /** Ends the pause after a refusal, since its cause may be gone. A pause that the service has asked for goes on. */
+  /** Ends a pause after refusals, because their cause may be gone. A pause that the service requested continues. */
   unblock(): void {
     this.#blockUntil(Number.NEGATIVE_INFINITY);
   }
@@ -141,9 +141,9 @@ export class Pace {
   }
 
   /**
-   * Whether a promise resolves within the limit. Brings the next probe of a service that refuses everything forward. Returns
-   * early if a pause outlasts the limit, or if two probes are refused for the same reason. The timer holds the process:
-   * somebody waits for a flush.
+   * Whether a promise resolves within the limit. If the service refuses every request, brings the next probe forward. Returns
+   * early if a pause outlasts the limit, or if two probes are refused for the same reason. The timer keeps the process alive,
+   * because a caller is waiting for the flush.
    */
   async isSettledWithin(promise: Promise<void>, limitMs: number): Promise<boolean> {
     if (limitMs > 0) this.#hurryProbe();
@@ -200,7 +200,7 @@ export class Pace {
     });
   }
 
-  /** Ends the wait for the next probe, once a second at the most. */
+  /** Brings the next probe forward, at most once per second. */
   #hurryProbe(): void {
     const atMs = Math.max(this.#monotonicMs(), this.#hurriedProbeAtMs + HURRIED_PROBE_MS);
     if (atMs >= this.#blockedUntilMs) return;

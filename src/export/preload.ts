@@ -1,14 +1,14 @@
 import { setTimer } from '../base/timers.ts';
 import { isOnByEnvironment } from './service-settings.ts';
 
-/** A program that ends within this time never loads the modules. */
+/** Delay before the modules are loaded. A program that ends sooner never loads them. */
 const DELAY_MS = 10;
 
 let isLoading = false;
 
 /**
- * Loads the modules of the first request soon, outside of any request of the application: their evaluation blocks the event
- * loop for tens of milliseconds. Never keeps the process alive.
+ * Loads the modules that the first delivery needs shortly after startup, because their evaluation blocks the event loop for
+ * tens of milliseconds and should not delay a request of the application. Never keeps the process alive.
  */
 export function preloadSoon(): void {
   if (isLoading) return;
@@ -18,7 +18,7 @@ export function preloadSoon(): void {
   }, DELAY_MS).unref();
 }
 
-/** Called by the wrappers of SDKs. */
+/** Preloads the modules if the environment turns tracing on. Called by the SDK wrappers. */
 export function preloadIfConfigured(): void {
   if (!isLoading && isOnByEnvironment()) preloadSoon();
 }

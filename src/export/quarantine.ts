@@ -55,7 +55,7 @@ export class Quarantine {
     let failuresInRow = 0;
     for (const batch of this.#batches) {
       if (failuresInRow > 1) await backOff(failuresInRow).catch(() => {});
-      // If our own code throws, the items that have not settled are sent again.
+      // If our own code throws, all items that have not settled are retried.
       let failed = batch;
       try {
         failed = await send(batch);

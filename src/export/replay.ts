@@ -56,7 +56,7 @@ export interface ReplayParts {
   readonly isSending: () => boolean;
   /** Called for each run that comes back; one that has been on disk for too long is not to be sent. */
   readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
-  /** Called for each run that cannot be read any more, or was left for another destination for too long. */
+  /** Called for each run that can no longer be read, or that waited too long for another destination. */
   readonly lost: (run: RunName, reason: 'corrupt' | 'expired', origin: Origin) => void;
   /** Called when so many records of ours have settled that the flushes of this group wait for. */
   readonly settled: (group: FlushGroup, records: number) => void;
@@ -95,7 +95,10 @@ export class Replay {
     return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
   }
 
-  /** Claims what earlier processes have left, now and every minute. `includesOthers` also expires and reports what they left for other destinations. */
+  /**
+   * Claims runs that earlier processes left for this destination, now and every minute. `includesOthers` also reports the runs
+   * left for other destinations and deletes those that are too old.
+   */
   look(includesOthers: boolean): void {
     if (this.#isClosed) return;
     this.#parts.spool.takeOver();
@@ -223,7 +226,7 @@ export class Replay {
     return delivery;
   }
 
-  /** Reads one file at each turn of the event loop. */
+  /** Expires one file per turn of the event loop. */
   #expireNext(files: Iterator<readonly RunName[], unknown>): void {
     const next = this.#isClosed ? undefined : files.next();
     if (next === undefined || next.done === true) return;

@@ -59,7 +59,7 @@ export class RetryingTransport implements Transport {
       if (suspect.length > 0) yield { items: suspect, outcome: { kind: 'failed', detail: 'failed again and again' } };
       if (kept.length === 0) return;
       pending = kept;
-      // A pause replaces the back-off.
+      // If a pause is in effect, it replaces the backoff.
       if (this.#pace.remainingMs === 0) await this.#pace.backOff(failures, signal);
     }
   }

@@ -37,18 +37,21 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'x-tenant-id',
 ]);
 
-/** The service's address, and the headers of requests to it. */
+/** The address of the service and the headers sent to it. */
 export interface Service {
   readonly endpoint: URL;
-  /** Headers that are known before the first request. */
+  /** Headers with fixed values, known before the first request. */
   readonly headers: Headers;
-  /** Headers of each request: `headers`, or a function that adds the results of `apiKey` and `headers` to them. */
+  /**
+   * Headers of each request: `headers`, or a function that adds the results of the `apiKey` and `headers` functions to
+   * them.
+   */
   readonly requestHeaders: Headers | (() => Promise<Headers>);
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns undefined if tracing cannot be on, after one line that gives the reason. */
+/** Returns the service, or logs the reason and returns undefined if tracing cannot be turned on. */
 export function serviceOf(options: ConfigureOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
@@ -95,7 +98,10 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   return { endpoint, headers, requestHeaders };
 }
 
-/** Calls the functions of the application with tracing off. Rejects with a SetupError if one of them fails. */
+/**
+ * Returns the headers of the next request. Calls the application's functions with tracing off, and rejects with a SetupError
+ * if one of them fails.
+ */
 async function currentHeaders(
   fixed: Headers,
   apiKey: (() => unknown) | undefined,
@@ -132,8 +138,9 @@ interface Address {
 }
 
 /**
- * Options, else the environment. The key and the workspace of the environment belong to RUNSPAN_ENDPOINT and go to no other
- * origin. The variables of LangSmith are read together, and only if none of the three settings is set by other means.
+ * Reads the address from the options, with the environment as the fallback. The key and the workspace in the environment are
+ * only sent to the origin of RUNSPAN_ENDPOINT. LangSmith's variables are read as a group, and only if neither options nor
+ * RUNSPAN_ variables set the endpoint, the key or the workspace.
  */
 function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
@@ -153,7 +160,7 @@ function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
   }
   return {
     endpoint: endpoint ?? own.endpoint,
-    // An empty option is no key: it does not stand for that of the environment.
+    // An empty `apiKey` option means no key, and does not fall back to the environment.
     apiKey: (apiKey ?? (isOwn ? own.apiKey : undefined)) || undefined,
     workspaceId: (workspaceId ?? (isOwn ? own.workspaceId : undefined)) || undefined,
   };
@@ -256,7 +263,7 @@ function meaningOf(value: unknown): boolean | undefined {
   return OFF.includes(text) ? false : undefined;
 }
 
-/** Whether the environment alone turns tracing on. Neither checks the values nor logs a line. */
+/** Whether the environment alone turns tracing on. Does not validate the values and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && meaningOf(env('RUNSPAN_TRACING')) !== false;

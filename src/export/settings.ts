@@ -25,16 +25,16 @@ export interface ConfigureOptions {
   /** Address of the service, for example `http://127.0.0.1:4777`; tracing is off without one. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
-   * The API key, sent as `x-api-key` to the endpoint only; an empty string sends none. A function is called for each request,
-   * with tracing off, and returns the key or a promise of it. If it throws, rejects or returns no key, the request is not sent,
-   * and the runs are kept and sent later, as after a 401. `RUNSPAN_API_KEY`
+   * The API key, sent as `x-api-key`, and only to the endpoint. If it is an empty string, no key is sent. A function is called
+   * for each request, with tracing off, and returns the key or a promise of it. If it throws, rejects or returns no key, the
+   * request is not sent; the runs are kept and sent later, as after a 401. `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
-  /** Names the workspace when the key is linked to several. `RUNSPAN_WORKSPACE_ID` */
+  /** The id of the workspace, needed if the key has access to several. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
-  /** The name of the project to trace into. `RUNSPAN_PROJECT` @default 'default' */
+  /** The name of the project that runs are recorded in. `RUNSPAN_PROJECT` @default 'default' */
   project?: string;
-  /** The id of the project to trace into, instead of its name. `RUNSPAN_PROJECT_ID` */
+  /** The id of the project, as an alternative to its name. `RUNSPAN_PROJECT_ID` */
   projectId?: string;
   /** False turns tracing off. `RUNSPAN_TRACING` @default true when there is an endpoint */
   tracing?: boolean;
@@ -55,7 +55,10 @@ export interface ConfigureOptions {
    * @default values under names such as `authorization` and `password`
    */
   redact?: Redaction;
-  /** Sends the API key and headers with credentials over plain HTTP to hosts other than this one. `RUNSPAN_ALLOW_INSECURE` @default false */
+  /**
+   * Allows the API key and headers with credentials to be sent to other hosts over plain HTTP. `RUNSPAN_ALLOW_INSECURE`
+   * @default false
+   */
   allowInsecure?: boolean;
   /**
    * What survives the process, see `docs/delivery.md`. `memory`: nothing. `spill`: what has not been delivered when the process
@@ -68,8 +71,9 @@ export interface ConfigureOptions {
   /** What is bounded and by how much; `docs/configuration.md` lists them. */
   limits?: Partial<Limits>;
   /**
-   * Sent with every request: an object, `Headers`, a `Map` or a list of pairs. A function is called for each request, as
-   * `apiKey` is, and returns one of these or a promise of it. Headers with credentials are sent where the API key may be sent.
+   * Headers sent with every request, as an object, `Headers`, a `Map` or a list of pairs. A function is called for each
+   * request, like an `apiKey` function, and returns one of these or a promise of it. Headers with credentials are subject to
+   * the same restriction on plain HTTP as the API key.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
@@ -88,7 +92,7 @@ export interface ConfigureOptions {
   log?: Log;
 }
 
-/** Names and values of headers. */
+/** Header names and values. */
 export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
 
 /** What survives the process. */
@@ -161,7 +165,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
-/** The end of a process cannot be handled without it; Bun 1.4 does not have it. */
+/** Whether the runtime has `eventLoopUtilization`, without which process exit cannot be handled. Bun 1.4 lacks it. */
 function isRuntimeSupported(): boolean {
   if (typeof globalThis.performance?.eventLoopUtilization === 'function') return true;
   diagnostics.warnOnce(
@@ -171,7 +175,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Reports an option that does not exist, and returns the payloads that are hidden because of it. */
+/** Reports an unknown option. If it hides payloads in another library, returns the payloads to hide. */
 function unknownOption(key: string, options: object): Hiding | undefined {
   const foreign = foreignOption(key, options, (name) => KNOWN.has(name));
   complain(foreign?.complaint ?? `unknown option \`${key}\`; left out`);
@@ -211,7 +215,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   };
 }
 
-/** An option goes before a variable, and an id before a name. */
+/** Returns the project. Options take precedence over environment variables, and ids over names. */
 function projectOf(options: ConfigureOptions): Project {
   const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
   const project = optional('project', options.project, 'text', isText);

@@ -38,7 +38,7 @@ function onSignal(signal: NodeJS.Signals): void {
   else {
     ending = signal;
     const flushes = [...flushLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
-    // Another copy of the package that has stepped aside listens again by then, and delivers what it has.
+    // If another copy of the package has stepped aside, it listens again by the next turn and delivers its runs.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => end(signal));
   }

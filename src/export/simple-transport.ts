@@ -11,7 +11,7 @@ import type { Pace } from './pace.ts';
 import type { RequestLog } from './request-log.ts';
 import type { Outcome, Settlement, Transport } from './transport.ts';
 
-/** Failures in a row after which the rest of the batch is not sent. */
+/** Number of consecutive failures after which the rest of the batch is not sent. */
 const FAILURES_MAX = 3;
 
 /** Further times that a run which has been posted is patched, when the service does not know it yet. */
@@ -137,7 +137,7 @@ export class SimpleTransport implements Transport {
   }
 }
 
-/** The outcome that the other runs of the batch would get too; undefined if theirs may differ. */
+/** Returns the outcome that the other runs of the batch would also have, or undefined if theirs may differ. */
 function sharedFailure(outcome: Outcome): Outcome | undefined {
   const { kind } = outcome;
   if (kind === 'failed') return { kind, detail: 'the service fails for others' };

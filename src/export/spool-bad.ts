@@ -8,7 +8,7 @@ import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 /** Bytes of damaged files that are kept for a look at them; beyond it the oldest is deleted. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
-/** Moves a damaged file to the folder `bad`; throws what the file system throws. */
+/** Moves a damaged file to the folder `bad`. Throws file-system errors. */
 export function setAside(fs: SpoolFs, path: string, spoolDir: string, destination: readonly string[]): void {
   const names = [...destination, BAD_FOLDER];
   makePrivateFolders(fs, spoolDir, names);
@@ -22,8 +22,8 @@ export function setAside(fs: SpoolFs, path: string, spoolDir: string, destinatio
 }
 
 /**
- * Moves segments from `bad` to the folder of a new owner that has left, so that the next exporter of the destination takes
- * them over; their age counts from now. Throws what the file system throws.
+ * Moves the deliverable segments from `bad` to a new owner folder that is marked as abandoned, so that the next exporter of
+ * the destination takes them over. Resets their age. Throws file-system errors.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const home = new SpoolHome(fs, resolve(spoolDir), [FORMAT_FOLDER, destinationHash], () => wallMs);
@@ -47,10 +47,10 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
   }
 }
 
-/** Earlier versions set a segment aside, unread, after five processes had died while they delivered it. */
+/** Matches segments that earlier versions set aside unread because five processes had died while delivering them. */
 const UNREAD = /\.a5\.seg$/;
 
-/** The readable records of a damaged segment were delivered before it was set aside, unless nobody read it. */
+/** Whether a segment still has records to deliver. A damaged one has none if it was read before it was set aside. */
 function isUndelivered(fs: SpoolFs, path: string): boolean {
   if (sequenceOf(basename(path)) === undefined) return false;
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);

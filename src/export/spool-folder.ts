@@ -22,9 +22,9 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 
 /**
- * The folder's name of a destination: a hash of the endpoint's address, and of the workspace.
- * Where no workspace is named, the key alone says which it is, and a fingerprint of it stands there: what was recorded
- * for one tenant never goes out under the key of another.
+ * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the API key
+ * identifies it, so a fingerprint of the key is hashed instead: runs recorded for one tenant are never sent with the key of
+ * another.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
@@ -32,12 +32,12 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
   return sha256(`${addressOf(endpoint)}\n${workspace}`).slice(0, 32);
 }
 
-/** An endpoint without its user, query and last slashes. */
+/** Returns the URL of an endpoint without its user, query and trailing slashes. */
 export function addressOf(endpoint: URL): string {
   return endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
 }
 
-/** Whether the name is that of the folder of a destination. */
+/** Whether a folder with this name belongs to a destination. */
 export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
@@ -103,16 +103,19 @@ export function checkPrivate(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/** Earlier versions counted in `.a1` to `.a5` how many processes had died after they read the segment. */
+/**
+ * Matches segment file names. In earlier versions, `.a1` to `.a5` counted the processes that died after reading the
+ * segment.
+ */
 const SEGMENT_FILE = /^(\d{12})-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/;
 
-/** The position of a segment among those of its writer, from its file name; undefined for a file of another kind. */
+/** Returns the sequence number in the file name of a segment, or undefined if the file is not a segment. */
 export function sequenceOf(file: string): number | undefined {
   const sequence = SEGMENT_FILE.exec(file)?.[1];
   return sequence === undefined ? undefined : Number(sequence);
 }
 
-/** The file name of a segment; the token is that of the owner that writes it, and stays when another owner claims the file. */
+/** Returns the file name of a segment. The token identifies the writer, even after another owner claims the file. */
 export function segmentFile(sequence: number, token: string): string {
   return `${String(sequence).padStart(12, '0')}-${token}.seg`;
 }

@@ -5,7 +5,7 @@ import type { SpoolHome } from './spool-home.ts';
 import type { Leftover } from './spool-others.ts';
 import type { Segment } from './spool-stock.ts';
 
-/** Destinations that one command names. */
+/** Maximum number of destinations in one command. */
 const DESTINATIONS_MAX = 5;
 
 /** What the log is told of a spool, each thing once. */
@@ -29,7 +29,7 @@ export const spoolNotice = {
     tellOf(segment, 'is damaged; what could be read of it is delivered, and the file is set aside');
   },
 
-  /** The command can be pasted into a POSIX shell. */
+  /** Logs the command that delivers the runs of other destinations, quoted for a POSIX shell. */
   others({ spoolDir }: SpoolHome, endpoint: URL, leftovers: readonly Leftover[]): void {
     const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
     const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);

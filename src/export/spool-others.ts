@@ -7,16 +7,16 @@ import { ownerToken } from './spool-owner.ts';
 import { type RunName, salvageRecord } from './spool-record.ts';
 import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 
-/** Segments that a dead owner has left for a destination to which no living process delivers. */
+/** Segments left by a dead owner for a destination to which no running process delivers. */
 export interface Leftover {
   readonly destinationHash: string;
   readonly folder: string;
   readonly files: readonly string[];
-  /** When the youngest of the files was written. */
+  /** Time at which the newest file was written. */
   readonly writtenAtMs: number;
 }
 
-/** Finds what waits for other destinations than that of `home`. Throws what the file system throws. */
+/** Finds leftovers of all destinations except the one of `home`. Throws file-system errors. */
 export function findLeftovers({ fs, spoolDir, destination, facts }: SpoolHome, wallMs: number): Leftover[] {
   checkPrivateFolders(fs, spoolDir, [FORMAT_FOLDER]);
   const found: Leftover[] = [];
@@ -25,7 +25,7 @@ export function findLeftovers({ fs, spoolDir, destination, facts }: SpoolHome, w
     if (destination.includes(destinationHash) || !isFolderOfOurs(fs, folder)) continue;
     const owners = fs.readdirSync(folder).filter((name) => ownerToken(name) !== undefined);
     const dead = deadOwners(fs, folder, facts, '', wallMs);
-    // A living owner takes over what the dead ones have left.
+    // If any owner is alive, it takes over the files of the dead owners.
     if (dead.length < owners.length) continue;
     for (const owner of dead) {
       const files = namesIn(fs, owner).filter((name) => sequenceOf(name) !== undefined);
@@ -38,9 +38,9 @@ export function findLeftovers({ fs, spoolDir, destination, facts }: SpoolHome, w
 }
 
 /**
- * Deletes the files of a leftover, one at each step, and yields the runs of each file that have not been yielded before: runs
- * whose records are damaged are yielded as far as their names can be read. Skips files of a later version, and files that
- * another process deletes first.
+ * Deletes the files of a leftover, one per step, and yields the runs of each file. Each run is yielded once; a run with a
+ * damaged record is yielded if its name can be read. Skips files written by a later version and files that another process
+ * has already deleted.
  */
 export function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<readonly RunName[]> {
   const ids = new Set<string>();
@@ -54,15 +54,15 @@ export function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Gener
       const runs = [...payloads, ...damaged].map(salvageRecord);
       yield runs.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
     } catch {
-      // It is tried again at the next look.
+      // The next scan tries this file again.
     }
   }
   removeEmptied(fs, folder);
 }
 
 /**
- * Moves what dead owners have left for one destination to the folder of a new owner of another destination, which has left, so
- * that the next exporter of that destination takes it over. Throws what the file system throws.
+ * Moves the files that dead owners left for one destination to another. They go to a new owner folder that is marked as
+ * abandoned, so that the next exporter of the target destination takes them over. Throws file-system errors.
  */
 export function redirectLeftovers(fs: SpoolFs, spoolDir: string, from: string, to: string, wallMs: number): void {
   checkPrivateFolders(fs, spoolDir, [FORMAT_FOLDER, from]);

@@ -25,7 +25,7 @@ export interface ReplayOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The segments that wait to be delivered, oldest first. A segment stays on disk until it is delivered or given up. */
+/** Queues segments for delivery, oldest first. A segment stays on disk until its runs are delivered or given up. */
 export class SpoolReplay {
   readonly #home: SpoolHome;
   readonly #stock: SpoolStock;

@@ -11,7 +11,7 @@ export interface Segment {
 export class StoredSegment implements Segment {
   readonly path: string;
   readonly isForeign: boolean;
-  /** Position among the segments of its writer. */
+  /** Sequence number of the segment, assigned by its writer. */
   readonly sequence: number;
   bytes = 0;
   /** Appended ones that still have to be kept. */

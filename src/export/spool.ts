@@ -20,7 +20,10 @@ export type { Segment } from './spool-stock.ts';
 /** After a failure of the disk. */
 const RETRY_MS = 60_000;
 
-/** By folder, the one spool of this process that looks at other destinations: a look reads all of them. */
+/**
+ * The spool that scans other destinations, by folder. One per process is enough, because a scan covers all
+ * destinations.
+ */
 const caretakers = new Map<string, Spool>();
 
 export interface SpoolOptions extends Destination {
@@ -147,8 +150,8 @@ export class Spool {
   }
 
   /**
-   * Looks for what waits for other destinations to which no living process delivers. Deletes what is too old, a file at each
-   * step, and yields its runs; reports the rest once.
+   * Finds runs left for other destinations to which no running process delivers. Deletes files that are too old, one per step,
+   * and yields their runs. Reports the remaining destinations once.
    */
   *expireOthers(): Generator<readonly RunName[]> {
     const { fs, spoolDir } = this.#home;
@@ -159,7 +162,7 @@ export class Spool {
     try {
       leftovers = findLeftovers(this.#home, wallMs);
     } catch {
-      // There is no folder as a rule, and else it is tried again at the next look.
+      // Usually the folder does not exist. After any other error, the next scan tries again.
     }
     const isExpired = ({ writtenAtMs }: Leftover): boolean => wallMs - writtenAtMs > this.#ageMaxMs;
     const waiting = leftovers.filter((leftover) => !isExpired(leftover));
@@ -168,8 +171,8 @@ export class Spool {
   }
 
   /**
-   * The oldest segment that waits: of those that were spilled and those that were claimed. Each is handed out once. One that
-   * cannot be read is handed out without records.
+   * Returns the oldest waiting segment, spilled by this process or claimed from another. Each segment is returned once. An
+   * unreadable segment is returned without records.
    */
   next(): ReadSegment | undefined {
     return this.#state === 'open' ? this.#replay.next() : undefined;

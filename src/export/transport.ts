@@ -3,7 +3,7 @@ import type { DropReason } from './ledger.ts';
 
 /** What became of records that were sent. */
 export type Outcome =
-  /** The service has them; `isRepetition` if it already had the run, of which there is one then. */
+  /** The service has the runs. `isRepetition` is set for a single run that the service already had. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
   /** They are given up. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
@@ -17,13 +17,13 @@ export type Outcome =
       readonly afterMs?: number | undefined;
       readonly isSuspect?: boolean;
     }
-  /** Every request is refused until the configuration or the service changes. The runs are kept. */
+  /** The service refuses every request until its state or the configuration changes. The runs are kept. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
   /** The service does not speak multipart ingestion. */
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** Together they are too large, or a single one is. */
   | { readonly kind: 'too_large'; readonly detail: string }
-  /** The service refuses the batch for one or more of its runs: malformed, or already there. */
+  /** The service refuses the batch because of one or more runs that are malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string };
 
 export interface Settlement {

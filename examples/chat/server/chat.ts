@@ -24,13 +24,13 @@ export interface ChatOptions {
   /** What the page says of the model. @default nothing */
   readonly model?: ModelFacts;
   /**
-   * Host names that requests may have in their address, beside those of the machine itself (`localhost`, `127.0.0.1`, `[::1]`), for example the one of the
-   * public address. Requests for other names get 403. @default none
+   * Host names that requests may use in addition to the machine's own names (`localhost`, `127.0.0.1`, `[::1]`), for example the host name of the public
+   * address. Requests with any other host name get 403. @default none
    */
   readonly allowedHosts?: readonly string[];
   /**
-   * Whether a run joins the trace that the `runspan-trace` header of its request names. Every caller can then have its runs recorded, whatever the sampling
-   * rate, so accept the header from your own services only. @default false
+   * Whether a run joins the trace named in the `runspan-trace` header of its request. Any caller can then have its runs recorded regardless of the sampling
+   * rate, so enable this only if all callers are your own services. @default false
    */
   readonly joinTraces?: boolean;
   /** The folder that the page was built into. @default no page */

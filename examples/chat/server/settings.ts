@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 export interface Settings {
   readonly host: string;
   readonly port: number;
-  /** Host names that requests may have in their address, beside the one that the chat listens on. */
+  /** Host names that requests may use in addition to the address that the chat listens on. */
   readonly allowedHosts: readonly string[];
   readonly data: string | undefined;
   readonly postgres: string | undefined;

@@ -22,7 +22,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Returns the host name in URLs of the address that a server listens on; none for all addresses, and for one with a zone. */
+/** Returns the host name for URLs to the address that a server listens on, or an empty list for a wildcard address or one with a zone id. */
 export function nameOf(address: string): string[] {
   if (address === '0.0.0.0' || address === '::') return [];
   const url = `http://${address.includes(':') ? `[${address}]` : address}`;

@@ -29,7 +29,7 @@ export interface RunRequest {
   readonly checkpointId?: string | undefined;
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly multitaskStrategy?: MultitaskStrategy | undefined;
-  /** Headers of the request, for `joinTraces`. */
+  /** The request headers, read if `joinTraces` is set. */
   readonly headers: Headers;
 }
 
@@ -47,7 +47,7 @@ export interface RunsOptions {
   readonly storage: Storage;
   /** Told of everything that the agent does. */
   readonly callbacks: Handlers;
-  /** Whether a run joins the trace that the headers of its request name. @default false */
+  /** Whether a run joins the trace named in the headers of its request. @default false */
   readonly joinTraces?: boolean;
   /** Told of what went wrong beside any request, a line each. */
   readonly log: (line: string) => void;

@@ -5,7 +5,7 @@ import { createFeedbackTokens } from 'runspan/clients';
 export interface TraceServiceOptions {
   readonly endpoint: string;
   readonly apiKey?: string | undefined;
-  /** Sends the key over plain HTTP to other machines. @default false */
+  /** Whether the key may be sent to other machines over plain HTTP. @default false */
   readonly allowInsecure?: boolean;
   readonly workspaceId?: string | undefined;
   /** The page of the traces, for browsers. */
@@ -17,7 +17,7 @@ export const FEEDBACK_KEYS: readonly string[] = ['user_score'];
 
 const TIMEOUT_MS = 10_000;
 
-/** The service that keeps the traces of the chat, for feedback and links. The library sends the runs. */
+/** A client of the service that stores the chat's traces. It sends feedback and builds links; the library sends the runs. */
 export class TraceService {
   readonly #options: TraceServiceOptions;
 
