@@ -2,9 +2,9 @@ import { diagnostics } from '../base/diagnostics.ts';
 import {
   type EnvironmentName,
   env,
-  isLangsmithTracing,
   LANGSMITH_DEFAULT_ENDPOINT,
   langsmithEnv,
+  usesLangsmithService,
 } from '../base/env.ts';
 
 /** Any of these turns LangChain's own tracer on. */
@@ -32,8 +32,7 @@ export function hasTracerBeside(): boolean {
 
 function isSameEndpoint(): boolean {
   const ours = env('RUNSPAN_ENDPOINT');
-  // Without RUNSPAN_ENDPOINT, the exporter reads the variables of LangSmith too.
-  if (ours === undefined) return isLangsmithTracing();
+  if (ours === undefined) return usesLangsmithService();
   const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_ENDPOINT;
   return withoutSlash(ours) === withoutSlash(theirs);
 }
