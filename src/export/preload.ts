@@ -7,8 +7,8 @@ const DELAY_MS = 10;
 let isLoading = false;
 
 /**
- * Loads the modules that the first delivery needs shortly after startup, because their evaluation blocks the event loop for
- * tens of milliseconds and should not delay a request of the application. Never keeps the process alive.
+ * Schedules loading of the modules needed for the first delivery. Their evaluation blocks the event loop for tens of
+ * milliseconds, which should not happen during a request of the application. Never keeps the process alive.
  */
 export function preloadSoon(): void {
   if (isLoading) return;

@@ -12,15 +12,15 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Time to read a body that is not needed, so that the connection can be reused. */
+/** Maximum time spent reading an unneeded response body, so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
 export interface HttpClientOptions {
   /** Paths are appended to its own path. */
   readonly endpoint: URL;
   /**
-   * Sent with every request, to this endpoint only: redirects are not followed. A function is called for each request, within
-   * the deadline of the request, which fails with the error that the function throws.
+   * Headers sent with every request, and only to this endpoint, because redirects are not followed. A function is called for
+   * each request and counts toward its deadline. If the function throws, the request fails with that error.
    */
   readonly headers: Headers | (() => Promise<Headers>);
   readonly connectTimeoutMs: number;
@@ -43,8 +43,8 @@ export interface HttpRequest {
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
   /**
-   * Only the status of the response is needed: an error of its body is ignored, and the answer has no text. The body is read
-   * for a second at most.
+   * Whether only the status of the response is needed. The body is read for at most one second, errors while reading it are
+   * ignored, and the answer has no text.
    */
   readonly needsStatusOnly?: boolean;
   /** Milliseconds for this request, where it has to be answered sooner than others. */
@@ -162,7 +162,7 @@ export class HttpClient {
   async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Attempt): Promise<HttpAnswer> {
     const source = this.#headers;
     const headers = typeof source === 'function' ? await source() : source;
-    // The request may have been given up while its headers were fetched.
+    // The request may have been aborted while its headers were being obtained.
     if (breaker.aborted) throw breaker.reason;
     const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
     const answer = await dispatch().catch((error) => {

@@ -16,7 +16,7 @@ export interface ConnectionOptions {
 /** What sends requests to the endpoint over connections that are kept. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  // Bun replaces the package by classes without methods.
+  // Bun replaces undici with stub classes that have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',

@@ -105,7 +105,10 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return { ...told(problem, undefined, reason), code: undefined, isLasting, mayHaveArrived: false, isUnsent: true };
 }
 
-/** undici gives the parser's error no code, and a text that may repeat the answer. A status below 100 fails an assertion. */
+/**
+ * Recognizes errors of undici's parser. They have no code, and their message may quote the response. A status below 100 is an
+ * assertion error.
+ */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';

@@ -1,4 +1,7 @@
-/** The request was not sent, and only a change of the set-up helps. The message is ours and holds nothing that would be sent. */
+/**
+ * Thrown if a request cannot be sent until the configuration changes. The message is our own and contains none of the data
+ * to be sent.
+ */
 export class SetupError extends Error {
   override readonly name: string = 'SetupError';
 }

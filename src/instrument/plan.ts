@@ -13,7 +13,7 @@ export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args
 /** What a call of it comes to: its result or what its promise resolves to, the list of its chunks where that is a sequence. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** The list of chunks for a generator or an async iterable; any other type unchanged. */
+/** Maps a generator or an async iterable to the list of its chunks, and leaves any other type unchanged. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>
@@ -72,7 +72,7 @@ export interface CallDescription {
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Beside the plan's. */
   readonly metadata?: Fields;
-  /** The OpenTelemetry span that the SDK started for this call before it called the method. */
+  /** The OpenTelemetry span that the SDK started for this call before calling the method. */
   readonly span?: object | undefined;
 }
 

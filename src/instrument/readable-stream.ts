@@ -12,9 +12,9 @@ export function isReadableStream(value: object): value is ReadableStream {
 }
 
 /**
- * Follows a web stream by the methods through which it is consumed, replaced on the instance: it is never locked and never
- * read on our account, so back-pressure stays with its reader. The engine calls none of them when it reads by itself, for
- * `pipeTo`, a transfer to another thread and, since Node 26, `Response.clone` and `Readable.fromWeb`: only the end shows.
+ * Follows a web stream by replacing the methods that consume it, on the instance. The stream is never locked or read by the
+ * library, so its reader controls back-pressure. The engine bypasses these methods for `pipeTo`, a transfer to another thread
+ * and, since Node 26, `Response.clone` and `Readable.fromWeb`. In these cases only the end of the stream is observed.
  */
 export function followReadableStream(stream: object, reading: Reading): boolean {
   let isHandedOn = false;
@@ -47,9 +47,12 @@ export function followReadableStream(stream: object, reading: Reading): boolean 
   return true;
 }
 
-/** Ends the reading of a stream that the engine reads by itself. Reads through the stream's methods report the end earlier. */
+/**
+ * Observes the end of a stream that the engine reads internally. Reads through the replaced methods report the end
+ * earlier.
+ */
 function followEnd(stream: object, reading: Reading, isHandedOn: () => boolean): void {
-  // Libraries with streams of their own read them through their methods.
+  // Streams implemented by a library are always read through their methods.
   if (!(stream instanceof ReadableStream)) return;
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
@@ -88,7 +91,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   replaceOwn(reader, 'cancel', (cancel) => {
     return function (this: unknown, ...args: unknown[]): unknown {
       const result = Reflect.apply(cancel, this, args);
-      // `Readable.fromWeb` cancels a stream that has failed; `closed` reports the error.
+      // `Readable.fromWeb` cancels a stream after it has failed. The error is reported through `closed`.
       if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) reading.cancel();
       return result;
     };

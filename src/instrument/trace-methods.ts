@@ -11,7 +11,7 @@ export type MethodName<Target> = Target extends abstract new (
   ? FunctionName<Instance> | FunctionName<Target>
   : FunctionName<Target>;
 
-/** Names of the properties that hold functions. */
+/** The names of properties whose values are functions. */
 export type FunctionName<Target> = {
   [Key in keyof Target]: Target[Key] extends CallableFunction ? Key : never;
 }[keyof Target];

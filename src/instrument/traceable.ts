@@ -67,8 +67,8 @@ export function traceable<Fn extends CallableFunction>(
 }
 
 /**
- * Wraps a function by a plan that has been checked. `shown` is the function whose place the wrapper takes: an earlier
- * wrapper of `fn` may have properties and metadata that `fn` lacks.
+ * Wraps a function according to a validated plan. `shown` is the function that the wrapper replaces. It differs from `fn` if
+ * it is an earlier wrapper of `fn`, which may have properties and metadata that `fn` lacks.
  */
 export function tracedBy(given: Plan, fn: Callable, shown: Callable = fn): Callable {
   const plan = bare(given);
@@ -192,7 +192,7 @@ function planOfOneId(plan: Plan): Plan {
   return others;
 }
 
-/** Gives the wrapper everything that code reads from a function: name, length, prototype, own properties and metadata. */
+/** Copies everything that other code may read from a function: name, length, prototype, own properties and metadata. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -208,14 +208,17 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
   );
 }
 
-/** The functions that `reflect-metadata` adds to `Reflect`. */
+/** Functions that `reflect-metadata` adds to `Reflect`. */
 interface ReflectMetadata {
   getOwnMetadataKeys?(target: object): Iterable<unknown>;
   getOwnMetadata(key: unknown, target: object): unknown;
   defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
-/** Frameworks keep guards, routes and status codes as metadata of a method, by its identity: NestJS, for one. */
+/**
+ * Copies the metadata of a method. Frameworks such as NestJS look up routes, guards and status codes by function
+ * identity.
+ */
 function copyMetadata(from: Callable, to: Callable): void {
   const reflect = Reflect as unknown as ReflectMetadata;
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {

@@ -6,11 +6,11 @@ import type { RunSink } from '../run/sink.ts';
 export interface TracedClientOptions {
   /** Tags of every call: at most 1 000; a longer list is left out. */
   tags?: readonly string[];
-  /** Metadata of every call. A key here wins over the recorded one: `{ ls_provider: 'ollama' }` names the provider. */
+  /** Metadata of every call. Overrides recorded metadata: `{ ls_provider: 'ollama' }` sets the provider. */
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into. @default that of the current run, else that of the exporter */
   project?: string;
-  /** The id of that project, instead of its name. */
+  /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /** Where the runs go. @default where the current run goes, else the configured exporter */
   exporter?: RunSink;

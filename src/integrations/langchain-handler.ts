@@ -16,7 +16,7 @@ export interface RunspanCallbackHandlerOptions {
   metadata?: Readonly<Record<string, unknown>>;
   /** The project to trace into. @default that of the run around it, else of the exporter */
   project?: string;
-  /** The id of that project, instead of its name. */
+  /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /** Where the runs go. @default where the run around it goes, else the configured one */
   exporter?: RunSink;

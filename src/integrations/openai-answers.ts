@@ -57,8 +57,8 @@ function facts(answer: Fields): Omit<Answer, 'outputs'> {
 }
 
 /**
- * Chat completions, completions and embeddings count prompt and completion; responses and images input and output. `cost` is
- * OpenRouter's.
+ * Reads the token usage of a response. Chat completions, completions and embeddings report prompt and completion tokens;
+ * responses and images report input and output tokens. `cost` is an extension of OpenRouter.
  */
 function usageOf(usage: Fields, serviceTier: unknown): UsageMetadata | undefined {
   const input = numberOf(usage.input_tokens ?? usage.prompt_tokens);

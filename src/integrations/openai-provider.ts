@@ -19,17 +19,20 @@ const PROVIDERS: readonly (readonly [host: string, provider: string])[] = [
   ['x.ai', 'xai'],
 ];
 
-/** Servers that people run themselves, by a word of their host name: `litellm-proxy.example.com`, or `ollama` in a compose file. */
+/**
+ * Matches the host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a compose
+ * file.
+ */
 const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
 
-/** Default ports of these servers. Only Ollama's is unusual enough to identify it on another machine. */
+/** Default ports of these servers, used for loopback hosts. Only Ollama's is distinctive enough for remote hosts. */
 const OWN_PORTS: ReadonlyMap<string, string> = new Map([
   ['4000', 'litellm'],
   ['8000', 'vllm'],
 ]);
 const OLLAMA_PORT = '11434';
 
-/** Returns the provider by the client's class, else by its base URL. An unknown URL counts as `openai`. */
+/** Determines the provider from the client's class, or else from its base URL. Returns `openai` for an unknown URL. */
 export function providerOf(client: object): string {
   if (client.constructor?.name === 'AzureOpenAI') return 'azure';
   const { baseURL } = client as { baseURL?: unknown };

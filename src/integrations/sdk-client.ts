@@ -94,7 +94,10 @@ function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): Plan {
   };
 }
 
-/** The stream helpers of Anthropic's SDK start the span of a call and hand it to `create` in the request options. */
+/**
+ * Returns the span that a stream helper of Anthropic's SDK started for the call and passes to `create` in the request
+ * options.
+ */
 function ownSpanOf(options: unknown): object | undefined {
   const { span } = fieldsOf(fieldsOf(options).__span);
   return isFields(span) ? span : undefined;

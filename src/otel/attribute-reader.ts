@@ -20,7 +20,7 @@ export class AttributeReader {
   /** `rules` are those of the payloads that are read. */
   constructor(attributes: Attributes, index: RowIndex, shapes: SpanShapes, rules: PayloadRules | undefined) {
     this.attributes = attributes;
-    // Other processors may have set attributes to undefined.
+    // Other span processors may have set attributes to undefined.
     this.keys = Object.keys(attributes).filter((key) => attributes[key] !== undefined);
     this.#index = index;
     this.#rules = rules;

@@ -56,7 +56,7 @@ export function langfuseError(attributes: Attributes): string | undefined {
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';
 }
 
-/** Counts by each of their names. */
+/** Maps the names of token counts to the field of the usage that they set. */
 const COUNTS: ReadonlyMap<string, string> = new Map([
   ['input', 'input_tokens'],
   ['input_tokens', 'input_tokens'],
@@ -68,7 +68,7 @@ const COUNTS: ReadonlyMap<string, string> = new Map([
   ['total_tokens', 'total_tokens'],
 ]);
 
-/** Details of one side, as OpenAI nests them. */
+/** Objects in which OpenAI nests the details of input or output tokens. */
 const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
   ['input_tokens_details', 'input'],
   ['prompt_tokens_details', 'input'],
@@ -76,13 +76,13 @@ const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
   ['completion_tokens_details', 'output'],
 ]);
 
-/** Anthropic's own names for tokens that its `input_tokens` does not include. */
+/** Anthropic's names for input tokens that its `input_tokens` count excludes. */
 const BESIDE_INPUT: ReadonlyMap<string, string> = new Map([
   ['cache_read_input_tokens', 'cache_read'],
   ['cache_creation_input_tokens', 'cache_creation'],
 ]);
 
-/** A detail with its side in front, for example `input_cached_tokens`. */
+/** Matches a detail with the prefix `input_` or `output_`, for example `input_cached_tokens`. */
 const DETAIL = /^(input|output)_(.+?)(?:_tokens)?$/;
 
 const DETAILS: ReadonlyMap<string, string> = new Map([['cached', 'cache_read']]);
@@ -122,8 +122,8 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds details to counts that exclude them. Counts of Langfuse's wrapper of OpenAI exclude them if the total is the sum of all
- * counts. Anthropic's input always excludes them, unless the total is the sum of input and output.
+ * Adds the details to counts that exclude them. Counts from Langfuse's OpenAI wrapper exclude them if the total equals the sum
+ * of all counts. Anthropic's input count excludes them unless the total equals the sum of input and output.
  */
 function includeDetails(
   usage: Record<string, number>,

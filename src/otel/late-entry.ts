@@ -5,9 +5,9 @@ import type { RunSink } from '../run/sink.ts';
 import type { SpanEntry } from './span-registry.ts';
 
 /**
- * The entry of a span whose start does not yet show which call it records: OpenInference sets attributes after the start, and
- * the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created when a child
- * starts, when the span ends, or when the code that started the span returns to the event loop.
+ * Delays the entry of a span if it is not known at its start which call the span records: OpenInference sets attributes after
+ * the start, and the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created
+ * when a child starts, when the span ends, or when the code that started the span returns to the event loop.
  */
 export class LateEntry {
   readonly #sink: RunSink;
@@ -27,12 +27,12 @@ export class LateEntry {
     return this.#made;
   }
 
-  /** The entry if it has been created. */
+  /** The entry, or undefined if it has not been created yet. */
   get known(): SpanEntry | undefined {
     return this.#made;
   }
 
-  /** Replaces the span by the run of a model call, if the run goes to the same sink. */
+  /** Replaces the span with the run of a model call, if that run has the same sink. */
   replace(context: RunContext): void {
     if (this.#make === undefined || callAbove(context, this.#sink) === undefined) return;
     this.#make = undefined;

@@ -120,9 +120,9 @@ export function mapStart(attributes: Attributes, visibility: Visibility): Mapped
 }
 
 /**
- * The whole of a span. `known` is what `mapStart` has found about its inputs, so that they are not made twice. `told` is
- * what has come beside the attributes; it stands where none of these has the same name. `isOwnUsage` says whether the token
- * counts of a chain are its own.
+ * Maps an ended span. `known` holds the inputs that `mapStart` found, so that they are not built twice. `told` holds values
+ * from sources other than the attributes; an attribute of the same name takes precedence. `isOwnUsage` returns whether the
+ * token counts of a chain are its own rather than those of its model calls.
  */
 export function mapSpan(
   attributes: Attributes,
@@ -137,7 +137,7 @@ export function mapSpan(
   const inputs = visibility.hideInputs ? undefined : inputsOf(reader, runType, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', runType, reader);
   if (nameFrom !== undefined) reader.use(nameFrom);
-  // The counts of a span around model calls are as a rule the sum of theirs, and would count twice.
+  // A span around model calls usually repeats the sum of their token counts, which would then be counted twice.
   const hasUsage = runType !== 'chain' || isOwnUsage?.(given) === true;
   const metadata = metadataOf(reader);
   const usage = hasUsage ? usageOf(reader, metadata.get(SERVICE_TIER)) : undefined;
@@ -243,7 +243,7 @@ function payloadOf(
   return undefined;
 }
 
-/** Types of runs whose payloads are never those of an HTTP request. */
+/** Run types whose payloads never come from an HTTP request. */
 const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
 
 const HTTP_RANK = vocabularies.indexOf(http);

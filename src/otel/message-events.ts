@@ -55,7 +55,7 @@ export function addTold(to: Fields, values: Attributes): void {
   }
 }
 
-/** Events and log records of an exception. The event of a span has the first name. */
+/** Whether an event or a log record describes an exception. Span events use the first name, log records either. */
 export function isExceptionEvent(name: string): boolean {
   return name === 'exception' || name === 'gen_ai.client.operation.exception';
 }

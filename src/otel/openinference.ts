@@ -132,7 +132,10 @@ function kindName(attributes: Attributes): string | undefined {
   return text(attributes[KIND])?.toUpperCase();
 }
 
-/** The messages of an agent or a chain are those of one model call below it. Its own `input.value` takes precedence. */
+/**
+ * Returns the input messages. An agent or a chain repeats the messages of one of its model calls, so its own `input.value`
+ * takes precedence over them.
+ */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);

@@ -8,13 +8,13 @@ import { isObject, text } from './values.ts';
 
 /**
  * Adds messages and exceptions that instrumentations emit as log records to the runs of their spans. Add it to the
- * `processors` of a logger provider. It needs a `RunSpanProcessor` in the same process and sends nothing itself: a record
- * belongs to the run of the span that was active when the record was emitted, in every processor that has this span.
+ * `processors` of a logger provider. It sends nothing itself and needs a `RunSpanProcessor` in the same process. A record is
+ * added to the run of the span that was active when the record was emitted, in every `RunSpanProcessor` that has this span.
  *
- * It reads the message events of the GenAI conventions and the events `exception` and `gen_ai.client.operation.exception`, by
- * `eventName` or the attribute `event.name`. It ignores all other records and changes none. Attributes and events of the span
- * take precedence. The limits of one payload bound all messages of a span. A record that arrives after the end of its span
- * is dropped, and one line reports the first of them.
+ * It reads the message events of the GenAI conventions and the events `exception` and `gen_ai.client.operation.exception`,
+ * identified by `eventName` or the attribute `event.name`. All other records are ignored, and no record is modified.
+ * Attributes and events of the span take precedence. Together, the messages of a span are subject to the limits of one
+ * payload. A record emitted after its span has ended is dropped; the first such record is logged.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;

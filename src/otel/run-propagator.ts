@@ -30,15 +30,15 @@ import { withExtracted } from './extracted-run.ts';
 /** What `RunPropagator` takes. Everything is optional. */
 export interface RunPropagatorOptions {
   /**
-   * Whether the headers of incoming messages are read. A function is called for each message with its carrier, such as the headers
-   * of a request, and returns `true` at once to accept it. Otherwise spans start a trace of their own.
+   * Whether the headers of incoming messages are read. A function is called for each message with its carrier, for example the
+   * request headers, and synchronously returns `true` to accept it. For other messages, spans start a new trace.
    *
    * @default true
    */
   trust?: boolean | ((carrier: unknown) => boolean);
   /**
-   * The fields that spans take over from incoming messages, beside the ids and the sampling decision. List them only for callers
-   * that you trust. @default []
+   * The fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List fields only if
+   * you trust all callers. @default []
    */
   accept?: readonly HeaderField[];
   /**

@@ -77,7 +77,10 @@ export class RunSpanExporter implements SpanExporterLike {
     else void this.#flush().then(answer);
   }
 
-  /** Lets nothing wait for its parent, and waits until all is delivered or given up, for 29 s at most. Never rejects. */
+  /**
+   * Sends spans that wait for their parents, then waits until all runs are delivered or given up, for at most 29 s. Never
+   * rejects.
+   */
   async forceFlush(): Promise<void> {
     if (this.#shutdown !== undefined) return this.#shutdown;
     this.#giveUpAll();
@@ -85,8 +88,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Flushes like `forceFlush`, and accepts no further spans. If an `export` or a `forceFlush` before it timed out, both together
-   * take 29 s at most. The runs' own exporter stays open, as others may use it.
+   * Flushes like `forceFlush` and stops accepting spans. If a preceding `export` or `forceFlush` timed out, both calls together
+   * take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();

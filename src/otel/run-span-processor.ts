@@ -26,7 +26,7 @@ export interface RunSpanProcessorOptions {
   exporter?: RunSink;
   /** The project of traces that start with a span; spans below a run are in the run's. @default that of the exporter */
   project?: string;
-  /** The id of that project, instead of its name. */
+  /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /**
    * Which spans become runs: `'llm'` for those that look like work with models, by their attributes or the instrumentation
@@ -76,14 +76,18 @@ export class RunSpanProcessor implements SpanProcessorLike {
     });
   }
 
-  /** Waits until the runs recorded so far are delivered or given up, for 29 s at most. Never rejects; `stats()` counts losses. */
+  /**
+   * Waits until the runs recorded so far are delivered or given up, for at most 29 s. Never rejects; `stats()` counts lost
+   * runs.
+   */
   forceFlush(): Promise<void> {
     return this.#shutdown ?? this.#flushTime.whole((timeoutMs) => this.#flush(timeoutMs));
   }
 
   /**
-   * Ends the runs of open spans, as interrupted, and flushes; records nothing after that. If a `forceFlush` before
-   * it timed out, both together take 29 s at most. The exporter stays open, as others may use it: `shutdown()` of the package closes them all.
+   * Ends the runs of open spans as interrupted, stops recording and flushes. If a preceding `forceFlush` timed out, both calls
+   * together take at most 29 s. The exporter stays open, because other code may use it; the package's `shutdown()` closes all
+   * exporters.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -106,7 +110,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     );
   }
 
-  /** Another processor of the same sink may have created its entry first. */
+  /** Creates the entry, or reuses the run of another processor with the same sink that created its entry first. */
   #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
     const recorded = recordedRun(span, start.sink);
     return recorded === undefined ? this.#entryFor(span, start) : { context: recorded.context };

@@ -14,14 +14,15 @@ const LANGSMITH = 'langsmith.traceable';
 
 const EXCEPTION_KEYS: readonly string[] = ['exception.type', 'exception.message', 'exception.stacktrace'];
 
-/** The attributes that describe an exception, without the others of its log record. */
+/** Returns only those attributes of a log record that describe an exception. */
 export function exceptionFields(attributes: Attributes): Attributes {
   return Object.fromEntries(EXCEPTION_KEYS.map((key) => [key, text(attributes[key])]));
 }
 
 /**
- * The `error` field of a run whose span has failed: `Type: message` on the first line, then the stack of the last exception
- * among the span's events, else of `logged`. An exception alone is no failure: the application may have handled it.
+ * Returns the `error` field of a run if its span failed: `Type: message`, followed by the stack. Both are taken from the last
+ * exception among the span's events, or else from `logged`. An exception alone is not a failure, because the application may
+ * have handled it.
  */
 export function spanError(span: SpanLike, logged?: Attributes): string | undefined {
   const event = span.events.findLast(({ name }) => name === 'exception');

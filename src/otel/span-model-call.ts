@@ -21,12 +21,12 @@ const MODEL_NAMES: readonly string[] = [
   'ai.model.id',
 ];
 
-/** Instrumentation scopes of Anthropic's SDK. */
+/** Matches the instrumentation scopes of Anthropic's SDK. */
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
 /**
- * The model call that a span with these attributes records. Undefined if the attributes name no model. `knownType` is the run
- * type if the attributes have been mapped before.
+ * Returns the model call recorded by a span with these attributes, or undefined if they name no model. `knownType` is the run
+ * type, if the attributes have already been mapped.
  */
 export function spanModelCall(attributes: Attributes, knownType?: string): ModelCall | undefined {
   const model = modelOf(attributes);
@@ -35,25 +35,25 @@ export function spanModelCall(attributes: Attributes, knownType?: string): Model
   return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model } : undefined;
 }
 
-/** Whether a span that has just started records the model call of the run above it. */
+/** Whether a span that has just started records the same model call as its parent run. */
 export function isCallAbove(attributes: Attributes, parent: RunContext | undefined, sink: RunSink): boolean {
   if (modelOf(attributes) === undefined) return false;
   const above = callAbove(parent, sink);
   return above !== undefined && isSameCall(above, spanModelCall(attributes));
 }
 
-/** Whether the start of a span does not yet show if the span records a call that has a run already. */
+/** Whether it is still unknown, at the start of a span, if the span records a call that already has a run. */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;
   return SDK_SCOPE.test((span.instrumentationScope ?? span.instrumentationLibrary)?.name ?? '');
 }
 
-/** `SpanKind.CLIENT`: a request to another service. */
+/** The value of `SpanKind.CLIENT`, a request to another service. */
 const CLIENT = 2;
 
 /**
- * Whether the token counts of a span are those of an agent whose model calls have no spans of their own: an agent of another
- * service, or one that OpenInference counts.
+ * Whether a span has the token counts of an agent whose model calls have no spans of their own. This is the case for agents
+ * that run in another service and for agents whose tokens OpenInference counts.
  */
 export function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;

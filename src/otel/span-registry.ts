@@ -69,7 +69,7 @@ export class SpanRegistry {
     return made(seen.entry);
   }
 
-  /** Returns what was added for this very object, if it has been created. */
+  /** Returns the entry added for this span object, or undefined if it has not been created yet. */
   get(span: object): SpanEntry | undefined {
     const entry = this.#bySpan.get(span)?.entry;
     return entry instanceof LateEntry ? entry.known : entry;
@@ -80,7 +80,7 @@ export class SpanRegistry {
     return made(this.#seen(span)?.entry);
   }
 
-  /** Replaces a span whose entry has not been created yet by a run. */
+  /** Replaces a span with a run, if the entry of the span has not been created yet. */
   replace(span: SpanKey, context: RunContext): void {
     const entry = this.#seen(span)?.entry;
     if (entry instanceof LateEntry) entry.replace(context);

@@ -40,7 +40,7 @@ export interface SpanStart {
   readonly sink: RunSink;
   /** For a run without a parent, when its span names none. */
   readonly project: Project | undefined;
-  /** Payloads that the run does not record, whatever its sink captures. */
+  /** Payloads that the run does not record, even if its sink captures them. */
   readonly hiding?: Hiding;
 }
 
@@ -60,12 +60,12 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #knownInputs: KnownInputs | undefined;
   #attachments: RunAttachments | undefined;
   #logMessages: LogMessages | undefined;
-  /** The latest exception that is a log record. */
+  /** The attributes of the latest exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** Released at the end, so that a chain of spans that never ends is not held. */
+  /** The parent run. Released when the span ends, so that an endless chain of spans is not kept in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The model call that the span recorded, once the span has ended. */
+  /** The model call that the span recorded. Set when the span ends. */
   endedCall: ModelCall | undefined;
   readonly #capture: CapturePolicy;
 
@@ -111,7 +111,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
-  /** Read from the attributes that the span has now: some instrumentations set them after the start. */
+  /** Reads the current attributes of the span, because some instrumentations set them after the start. */
   override get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
     return span && spanModelCall(span.attributes);
@@ -133,7 +133,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     return true;
   }
 
-  /** Takes the attributes of an exception that is a log record; false when the span has ended. */
+  /** Stores the attributes of an exception that was emitted as a log record. Returns false if the span has ended. */
   addException(attributes: Attributes): boolean {
     if (this.#record === undefined) return this.context.refused;
     this.#exception = exceptionFields(attributes);

@@ -29,7 +29,7 @@ export const WHOLE = '*';
 /** The key, among the times, of the first piece of a model's answer. */
 export const FIRST_TOKEN = 'first_token';
 
-/** The key, in the metadata, of OpenAI's service tier, which decides the names of token details. */
+/** Metadata key of OpenAI's service tier, which determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
 /** What a row gives when its attribute has nothing to add to the others, and is not to go to the metadata either. */

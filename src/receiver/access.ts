@@ -15,25 +15,28 @@ export interface AccessRules {
 }
 
 /**
- * Who may send requests to an endpoint. `anyone`: everybody, including pages of other origins. `open`: everybody except those
- * pages. `write`: holders of the key or the write key. `key`, the default: holders of the key. Without a configured key, `write`
- * and `key` accept what `open` does.
+ * Who may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every client except
+ * such pages. `write`: clients with the key or the write key. `key`, the default: clients with the key. If no key is
+ * configured, `write` and `key` are equivalent to `open`.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** A login beyond this number ends the oldest session. */
+/** Maximum number of sessions. A login beyond it ends the oldest session. */
 const SESSIONS_MAX = 1_000;
-/** Wrong keys within the window, from all clients. Further ones are answered with 429. The right key is always accepted. */
+/**
+ * Maximum number of wrong keys per window, over all clients. Further wrong keys get 429. The right key is always
+ * accepted.
+ */
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
-/** Decides who may ask a receiver. */
+/** Decides which requests a receiver admits. */
 export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** Random tokens of cookies, oldest first, with the time in milliseconds at which each expires. */
+  /** Random session tokens, oldest first, each with its expiry time in milliseconds. */
   readonly #sessions = new Map<string, number>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -77,7 +80,7 @@ export class Access {
     }
   }
 
-  /** Starts a session and returns its `Set-Cookie`. Throws a Refusal for a wrong key. */
+  /** Starts a session and returns its `Set-Cookie` header. Throws a Refusal if the key is wrong. */
   login(key: unknown, request: IncomingMessage): string {
     const { apiKey } = this.#rules;
     if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
@@ -89,7 +92,7 @@ export class Access {
     return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** Ends the session of a request and returns the `Set-Cookie` that deletes its cookie. */
+  /** Ends the session of a request and returns the `Set-Cookie` header that deletes its cookie. */
   logout(request: IncomingMessage): string {
     this.#sessions.delete(cookieOf(request) ?? '');
     return cookie(request, '', 0);
@@ -137,14 +140,14 @@ export class Access {
 }
 
 /**
- * Whether a browser sends a request for a page of another site, or of another port of this machine, which is `same-site`.
- * Requests for images and scripts have no `Origin`, but the page can measure how long the response takes.
+ * Whether a browser sends the request on behalf of a page from another site, or from another port of this machine, which is
+ * `same-site`. Requests for images and scripts have no `Origin` header, but the page could measure their response times.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
 }
 
-/** Whether a browser opens a link in a tab. */
+/** Whether the request is a browser opening a link in a tab. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

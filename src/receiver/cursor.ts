@@ -11,7 +11,7 @@ export function cursorOf({ value, id }: Position): string {
   return Buffer.from(JSON.stringify([value, id])).toString('base64url');
 }
 
-/** The position that a cursor was made of. Throws a RunspanError for any other text. */
+/** Returns the position encoded in a cursor. Throws a RunspanError if the text is not a cursor. */
 export function positionOf(cursor: string): Position {
   const [value, id] = read(cursor);
   if ((value === null || Number.isFinite(value)) && typeof id === 'string')

@@ -9,9 +9,9 @@ import { parseUuid } from './run-fields.ts';
 /** What somebody says of a run, whichever way it comes. */
 export type Said = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
-/** Size of feedback as JSON. */
+/** Maximum size of feedback as JSON. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
-/** Characters of a key. */
+/** Maximum length of a key in characters. */
 const KEY_LENGTH_MAX = 180;
 
 /** What a field has to be, in words and as a test. */
@@ -45,7 +45,7 @@ export function readSaid(body: unknown, strict: boolean): Said {
   return said;
 }
 
-/** Reads feedback from the query of an address, in which all is text. `correction` may be JSON; `metadata` is refused. */
+/** Reads feedback from a query string. All values are text, but `correction` may be JSON text. Refuses `metadata`. */
 export function readSaidQuery(search: URLSearchParams, strict: boolean): Said {
   const findings = new Findings();
   const given: Record<string, unknown> = {};

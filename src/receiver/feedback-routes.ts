@@ -97,7 +97,7 @@ export async function giveFeedback(call: Call): Promise<Answer> {
   return { status: 200, body: feedback };
 }
 
-/** Programs that read links to show a preview and do not ask for HTML. */
+/** Matches programs that fetch links for a preview but do not request HTML. */
 const PREVIEW_AGENTS = new RegExp(
   [
     'slackbot',
@@ -125,14 +125,14 @@ const PREVIEW_AGENTS = new RegExp(
   'i',
 );
 
-/** Whether a GET may come from a program that opens a link before its user does: a preview, a prefetch, a mail scanner. */
+/** Whether a GET may come from a program that opens links before the user does, such as a preview or a mail scanner. */
 function isPreview({ headers }: IncomingMessage): boolean {
   const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
   if (purpose !== undefined || PREVIEW_AGENTS.test(headers['user-agent'] ?? '')) return true;
   return /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
-/** Whether a POST comes from the form of `CONFIRMATION`, which has no fields: its address has the query of the link. */
+/** Whether a POST comes from the form of `CONFIRMATION`. The form has no fields; its URL has the query of the link. */
 function isForm({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
   return isUrlEncoded && headers['content-length'] === '0';

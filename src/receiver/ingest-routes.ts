@@ -73,7 +73,10 @@ async function applied(call: Call, operations: readonly RunOperation[]): Promise
   return { status: 202, body: { accepted: operations.length } };
 }
 
-/** Stores feedback whose run is stored or comes within a second. Logs and drops the rest. Returns the number stored. */
+/**
+ * Stores feedback if its run is stored or arrives within one second, and drops and logs the rest. Returns the number
+ * stored.
+ */
 async function keepFeedback(store: Store, feedback: readonly Feedback[]): Promise<number> {
   const isKept = await Promise.all(feedback.map((one) => onceRunIsHere(store, () => store.addFeedback(one))));
   const missing = feedback.filter((_, index) => !isKept[index]);

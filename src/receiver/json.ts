@@ -69,7 +69,7 @@ export class JsonReader {
   }
 }
 
-/** The index of the quote that ends the text whose first quote is at `start`, or the number of bytes if there is none. */
+/** Returns the index of the quote that closes the string opened at `start`, or the number of bytes if there is none. */
 function endOfText(bytes: Buffer, start: number): number {
   let at = start + 1;
   for (;;) {

@@ -29,7 +29,7 @@ export class MemoryTrace {
     return this.#shown.trace;
   }
 
-  /** The usage of a run of this trace, if it counts in sums. */
+  /** Returns the usage of a run of this trace if it is included in sums. */
   countedUsage(run: RunState): Usage | undefined {
     if (this.#aboveUsage?.seq !== this.seq) this.#aboveUsage = { seq: this.seq, orders: this.#ordersAboveUsage() };
     const summary = run.shown()?.summary;

@@ -11,14 +11,14 @@ import type { RunFields, RunOperation } from './store.ts';
 
 /** The content of a multipart request. */
 export interface Batch {
-  /** In the order in which their runs first appear. */
+  /** The operations, in the order in which their runs first appear. */
   readonly operations: RunOperation[];
   readonly feedback: Feedback[];
 }
 
 /**
- * Reads the parts of one request. Everything is checked before anything is given back: 400 for parts that are wrong or
- * do not fit together, 422 for wrong fields.
+ * Reads the parts of one request and validates all of them before returning. Refuses malformed or inconsistent parts with 400,
+ * and invalid fields with 422.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const drafts = new Map<string, Draft>();
@@ -43,7 +43,7 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const feedback = said.map(({ part, id }) => {
     if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new Refusal(413, `Part ${part.name} is larger than 1 MiB`);
     const { value } = readJsonPart(part, json);
-    // Feedback on a whole trace names no run: it belongs to the root, whose id is that of the trace.
+    // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
     return readFeedback(given, ['body', part.name], findings);
   });
@@ -68,8 +68,8 @@ function identityOf(name: PartName): string {
 }
 
 /**
- * The field gives the length as a parameter of the type, without a Content-Length. In strict mode each part of JSON needs a
- * Content-Length. A wrong Content-Length is refused in both modes.
+ * Checks the length of a part. Other clients send the length as a parameter of Content-Type, without a Content-Length. In
+ * strict mode, each JSON part needs a Content-Length. A wrong Content-Length is refused in both modes.
  */
 function checkLength({ name, contentType, contentLength, bytes }: Part, { kind }: PartName, strict: boolean): void {
   if (strict && LENGTH_PARAMETER.test(contentType ?? '')) {

@@ -17,7 +17,10 @@ export interface Part {
 export const PARTS_MAX = 1_000;
 /** Name of a part, in bytes. Those of JSON need 60; that of an attachment ends in a name of the application's own. */
 export const PART_NAME_BYTES_MAX = 1_000;
-/** Text before the first delimiter, in bytes. Senders write none or a line for readers that do not know multipart. */
+/**
+ * Maximum number of bytes before the first delimiter. Clients send nothing there, or a line for readers without multipart
+ * support.
+ */
 const PREAMBLE_BYTES_MAX = 64 * 1024;
 const HEADER_LINES_MAX = 50;
 const HEADER_BYTES_MAX = 16 * 1024;
@@ -159,7 +162,7 @@ export class MultipartReader implements BodyReader<Part[]> {
     return before;
   }
 
-  /** Removes and returns the bytes that cannot be the start of a delimiter. */
+  /** Removes and returns the leading bytes that cannot be part of a delimiter. */
   #takeCertain(): Buffer {
     const length = Math.max(0, this.#rest.length - this.#delimiter.length + 1);
     const certain = this.#rest.subarray(0, length);

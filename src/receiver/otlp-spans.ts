@@ -121,7 +121,7 @@ function statusIn(value: unknown): SpanLike['status'] {
   return { code: enumOf(code, STATUS_CODES), ...(textOf(message) !== '' && { message: textOf(message) }) };
 }
 
-/** Names of enum values in protojson, in the order of their numbers. */
+/** Protojson names of enum values, ordered by their numbers. */
 const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'].map(
   (name) => `SPAN_KIND_${name}`,
 );

@@ -3,13 +3,14 @@ import { Refusal } from './refusal.ts';
 import { parseUuid, type RunField } from './run-fields.ts';
 
 /**
- * What the name of a part says it holds (interface, "POST /runs/multipart", rules 3 and 4):
+ * The content of a part, according to its name (interface, "POST /runs/multipart", rules 3 and 4):
  *
  *     <post|patch>.<run id>                           the run record
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
- *     attachment.<run id>.<name>                      bytes beside the run; ours and the field's, the name may hold dots
+ *     attachment.<run id>.<name>                      an attachment of the run, whose name may contain dots
  *
- * and in the field's dialect also `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`.
+ * Outside strict mode, also `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`, which other clients
+ * send.
  */
 export type PartName =
   | { readonly kind: 'record'; readonly operation: 'post' | 'patch'; readonly id: string }

@@ -16,7 +16,7 @@ const TOKENS = 1_000_000;
 /** What may follow the name of a model where a version of it is meant. */
 const VERSION = /^[-@:]/;
 
-/** Adds the cost of the tokens if the run has none and its model has a price. */
+/** Adds the cost of the tokens if the run has no cost and the price of its model is known. */
 export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
   const { model, usage: unpriced } = summary;
   if (unpriced === undefined) return summary;

@@ -108,11 +108,14 @@ export const queryRoutes: readonly Route[] = [
   },
 ];
 
-/** A stream holds one of the 1 000 connections of a server. Senders need the others. */
+/**
+ * Maximum number of streams. Each uses one of the server's 1 000 connections, and clients that send runs need the
+ * others.
+ */
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 
-/** Counts a stream until its connection closes; 503 beyond the limit. */
+/** Counts a stream until its connection closes. Refuses streams beyond the limit with 503. */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
     const detail = `All ${STREAMS_MAX} streams of changes are in use: close a page, or try again later`;
@@ -122,7 +125,7 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   socket.once('close', () => streams.delete(socket));
 }
 
-/** Answers with a page, or with 422 if the store cannot use the cursor. */
+/** Responds with a page, or with 422 if the store rejects the cursor. */
 async function pageOf(page: Promise<Page<unknown>>): Promise<Answer> {
   try {
     return { status: 200, body: await page };

@@ -30,15 +30,15 @@ export interface ReceiverOptions {
    */
   strict?: boolean;
   /**
-   * The key that whoever sends or reads has to have, 1 to 512 visible characters of ASCII: as `x-api-key`, as
-   * `Authorization: Bearer`, or by the cookie that `POST /login` gives for it. At least 16 where the receiver listens beyond this
-   * machine. 401 without it. Feedback by token, `GET /info` and the files of the page need none.
-   * @default nobody is asked for a key, and one that comes is ignored
+   * The key required to send and read data: 1 to 512 visible ASCII characters, or at least 16 if the receiver is reachable from
+   * other machines. Clients send it as `x-api-key` or `Authorization: Bearer`, or exchange it for a cookie at `POST /login`.
+   * Requests without it get 401. Feedback by token, `GET /info` and the files of the page require no key.
+   * @default no key is required, and a key that a client sends is ignored
    */
   apiKey?: string;
   /**
-   * A second key, which sends runs, spans and feedback and makes feedback tokens, and reads nothing: 403 for every other
-   * request. Needs an `apiKey`, and has its form. @default there is none
+   * A second key that can only send runs, spans and feedback and create feedback tokens. Every other request with it gets 403.
+   * Requires an `apiKey` and has the same format. @default no write key
    */
   writeKey?: string;
   /** A request that names another workspace in `x-tenant-id` is refused with 403. @default all are taken */
@@ -92,7 +92,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
 
 const KEY_LENGTH_MIN = 16;
 
-/** Checks the keys apart from the other options, because no message may contain a key. */
+/** Validates the keys separately from the other options, because no error message may contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const isExposed = !isLoopback(host);
   if (apiKey === undefined && isExposed) {

@@ -9,11 +9,14 @@ export interface BodyLimits {
   /** One body as it comes over the wire, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * One body after decompression, which stops there. The compression ratio has no bound: batches of spans that repeat a long
-   * prompt compress by more than 1000 : 1.
+   * Maximum size of one decompressed body. Decompression stops there. The compression ratio itself is not limited, because
+   * batches of spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /** All bodies that are being read, on the wire and decompressed. Beyond it 429, to be tried again. */
+  /**
+   * Maximum total size of all bodies being read, compressed and decompressed. Requests beyond it get 429 and can be
+   * retried.
+   */
   readonly inFlightBytesMax: number;
 }
 

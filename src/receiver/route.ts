@@ -30,7 +30,7 @@ export interface Call {
   readonly faults: Faults;
   readonly access: Access;
   readonly spanRuns: SpanRuns;
-  /** Connections with an open stream of changes. */
+  /** Connections with an open change stream. */
   readonly streams: Set<Socket>;
   readonly strict: boolean;
 }

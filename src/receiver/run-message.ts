@@ -97,7 +97,7 @@ function placed(fields: RunFields, { text, ids }: DottedOrder): RunFields {
 /** What a run record has to look like, by the way it comes and by how strictly the interface is taken. */
 export interface RunRules extends Spellings {
   readonly required: readonly RunField[];
-  /** Fields that do not belong into the record, and where each belongs. */
+  /** Fields that do not belong in the record, each with the place where it belongs. */
   readonly elsewhere: ReadonlyMap<RunField, string>;
   /** Whether one of `session_name` and `session_id` must be there. */
   readonly session: boolean;

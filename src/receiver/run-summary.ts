@@ -80,12 +80,12 @@ export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   return end_time === undefined ? 'pending' : 'success';
 }
 
-/** The run types of model calls. */
+/** Run types of model calls. */
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Whether the usage of a run counts in sums. Runs other than model calls often repeat the usage of the model calls below
- * them, so their usage counts only if no run below has usage.
+ * Whether the usage of a run is included in sums. Runs other than model calls often repeat the usage of nested model calls, so
+ * their usage counts only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -102,16 +102,16 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/** Surcharges of Anthropic's cache writes, as factors of the input price. Writes of unknown duration count as 5 minutes. */
+/** Surcharges for Anthropic's cache writes, as a factor of the input price. An unknown duration counts as 5 minutes. */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],
   ['ephemeral_5m_input_tokens', 0.25],
   ['ephemeral_1hr_input_tokens', 1],
-  // LangChain's name.
+  // The name that LangChain uses.
   ['ephemeral_1h_input_tokens', 1],
 ];
 
-/** Reads tokens and costs, also by OpenAI's own names for the tokens. */
+/** Reads token counts and costs. Also accepts OpenAI's names for the counts. */
 function usageOf(told: unknown): UnpricedUsage | undefined {
   if (!isObject(told)) return undefined;
   const usage: UnpricedUsage = {};

@@ -28,9 +28,9 @@ export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interru
 /** Tokens and costs. */
 export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
 
-/** Usage whose cost has not been computed yet. */
+/** Usage without a computed cost. */
 export interface UnpricedUsage extends Usage {
-  /** Surcharge for cache writes, in input tokens. */
+  /** Surcharge for cache writes, expressed in input tokens. */
   cache_surcharge_tokens?: number;
 }
 

@@ -12,13 +12,16 @@ import type { ToldRun } from './told-run.ts';
 
 /** Further calls are taken into a transaction until it has taken so long. */
 const GROUP_MS = 50;
-/** Time from the first write to the first step of the index, so that runs are indexed together. */
+/** Delay between the first write and the first indexing step, so that several runs are indexed together. */
 const INDEX_DELAY_MS = 300;
-/** Time of a step of the index. */
+/** Duration of an indexing step. */
 const INDEX_MS = 50;
-/** Time of a step if there was a write within `INDEX_DELAY_MS`, because the next write waits for the step. */
+/**
+ * Duration of an indexing step after a recent write (within `INDEX_DELAY_MS`). It is short, because a new write must
+ * wait for it.
+ */
 const BUSY_INDEX_MS = 5;
-/** For how long what is too much is forgotten before more is written: about as fast as it can come, and no longer where much is. */
+/** Maximum time spent deleting old traces before the next write. */
 const FORGET_MS = 100;
 /** Beyond so many runs that wait for the index, what is written waits for it: a search looks through them one by one. */
 const UNINDEXED_MAX = 100_000;
@@ -32,8 +35,8 @@ interface WaitingCall {
 }
 
 /**
- * Everything that writes to a store. Calls that come while others are written are committed together, each of them whole or
- * not at all. Between commits and in pauses, it indexes step by step and deletes traces beyond the limits.
+ * Executes all writes to a store. Calls that arrive during a commit are committed together in the next one, each completely or
+ * not at all. Between commits and when idle, indexes runs step by step and deletes traces beyond the limits.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -121,11 +124,11 @@ export class SqliteCommits {
   #rest(): void {
     clearTimer(this.#ageTimer);
     if (!this.#hasWork()) this.#ageTimer = setTimer(() => this.#rest(), AGE_MS);
-    // Not set anew by each write: the index would wait as long as writes come.
+    // A write does not restart the timer, because a steady stream of writes would postpone indexing forever.
     else this.#backgroundTimer ??= setTimer(() => this.#goOn(), INDEX_DELAY_MS);
   }
 
-  /** Takes one step of the background work. Writes run between two steps. */
+  /** Performs one step of background work. Pending writes run between steps. */
   #goOn(): void {
     const isBusy = performance.now() - this.#writtenAtMs < INDEX_DELAY_MS;
     this.#background(isBusy ? BUSY_INDEX_MS : INDEX_MS);
@@ -137,7 +140,7 @@ export class SqliteCommits {
     return this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
   }
 
-  /** Deletes traces that are due, otherwise indexes for `indexMs`. With 0 it neither indexes nor frees pages. */
+  /** Deletes traces that are due, or else indexes runs for `indexMs`. With 0, neither indexes runs nor frees pages. */
   #background(indexMs: number): void {
     try {
       const isDue = this.#retention.isDue(this.#nowMs());

@@ -25,7 +25,7 @@ export class SqliteConnection {
   }
 
   run(sql: string, ...values: SqlValue[]): void {
-    // `Statement.run` reads `last_insert_rowid`, which FTS5 sets beyond 2^53 when it deletes. Node 26 throws there.
+    // `Statement.run` reads `last_insert_rowid`, which FTS5 sets to a value beyond 2^53 on deletion. Node 26 then throws.
     this.#statement(sql).get(...values);
   }
 

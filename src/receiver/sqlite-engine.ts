@@ -22,7 +22,7 @@ export interface Engine {
   readonly DatabaseSync: new (path: string, options?: { readOnly?: boolean }) => Database;
 }
 
-/** Node's own SQLite if it has FTS5, which builds of nodejs.org have from 22.16 on, otherwise the SQLite of the package. */
+/** Loads Node's built-in SQLite if it has FTS5 (nodejs.org builds do since 22.16), otherwise the SQLite package. */
 export async function loadEngine(): Promise<Engine> {
   const own = process.getBuiltinModule?.('node:sqlite') as unknown as Engine | undefined;
   if (own !== undefined && hasFts5(own)) return own;

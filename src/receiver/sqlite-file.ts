@@ -150,7 +150,7 @@ function make({ DatabaseSync }: Engine, path: string, migrations: readonly strin
   renameSync(aside, path);
 }
 
-/** Makes an empty file that only its user can read. Throws if the file exists. */
+/** Creates an empty file that only its owner can read. Throws if the file exists. */
 function makeEmpty(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
 }
@@ -199,7 +199,7 @@ function checkAbilities(connection: SqliteConnection): void {
   throw new RunspanError('RUNSPAN_SQLITE_MISSING', message);
 }
 
-/** The version of a store that this runspan knows. */
+/** Returns the version of a store. Throws if this version of runspan does not support it. */
 function checkedVersion(connection: SqliteConnection, path: string, known: number): number {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
@@ -209,9 +209,9 @@ function checkedVersion(connection: SqliteConnection, path: string, known: numbe
 }
 
 /**
- * Refuses a file of another application, and one of a later version, before SQLite writes anything beside the file: an
- * immutable connection takes no lock and makes no file. Only SQLite may open the file. POSIX drops all locks of the
- * process on a file when the process closes any descriptor of that file, except those that SQLite knows of.
+ * Refuses files of another application or a later version before SQLite creates any files next to them: an immutable
+ * connection takes no lock and creates no file. The file must be opened through SQLite only. When a process closes any
+ * descriptor of a file, POSIX releases all its locks on that file, and SQLite can only account for its own descriptors.
  */
 function checkHeader({ DatabaseSync }: Engine, path: string, known: number): void {
   if (sizeOf(path) === 0) return;
@@ -225,7 +225,7 @@ function checkHeader({ DatabaseSync }: Engine, path: string, known: number): voi
     }
   } catch (error) {
     if (isNoDatabase(error)) throw notOurs(path);
-    // A file that another connection is writing to may look damaged without locks. A connection with locks decides.
+    // Without locks, a file may look damaged while another connection writes to it. A later connection with locks decides.
     if (!isOfTheFile(error)) throw error;
   }
 }

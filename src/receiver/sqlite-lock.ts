@@ -34,8 +34,8 @@ export class SqliteLock {
 }
 
 /**
- * Makes the file for its user alone; SQLite would make it readable for others. A file that exists is not opened: to close
- * it would end the lock that another thread of this process holds.
+ * Creates a file that only its owner can read, because SQLite would make it readable by other users. An existing file is not
+ * opened, since closing it would release a lock held by another thread of this process.
  */
 function makeFile(file: string): void {
   try {

@@ -21,7 +21,7 @@ export interface Share {
   readonly endUs: number | undefined;
   readonly usage: Usage | undefined;
   readonly isModelCall: boolean;
-  /** The place among the runs of the trace. */
+  /** The position among the runs of the trace. */
   readonly dottedOrder: string;
 }
 

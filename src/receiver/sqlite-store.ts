@@ -220,8 +220,8 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Writes a copy of the store to a new file, while this or another process may write to the store. Rejects with a
-   * RunspanError, `RUNSPAN_STORE_FAILED`, if the file exists or cannot be written; then nothing is left of the copy.
+   * Writes a copy of the store to a new file, even while this or another process writes to the store. If the file exists or
+   * cannot be written, rejects with a RunspanError (`RUNSPAN_STORE_FAILED`) and leaves no partial copy.
    */
   async backup(path: string): Promise<void> {
     return (await this.#openSlowReader()).call('backup', resolve(path));

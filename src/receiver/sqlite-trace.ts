@@ -42,7 +42,7 @@ export class SqliteTrace {
     this.#usage = this.#read === undefined ? undefined : usageIn({ ...this.#read });
   }
 
-  /** Called after a run of the trace was written, with its share before and after the write, if it has one. */
+  /** Updates the sums after a run was written. `before` and `after` are the run's share in them, if it has one. */
   change(connection: SqliteConnection, id: string, before: Share | undefined, after: Share | undefined): void {
     this.#runs += +(after !== undefined) - +(before !== undefined);
     this.#pending += +(after?.isPending ?? false) - +(before?.isPending ?? false);
@@ -53,14 +53,14 @@ export class SqliteTrace {
     if (before?.usage === undefined && after?.usage !== undefined) this.#add(connection, id, after);
   }
 
-  /** Adds the usage of a run that had none. */
+  /** Adds the usage of a run that previously had none. */
   #add(connection: SqliteConnection, id: string, { dottedOrder, usage }: Share): void {
     if (connection.number(COUNTS, idBytes(id)) === 0) return;
     this.#usage = sumOfUsage(this.#usage, usage);
     for (const order of ordersAbove(dottedOrder)) {
       const above = connection.one<{ counted: number }>(COUNTED_WITHOUT, idBytes(id), idBytes(order.slice(-36)), order);
       if (above?.counted === 1) this.#isStale = true;
-      // Usage further up has not counted either, because this run is below it.
+      // The usage of runs above this ancestor was not counted before, because this ancestor has usage.
       if (above !== undefined) return;
     }
   }
@@ -117,18 +117,21 @@ const IS_MODEL_CALL = `runs.run_type IN (${MODEL_TYPES.map((type) => `'${type}'`
 const USAGE_BELOW = `SELECT 1 FROM runs AS below WHERE below.trace_id = runs.trace_id AND ${hasUsage('below')}
   AND below.dotted_order > runs.dotted_order || '.' AND below.dotted_order < runs.dotted_order || '/'`;
 
-/** The rule of `countsUsage` as a condition on a row of `runs`. */
+/** SQL condition that applies the rule of `countsUsage` to a row of `runs`. */
 export const COUNTS_USAGE: string = `(${hasUsage('runs')} AND (${IS_MODEL_CALL} OR NOT EXISTS (${USAGE_BELOW})))`;
 
 const COUNTS = `SELECT ${COUNTS_USAGE} FROM runs WHERE id = ?`;
-/** Whether the usage of a run would count if one run below it had none. No row if the run has no usage. */
+/**
+ * Selects whether the usage of a run would count if a given nested run had none. Returns no row if the run has no
+ * usage.
+ */
 const COUNTED_WITHOUT = `SELECT NOT ${IS_MODEL_CALL} AND NOT EXISTS (${USAGE_BELOW} AND below.id <> ?) AS counted
   FROM runs WHERE id = ? AND dotted_order = ? AND ${hasUsage('runs')}`;
 const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace_id = ?';
 const SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
   FROM runs WHERE trace_id = ? AND ${COUNTS_USAGE}`;
 
-/** The dotted orders of the runs above, the parent first. Each ends in an id. */
+/** Yields the dotted orders of the ancestors of a run, parent first. Each ends with the id of the ancestor. */
 function* ordersAbove(order: string): Iterable<string> {
   for (let end = order.lastIndexOf('.'); end !== -1; end = order.lastIndexOf('.', end - 1)) yield order.slice(0, end);
 }

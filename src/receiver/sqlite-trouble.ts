@@ -30,7 +30,7 @@ export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === CODES.busy;
 }
 
-/** Whether the file has another format than that of SQLite. */
+/** Whether SQLite reports that the file is not a database. */
 export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }

@@ -12,7 +12,7 @@ export interface CountedRun {
   readonly startUs: number;
   readonly latencyUs: number | undefined;
   readonly status: RunStatus;
-  /** Undefined if it does not count in sums. */
+  /** The usage, or undefined if it is not included in sums. */
   readonly usage: Usage | undefined;
   /** Undefined for one that does not tell what is grouped by. */
   readonly group: string | undefined;

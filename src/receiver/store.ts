@@ -65,8 +65,8 @@ export interface Store {
   /** By name. */
   projects(): Promise<ProjectSummary[]>;
   /**
-   * Traces whose root is among the runs asked for. A `text` may stand in any run of the trace. The form of cursors is the
-   * store's own; an error with the code `RUNSPAN_INVALID_OPTION` says that a cursor cannot be used.
+   * Returns traces whose root matches the query; `text` may occur in any run of the trace. Each store defines its own cursor
+   * format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
    */
   traces(query: ListQuery): Promise<Page<TraceSummary>>;
   /** Runs asked for, wherever they stand. */

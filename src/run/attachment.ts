@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import type { Attachment } from './record.ts';
 
-/** One chunk of an attached stream. Text is encoded as UTF-8. */
+/** A chunk of an attached stream. Text is encoded as UTF-8. */
 export type AttachmentChunk = ArrayBufferView | ArrayBufferLike | string;
 
 /** What may be attached. A stream is handed over: it is read at once, and closed when it is left out. */

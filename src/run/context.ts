@@ -46,7 +46,7 @@ export class SinkHandle {
     this.sink = sink;
   }
 
-  /** The model call that the run records. Undefined once the run has ended. */
+  /** The model call that the run records, or undefined if the run has ended. */
   get modelCall(): ModelCall | undefined {
     return undefined;
   }
@@ -121,7 +121,7 @@ export interface SpanSource {
   activeSpan(): object | undefined;
   /** The context of the run that a span became, if it became one. */
   contextOf(span: object): RunContext | undefined;
-  /** Replaces a span that has just started by the run of this context. */
+  /** Replaces a span that has just started with the run of this context. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -137,7 +137,7 @@ export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
 
-/** Replaces the span that an SDK has started for a call by the run that records the call. */
+/** Replaces the span that an SDK started for a call with the run that records the call. */
 export function replaceSpan(span: object, context: RunContext): void {
   spans?.replace?.(span, context);
 }

@@ -3,10 +3,10 @@ import type { ErrorText } from './error-text.ts';
 import { jsonName, jsonText } from './json-text.ts';
 import { runtimeJson } from './runtime.ts';
 
-/** A project, by its name or by its id. The wire names one of the two. */
+/** A project, identified by its name or its id. Only one of the two is sent. */
 export type Project = string | { readonly id: string };
 
-/** The name or the id of a project. */
+/** Returns the name or the id of a project. */
 export function projectText(project: Project): string {
   return typeof project === 'string' ? project : project.id;
 }
@@ -85,7 +85,10 @@ export function newRecord(identity: RunIdentity): EncodedRun {
   };
 }
 
-/** The end time of an incomplete run, and the error of a run that has none. An empty error clears that of an incomplete run. */
+/**
+ * Replaces the end time and the error of a run, for example to mark it as incomplete. An empty error clears the error of a run
+ * that was sent as incomplete.
+ */
 export interface EndOverride {
   readonly endTime?: string;
   readonly error: string;

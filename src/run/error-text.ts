@@ -138,7 +138,7 @@ function toldOf(thrown: unknown, redaction: Redaction | undefined): Told {
   }
 }
 
-/** The name of the class if `name` is inherited from `Error`, as in OpenAI's client and in most applications. */
+/** Returns `name`, or the class name if `name` is inherited from `Error`, as in OpenAI's client and most programs. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;

@@ -38,7 +38,7 @@ export class JsonWriter {
   readonly #keys: KeyForms;
   readonly #hasPatterns: boolean;
   readonly #names: SecretNames | undefined;
-  /** The value under the last key that ends with `headers`. */
+  /** The value of the last key that ends with `headers`. */
   #headers: unknown;
   /** Whether it matters where in the payload one is. */
   readonly #isTracked: boolean;

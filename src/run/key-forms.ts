@@ -8,7 +8,7 @@ export interface KeyForm {
   readonly bytes: Buffer | undefined;
   /** Whether it may be the name of a secret, contain one, or be no text. */
   readonly isSpecial: boolean;
-  /** Whether it may hold the value of a pair whose name is that of a secret. */
+  /** Whether the key may hold the value of a `{ name, value }` pair, which is a secret depending on `name`. */
   readonly isPairValue: boolean;
   /** That of the key that came after this one when it was last met. */
   next: KeyForm | undefined;
@@ -72,7 +72,7 @@ export class KeyForms {
   }
 }
 
-/** Copies a part of a text that outlives the text: a slice would keep the whole text in memory. */
+/** Copies a part of a text, because a slice that outlives the text would keep all of it in memory. */
 export function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }

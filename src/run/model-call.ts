@@ -4,10 +4,10 @@ import { Run } from './run.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Returns the model call of the parent run while that run is open and goes to the same sink. A call of the same type and
- * model that starts below it is the same call, recorded by another instrumentation: a wrapped client calls a patched method,
- * or a patched function calls a wrapped model. The outer record is kept, because it has the application's request and result.
- * Siblings are never compared: two overlapping calls of one model look alike and are two calls.
+ * Returns the model call of the parent run if that run is open and has the same sink. A nested call of the same type and
+ * model is the same call, recorded by another instrumentation: a wrapped client calls a patched method, or a patched function
+ * calls a wrapped model. The outer record is kept, because it has the application's request and result. Siblings are never
+ * compared, because two overlapping calls of one model look alike but are separate calls.
  */
 export function callAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const handle = parent?.handle;

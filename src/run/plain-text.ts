@@ -1,24 +1,24 @@
-/** A token of a tokenizer: a word, a piece of a word, a short number or a marker such as `<image>`. */
+/** Matches a tokenizer's token: a word, a piece of a word, a short number or a marker such as `<image>`. */
 const PIECE =
   /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,3})[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
 
-/** A word, a number or a date within prose. */
+/** Matches a word, a number or a date in prose. */
 const PROSE_WORD =
   /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
 
-/** Precedes a credential in the value of a header. */
+/** Matches an authentication scheme, which precedes the credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
-/** The beginning of a longer text decides. */
+/** Maximum number of characters examined, from the start of the text. */
 const CHARACTERS_MAX = 10_000;
 
-/** Whether a text without spaces looks like a word or a piece of one, and not like a credential. */
+/** Whether a text without spaces looks like a word or a piece of a word rather than a credential. */
 export function isPiece(text: string): boolean {
-  // Credentials are written in ASCII.
+  // A credential has ASCII letters or digits.
   return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
 }
 
-/** Whether a text looks like words, and not like a credential. */
+/** Whether a text looks like words rather than a credential. */
 export function isPlainText(text: string): boolean {
   const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
   if (words.length === 1) return isPiece(text);

@@ -31,21 +31,21 @@ export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
 
-/** Fields beside the ids that the headers of a request may carry. */
+/** Optional fields that request headers may carry in addition to the ids. */
 export type HeaderField = 'project' | 'tags' | 'metadata';
 
 /** Options of `fromHeaders`. */
 export interface FromHeadersOptions {
   /**
-   * The fields that runs below take over from the headers. List them only for callers that you trust: anyone can send such
-   * headers, and would choose the project that your runs are recorded in. @default []
+   * The fields that nested runs inherit from the headers. List fields only if you trust all callers: anyone can send such
+   * headers and thereby choose the project in which your runs are recorded. @default []
    */
   accept?: readonly HeaderField[];
 }
 
 const HEADER_FIELDS: readonly unknown[] = ['project', 'tags', 'metadata'] satisfies HeaderField[];
 
-/** The check of `accept`, wherever headers are read. */
+/** Validates the `accept` option of every function that reads headers. */
 export const acceptCheck: Check = [
   "a list of 'project', 'tags' and 'metadata'",
   (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
@@ -95,10 +95,11 @@ export class RemoteRun {
 }
 
 /**
- * The run that these headers tell of, for `withRun(fromHeaders(request.headers), handler)`: what runs in it is below that
- * run, in the same trace. Reads the ids from `runspan-trace`, else from `langsmith-trace`, and from W3C `baggage` whether the
- * trace is sampled. The project, the tags and the metadata in the baggage are ignored unless `accept` lists them. Headers never
- * set the endpoint or the key, and invalid ones are ignored. Returns undefined if there is no such run; never throws.
+ * Returns the caller's run described by the headers. With `withRun(fromHeaders(request.headers), handler)`, runs in the handler
+ * become its children, in the same trace. The ids are read from `runspan-trace`, or else from `langsmith-trace`, and the
+ * sampling decision from W3C `baggage`. The project, tags and metadata in the baggage are ignored unless listed in `accept`.
+ * Headers never set the endpoint or the key, and invalid headers are ignored. Returns undefined if the headers describe no
+ * run. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {

@@ -52,6 +52,6 @@ export interface RunRecord {
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
   /** The name of the project. */
   session_name?: string;
-  /** The id of the project, instead of its name. */
+  /** The id of the project, as an alternative to its name. */
   session_id?: string;
 }

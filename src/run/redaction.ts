@@ -43,7 +43,7 @@ export class Redaction {
   readonly wantsTrail: boolean;
   /** @internal Whether there is anything to look for in texts. */
   readonly hasPatterns: boolean;
-  /** @internal The names whose values are hidden. */
+  /** @internal The names under which values are hidden. */
   readonly names: SecretNames | undefined;
   readonly #texts: TextSecrets | undefined;
   readonly #besideText: Redaction | undefined;
@@ -85,12 +85,12 @@ export class Redaction {
     return this.names !== undefined && (isHeaders(key) || mayHoldNames(key) || this.names.kindOf(key) !== undefined);
   }
 
-  /** @internal The text without the secrets that are under names in it, if it is JSON text or holds URLs. */
+  /** @internal Returns the text with the values under secret names masked, if it is JSON text or contains URLs. */
   maskNamed(text: string, trail: readonly Step[]): string {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
-  /** @internal Whether JSON text has to be parsed to find out if something in it is hidden by its name. */
+  /** @internal Whether JSON text must be parsed to find values that are hidden because of their names. */
   mayHideIn(json: string): boolean {
     if (this.#texts === undefined) return false;
     return this.#texts.isLikelyIn(json) || (json.includes('://') && this.#texts.masked(json, []) !== json);

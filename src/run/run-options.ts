@@ -17,13 +17,13 @@ export type Fields =
   | Readonly<Record<string, unknown>>
   | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
 
-/** Payloads that a run does not record, whatever its exporter captures. */
+/** Payloads that a run does not record, even if its exporter captures them. */
 export interface Hiding {
   hideInputs?: true;
   hideOutputs?: true;
 }
 
-/** The capture policy of a run that hides payloads by its own options; undefined if it hides none. */
+/** Returns the capture policy of a run whose own options hide payloads, or undefined if they hide none. */
 export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy | undefined {
   if (hideInputs === undefined && hideOutputs === undefined) return undefined;
   return {
@@ -42,9 +42,12 @@ export interface RunOptions {
   tags?: readonly string[];
   /** A run has at most 10 000 keys, those taken over included; further ones are left out. */
   metadata?: Fields;
-  /** The name of the project to trace into; runs below inherit it. @default the parent's project, else the exporter's */
+  /**
+   * The name of the project that the run is recorded in. Nested runs inherit it. @default the parent's project, else
+   * the exporter's
+   */
   project?: string;
-  /** The id of the project, instead of its name: it replaces `project`. */
+  /** The id of the project. Takes precedence over `project`. */
   projectId?: string;
   /**
    * A UUID to use instead of a new one, so that you can find the run again; `runIdFrom` makes one of an id of yours. It names
@@ -75,7 +78,7 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
   exporter: ['what createExporter() gives', isSink],
 };
 
-/** The project that the options name; undefined if they name none. */
+/** Returns the project given in the options, or undefined if there is none. */
 export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {
   return projectId === undefined ? project : { id: projectId };
 }
@@ -112,7 +115,7 @@ export function usableOptions<Options extends object>(
   return checked;
 }
 
-/** The names of ours for options of other libraries. */
+/** Maps options of other libraries to the corresponding runspan options. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   run_type: ['runType'],
   project_name: ['project'],
@@ -139,16 +142,16 @@ const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
   anonymizer: { hideInputs: true, hideOutputs: true },
 };
 
-/** An option of another library. */
+/** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** Names the option, its effect and ours. */
+  /** Message with the option, its effect and the runspan option to use instead. */
   readonly complaint: string;
   readonly hiding: Hiding | undefined;
 }
 
 /**
- * Recognizes an option of another library where ours are expected. An option that would hide payloads there hides them here,
- * unless its value is falsy.
+ * Recognizes an option of another library where runspan options are expected. An option that hides payloads in the other
+ * library also hides them here, unless its value is falsy.
  */
 export function foreignOption(
   key: string,
@@ -168,7 +171,7 @@ export function foreignOption(
   return { complaint: `unknown option \`${key}\`${effect}; use \`${ours}\``, hiding: isHiding ? hiding : undefined };
 }
 
-/** An option that cannot be read counts as set. */
+/** Whether an option has a truthy value. An option whose getter throws counts as set. */
 function isSet(given: object, key: string): boolean {
   try {
     return Boolean((given as Record<string, unknown>)[key]);

@@ -87,7 +87,7 @@ export class Run {
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #isAccepted: boolean;
-  /** The capture policy of a run that hides payloads by its own options. */
+  /** The capture policy, if the run's own options hide payloads. */
   readonly #hidingCapture: CapturePolicy | undefined;
   #events: string[] | undefined;
   #eventCharacters = 0;
@@ -168,8 +168,8 @@ export class Run {
   }
 
   /**
-   * Changes or adds to what is recorded of the run. Values are copied at once. In a wrapped function, `outputs` take
-   * precedence over the result and the `outputs` option.
+   * Changes recorded fields of the run or adds to them. Values are copied immediately. In a wrapped function, `outputs` set
+   * here take precedence over the function's result and the `outputs` option.
    */
   set(changes: RunChanges): void {
     if (Run.#isOwner(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
@@ -239,7 +239,7 @@ export class Run {
     return { id, traceId, name };
   }
 
-  /** @internal JSON text of a chunk within this run's limits, or `null` if chunks are not recorded. */
+  /** @internal Returns the JSON text of a chunk within the limits of this run, or `null` if chunks are not recorded. */
   encode(value: unknown): string {
     if (this.#capture.hideOutputs || this.#areOutputsSet) return 'null';
     const { payload, attachmentBytes } = this.#capture;
@@ -248,12 +248,12 @@ export class Run {
     return this.#taken('chunks', { json, attachments: attachments.taken });
   }
 
-  /** @internal Records the result of the traced call as outputs, unless the application has set outputs. */
+  /** @internal Records the result of the traced call as outputs, unless the application has set `outputs`. */
   keepResult(result: unknown): void {
     if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
   }
 
-  /** @internal Does the same with a result that is JSON text of an object. */
+  /** @internal Like `keepResult`, for a result that is the JSON text of an object. */
   keepOutputs(outputs: string): void {
     if (!this.isOpen || this.#areOutputsSet || this.#capture.hideOutputs) return;
     this.#attachments?.forget('outputs');

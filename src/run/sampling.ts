@@ -7,7 +7,7 @@ import { untraced } from './untraced.ts';
 /** What is known of a trace when its first run is about to start. */
 export interface TraceStart {
   readonly traceId: string;
-  /** Name and type of the first run, and the name or the id of its project. */
+  /** The name and type of the first run, and the name or id of its project. */
   readonly name: string;
   readonly runType: string;
   readonly project: string;

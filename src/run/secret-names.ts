@@ -3,20 +3,20 @@ import { hasPlainPrototype } from './foreign-value.ts';
 import { isPiece, isPlainText } from './plain-text.ts';
 
 /**
- * Decides which values under a name are hidden:
+ * The kind of a name, which determines which of its values are hidden:
  *
  * - `always`: every value except a JSON Schema;
  * - `text`: text, lists and class instances;
- * - `word`: text unless it is prose, and numbers from 1000;
- * - `look`: text that looks like a credential, and not like words or a piece of a word;
+ * - `word`: numbers from 1000, and text other than prose;
+ * - `look`: text that looks like a credential rather than words or a piece of a word;
  * - `mark`: text without spaces that looks like a credential or a digest;
- * - `none`: nothing, although the name ends with the name of a secret.
+ * - `none`: no value, although the name ends with the name of a secret.
  */
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
- * Names of secrets, as words. A key is such a name if it is one of them or ends with the words of one, however they are joined:
- * `api_key`, `x-api-key`, `openaiApiKey`, `api_key_2`. The longest match decides.
+ * Names of secrets, as words. A key matches a name if it ends with the words of the name, in any spelling: `api_key`,
+ * `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match, the longest one determines the kind.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
   always: `authorization, credential, credentials, passphrase, passcode, passwd, password, passwords, api key, api keys, private key,
@@ -34,31 +34,31 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** Precedes `token` if that means a piece of text, or a position in a list of pages. */
+/** Words before `token` that make it a piece of text or a pagination token, not a secret. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** Only as the whole key: `max_tokens` and the like are counts. */
+/** A name that matches only as the whole key, because keys such as `max_tokens` hold counts. */
 const TOKENS = 'tokens';
 
-/** Names of the other kinds do not apply to pieces of a model's text, which are called tokens. */
+/** Kinds that also apply to pieces of a model's text. The others do not, because such pieces are called tokens. */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
-/** Names in URLs besides the others. A value is hidden if it does not look like a word. */
+/** Additional names for URL parameters. Their values are hidden unless they look like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
-/** The end of a longer key decides. */
+/** Maximum number of characters examined, from the end of the key. */
 const KEY_CHARACTERS_MAX = 128;
 
-/** The names of secrets: the general ones, and those that the application adds. */
+/** The names of secrets: the built-in names and those that the application adds. */
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** The last words of the names. */
+  /** The last word of each name. */
   readonly lastWords: readonly string[];
 
-  /** `takesPieces` is false for pieces of a model's text. */
+  /** Set `takesPieces` to false if the values are pieces of a model's text. */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
       if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
@@ -72,7 +72,7 @@ export class SecretNames {
     this.#likely = new RegExp(`(?:${this.lastWords.map(escaped).join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
-  /** Undefined for a name under which nothing is hidden. */
+  /** Returns the kind of a name, or undefined if nothing is hidden under it. */
   kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
     const end = key.slice(-KEY_CHARACTERS_MAX);
     if (!this.#likely.test(end)) return undefined;
@@ -94,19 +94,22 @@ export class SecretNames {
     return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
   }
 
-  /** Whether the value that follows a name in a list is a secret. */
+  /** Whether a value that follows a name in a list is a secret. */
   hidesAfter(name: unknown, value: unknown): boolean {
     const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
     return kind !== undefined && isSecret(kind, name as string, value, {});
   }
 
-  /** Whether names and values alternate in a list: a pair in a list of pairs, or a list such as `rawHeaders`. */
+  /**
+   * Whether names and values alternate in a list: it is an entry in a list of pairs, or a flat list such as
+   * `rawHeaders`.
+   */
   isNamedList(length: number, parent: unknown, key: unknown): boolean {
     if (length === 2 && Array.isArray(parent)) return true;
     return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
   }
 
-  /** Whether the value of a parameter in a URL is a secret. */
+  /** Whether the value of a URL parameter is a secret. */
   hidesInUrl(name: string, value: string): boolean {
     const kind = this.kindOf(name);
     if (kind === undefined) return URL_NAMES.has(name.toLowerCase()) && value.length > 5 && !isPiece(value);
@@ -129,17 +132,17 @@ export function isPairValue(key: string): boolean {
   return key === 'value' || key === 'Value';
 }
 
-/** Whether a list under this key may be a flat list of header names and values, as `rawHeaders` is. */
+/** Whether a list under this key may be a flat list of header names and values, such as `rawHeaders`. */
 export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/** Values that are looked at below a name of the kind `word` or `look`. */
+/** Maximum number of nested values examined under a name. Beyond it, the whole value is hidden. */
 const NESTED_MAX = 100;
 
 /**
- * Whether a value under a name of this kind is a secret. Empty values and flags never are, and neither are the JSON Schema
- * of a parameter, a token beside its probability and the signature of a model's thinking.
+ * Whether a value under a name of this kind is a secret. Never a secret are empty values, booleans, the JSON Schema of a
+ * parameter, a token with its probability and the signature of a model's thinking.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
@@ -156,11 +159,11 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // The keys of any other object, for example a session, are checked on their own.
+    // In any other object, for example a session, each key is checked individually.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));
-  // The pieces of a model's text come in lists, which can be long.
+  // A list of `tokens` is usually the pieces of a model's text, and can be long.
   if (Array.isArray(value) && key.toLowerCase() === TOKENS) return items.some(isLongText);
   return items.some((item) => holdsSecret(kind, key, item, count));
 }
@@ -172,7 +175,7 @@ function isLongText(value: unknown): boolean {
 function isSecretText(kind: NameKind, key: string, text: string): boolean {
   if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
   if (kind === 'mark') return /^[^\s()]{6,}$/.test(text);
-  // The working directory in an environment.
+  // `PWD` is the working directory in an environment.
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 
@@ -186,14 +189,14 @@ const SCHEMA_TYPES: ReadonlySet<unknown> = new Set([
   'null',
 ]);
 
-/** A JSON Schema, which describes a value. */
+/** Whether a value is a JSON Schema, which describes a value instead of holding it. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');
   return SCHEMA_TYPES.has(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
 }
 
-/** The data of a property. A getter is not called. */
+/** Returns the value of a data property, without calling getters. */
 function dataIn(value: object, key: string): unknown {
   return Object.getOwnPropertyDescriptor(value, key)?.value;
 }
@@ -212,7 +215,7 @@ function wordsOf(name: string): string[] {
     .map((word) => word.toLowerCase());
 }
 
-/** `password1` and `password 1` are numbered passwords. */
+/** Removes a number at the end of a name, as in `password1` or `password 1`. */
 function withoutNumber(words: readonly string[]): readonly string[] {
   return words
     .join(' ')

@@ -26,7 +26,7 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /AIza(?<!\w....)[\w-]{35}(?![\w-])/,
   /GOCSPX-(?<!\w.{7})[\w-]{28}(?![\w-])/,
   /ya29\.(?<!\w.{5})[\w-]{20,2048}/,
-  // Stripe, and services that sign webhooks like it
+  // Stripe, and services that sign webhooks the same way
   /[rs]k_(?:live|test)_(?<!\w.{8})[\da-zA-Z]{16,128}/,
   /whsec_(?<!\w.{6})[\w+/=]{24,128}/,
   // npm
@@ -53,10 +53,10 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /vc[aciprk]_(?<!\w....)[\w-]{24,128}/,
   /do[opr]_v1_(?<!\w.{7})[\da-f]{64}(?!\w)/,
   /dckr_[op]at_(?<!\w.{9})[\w-]{20,64}/,
-  // Bots of Telegram and Discord
+  // Telegram and Discord bots
   /(?<!\w)\d{8,10}:AA[\w-]{32,35}(?![\w-])/,
   /[MNO](?<![\w-].)[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])/,
-  // Credentials after the scheme of an Authorization header
+  // Credentials after the authentication scheme in an Authorization header
   /Bearer\s(?<!\w.{7})(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{12,4096}={0,2}/i,
   /(?:apikey|basic|bearer|token)\s(?<=authorization\W{1,8}\w{5,6}\s)[\w.~+/-]{6,4096}={0,2}/i,
   // JSON Web Tokens

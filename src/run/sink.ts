@@ -61,12 +61,12 @@ export function registerSinkFactory(factory: () => RunSink | undefined): void {
   build = factory;
 }
 
-/** Called by the composition root when it is loaded: `load` prepares delivery if tracing is on. */
+/** Registers `load`, which prepares delivery if tracing is on. Called when the composition root is loaded. */
 export function registerPreload(load: () => void): void {
   preload = load;
 }
 
-/** Called by the wrappers of SDKs, which programs call at their start: the first request finds delivery prepared. */
+/** Prepares delivery ahead of the first request. Called by the SDK wrappers, which programs usually call at startup. */
 export function preloadDelivery(): void {
   preload();
 }

@@ -3,7 +3,7 @@ import { isPiece } from './plain-text.ts';
 import type { Step } from './redaction-paths.ts';
 import { type SecretNames, URL_NAMES } from './secret-names.ts';
 
-/** Returns the replacement of a value. */
+/** Returns the replacement for a secret value. */
 export type Mask = (value: unknown, trail: readonly Step[]) => string;
 
 const SPACE = 0x20;
@@ -17,29 +17,26 @@ const BACKSLASH = 0x5c;
 const SMALL_U = 0x75;
 const OPENING_BRACE = 0x7b;
 
-/** Shorter text has no room for a name and a value. */
+/** Minimum length of a text that can contain both a name and a value. */
 const CHARACTERS_MIN = 9;
 
-/** JSON text in JSON text is parsed down to this level. Below it, values are masked by the characters around them. */
+/** Maximum level at which JSON text nested in JSON text is parsed. Deeper JSON text is masked without parsing. */
 const LEVELS_MAX = 4;
 
-/** Deeper values of JSON text are replaced by a marker, since their secrets would not be found. */
+/** Maximum depth of values in JSON text. Deeper values are not searched for secrets, so a marker replaces them. */
 const DEPTH_MAX = 200;
 const TOO_DEEP = '[Truncated: too deep]';
 
-/** Characters of a name in JSON text. */
+/** Maximum length of a name in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
-/** Names that are looked up once. */
+/** Maximum number of names whose lookup is cached. */
 const NAMES_KEPT = 2_000;
 
-/** Digits and punctuation between the letters of a name and the mark after it. */
+/** Maximum number of digits and punctuation marks between the letters of a name and the `"` or `=` after it. */
 const GAP_MAX = 16;
 
-/**
- * Whether a text is of a kind that is searched for the names of secrets: it begins like JSON or like the path of a URL, or has
- * a URL in it.
- */
+/** Whether to search a text for the names of secrets, because it starts like JSON or a URL path, or contains a URL. */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const first = text.charCodeAt(0);
@@ -52,11 +49,11 @@ function isLikeJson(text: string): boolean {
   return first === OPENING_BRACE || first === OPENING_BRACKET || (first <= SPACE && /^\s+[{[]/.test(text));
 }
 
-/** Masks the values under names of secrets in JSON text and in URLs. Time is in proportion to the text. */
+/** Masks the values under names of secrets in JSON text and URLs, in time proportional to the length of the text. */
 export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
-  /** By the last three letters of a text, five bits each: whether a name may end with them. */
+  /** Whether a name may end with three letters. The index has five bits per letter. */
   readonly #ends = new Uint8Array(0x8000);
   readonly #known = new Map<string, boolean>();
 
@@ -68,15 +65,15 @@ export class TextSecrets {
     }
   }
 
-  /** The text with a mask instead of each secret. JSON text stays JSON text. */
+  /** Returns the text with each secret masked. JSON text remains JSON text. */
   masked(text: string, trail: readonly Step[], level = 0): string {
     const isJson = isLikeJson(text) && this.isLikelyIn(text);
     return (isJson ? this.#maskJson(text, trail, level) : undefined) ?? this.#maskUrls(text, trail);
   }
 
-  /** Whether JSON text has the name of a secret at the end of a string or before `=`, or an escape that may hide one. */
+  /** Whether JSON text has the name of a secret before a `"` or `=`, or an escape that may be part of such a name. */
   isLikelyIn(json: string): boolean {
-    // Native searches for each mark are several times faster than a loop over the characters.
+    // A native search for each of these characters is several times faster than a loop over the whole text.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -101,7 +98,7 @@ export class TextSecrets {
     return this.#isEndBefore(json, quote) && this.#isName(nameBefore(json, nameEnd(json, quote)));
   }
 
-  /** Whether the letters before a mark may be the end of a name. */
+  /** Whether the letters before a `"` or `=` may be the end of a name. */
   #isEndBefore(text: string, mark: number): boolean {
     return this.#ends[endOf(text, nameEnd(text, mark) - 1)] === 1;
   }
@@ -115,7 +112,7 @@ export class TextSecrets {
     return isName;
   }
 
-  /** Undefined if the text is valid JSON and no value in it is hidden. */
+  /** Masks JSON text. Returns undefined if the text is valid JSON and no value in it is hidden. */
   #maskJson(text: string, trail: readonly Step[], level: number): string | undefined {
     let value: unknown;
     try {
@@ -126,7 +123,7 @@ export class TextSecrets {
     return shown === value ? undefined : text.slice(0, text.search(/[[{]/)) + JSON.stringify(shown);
   }
 
-  /** The value itself if it holds no secret, otherwise a copy. */
+  /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
   #copy(value: unknown, trail: Step[], level: number, depth: number, parent?: object): unknown {
     if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail, level + 1) : value;
     if (typeof value !== 'object' || value === null) return value;
@@ -149,7 +146,7 @@ export class TextSecrets {
     return copy ?? value;
   }
 
-  /** Masks text and numbers after quoted names where the text is no JSON, for example because its end is missing. */
+  /** Masks text and numbers after quoted names in text that is not valid JSON, for example because it was cut. */
   #maskQuoted(text: string, trail: readonly Step[]): string {
     let shown = '';
     let copied = 0;
@@ -219,22 +216,25 @@ export class TextSecrets {
   }
 }
 
-/** Comes before a parameter in a query or a fragment. */
+/** Characters that can precede a parameter in a query or a fragment. */
 const SEPARATORS = '?&#;';
 
 const VALUE_END = /[?&#;]/g;
 
-/** By its code, whether a character ends a URL in prose, in JSON text or in HTML. Control characters and spaces do too. */
+/**
+ * Whether the character with this code ends a URL in prose, JSON text or HTML. Control characters and spaces also end
+ * it.
+ */
 const URL_ENDS = new Uint8Array(0x80);
 for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
 
-/** The user and the password of a URL. */
+/** Matches the user and password of a URL. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
-/** After the quotation mark of a name: the beginning of text, or a number. */
+/** Matches the rest of a name's closing quote, the colon, and either the opening quote of a text or a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
-/** The place of the text or number after a name, and to the end of `text` if the text does not end. */
+/** Returns the position of the text or number after a name. Unterminated text extends to the end of `text`. */
 function valueAfter(text: string, quote: number): { start: number; end: number; isNumber: boolean } | undefined {
   VALUE.lastIndex = quote;
   const found = VALUE.exec(text);
@@ -244,7 +244,7 @@ function valueAfter(text: string, quote: number): { start: number; end: number; 
   const start = VALUE.lastIndex;
   const isNumber = false;
   for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
-    // More backslashes than those of the opening mark are those of a mark within the text.
+    // A quote with more backslashes than the opening quote is escaped, so it belongs to the text.
     let backslashes = 0;
     while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
     if (backslashes < opening.length) return { start, end: end - backslashes, isNumber };
@@ -257,7 +257,7 @@ function nameBefore(text: string, end: number): string {
   return name.slice(name.lastIndexOf('"') + 1);
 }
 
-/** The end of the letters before a quotation mark or `=`, or 0 if there are none. */
+/** Returns the end of the letters before a `"` or `=`, or 0 if there are none. */
 function nameEnd(text: string, mark: number): number {
   let end = mark;
   while (end > 0 && text.charCodeAt(end - 1) === BACKSLASH) end--;
@@ -269,7 +269,7 @@ function nameEnd(text: string, mark: number): number {
   return 0;
 }
 
-/** The last three letters, five bits each, which are the same for both cases of ASCII. */
+/** Returns the last three letters with five bits each, which ignores the case of ASCII letters. */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
   return (code(last - 2) << 10) | (code(last - 1) << 5) | code(last);
@@ -279,13 +279,13 @@ function isNoLetter(code: number): boolean {
   return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
 }
 
-/** `\u0041` to `\u007a` are letters; `:\/\/` is that of a URL. */
+/** Whether an escape may be part of a name or a URL: `\u0041` to `\u007a` are letters, and `:\/\/` occurs in URLs. */
 function isEscapeOfName(json: string, at: number): boolean {
   if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
   return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);
 }
 
-/** Whether the user of a URL has a password, or is a key. */
+/** Whether the user part of a URL contains a password or is itself a key. */
 function isCredential(user: string): boolean {
   return /:./.test(user) || (user.length >= 16 && !isPiece(user));
 }

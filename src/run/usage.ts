@@ -1,12 +1,12 @@
 import type { UsageMetadata } from './record.ts';
 
-/** Service tiers of OpenAI whose tokens have prices of their own. */
+/** OpenAI service tiers with separate token prices. */
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Adds the total, and splits details so that each token has one price. `cache_creation` keeps only the tokens written for
- * no known duration. In a priced service tier, `cache_read` and `reasoning` get the tier's prefix, and a detail named
- * after the tier has the remaining tokens of its side.
+ * Adds the total and splits the token details so that each token has one price. `cache_creation` keeps only the tokens whose
+ * cache duration is unknown. In a priced service tier, `cache_read` and `reasoning` get the name of the tier as a prefix, and
+ * a detail named after the tier counts the remaining input or output tokens.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;

@@ -24,9 +24,12 @@ export interface RunTree {
   readonly endMs: number;
 }
 
-/** The usages that count in sums, by the rule of the receiver: models always, other runs if no run below has usage. */
+/**
+ * Returns the usages included in sums. As in the receiver, a run that is no model call counts only if no run below it
+ * has usage.
+ */
 export function countedUsages({ branches }: RunTree): Usage[] {
-  // How many of the branches before an index have usage.
+  // Number of branches with usage before each index.
   const before = [0];
   for (const { run } of branches) before.push((before.at(-1) ?? 0) + +(run.usage !== undefined));
   return branches.flatMap(({ run: { run_type, usage }, end }, index) => {
