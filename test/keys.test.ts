@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { types } from 'node:util';
 import { Agent } from 'undici';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConfigureOptions, Exporter } from '../src/index.ts';
@@ -8,6 +10,12 @@ import { temporaryFolder } from './support/folders.ts';
 import { type Answer, type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 
 const CREDENTIALS = ['x-api-key', 'x-tenant-id', 'authorization', 'cookie', 'x-team'];
+
+const throwing: ProxyHandler<Error> = {
+  get() {
+    throw new Error('it cannot be read');
+  },
+};
 
 /** The package as a program gets it that has just started. */
 async function started() {
@@ -272,6 +280,54 @@ describe('`apiKey` and `headers` as functions', () => {
     expect(refused.stats()).toMatchObject({ sent: 1, dropped: 0 });
     expect(rejections).toEqual([]);
   });
+
+  test.each<[string, unknown, string]>([
+    [
+      'the name and code of the error',
+      Object.assign(new TypeError('SECRET'), { code: 'ECONNREFUSED' }),
+      'TypeError (ECONNREFUSED)',
+    ],
+    ['the code of its cause', new Error('SECRET', { cause: { code: 'ENOENT' } }), 'Error (ENOENT)'],
+    [
+      'neither, if they may be secrets',
+      Object.assign(new Error('SECRET'), { name: 'SECRET', code: 'AKIA7X' }),
+      'an error',
+    ],
+    ['nothing of a text', 'SECRET', 'an error'],
+    ['that an error cannot be read', new Proxy(new Error('SECRET'), throwing), 'an error'],
+  ])(
+    'show %s if they throw, and no message, in the log, the statistics and the channel',
+    async (_, thrown, expected) => {
+      const message = 'GET https://vault.example/v1?token=hvs.CAESIabcdef: 403 for lsv2_pt_0123456789abcdef';
+      if (thrown instanceof Error && !types.isProxy(thrown)) {
+        thrown.message = message;
+        if (thrown.name === 'SECRET') thrown.name = message;
+      }
+      for (const name of ['apiKey', 'headers']) {
+        const server = await service();
+        const { createExporter, startRun } = await started();
+        const lines: string[] = [];
+        const outages: unknown[] = [];
+        const listen = (outage: unknown): void => void outages.push(outage);
+        subscribe('runspan:delivery:outage', listen);
+        onTestFinished(() => void unsubscribe('runspan:delivery:outage', listen));
+        const fail = async (): Promise<never> => {
+          throw thrown === 'SECRET' ? message : thrown;
+        };
+        const log: ConfigureOptions['log'] = (_level, line) => lines.push(line);
+        const exporter = createExporter({ endpoint: server.url, [name]: fail, log });
+        startRun({ name: 'ask', exporter }).end();
+        await exporter.flush({ timeoutMs: 200 });
+        const { lastError } = exporter.stats();
+        await exporter.close({ timeoutMs: 1 });
+        expect(lastError?.message).toBe(`\`${name}\` threw ${expected}`);
+        expect(outages).toEqual([{ endpoint: server.url, error: lastError?.message }]);
+        expect(lines).toContainEqual(expect.stringContaining(`failed: \`${name}\` threw ${expected}; `));
+        expect(JSON.stringify([lines, lastError, outages])).not.toMatch(/hvs|lsv2|AKIA|vault/);
+        unsubscribe('runspan:delivery:outage', listen);
+      }
+    },
+  );
 
   test('leave runs on disk for the next exporter of the endpoint, whatever its key', async () => {
     const { path: spoolDir, remove } = temporaryFolder();

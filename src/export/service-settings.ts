@@ -9,7 +9,8 @@ import {
 } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
 import { withoutTracing } from '../base/suppression.ts';
-import { messageOf, safeText } from '../base/text.ts';
+import { safeText } from '../base/text.ts';
+import { failureOf } from '../http/failure.ts';
 import { SetupError } from '../http/setup-error.ts';
 import { SecretNames } from '../run/secret-names.ts';
 import { secretPatterns } from '../run/secret-patterns.ts';
@@ -127,8 +128,22 @@ async function resultOf(name: string, read: () => unknown): Promise<unknown> {
   try {
     return await withoutTracing(() => untraced(read));
   } catch (thrown) {
-    throw new SetupError(`\`${name}\` threw: ${messageOf(thrown)}`);
+    throw new SetupError(`\`${name}\` threw ${errorName(thrown)}`);
   }
+}
+
+/** Returns the name and the code of an error. Its message is left out because it may contain a key. */
+function errorName(thrown: unknown): string {
+  let name: unknown;
+  try {
+    name = (thrown as Partial<Error> | undefined)?.name;
+  } catch {
+    // A getter or a proxy threw.
+  }
+  const { code } = failureOf(thrown);
+  // Without digits, neither of them can be a key.
+  const shownName = typeof name === 'string' && /^[A-Za-z]{0,50}(?:Error|Exception)$/.test(name) ? name : 'an error';
+  return code !== undefined && /^[A-Z_]{1,50}$/.test(code) ? `${shownName} (${code})` : shownName;
 }
 
 interface Address {
