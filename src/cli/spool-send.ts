@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { env } from '../base/env.ts';
 import { visible } from '../base/text.ts';
 import { exporterFor } from '../export/create-exporter.ts';
-import { Ledger } from '../export/ledger.ts';
+import type { Exporter } from '../export/exporter.ts';
+import { Ledger, totalStats } from '../export/ledger.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
 import { restoreBad } from '../export/spool-bad.ts';
 import { FORMAT_FOLDER } from '../export/spool-folder.ts';
 import { systemFs } from '../export/spool-fs.ts';
-import { redirectLeftovers } from '../export/spool-others.ts';
 import { type Holding, surveySpool } from '../export/spool-survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
@@ -18,7 +18,7 @@ import { counted } from './terminal-text.ts';
 /** Without a run that is delivered or given up for so long, the service is taken to be away. */
 const PATIENCE_MS = 30_000;
 
-/** What is on disk, seen from one destination. */
+/** What is on disk, seen from the destinations that are sent. */
 interface Stock {
   readonly dead: readonly Holding[];
   readonly living: readonly Holding[];
@@ -38,10 +38,11 @@ export async function sendSpool(
   patienceMs: number = PATIENCE_MS,
 ): Promise<number> {
   const settings = settingsFor(invocation);
-  prepare(invocation, settings);
-  const before = stockOf(settings);
-  const stats = await deliver(settings, patienceMs);
-  const after = stockOf(settings);
+  const hashes = [...new Set([...invocation.from, namedDestination(settings).hash])];
+  prepare(invocation, settings, hashes);
+  const before = stockOf(settings, hashes);
+  const stats = await deliver(settings, hashes, patienceMs);
+  const after = stockOf(settings, hashes);
 
   const { recovered, sent, dropped, lastError } = stats;
   const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
@@ -67,16 +68,12 @@ export async function sendSpool(
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
-/** Moves files to a folder from which the exporter takes them over. */
-function prepare({ from, includesBad }: SpoolInvocation, settings: Settings): void {
-  const { spoolDir } = settings;
-  const { hash } = namedDestination(settings);
-  for (const source of [...from, hash]) {
-    if (source !== hash && !existsSync(join(spoolDir, FORMAT_FOLDER, source)))
-      throw new Error(`there is no destination ${source} in ${spoolDir}; runspan spool list shows which there are`);
-    if (includesBad) restoreBad(systemFs, spoolDir, source, Date.now());
-    if (source !== hash) redirectLeftovers(systemFs, spoolDir, source, hash, Date.now());
-  }
+/** Throws if a destination does not exist. With `--bad`, moves files to where the exporter takes them over. */
+function prepare({ from, includesBad }: SpoolInvocation, { spoolDir }: Settings, hashes: readonly string[]): void {
+  const missing = from.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
+  if (missing !== undefined)
+    throw new Error(`there is no destination ${missing} in ${spoolDir}; runspan spool list shows which there are`);
+  if (includesBad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 
 function livingText(living: readonly Holding[]): string {
@@ -102,30 +99,40 @@ function settingsFor({ dir, endpoint }: SpoolInvocation): Settings {
   );
 }
 
-async function deliver(settings: Settings, patienceMs: number): Promise<Stats> {
-  const exporter = exporterFor(settings, new Ledger(), () => {});
-  exporter.recover();
+/** Delivers each destination from its own folder, so that runs that are not delivered stay with their destination. */
+async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
+  const ledger = new Ledger();
+  let isDelivered = true;
+  for (const spoolDestination of hashes) {
+    const exporter = exporterFor({ ...settings, spoolDestination }, ledger, () => {});
+    exporter.recover();
+    isDelivered = await finish(exporter, patienceMs);
+    await exporter.close({ timeoutMs: 0 });
+    if (!isDelivered) break;
+  }
+  return totalStats([ledger]);
+}
+
+async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> {
   for (let before = -1, settled = 0; settled > before; ) {
     before = settled;
     const { ok } = await exporter.finish({ timeoutMs: patienceMs });
+    if (ok) return true;
     const { sent, dropped } = exporter.stats();
-    if (ok) break;
     settled = sent + dropped;
   }
-  await exporter.close({ timeoutMs: 0 });
-  return exporter.stats();
+  return false;
 }
 
-function stockOf(settings: Settings): Stock {
-  const { hash } = namedDestination(settings);
+function stockOf(settings: Settings, hashes: readonly string[]): Stock {
   const survey = surveySpool(settings.spoolDir, Date.now());
-  const own = survey.find((one) => one.hash === hash);
-  const held = own?.owners.filter(isHolding) ?? [];
+  const own = survey.filter(({ hash }) => hashes.includes(hash));
+  const held = own.flatMap(({ owners }) => owners.filter(isHolding));
   return {
     dead: held.filter(({ isAlive }) => !isAlive),
     living: held.filter(({ isAlive }) => isAlive),
-    bad: own?.bad.files ?? [],
-    others: othersText(survey.filter((one) => one !== own)),
+    bad: own.flatMap(({ bad }) => bad.files),
+    others: othersText(survey.filter((one) => !own.includes(one))),
   };
 }
 

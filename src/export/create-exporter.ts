@@ -122,10 +122,11 @@ export function destinationOf({ endpoint, headers }: Settings): Destination {
 }
 
 function spoolFor(settings: Settings): Spool {
-  const { spoolDir, limits } = settings;
+  const { spoolDir, spoolDestination, limits } = settings;
   return openSpool({
     ...destinationOf(settings),
     spoolDir,
+    spoolDestination,
     bytesMax: limits.spoolBytes,
     ageMaxMs: limits.spoolAgeMs,
   });

@@ -104,6 +104,8 @@ const DURABILITIES: readonly string[] = ['memory', 'spill', 'write-ahead'] satis
 export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
+  /** Hash of the destination whose folder the spool uses, if it is not that of the settings. */
+  readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
   readonly dispatcher: Dispatcher | undefined;

@@ -1,8 +1,8 @@
-import { join, resolve } from 'node:path';
-import { claimAll, deadOwners, isFolderOfOurs, namesIn, removeEmptied } from './spool-claim.ts';
+import { join } from 'node:path';
+import { deadOwners, isFolderOfOurs, namesIn, removeEmptied } from './spool-claim.ts';
 import { checkPrivateFolders, FORMAT_FOLDER, isDestination, sequenceOf } from './spool-folder.ts';
 import { readWhole, type SpoolFs } from './spool-fs.ts';
-import { SpoolHome } from './spool-home.ts';
+import type { SpoolHome } from './spool-home.ts';
 import { ownerToken } from './spool-owner.ts';
 import { type RunName, salvageRecord } from './spool-record.ts';
 import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
@@ -58,17 +58,4 @@ export function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Gener
     }
   }
   removeEmptied(fs, folder);
-}
-
-/**
- * Moves the files that dead owners left for one destination to another. They go to a new owner folder that is marked as
- * abandoned, so that the next exporter of the target destination takes them over. Throws file-system errors.
- */
-export function redirectLeftovers(fs: SpoolFs, spoolDir: string, from: string, to: string, wallMs: number): void {
-  checkPrivateFolders(fs, spoolDir, [FORMAT_FOLDER, from]);
-  const home = new SpoolHome(fs, resolve(spoolDir), [FORMAT_FOLDER, to], () => wallMs);
-  home.make();
-  const folder = join(home.spoolDir, FORMAT_FOLDER, from);
-  for (const owner of deadOwners(fs, folder, home.facts, home.name, wallMs)) claimAll(fs, owner, home.path);
-  home.leave();
 }

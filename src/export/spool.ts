@@ -28,6 +28,8 @@ const caretakers = new Map<string, Spool>();
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
+  /** Hash of the destination whose folder is used, if it is another. */
+  readonly spoolDestination?: string | undefined;
   /** Of all segments of this owner, those that it has taken over included; beyond it nothing is written. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
@@ -69,7 +71,8 @@ export class Spool {
     this.#ageMaxMs = ageMaxMs;
     this.#wallMs = wallMs;
     this.#monotonicMs = monotonicMs;
-    this.#home = new SpoolHome(fs, resolve(options.spoolDir), [FORMAT_FOLDER, destinationHash(options)], wallMs);
+    const destination = options.spoolDestination ?? destinationHash(options);
+    this.#home = new SpoolHome(fs, resolve(options.spoolDir), [FORMAT_FOLDER, destination], wallMs);
     this.#stock = new SpoolStock(fs);
     this.#writer = new SpoolWriter(this.#home, this.#stock, (bytes) => this.#hasRoom(bytes));
     this.#replay = new SpoolReplay(this.#home, this.#stock, { ageMaxMs, wallMs, monotonicMs });

@@ -1,22 +1,31 @@
-import { copyFileSync, utimesSync } from 'node:fs';
+import { copyFileSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { sendSpool } from '../../src/cli/spool-send.ts';
 import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
-import { runRunspan } from '../support/program.ts';
+import { runRunspan, startRunspan } from '../support/program.ts';
 import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
 const HOUR_MS = 3_600_000;
 
 /** A spool in which a process with the key `key-before` has left two segments of two runs, and a service. */
-async function rotated({ isAlive = false, ageMs = 0 } = {}) {
+async function rotated({
+  isAlive = false,
+  ageMs = 0,
+  reply,
+}: {
+  isAlive?: boolean;
+  ageMs?: number;
+  reply?: (request: Received) => Reply;
+} = {}) {
   environmentOf();
   const lines = told();
-  const server = await ingestServer();
+  const server = await ingestServer(reply);
   onTestFinished(() => server.close());
   const { dir, open } = spoolFolder();
   const before = open({ endpoint: new URL(server.url), apiKey: 'key-before' });
@@ -74,6 +83,55 @@ describe('runs that wait on disk for another key', () => {
     });
     const key = 'key-after';
     expect(arrived().filter(([id]) => ids.includes(id as string))).toEqual(ids.map((id) => [id, key]));
+    expect(segmentsBelow(dir)).toEqual([]);
+  });
+
+  it.each<[string, { status?: number; isAway?: boolean; isKilled?: boolean }]>([
+    ['whose key is rejected', { status: 401 }],
+    ['to an endpoint where nothing listens', { isAway: true }],
+    ['that is killed', { isKilled: true }],
+  ])('stay with their destination after a `spool send --from` %s', async (_, { status, isAway, isKilled }) => {
+    const { dir, server, ids, work, arrived } = await rotated({
+      reply: ({ headers }) => {
+        if (headers['x-api-key'] === 'key-before') return { status: 202 };
+        return status === undefined ? 'hold' : { status };
+      },
+    });
+    const [from = ''] = readdirSync(join(dir, 'v1'));
+    const url = isAway ? 'http://127.0.0.1:1' : server.url;
+    if (isKilled) {
+      const argv = ['spool', 'send', '--dir', dir, '--endpoint', url, '--from', from];
+      const command = startRunspan(argv, { RUNSPAN_API_KEY: 'key-mistyped' });
+      await server.arrived(1);
+      command.child.kill('SIGKILL');
+      await command.ended;
+    } else {
+      environmentOf({ RUNSPAN_API_KEY: 'key-mistyped' });
+      const options = { includesBad: false, isConfirmed: false, isAll: false };
+      const invocation = {
+        kind: 'spool',
+        action: 'send',
+        dir,
+        endpoint: new URL(url),
+        from: [from],
+        ...options,
+      } as const;
+      let text = '';
+      expect(
+        await sendSpool(
+          invocation,
+          (more) => {
+            text += more;
+          },
+          500,
+        ),
+      ).toBe(1);
+      expect(text).toMatch(/^delivered 0 of 4 runs to \S+\nthe rest still waits: .*\n$/);
+    }
+
+    environmentOf();
+    expect(await work({ apiKey: 'key-before' })).toMatchObject({ recovered: 4, sent: 5, dropped: 0 });
+    expect(arrived()).toEqual(expect.arrayContaining(ids.map((id) => [id, 'key-before'])));
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
