@@ -26,6 +26,15 @@ const HIDING: readonly [object, boolean, boolean, string][] = [
   [{ mask: hide }, false, false, '`redact`'],
   [{ anonymizer: hide }, false, false, '`redact`'],
   [{ processInputs: hide, inputs: (args: unknown[]) => ({ args }) }, false, true, '`inputs`'],
+  [{ redact: {} }, false, false, '`redact` of `configure`'],
+  [{ process_inputs: hide }, false, true, '`inputs`'],
+  [{ process_outputs: hide }, true, false, '`outputs`'],
+  [{ hide_inputs: true }, false, true, '`inputs`'],
+  [{ hide_outputs: true }, true, false, '`outputs`'],
+  [{ hideInput: true }, false, true, '`inputs`'],
+  [{ hideOutput: true }, true, false, '`outputs`'],
+  [{ captureInput: false }, false, true, '`inputs`'],
+  [{ recordOutputs: false }, true, false, '`outputs`'],
 ];
 
 function recorder() {
@@ -115,7 +124,16 @@ describe('an option that hides payloads in another library hides them here', () 
     },
   );
 
-  test.each([...HIDING.slice(0, 2), ...HIDING.slice(5, 7)])('of `configure`: %j', async (options, inputs, outputs) => {
+  const ofConfigure: typeof HIDING = [
+    [{ processInputs: hide }, false, true, '`redact`'],
+    [{ process_outputs: hide }, true, false, '`redact`'],
+    [{ mask: hide }, false, false, '`redact`'],
+    [{ anonymizer: hide }, false, false, '`redact`'],
+    [{ hide_inputs: true }, false, true, '`hideInputs`'],
+    [{ hideOutput: true }, true, false, '`hideOutputs`'],
+    [{ tracingEnabled: false }, false, false, '`tracing`'],
+  ];
+  test.each(ofConfigure)('of `configure`: %j', async (options, inputs, outputs, ours) => {
     await using server = await ingestServer();
     vi.resetModules();
     const runspan = await import('../src/index.ts');
@@ -127,7 +145,7 @@ describe('an option that hides payloads in another library hides them here', () 
     const sent = server.received.flatMap((request) => [...readJsonParts(request).values()]);
     expect(sent).not.toEqual([]);
     expect(payloads(sent)).toEqual([inputs, outputs]);
-    expect(lines).toEqual([expect.stringContaining('`redact`')]);
+    expect(lines).toEqual([expect.stringContaining(ours)]);
   });
 
   test.each(HIDING)(
@@ -155,6 +173,24 @@ describe('an option that hides payloads in another library hides them here', () 
     expect(lines).toEqual([expect.stringContaining('`redact`')]);
   });
 
+  test('`tracingEnabled: false` leaves the calls of a function untraced', () => {
+    const lines = told();
+    const recorded = recorder();
+    const options = { name: 'ask', tracingEnabled: false };
+    expect(traceable((_: string) => ANSWERED, options as object)(ASKED)).toBe(ANSWERED);
+    expect(recorded.runs).toEqual([]);
+    expect(lines).toEqual([expect.stringMatching(/unknown option `tracingEnabled`, .*not traced; use `enabled`/)]);
+  });
+
+  test('`tracingEnabled: false` of a run hides its payloads', () => {
+    const lines = told();
+    const recorded = recorder();
+    const options = { name: 'ask', inputs: { question: ASKED }, tracingEnabled: false };
+    startRun(options).end({ answer: ANSWERED });
+    expect(payloads(recorded.runs)).toEqual([false, false]);
+    expect(lines).toEqual([expect.stringMatching(/`tracingEnabled`, so no .*; use `enabled` of `traceable`/)]);
+  });
+
   test('does not hide the payloads of runs below', () => {
     const recorded = recorder();
     told();
@@ -163,7 +199,7 @@ describe('an option that hides payloads in another library hides them here', () 
     expect(payloads(recorded.runs)).toEqual([true, true]);
   });
 
-  test.each([{ processInputs: undefined }, { hideInputs: false }, { mask: null }])(
+  test.each([{ processInputs: undefined }, { hideInputs: false }, { mask: null }, { captureInput: true }])(
     'unless it is off: %j',
     (options) => {
       const recorded = recorder();
@@ -192,7 +228,7 @@ test.each([
   ['run_type', 'llm', 'runType'],
   ['project_name', 'shop', 'project'],
   ['session_name', 'shop', 'project'],
-  ['tracingEnabled', false, 'enabled'],
+  ['tracingEnabled', true, 'enabled'],
   ['aggregator', () => 1, 'aggregate'],
   ['client', {}, 'exporter'],
 ])('the option `%s` of another library is left out, in one line that names ours', (name, value, ours) => {

@@ -132,49 +132,77 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   workspace_id: ['workspaceId'],
 };
 
-/** Options of other libraries that hide payloads. */
+const BOTH: Hiding = { hideInputs: true, hideOutputs: true };
+
+/** Options of other libraries that hide payloads: in lower case, without `_` and without an `s` at the end. */
 const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
-  processInputs: { hideInputs: true },
-  hideInputs: { hideInputs: true },
-  processOutputs: { hideOutputs: true },
-  hideOutputs: { hideOutputs: true },
-  mask: { hideInputs: true, hideOutputs: true },
-  anonymizer: { hideInputs: true, hideOutputs: true },
+  processinput: { hideInputs: true },
+  hideinput: { hideInputs: true },
+  captureinput: { hideInputs: true },
+  recordinput: { hideInputs: true },
+  processoutput: { hideOutputs: true },
+  hideoutput: { hideOutputs: true },
+  captureoutput: { hideOutputs: true },
+  recordoutput: { hideOutputs: true },
+  mask: BOTH,
+  anonymizer: BOTH,
+  redact: BOTH,
+  tracingenabled: BOTH,
 };
+
+/** Options that hide payloads if they are false, unlike the others. */
+const SWITCH = /^(?:capture|record|tracing)/;
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
   /** Message with the option, its effect and the runspan option to use instead. */
   readonly complaint: string;
-  readonly hiding: Hiding | undefined;
+  /** The options of ours that take effect instead. */
+  readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
 /**
  * Recognizes an option of another library where runspan options are expected. An option that hides payloads in the other
- * library also hides them here, unless its value is falsy.
+ * library also hides them here, unless its value is
+ * falsy. `tracingEnabled: false` leaves the calls of a function untraced, and hides payloads elsewhere.
  */
 export function foreignOption(
   key: string,
   given: object,
   isKnown: (name: string) => boolean,
 ): ForeignOption | undefined {
-  const hiding = Object.hasOwn(FOREIGN_HIDING, key) ? FOREIGN_HIDING[key] : undefined;
-  if (hiding === undefined) {
-    const ours = Object.hasOwn(FOREIGN, key) ? FOREIGN[key]?.find(isKnown) : undefined;
-    return ours === undefined ? undefined : { complaint: `unknown option \`${key}\`; use \`${ours}\``, hiding };
-  }
-  const payloads = Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
-  const isOfFunction = isKnown('aggregate') && payloads.length === 1;
-  const ours = isOfFunction ? payloads[0] : isKnown('redact') ? 'redact' : 'redact` of `configure';
-  const isHiding = isSet(given, key);
-  const effect = isHiding ? `, so no ${payloads.join(' or ')} are recorded` : '';
-  return { complaint: `unknown option \`${key}\`${effect}; use \`${ours}\``, hiding: isHiding ? hiding : undefined };
+  const spelling = key.replaceAll('_', '').toLowerCase().replace(/s$/, '');
+  const hiding = Object.hasOwn(FOREIGN_HIDING, spelling) ? FOREIGN_HIDING[spelling] : undefined;
+  const ours = Object.hasOwn(FOREIGN, key) ? FOREIGN[key]?.find(isKnown) : undefined;
+  const instead = ours ?? (hiding && optionFor(hiding, spelling, isKnown));
+  if (instead === undefined) return undefined;
+  const complaint = (effect: string): string => `unknown option \`${key}\`${effect}; use \`${instead}\``;
+  if (hiding === undefined || !isHiding(given, key, SWITCH.test(spelling)))
+    return { complaint: complaint(''), hiding: undefined };
+  if (instead === 'enabled')
+    return { complaint: complaint(', so the calls are not traced'), hiding: { enabled: false } };
+  return { complaint: complaint(`, so no ${payloadsOf(hiding).join(' or ')} are recorded`), hiding };
 }
 
-/** Whether an option has a truthy value. An option whose getter throws counts as set. */
-function isSet(given: object, key: string): boolean {
+/** Returns the runspan option that has the same effect. */
+function optionFor(hiding: Hiding, spelling: string, isKnown: (name: string) => boolean): string {
+  if (spelling === 'tracingenabled') return 'enabled` of `traceable';
+  const [payload, ...others] = payloadsOf(hiding);
+  if (isKnown('aggregate') && payload !== undefined && others.length === 0) return payload;
+  const [flag] = Object.keys(hiding);
+  if (spelling.startsWith('hide') && flag !== undefined && isKnown(flag)) return flag;
+  return isKnown('redact') ? 'redact' : 'redact` of `configure';
+}
+
+function payloadsOf(hiding: Hiding): string[] {
+  return Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
+}
+
+/** Whether the value of an option asks for hiding. An option whose getter throws does. */
+function isHiding(given: object, key: string, isSwitch: boolean): boolean {
   try {
-    return Boolean((given as Record<string, unknown>)[key]);
+    const value = (given as Record<string, unknown>)[key];
+    return isSwitch ? value === false : Boolean(value);
   } catch {
     return true;
   }
