@@ -163,8 +163,8 @@ export interface ForeignOption {
 
 /**
  * Recognizes an option of another library where runspan options are expected. An option that hides payloads in the other
- * library also hides them here, unless its value is
- * falsy. `tracingEnabled: false` leaves the calls of a function untraced, and hides payloads elsewhere.
+ * library also hides them here, unless its value is falsy. `tracingEnabled: false` leaves the calls of a function untraced,
+ * and hides payloads elsewhere.
  */
 export function foreignOption(
   key: string,
