@@ -21,7 +21,7 @@ export const lines = [
   },
   {
     number: 5,
-    rule: 'Over plain HTTP, keys and headers that look like credentials are sent to this machine only, by the parsed address, unless `allowInsecure` is set. One log line names each key or header that is left out.',
+    rule: 'Over plain HTTP, keys and headers that look like credentials are sent only to this machine, according to the parsed address, unless `allowInsecure` is set. One log line names each key or header that is left out.',
   },
   {
     number: 6,
@@ -37,7 +37,7 @@ export const lines = [
   },
   {
     number: 9,
-    rule: 'The receiver bounds what it reads: bytes on the wire and decompressed, parts, names, headers, levels and values of JSON, connections, and time.',
+    rule: 'The receiver limits what it reads: bytes before and after decompression, parts, names, headers, the depth and number of JSON values, connections, and time.',
   },
   {
     number: 10,
