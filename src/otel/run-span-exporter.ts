@@ -148,8 +148,7 @@ export class RunSpanExporter implements SpanExporterLike {
       project,
       hiding: this.#options,
     };
-    const isSame =
-      above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span.attributes));
+    const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span));
     const entry = isExported(span, shouldExport) && !isSame ? beginSpan(span, start) : { context: parent };
     this.#spans.add(span, entry);
     if (entry instanceof SpanRun) entry.end(span);

@@ -120,7 +120,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     // One that is not sampled is nobody's to export, whatever it has at its end.
     if ((start.ids.traceFlags & SAMPLED) === 0) return { context: start.parent };
     if (!isExported(span, this.#options.shouldExport)) return new LeftOutSpan(start);
-    return isCallAbove(span.attributes, start.parent, start.sink) ? { context: start.parent } : beginSpan(span, start);
+    return isCallAbove(span, start.parent, start.sink) ? { context: start.parent } : beginSpan(span, start);
   }
 
   /** A span that was left out has all its attributes now, and may be wanted after all. */

@@ -25,27 +25,32 @@ const MODEL_NAMES: readonly string[] = [
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
 /**
- * Returns the model call recorded by a span with these attributes, or undefined if they name no model. `knownType` is the run
- * type, if the attributes have already been mapped.
+ * Returns the model call that a span records, or undefined if its attributes name no model. `knownType` is the run type, if the
+ * attributes have already been mapped.
  */
-export function spanModelCall(attributes: Attributes, knownType?: string): ModelCall | undefined {
+export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | undefined {
+  const { attributes } = span;
   const model = modelOf(attributes);
   if (model === undefined) return undefined;
   const runType = knownType ?? guard('reading a span', () => mapStart(attributes, NO_PAYLOADS).runType);
-  return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model } : undefined;
+  return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model, scope: scopeOf(span) } : undefined;
 }
 
 /** Whether a span that has just started records the same model call as its parent run. */
-export function isCallAbove(attributes: Attributes, parent: RunContext | undefined, sink: RunSink): boolean {
-  if (modelOf(attributes) === undefined) return false;
+export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
+  if (modelOf(span.attributes) === undefined) return false;
   const above = callAbove(parent, sink);
-  return above !== undefined && isSameCall(above, spanModelCall(attributes));
+  return above !== undefined && isSameCall(above, spanModelCall(span));
 }
 
 /** Whether it is still unknown, at the start of a span, if the span records a call that already has a run. */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;
-  return SDK_SCOPE.test((span.instrumentationScope ?? span.instrumentationLibrary)?.name ?? '');
+  return SDK_SCOPE.test(scopeOf(span) ?? '');
+}
+
+function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
+  return (instrumentationScope ?? instrumentationLibrary)?.name;
 }
 
 /** The value of `SpanKind.CLIENT`, a request to another service. */

@@ -114,7 +114,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   /** Reads the current attributes of the span, because some instrumentations set them after the start. */
   override get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
-    return span && spanModelCall(span.attributes);
+    return span && spanModelCall(span);
   }
 
   get #openSpan(): SpanLike | undefined {
@@ -164,7 +164,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.#metadata = undefined;
     record.metadata = metadata;
     if (mapped !== undefined) guard(PLACE, () => this.#take(record, metadata, mapped));
-    this.endedCall = mapped && spanModelCall(span.attributes, mapped.runType);
+    this.endedCall = mapped && spanModelCall(span, mapped.runType);
     this.#tellOrigin(metadata, span, name, logged?.leftOut ?? 0);
     guard(PLACE, () => {
       const error = spanError(span, this.#exception);

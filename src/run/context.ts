@@ -36,6 +36,8 @@ export interface ModelCall {
   readonly runType: RunType;
   /** The model that is asked for. */
   readonly model: string;
+  /** The instrumentation scope, if a span records the call. */
+  readonly scope?: string | undefined;
 }
 
 /** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span, or one of another process. */

@@ -103,8 +103,8 @@ describe('two instrumentations of one call', () => {
 
   test('record one run if the spans are exported after they have ended', async () => {
     const memory = new InMemorySpanExporter();
-    const { tracer, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
-    await inSpan(tracer, 'outer', async (outer) => {
+    const { tracer, provider, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
+    await inSpan(provider.getTracer('openinference'), 'outer', async (outer) => {
       outer.setAttributes({ ...openInference });
       await inSpan(tracer, 'inner', async (inner) => {
         inner.setAttributes(chat);
@@ -113,6 +113,18 @@ describe('two instrumentations of one call', () => {
     });
     await new Promise((resolve) => new RunSpanExporter().export(memory.getFinishedSpans(), resolve));
     expect(tree(recorder)).toEqual(['outer', '  POST']);
+  });
+
+  test('are not assumed for nested spans of one instrumentation, such as the requests of embedMany', async () => {
+    const { tracer, recorder } = setUp();
+    await inSpan(tracer, 'embedMany', async (outer) => {
+      const embeddings = { 'gen_ai.operation.name': 'embeddings', 'gen_ai.request.model': 'small' };
+      outer.setAttributes(embeddings);
+      const attributes = { ...embeddings, 'gen_ai.usage.input_tokens': 3 };
+      for (const name of ['first', 'second']) tracer.startSpan(name, { attributes }).end();
+    });
+    expect(tree(recorder)).toEqual(['embedMany', '  first', '  second']);
+    expect(tokensOf(recorder)).toEqual([3, 3]);
   });
 
   test('record both if the inner span starts after the outer one has ended', async () => {

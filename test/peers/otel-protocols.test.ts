@@ -31,7 +31,7 @@ const fetched = { ...client, ...agent, 'url.scheme': 'http' };
 const oldDatabase = {
   'db.system': 'postgresql',
   'db.name': 'shop',
-  'db.connection_string': 'postgresql://db.example:5432/shop',
+  'db.connection_string': '[Redacted]',
   'net.peer.name': 'db.example',
   'net.peer.port': 5432,
   'db.user': 'ann',
@@ -55,7 +55,7 @@ describe('requests', () => {
       {
         name: 'GET 127.0.0.1:8080/users/7',
         type: 'chain',
-        inputs: { method: 'GET', url: 'http://127.0.0.1:8080/users/7?api_key=REDACTED&page=2' },
+        inputs: { method: 'GET', url: 'http://127.0.0.1:8080/users/7?api_key=[Redacted]&page=2' },
         outputs: { status_code: 200 },
         metadata: client,
         below: [
@@ -79,7 +79,7 @@ describe('requests', () => {
         {
           name: 'POST 127.0.0.1:8080/missing',
           type: 'chain',
-          inputs: { method: 'POST', url: 'http://127.0.0.1:8080/missing?token=REDACTED' },
+          inputs: { method: 'POST', url: 'http://127.0.0.1:8080/missing?token=[Redacted]' },
           outputs: { status_code: 404 },
           error: 'HTTP 404',
           metadata: { ...fetched, 'error.type': '404' },
