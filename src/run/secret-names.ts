@@ -19,7 +19,8 @@ export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
  * `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match, the longest one determines the kind.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
-  always: `authorization, credential, credentials, passphrase, passcode, passwd, password, passwords, api key, api keys, private key,
+  always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
+    password confirmation, password confirm, api key, api keys, private key,
     secret key, secret access key, access key, access key id, account key, signing key, encryption key, subscription key,
     master key, auth key, password hash, password digest, connection string, jwt, csrf, xsrf, otp, cvv, cvc,
     apikey, apikeys, privatekey, secretkey, accountkey, clientsecret, passwordhash, connectionstring`,

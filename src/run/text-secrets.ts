@@ -1,5 +1,5 @@
 import { detached } from './key-forms.ts';
-import { isPiece } from './plain-text.ts';
+import { isPiece, isPlainText } from './plain-text.ts';
 import type { Step } from './redaction-paths.ts';
 import { type SecretNames, URL_NAMES } from './secret-names.ts';
 
@@ -16,6 +16,7 @@ const OPENING_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const SMALL_U = 0x75;
 const OPENING_BRACE = 0x7b;
+const BYTE_ORDER_MARK = 0xfeff;
 
 /** Minimum length of a text that can contain both a name and a value. */
 const CHARACTERS_MIN = 9;
@@ -36,20 +37,25 @@ const NAMES_KEPT = 2_000;
 /** Maximum number of digits and punctuation marks between the letters of a name and the `"` or `=` after it. */
 const GAP_MAX = 16;
 
-/** Whether to search a text for the names of secrets, because it starts like JSON or a URL path, or contains a URL. */
+/** Whether to search a text for the names of secrets: it starts like JSON, a URL path or an HTTP message, or contains a URL. */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET || first === SLASH || first === QUESTION_MARK) return true;
-  return text.includes('://') || (first <= SPACE && isLikeJson(text));
+  return text.includes('://') || isLikeJson(text) || LIKE_HEAD.test(text);
 }
 
+/** Also text that is encoded again, as a string. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
-  return first === OPENING_BRACE || first === OPENING_BRACKET || (first <= SPACE && /^\s+[{[]/.test(text));
+  if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
+  const isBefore = first <= SPACE || first === QUOTE || first === BYTE_ORDER_MARK;
+  return isBefore && /^(?:[\s"]|\\[nrt]?)+[{[]/.test(text);
 }
 
-/** Masks the values under names of secrets in JSON text and URLs, in time proportional to the length of the text. */
+const LIKE_HEAD = /^(?:[A-Z]{3,7}[ /]|[A-Za-z][\w-]{0,63}: )/;
+
+/** Masks the values under names of secrets in JSON text, header lines and URLs, in time proportional to the length of the text. */
 export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
@@ -68,10 +74,15 @@ export class TextSecrets {
   /** Returns the text with each secret masked. JSON text remains JSON text. */
   masked(text: string, trail: readonly Step[], level = 0): string {
     const isJson = isLikeJson(text) && this.isLikelyIn(text);
-    return (isJson ? this.#maskJson(text, trail, level) : undefined) ?? this.#maskUrls(text, trail);
+    return (
+      (isJson ? this.#maskJson(text, trail, level) : undefined) ?? this.#maskUrls(this.#maskHead(text, trail), trail)
+    );
   }
 
-  /** Whether JSON text has the name of a secret before a `"` or `=`, or an escape that may be part of such a name. */
+  /**
+   * Whether JSON text has the name of a secret at the end of a string, before `: ` within a string or before `=`, or an escape
+   * that may be part of such a name.
+   */
   isLikelyIn(json: string): boolean {
     // A native search for each of these characters is several times faster than a loop over the whole text.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
@@ -79,6 +90,9 @@ export class TextSecrets {
     }
     for (let at = json.indexOf('='); at >= 0; at = json.indexOf('=', at + 1)) {
       if (this.#isEndBefore(json, at)) return true;
+    }
+    for (let at = json.indexOf(': '); at >= 0; at = json.indexOf(': ', at + 1)) {
+      if (this.#isHeaderBefore(json, at)) return true;
     }
     for (let at = json.indexOf('\\'); at >= 0; at = json.indexOf('\\', at + 1)) {
       if (isEscapeOfName(json, at)) return true;
@@ -96,6 +110,11 @@ export class TextSecrets {
 
   #isNameBefore(json: string, quote: number): boolean {
     return this.#isEndBefore(json, quote) && this.#isName(nameBefore(json, nameEnd(json, quote)));
+  }
+
+  #isHeaderBefore(json: string, colon: number): boolean {
+    if (json.charCodeAt(colon - 1) === QUOTE || !this.#isEndBefore(json, colon)) return false;
+    return this.#isName(nameBefore(json, colon).replace(/^.*\\[nr]/, ''));
   }
 
   /** Whether the letters before a `"` or `=` may be the end of a name. */
@@ -116,11 +135,11 @@ export class TextSecrets {
   #maskJson(text: string, trail: readonly Step[], level: number): string | undefined {
     let value: unknown;
     try {
-      value = level < LEVELS_MAX ? JSON.parse(text) : undefined;
+      value = level < LEVELS_MAX ? JSON.parse(text.trimStart()) : undefined;
     } catch {}
     if (value === undefined) return this.#maskUrls(this.#maskQuoted(text, trail), trail);
     const shown = this.#copy(value, [...trail], level, DEPTH_MAX);
-    return shown === value ? undefined : text.slice(0, text.search(/[[{]/)) + JSON.stringify(shown);
+    return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
   }
 
   /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
@@ -160,6 +179,22 @@ export class TextSecrets {
       copied = value.end;
     }
     return shown + text.slice(copied);
+  }
+
+  /** Masks header lines, after a request line or a status line or without one, up to an empty line or the end of the text. */
+  #maskHead(text: string, trail: readonly Step[]): string {
+    START_LINE.lastIndex = 0;
+    let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
+    let shown = text.slice(0, at);
+    while (at < text.length && !/[\r\n]/.test(text.charAt(at))) {
+      HEADER_LINE.lastIndex = at;
+      const [line, name = '', value = '', end = ''] = HEADER_LINE.exec(text) ?? [];
+      if (line === undefined) return text;
+      const isHidden = this.#isName(name) && isHeaderSecret(name, value);
+      shown += isHidden ? `${name}: ${this.#mask(value, [...trail, name])}${end}` : line;
+      at += line.length;
+    }
+    return shown + text.slice(at);
   }
 
   #maskUrls(text: string, trail: readonly Step[]): string {
@@ -214,6 +249,16 @@ export class TextSecrets {
     }
     return shown + url.slice(copied);
   }
+}
+
+const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\r\n]*)\r?\n/y;
+
+const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
+
+/** Whether the value of a header is a secret, and not prose after a colon. */
+function isHeaderSecret(name: string, value: string): boolean {
+  if (isPlainText(value)) return false;
+  return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
 }
 
 /** Characters that can precede a parameter in a query or a fragment. */
