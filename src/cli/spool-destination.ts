@@ -1,4 +1,6 @@
+import { env } from '../base/env.ts';
 import { destinationOf } from '../export/create-exporter.ts';
+import { isSameOrigin } from '../export/service-settings.ts';
 import type { Settings } from '../export/settings.ts';
 import { addressOf, destinationHash } from '../export/spool-folder.ts';
 import type { DestinationSurvey } from '../export/spool-survey.ts';
@@ -11,6 +13,20 @@ export function namedDestination(settings: Settings): { readonly hash: string; r
   const whose =
     workspaceId !== undefined ? 'with this workspace' : apiKey !== undefined ? 'with this key' : 'without a key';
   return { hash: destinationHash(destination), name: `${addressOf(endpoint)} ${whose}` };
+}
+
+/**
+ * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`: the command would look
+ * for runs without a key, and find none.
+ */
+export function checkEndpoint(endpoint: URL): void {
+  const configured = env('RUNSPAN_ENDPOINT');
+  const withheld = (['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'] as const).find((name) => env(name) !== undefined);
+  if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
+  throw new Error(
+    `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
+      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} too`,
+  );
 }
 
 /** A line on what waits for other destinations; undefined when nothing does. No folder tells which these are. */

@@ -12,7 +12,7 @@ import { systemFs } from '../export/spool-fs.ts';
 import { type Holding, surveySpool } from '../export/spool-survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
-import { namedDestination, othersText } from './spool-destination.ts';
+import { checkEndpoint, namedDestination, othersText } from './spool-destination.ts';
 import { counted } from './terminal-text.ts';
 
 /** Without a run that is delivered or given up for so long, the service is taken to be away. */
@@ -84,6 +84,7 @@ function livingText(living: readonly Holding[]): string {
 }
 
 function settingsFor({ dir, endpoint }: SpoolInvocation): Settings {
+  if (endpoint !== undefined) checkEndpoint(endpoint);
   const settings = resolveSettings({
     tracing: true,
     durability: 'spill',

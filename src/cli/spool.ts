@@ -5,7 +5,7 @@ import { resolveSettings, type Settings } from '../export/settings.ts';
 import { defaultSpoolDir } from '../export/spool-folder.ts';
 import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
-import { namedDestination, othersText } from './spool-destination.ts';
+import { checkEndpoint, namedDestination, othersText } from './spool-destination.ts';
 import { counted } from './terminal-text.ts';
 
 type Print = (text: string) => void;
@@ -31,6 +31,7 @@ function forWhom(wanted: { readonly name: string } | undefined): string {
 
 /** As an exporter to this endpoint has them, which may have to do without the key. Throws when there can be none. */
 function settingsOf(endpoint: URL): Settings {
+  checkEndpoint(endpoint);
   const settings = resolveSettings({ endpoint: endpoint.href, tracing: true });
   if (settings === undefined) throw new Error('the settings cannot be used; runspan doctor says which');
   return settings;

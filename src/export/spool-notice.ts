@@ -44,7 +44,7 @@ export const spoolNotice = {
     diagnostics.warnOnce(
       `spool ${spoolDir} others`,
       `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
-        `if these settings have changed, run \`${command}\`: it sends the runs to ${endpoint.origin} with ` +
+        `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`: it sends the runs to ${endpoint.origin} with ` +
         'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.',
     );
   },

@@ -209,6 +209,23 @@ test('a key that cannot be used is not taken for a service that is missing', asy
   await expect(sent(dir, 'http://127.0.0.1:4777')).rejects.toThrow('the settings cannot be used');
 });
 
+test.each(['list', 'send', 'purge'])(
+  'spool %s fails if the key of the environment belongs to another origin than --endpoint',
+  async (action) => {
+    const { dir } = spoolFolder();
+    const url = 'http://127.0.0.1:4777';
+    const run = (env: Record<string, string>) => runRunspan(['spool', action, '--dir', dir, '--endpoint', url], env);
+    for (const name of ['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID']) {
+      expect(await run({ RUNSPAN_ENDPOINT: 'http://old.example', [name]: 'canary' })).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `runspan: ${name} is not sent to ${url}, because RUNSPAN_ENDPOINT has another origin; set RUNSPAN_ENDPOINT to ${url} too\n`,
+      });
+      expect(await run({ RUNSPAN_ENDPOINT: `${url}/v2`, [name]: 'canary' })).toMatchObject({ code: 0, stderr: '' });
+    }
+  },
+);
+
 test('without a service there is an error that says what to set', async () => {
   told();
   const { dir } = spoolFolder();

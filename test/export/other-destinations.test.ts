@@ -72,10 +72,14 @@ describe('runs that wait on disk for another key', () => {
     expect(reports(lines)[0]).toContain(
       `sends the runs to ${server.url} with RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID,`,
     );
+    expect(reports(lines)[0]).toContain(`set RUNSPAN_ENDPOINT to ${server.url} and run \`runspan spool send `);
     expect(command).toContain(`--dir ${dir} --endpoint ${server.url} --from `);
     expect(segmentsBelow(dir)).toHaveLength(2);
 
-    const { code, stdout, stderr } = await runRunspan(command.split(' '), { RUNSPAN_API_KEY: 'key-after' });
+    const { code, stdout, stderr } = await runRunspan(command.split(' '), {
+      RUNSPAN_ENDPOINT: server.url,
+      RUNSPAN_API_KEY: 'key-after',
+    });
     expect({ code, stdout, stderr }).toEqual({
       code: 0,
       stdout: `delivered 4 of 4 runs to ${server.url}\n`,
