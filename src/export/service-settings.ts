@@ -9,7 +9,7 @@ import {
 } from '../base/env.ts';
 import { isLoopback } from '../base/loopback.ts';
 import { withoutTracing } from '../base/suppression.ts';
-import { safeText } from '../base/text.ts';
+import { kindOf, safeText } from '../base/text.ts';
 import { failureOf } from '../http/failure.ts';
 import { SetupError } from '../http/setup-error.ts';
 import { SecretNames } from '../run/secret-names.ts';
@@ -17,8 +17,10 @@ import { secretPatterns } from '../run/secret-patterns.ts';
 import { untraced } from '../run/untraced.ts';
 import type { ConfigureOptions } from './settings.ts';
 
+const KEY_CHARACTERS_MAX = 8_192;
+
 /** Printable ASCII without spaces: what a header can carry and a key consists of. */
-const KEY = /^[\x21-\x7e]{1,512}$/;
+const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
 /** Names that requests set themselves, or that connections do. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
@@ -71,8 +73,13 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   const endpoint = endpointOf(address.endpoint);
   if (endpoint === undefined) return undefined;
   const { apiKey, workspaceId } = address;
+  const { origin } = endpoint;
+  if (typeof apiKey === 'string' && apiKey.length > KEY_CHARACTERS_MAX) {
+    complain(`the API key has more than ${KEY_CHARACTERS_MAX} characters, so tracing to ${origin} is off`);
+    return undefined;
+  }
   if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
-    complain('the API key has characters that a header cannot carry, so tracing is off; copy it again');
+    complain(`the API key has characters that a header cannot carry, so tracing to ${origin} is off; copy it again`);
     return undefined;
   }
   const isWorkspaceUsable = workspaceId === undefined || KEY.test(workspaceId);
@@ -115,9 +122,12 @@ async function currentHeaders(
     throw new SetupError('`headers` returned something else than names and values');
   }
   const custom = customHeaders(given, isConfidential);
-  const key = apiKey && (await resultOf('apiKey', apiKey));
+  const result = apiKey && (await resultOf('apiKey', apiKey));
+  const key = typeof result === 'string' ? result.trim() : result;
   if (apiKey !== undefined && !(typeof key === 'string' && KEY.test(key))) {
-    throw new SetupError('`apiKey` returned something else than 1 to 512 printable ASCII characters');
+    const got = typeof key === 'string' ? `a string of ${key.length} characters` : kindOf(key);
+    const expected = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters`;
+    throw new SetupError(`\`apiKey\` returned no usable key: expected ${expected}, got ${got}`);
   }
   const keyHeader = typeof key === 'string' ? { 'x-api-key': key } : undefined;
   diagnostics.conceal(Object.values({ ...custom, ...keyHeader }));

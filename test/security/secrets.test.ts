@@ -175,14 +175,16 @@ describe('keys, header values and secrets in payloads', () => {
       `${KEY}\u0000`,
       `${KEY}é`,
       `${KEY}\u{1f511}`,
-      KEY.repeat(99),
+      KEY.repeat(999),
     ]) {
       environmentOf();
       const lines = printed();
       configure({ endpoint: 'http://127.0.0.1:9', apiKey, log: 'debug' });
-      expect(lines.filter((line) => /the API key has characters that a header cannot carry/.test(line))).toHaveLength(
-        1,
-      );
+      expect(
+        lines.filter((line) =>
+          /the API key has (?:characters that a header cannot carry|more than 8192 characters)/.test(line),
+        ),
+      ).toHaveLength(1);
       expect(lines.join()).not.toMatch(CANARY);
     }
   });
