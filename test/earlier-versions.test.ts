@@ -35,7 +35,7 @@ describe('a store file written by 0.1.0', () => {
     return receiverOver(store);
   }
 
-  it('holds its runs with parents, payloads, errors, tags, metadata, events and attachments', async () => {
+  it('contains its runs with parents, payloads, errors, tags, metadata, events and attachments', async () => {
     const receiver = await openFixture();
     const runs = await receiver.runs();
     const named = (name: string) => runs.filter((run) => run.name === name);
@@ -73,7 +73,7 @@ describe('a store file written by 0.1.0', () => {
     });
   });
 
-  it('holds its usage, feedback and attachments where the queries look for them', async () => {
+  it('contains usage, feedback and attachments that queries find', async () => {
     const { url } = await openFixture();
     const ask = async (path: string) => (await fetch(url + path)).json();
     const { items } = (await ask('/query/traces?name=agent')) as { items: { trace_id: string; id: string }[] };
@@ -106,7 +106,7 @@ describe('a spool folder written by 0.1.0', () => {
     return agent;
   }
 
-  it.each(['write-ahead-killed', 'spill-left', 'tried-twice'])('is delivered whole: %s', async (name) => {
+  it.each(['write-ahead-killed', 'spill-left', 'tried-twice'])('is delivered completely: %s', async (name) => {
     const receiver = await receiverOver();
     const exporter = createExporter({
       endpoint: 'http://127.0.0.1:4777',
@@ -137,7 +137,7 @@ describe('a spool folder written by 0.1.0', () => {
     return destination as string;
   }
 
-  it('is delivered by `spool send --bad` if five processes died while they delivered it', async () => {
+  it('is delivered by `spool send --bad` if five processes died while delivering it', async () => {
     const receiver = await createReceiver();
     onTestFinished(() => receiver.close());
     const destination = await destinationOf(receiver.url);

@@ -209,7 +209,7 @@ describe('an option that hides payloads in another library hides them here', () 
     },
   );
 
-  test('if reading it throws, too', () => {
+  test('even if its getter throws', () => {
     const recorded = recorder();
     const lines = told();
     const options = {
@@ -231,7 +231,7 @@ test.each([
   ['tracingEnabled', true, 'enabled'],
   ['aggregator', () => 1, 'aggregate'],
   ['client', {}, 'exporter'],
-])('the option `%s` of another library is left out, in one line that names ours', (name, value, ours) => {
+])('the option `%s` of another library is ignored, and one log line names the runspan option', (name, value, ours) => {
   const lines = told();
   const recorded = recorder();
   expect(traceable(() => 1, { name: 'ask', [name]: value } as object)()).toBe(1);
@@ -243,7 +243,7 @@ test.each([
   ['apiUrl', 'endpoint'],
   ['project_name', 'project'],
   ['tracingEnabled', 'tracing'],
-])('the option `%s` of `configure` is left out, in one line that names ours', async (name, ours) => {
+])('the option `%s` of `configure` is ignored, and one log line names the runspan option', async (name, ours) => {
   const runspan = await import('../src/index.ts');
   const lines: string[] = [];
   runspan.createExporter({ [name]: 'x', log: (_, line) => lines.push(line) } as ConfigureOptions);

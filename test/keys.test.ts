@@ -150,7 +150,7 @@ describe('credentials in `headers`', () => {
     expect(sent.lines).toEqual([expect.stringContaining(name)]);
   });
 
-  test('include the value of a key, whatever the name', async () => {
+  test('include any header whose value is a key, regardless of its name', async () => {
     const server = await service();
     const endpoint = server.url.replace('127.0.0.1', 'service.example');
     const given = { 'x-a': 'Bearer abcdefghijk', 'x-b': `ghp_${'a1'.repeat(18)}`, 'x-c': 'plain' };
@@ -218,7 +218,7 @@ describe('the variables of LangSmith', () => {
     expect(lines).toEqual([]);
   });
 
-  test('with tracing and no key leave it off, in one line', async () => {
+  test('that turn tracing on without a key leave it off, and one log line reports it', async () => {
     const { hosts, lines } = await withEnvironment({ LANGSMITH_TRACING: 'true' });
     expect([hosts, lines]).toEqual([[], [expect.stringContaining('LANGSMITH_API_KEY')]]);
   });
@@ -256,7 +256,7 @@ describe('`apiKey` and `headers` as functions', () => {
     ['throws for headers', { headers: fail }, '`headers`'],
     ['rejects for headers', { headers: async () => fail() }, '`headers`'],
     ['returns text for headers', { headers: () => 'x-team: a' }, '`headers`'],
-  ])('keep the runs if one %s, and send them later', async (_, options, named) => {
+  ])('keep the runs if a function %s, and send them later', async (_, options, named) => {
     const server = await service();
     const runspan = await started();
     const lines: string[] = [];
@@ -329,7 +329,7 @@ describe('`apiKey` and `headers` as functions', () => {
     },
   );
 
-  test('leave runs on disk for the next exporter of the endpoint, whatever its key', async () => {
+  test('leave runs on disk for the next exporter of the endpoint, regardless of its key', async () => {
     const { path: spoolDir, remove } = temporaryFolder();
     onTestFinished(remove);
     const server = await service(({ headers }) => ({ status: headers['x-api-key'] === 'new-key' ? 202 : 401 }));
@@ -344,7 +344,7 @@ describe('`apiKey` and `headers` as functions', () => {
     await second.close();
   });
 
-  test('return values that no line shows', async () => {
+  test('return values that are never logged', async () => {
     const server = await service();
     const { createExporter, startRun } = await started();
     const lines: string[] = [];
@@ -364,7 +364,7 @@ describe('`apiKey` and `headers` as functions', () => {
     expect(lines.join('\n')).not.toMatch(/rotating-(key|header)/);
   });
 
-  test('make no runs of what they call', async () => {
+  test('create no runs for the functions that they call', async () => {
     const server = await service();
     const { createExporter, startRun, traceable, withExporter } = await started();
     const login = traceable(async () => 'fresh-key', { name: 'login' });

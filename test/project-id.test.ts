@@ -67,7 +67,7 @@ describe('a project by its id', () => {
     expect(lines).toEqual(Array(lineCount).fill(expect.stringContaining('`projectId`')));
   });
 
-  test('belongs to a run and those below it, in posts and in patches', async () => {
+  test('applies to a run and its nested runs, in posts and patches', async () => {
     const server = await service();
     const { configure, flush, startRun, traceable, withRun } = await started();
     configure({ endpoint: server.url, project: 'shop', log: 'silent' });
@@ -93,7 +93,7 @@ describe('a project by its id', () => {
     ]);
   });
 
-  test('is sent by simple ingestion too', async () => {
+  test('is also sent by simple ingestion', async () => {
     const server = await service(false);
     const { configure, flush, startRun } = await started();
     configure({ endpoint: server.url, projectId: ID, log: 'silent' });
@@ -122,7 +122,7 @@ describe('a project by its id', () => {
     await second.close();
   });
 
-  test('travels in headers, and is taken from them only with `accept`', async () => {
+  test('is sent in headers, and read from them only with `accept`', async () => {
     const server = await service();
     const { configure, flush, fromHeaders, startRun, toHeaders, withRun } = await started();
     configure({ endpoint: server.url, log: 'silent' });
@@ -138,7 +138,7 @@ describe('a project by its id', () => {
     ]);
   });
 
-  test('is what a sampler sees, and what a span processor and a handler of LangChain take', async () => {
+  test('is passed to a sampler, and accepted by a span processor and a LangChain handler', async () => {
     const server = await service();
     const seen: string[] = [];
     const { configure, flush } = await started();
@@ -163,7 +163,7 @@ describe('a project by its id', () => {
     expect(seen).toEqual([ID, OTHER]);
   });
 
-  test('shows in the receiver under that id, and finds the runs', async () => {
+  test('appears in the receiver under that id and finds the runs', async () => {
     const receiver = await createReceiver({ port: 0 });
     onTestFinished(() => receiver.close());
     const { configure, flush, startRun } = await started();
@@ -175,7 +175,7 @@ describe('a project by its id', () => {
     expect(run).not.toHaveProperty('session_name');
   });
 
-  test('is told by the records of a test', async () => {
+  test('is part of the records of the test sink', async () => {
     const { startRun } = await started();
     const { recordRuns } = await import('../src/testing.ts');
     const recorder = recordRuns();

@@ -52,7 +52,7 @@ function mistake(message: string): Parsed {
 /** Writes the copy and returns the line to print. Throws if the copy cannot be made. */
 export async function backUp({ file, store: named }: BackupInvocation): Promise<string> {
   const from = storeFile(named);
-  if (from === undefined) throw new Error('the runs of RUNSPAN_STORE=memory are in no file; name one with --store');
+  if (from === undefined) throw new Error('RUNSPAN_STORE=memory has no store file; name one with --store');
   const store = await SqliteStore.open(from, { readOnly: true });
   try {
     const to = resolve(file);

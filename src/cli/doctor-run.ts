@@ -33,7 +33,7 @@ export async function* runFindings(settings: Settings, client: HttpClient): Asyn
     return;
   }
   if (type !== undefined && !/\bjson\b/i.test(type)) {
-    yield fail('test run', `status ${status}, but the answer is ${type} and no JSON`, NO_SERVICE);
+    yield fail('test run', `status ${status}, but the answer is ${type}, not JSON`, NO_SERVICE);
     return;
   }
   yield ok('test run', `accepted in ${Math.max(1, Math.round(performance.now() - startedAtMs))} ms: ${run.id}`);
@@ -77,7 +77,7 @@ async function readBack(client: HttpClient, traceId: string): Promise<Finding> {
     if (answer instanceof Error) return warn(check, answer.message, 'look for the run in the service');
     if (answer.status !== 200)
       return ok(check, `the service cannot be asked (status ${answer.status}); look for the run there`);
-    if (!isJson(answer.text)) return warn(check, 'the answer is no JSON', 'look for the run in the service');
+    if (!isJson(answer.text)) return warn(check, 'the answer is not JSON', 'look for the run in the service');
     if (namesIn(answer).includes('runspan doctor')) return ok(check, 'the run is there');
   }
   const seconds = (ASKS_MAX * ASK_EVERY_MS) / 1_000;

@@ -52,7 +52,7 @@ export async function keyFinding(settings: Settings, client: HttpClient): Promis
   }
   if (status === 403) return warn(check, 'it may not read runs (status 403)', LATER);
   if (status === 200 && !isJson(answer.text))
-    return fail(check, 'the answer to POST /runs/query is no JSON', NO_SERVICE);
+    return fail(check, 'the answer to POST /runs/query is not JSON', NO_SERVICE);
   if (status !== 200) return ok(check, `the service cannot be asked (status ${status}); ${LATER}`);
   return ok(check, hasKey ? 'accepted' : 'none, and the service asks for none');
 }

@@ -156,7 +156,7 @@ export class ReceiverSource implements RunSource {
       throw new Error(`the receiver at ${this.#url.origin} ${problem}`);
     }
     if (response.status === 403 && text.includes('write key')) {
-      throw new Error(`the receiver at ${this.#url.origin} lets the key in RUNSPAN_RECEIVER_KEY send runs only`);
+      throw new Error(`the key in RUNSPAN_RECEIVER_KEY can only send runs to the receiver at ${this.#url.origin}`);
     }
     throw this.#stranger(`answered ${response.status}`);
   }

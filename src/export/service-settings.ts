@@ -119,7 +119,7 @@ async function currentHeaders(
   const given = headers && (await resultOf('headers', headers));
   const isObject = typeof given === 'object' && given !== null;
   if (headers !== undefined && !isObject) {
-    throw new SetupError('`headers` returned something else than names and values');
+    throw new SetupError('`headers` returned something other than header names and values');
   }
   const custom = customHeaders(given, isConfidential);
   const result = apiKey && (await resultOf('apiKey', apiKey));

@@ -180,7 +180,8 @@ function isRuntimeSupported(): boolean {
 /** Reports an unknown option. If it hides payloads in another library, returns the payloads to hide. */
 function unknownOption(key: string, options: object): Hiding | undefined {
   const foreign = foreignOption(key, options, (name) => KNOWN.has(name));
-  complain(foreign?.complaint ?? `unknown option \`${key}\`; left out`);
+  if (foreign === undefined) complain(`unknown option \`${key}\`; left out`);
+  else complain(`unknown option \`${key}\`${foreign.effect}; use \`${foreign.instead}\``);
   return foreign?.hiding;
 }
 

@@ -70,7 +70,7 @@ export class Access {
       throw new Refusal(403, 'Pages of another origin may not ask here');
     }
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
-      throw new Refusal(403, 'Pages of other sites may link to / and request nothing else');
+      throw new Refusal(403, 'Pages from other sites may only link to /');
     }
     if (admission === 'open') return;
     this.#checkKey(request, admission);
@@ -114,7 +114,7 @@ export class Access {
       if (isSame(given, apiKey)) return;
       if (writeKey === undefined || !isSame(given, writeKey)) throw this.#wrongKey();
       if (admission === 'write') return;
-      throw new Refusal(403, 'The write key of this receiver sends runs and feedback only');
+      throw new Refusal(403, 'The write key of this receiver can only send runs and feedback');
     }
     const token = cookieOf(request);
     if (token === undefined) throw unauthorized('The key of this receiver is missing: send it as x-api-key');
@@ -132,7 +132,7 @@ export class Access {
       this.#wrongKeysResetMs = now + WRONG_KEYS_WINDOW_MS;
     }
     this.#wrongKeys += 1;
-    const detail = 'The key of this receiver is another than the one given';
+    const detail = 'The given key is not the key of this receiver';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
     return new Refusal(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });

@@ -16,7 +16,7 @@ export function positionOf(cursor: string): Position {
   const [value, id] = read(cursor);
   if ((value === null || Number.isFinite(value)) && typeof id === 'string')
     return { value: value as number | null, id };
-  throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be what the page before gave as `next`');
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be the `next` value of the previous page');
 }
 
 function read(cursor: string): readonly unknown[] {

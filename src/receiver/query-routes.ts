@@ -118,7 +118,7 @@ const STREAM_RETRY_S = 5;
 /** Counts a stream until its connection closes. Refuses streams beyond the limit with 503. */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
-    const detail = `All ${STREAMS_MAX} streams of changes are in use: close a page, or try again later`;
+    const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
     throw new Refusal(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
   }
   streams.add(socket);

@@ -105,7 +105,7 @@ function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
     if (key === undefined) continue;
     if (!/^[!-~]{1,512}$/.test(key)) throw wrong(name, 'be 1 to 512 visible characters of ASCII');
     if (isExposed && key.length < KEY_LENGTH_MIN) {
-      throw wrong(name, `have at least ${KEY_LENGTH_MIN} characters where the receiver listens beyond this machine`);
+      throw wrong(name, `have at least ${KEY_LENGTH_MIN} characters if the receiver is reachable from other machines`);
     }
   }
   if (writeKey !== undefined && (apiKey === undefined || apiKey === writeKey)) {

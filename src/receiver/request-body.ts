@@ -130,7 +130,7 @@ function pass(request: IncomingMessage, limits: BodyLimits, take: Take, reader: 
       )
       .on('end', resolve)
       .on('error', (error) =>
-        refuse(new Refusal(400, `The body is no whole ${compressed.encoding}: ${messageOf(error)}`)),
+        refuse(new Refusal(400, `The body is not valid ${compressed.encoding}: ${messageOf(error)}`)),
       );
     request.on(
       'data',

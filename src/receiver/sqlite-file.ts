@@ -231,7 +231,7 @@ function checkHeader({ DatabaseSync }: Engine, path: string, known: number): voi
 }
 
 function notOurs(path: string): RunspanError {
-  const message = `${path} is no store of runspan: take another file, or move this one away`;
+  const message = `${path} is not a runspan store: use another file, or move this one away`;
   return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 

@@ -107,9 +107,14 @@ export function usableOptions<Options extends object>(
       const check = Object.hasOwn(known, key) ? known[key as keyof Options] : undefined;
       if (takesOption(checked, key, given, check)) continue;
       const foreign = check === undefined ? foreignOption(key, given, (name) => Object.hasOwn(known, name)) : undefined;
-      Object.assign(checked, foreign?.hiding);
+      if (foreign !== undefined) {
+        Object.assign(checked, foreign.hiding);
+        const { effect, instead } = foreign;
+        diagnostics.warnOnce(`${place}.${key}`, `${place}: unknown option \`${key}\`${effect}; use \`${instead}\`.`);
+        continue;
+      }
       const complaint = check === undefined ? `unknown option \`${key}\`` : `expected \`${key}\` to be ${check[0]}`;
-      diagnostics.warnOnce(`${place}.${key}`, `${place}: ${foreign?.complaint ?? `${complaint}; left out`}.`);
+      diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
     }
   });
   return checked;
@@ -155,8 +160,10 @@ const SWITCH = /^(?:capture|record|tracing)/;
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** Message with the option, its effect and the runspan option to use instead. */
-  readonly complaint: string;
+  /** The effect on what is recorded, for the log line; empty if there is none. */
+  readonly effect: string;
+  /** The runspan option to use instead. */
+  readonly instead: string;
   /** The options of ours that take effect instead. */
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
@@ -176,12 +183,10 @@ export function foreignOption(
   const ours = Object.hasOwn(FOREIGN, key) ? FOREIGN[key]?.find(isKnown) : undefined;
   const instead = ours ?? (hiding && optionFor(hiding, spelling, isKnown));
   if (instead === undefined) return undefined;
-  const complaint = (effect: string): string => `unknown option \`${key}\`${effect}; use \`${instead}\``;
   if (hiding === undefined || !isHiding(given, key, SWITCH.test(spelling)))
-    return { complaint: complaint(''), hiding: undefined };
-  if (instead === 'enabled')
-    return { complaint: complaint(', so the calls are not traced'), hiding: { enabled: false } };
-  return { complaint: complaint(`, so no ${payloadsOf(hiding).join(' or ')} are recorded`), hiding };
+    return { effect: '', instead, hiding: undefined };
+  if (instead === 'enabled') return { effect: ', so the calls are not traced', instead, hiding: { enabled: false } };
+  return { effect: `, so no ${payloadsOf(hiding).join(' or ')} are recorded`, instead, hiding };
 }
 
 /** Returns the runspan option that has the same effect. */

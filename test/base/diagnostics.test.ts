@@ -43,7 +43,7 @@ describe('a level', () => {
     expect(lines).toEqual(['runspan: a warning']);
   });
 
-  test('writes out line breaks and commands to a terminal, so that a message is one line', () => {
+  test('escapes line breaks and terminal control sequences, so that each message is one line', () => {
     const lines = printed('warn');
     diagnostics.warn('there is no method `a\r\nrunspan: b\u2028c\u001b[31m\u0007`');
     expect(lines).toEqual(['runspan: there is no method `a\\r\\nrunspan: b\\u2028c\\x1b[31m\\x07`']);

@@ -91,7 +91,7 @@ describe('delay', () => {
 
 describe('the library, imported within a request', () => {
   // Context of the application that timers and requests of the library would keep.
-  it('works outside of the context of that request', async () => {
+  it('works outside the async context of that request', async () => {
     await using server = await ingestServer();
     const program = `
       import { AsyncLocalStorage } from 'node:async_hooks';

@@ -80,7 +80,7 @@ test('an address for feedback that has run out is asked for anew', async () => {
   expect(await page.getByRole('alert').count()).toBe(0);
 });
 
-test('the page leaves tracing to the server: it names no trace, and sends nothing of its turns', async () => {
+test('the page leaves tracing to the server: it sets no trace header and sends no data about its turns', async () => {
   const chat = await openChat({ traced: true });
   const { page } = chat;
   const sent: string[] = [];
@@ -95,7 +95,7 @@ test('the page leaves tracing to the server: it names no trace, and sends nothin
   expect(new Set(sent)).toEqual(new Set(['stream false', 'commands false']));
 });
 
-test('without tracing nothing is rated, no trace is linked, and the console stays clean', async () => {
+test('without tracing, the page shows no ratings and no trace links, and the console stays clean', async () => {
   const chat = await openChat();
   const { page } = chat;
   const lines: string[] = [];

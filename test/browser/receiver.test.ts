@@ -105,7 +105,7 @@ test('pictures beside a payload are shown, other attachments are for download', 
 
 test('a wrong key in the address is told; one that is put into the address of an open page is used, and taken out', async () => {
   const { page } = await openPage(runs, { receiver: { apiKey: KEY }, path: '/#key=another' });
-  await page.getByRole('alert').getByText('is another than the one given').waitFor();
+  await page.getByRole('alert').getByText('is not the key of this receiver').waitFor();
   await page.evaluate(`location.hash = 'key=${KEY}'`);
   await page.getByText('agent', { exact: true }).waitFor();
   expect(new URL(page.url()).hash).toBe('');
@@ -184,7 +184,7 @@ test('tabs in the background leave the connections to the one that is seen', asy
   await page.getByText('newcomer').waitFor();
 });
 
-test('a link with feedback asks for a click, which gives it', async () => {
+test('a feedback link shows a button that submits the feedback', async () => {
   const { page, receiver, store, go } = await openPage(runs);
   const body = JSON.stringify({ run_id: idOf(1), feedback_key: 'liked' });
   const headers = { 'content-type': 'application/json' };
@@ -197,7 +197,7 @@ test('a link with feedback asks for a click, which gives it', async () => {
   expect(await store.feedback(idOf(1))).toMatchObject([{ key: 'liked', score: 1, comment: 'yes' }]);
 });
 
-test('a page at another port or name links to the page, and loads nothing of the receiver', async () => {
+test('a page on another port or host can link to the page, but cannot load anything from the receiver', async () => {
   const { page, receiver, store, complaints } = await openPage(runs);
   const statistics = vi.spyOn(store, 'statistics');
   const { port } = new URL(receiver.url);

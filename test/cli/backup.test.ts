@@ -7,7 +7,7 @@ import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan, startNode } from '../support/program.ts';
 
 describe('runspan backup', () => {
-  it('copies the store of a running receiver, which keeps all that it acknowledges afterwards', async () => {
+  it('copies the store of a running receiver, which keeps all runs that it acknowledges afterwards', async () => {
     const store = storePath();
     const [first, second] = [`${store}-1`, `${store}-2`];
     const { child, printed, ended } = startNode(['test/fixtures/store-program.mjs', store]);
@@ -27,7 +27,7 @@ describe('runspan backup', () => {
     await expectWhole(store, [0, 1, 2]);
   });
 
-  it('copies a store at rest, which can be opened in its place', async () => {
+  it('copies a store that is not in use, and the copy can be opened', async () => {
     const path = storePath();
     const id = '00000000-0000-7000-8000-000000000001';
     const fields = { name: 'answer', run_type: 'chain', start_time: '2026-11-20T07:22:40.000000Z', inputs: { a: 1 } };
@@ -41,7 +41,7 @@ describe('runspan backup', () => {
     expect((await opened.list({ text: 'answer' })).items).toHaveLength(1);
   });
 
-  it('refuses to overwrite a file, names what else is wrong, exits with 1 and leaves nothing behind', async () => {
+  it('exits with 1, reports the cause and leaves no file behind if the copy cannot be made', async () => {
     const path = storePath();
     await (await openLocalStore(path)).close();
     const taken = `${path}-taken`;
@@ -52,8 +52,8 @@ describe('runspan backup', () => {
       [taken, path, `${taken} exists; name another file`],
       [join(dirname(path), 'no', 'copy.db'), path, 'no such file or directory'],
       [`${path}-copy`, `${path}-none`, `There is no store at ${path}-none`],
-      [`${path}-copy`, taken, `${taken} is no store of runspan`],
-      [`${path}-copy`, 'memory', 'the runs of RUNSPAN_STORE=memory are in no file'],
+      [`${path}-copy`, taken, `${taken} is not a runspan store`],
+      [`${path}-copy`, 'memory', 'RUNSPAN_STORE=memory has no store file'],
     ] as const) {
       const { code, stdout, stderr } = await runRunspan(['backup', file, '--store', store]);
       expect([code, stdout]).toEqual([1, '']);
@@ -68,7 +68,7 @@ describe('runspan backup', () => {
     [[], 'expected the file to write'],
     [['a', 'b'], 'unexpected "b"'],
     [['a', '--url', 'http://127.0.0.1'], 'unknown option "--url"'],
-  ])('exits with 2 for the mistake in %j', async (args, message) => {
+  ])('exits with 2 for invalid arguments: %j', async (args, message) => {
     const { code, stdout, stderr } = await runRunspan(['backup', ...args]);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(`runspan: ${message}\nUsage: runspan backup <file> [--store file]\n`);

@@ -90,7 +90,7 @@ describe('runspan deployments', () => {
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining(`404 Deployment ID ${id} not found.`)]);
   });
 
-  it('lists integrations and listeners, whose ids a deployment takes', async () => {
+  it('lists the integrations and listeners that a deployment can refer to', async () => {
     const [integration] = server.integrations;
     expect((await deployments('integrations')).stdout).toBe(`${integration?.id}  acme\n`);
     expect(JSON.parse((await deployments('integrations --json')).stdout)).toEqual(integration);

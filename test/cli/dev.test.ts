@@ -81,7 +81,7 @@ describe.concurrent('runspan dev with a command', () => {
     expect(code).toBe(7);
   });
 
-  it('refuses what departs from the interface with --strict, says how, and takes what the library sends', async () => {
+  it('with --strict, rejects invalid requests with the reason and accepts the requests of the library', async () => {
     const record = { id: '0193b3a0-1111-7000-8000-000000000001', name: 'a', run_type: 'llm', inputs: {} };
     const run = { ...record, start_time: '2026-11-20T07:22:40Z', session_name: 'p', session_id: 'q', outputs: {} };
     const code = program(`
@@ -240,7 +240,7 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(JSON.parse(exported.stdout).runs).toHaveLength(3);
   });
 
-  it('are found by the status, type and model of any run of their trace', async () => {
+  it('are found by the status, type and model of any of their runs', async () => {
     const { env } = kept();
     await runRunspan(
       devWith(program(`traceable(() => {}, { name: 'other', runType: 'tool', metadata: { ls_model_name: 'm' } })();`)),
@@ -320,7 +320,7 @@ describe.concurrent('the runs of runspan dev', () => {
     await ended;
   });
 
-  it('says first that runs are kept in memory only where Node has no SQLite', async () => {
+  it('first prints that runs are kept in memory only if Node has no SQLite', async () => {
     const { env, file } = kept();
     const hooks = `export const resolve = (name, context, next) => {
       if (name === '@photostructure/sqlite') throw new Error('not installed');
@@ -341,7 +341,7 @@ describe.concurrent('the runs of runspan dev', () => {
     ]);
   });
 
-  it('takes runs with the write key, which reads nothing', async () => {
+  it('accepts runs with the write key, which cannot read', async () => {
     const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
     const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
@@ -349,7 +349,7 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
     expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'millet' })).toMatchObject({
       code: 1,
-      stderr: `runspan: the receiver at ${url} lets the key in RUNSPAN_RECEIVER_KEY send runs only\n`,
+      stderr: `runspan: the key in RUNSPAN_RECEIVER_KEY can only send runs to the receiver at ${url}\n`,
     });
     expect((await runRunspan(['traces', '--url', url], env)).stdout).toContain('answer · chain');
     child.kill('SIGINT');
@@ -362,7 +362,7 @@ describe.concurrent('the runs of runspan dev', () => {
       'RUNSPAN_RECEIVER_WRITE_KEY to differ from RUNSPAN_RECEIVER_KEY, which must be set',
     ],
     [{ RUNSPAN_RECEIVER_KEY: 'sesame' }, 'RUNSPAN_RECEIVER_KEY to have at least 16 characters'],
-  ])('does not start with the keys %j', async (env, told) => {
+  ])('does not start with invalid keys: %j', async (env, told) => {
     const host = 'RUNSPAN_RECEIVER_KEY' in env ? ['--host', '0.0.0.0'] : [];
     const { code, stderr } = await runRunspan(['dev', '--port', '0', ...host], env);
     expect([code, stderr]).toEqual([1, expect.stringContaining(told)]);

@@ -233,7 +233,7 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     );
   });
 
-  it('fails at a service that answers with web pages or other text, wherever it does', async () => {
+  it('fails if any response of the service is a web page or other text', async () => {
     const page: Answer = {
       status: 200,
       body: '<!doctype html><p>Welcome</p>',

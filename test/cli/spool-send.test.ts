@@ -99,7 +99,7 @@ test('damaged files are told, and are not said to wait', async () => {
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });
 });
 
-test('--bad sends what was set aside and can be read whole, or was set aside unread by an earlier version', async () => {
+test('--bad sends files that were set aside if they are undamaged, or were set aside unread by an earlier version', async () => {
   const { dir, receiver, destination, open } = await left();
   const setAside = (numbers: readonly number[], damage: 'none' | 'some' | 'all', deaths: string): string[] => {
     const records = numbers.map((number) => makeRecord(number));
@@ -132,7 +132,7 @@ test('--bad sends what was set aside and can be read whole, or was set aside unr
   expect(segmentsBelow(dir).map((path) => basename(dirname(path)))).toEqual(['bad', 'bad', 'bad']);
 });
 
-test('--bad keeps what the service does not take, for another day', async () => {
+test('--bad keeps files that the service does not accept', async () => {
   const { dir, receiver, destination, open } = await left();
   const { path } = open(destination).spill([makeRecord(1)]) as Segment;
   const bad = join(dirname(dirname(path)), 'bad');
@@ -145,7 +145,7 @@ test('--bad keeps what the service does not take, for another day', async () => 
   expect(basename(dirname(segmentsBelow(dir)[0] as string))).not.toBe('bad');
 });
 
-test('--from a destination that is not there is an error that names it', async () => {
+test('--from with an unknown destination reports an error that names it', async () => {
   const { dir, receiver } = await left(1);
   const from = ['6f1f4ab0a32f6a9f43a0b7b3f5c55b0e'];
   await expect(sent(dir, receiver.url, { from })).rejects.toThrow(`there is no destination ${from} in ${dir}`);

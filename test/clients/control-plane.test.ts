@@ -340,7 +340,7 @@ describe('a client', () => {
     });
   });
 
-  it('leaves short words and numbers in an error, though they are values of secrets', async () => {
+  it('does not mask short words and numbers in an error, even if they are values of secrets', async () => {
     const { server, client } = await setUp();
     const detail = 'expected true for FLAG in prod on port 8080, got token hunter2 of swordfish';
     const values = ['true', 'prod', '8080', 'hunter2', 'swordfish'];

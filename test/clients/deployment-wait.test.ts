@@ -48,7 +48,7 @@ describe('the wait for a deployment', () => {
   );
 
   it.each(['status_message', 'message', 'error'])(
-    'ends with the reason that the service gives in %s',
+    'rejects with the reason that the service gives in `%s`',
     async (field) => {
       const { server, client } = await setUp();
       const reason = 'npm ci failed:\n  no package-lock.json';

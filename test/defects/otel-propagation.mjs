@@ -72,8 +72,8 @@ export const defects = [
   {
     title: 'a span inside of the run of a wrapped client is the same call, whatever model it names',
     file: modelCalls,
-    find: 'return one !== undefined && one.runType === other?.runType && one.model === other.model;',
-    replace: 'return one !== undefined && one.runType === other?.runType;',
+    find: ' || one.model !== other.model) return false;',
+    replace: ') return false;',
     tests: bothWorlds,
   },
   {
@@ -93,7 +93,7 @@ export const defects = [
   {
     title: 'a span inside of the run of a wrapped client is recorded again, and its tokens count twice',
     file: 'src/otel/span-model-call.ts',
-    find: 'return above !== undefined && isSameCall(above, spanModelCall(attributes));',
+    find: 'return above !== undefined && isSameCall(above, spanModelCall(span));',
     replace: 'return above === null;',
     tests: bothWorlds,
   },

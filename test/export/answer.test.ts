@@ -66,14 +66,14 @@ const table: readonly (readonly [status: number, batch: Kind, single?: Kind])[] 
 
 describe('a status', () => {
   it.each(table.map(([status, batch, single = batch]) => [status, batch, single] as const))(
-    '%i makes a batch %s and a single run %s',
+    '%i makes a batch `%s` and a single run `%s`',
     (status, batch, single) => {
       expect(outcomeOfStatus(status, { runs: 2 }).kind).toBe(batch);
       expect(outcomeOfStatus(status, { runs: 1 }).kind).toBe(single);
     },
   );
 
-  it('that the table does not have is final as 4xx, and retried otherwise [fault 20]', () => {
+  it('not in the table is final if it is a 4xx, and retried otherwise [fault 20]', () => {
     const known = new Set(table.map(([status]) => status));
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 999 }), (status) => {
@@ -96,7 +96,7 @@ describe('a status', () => {
     expect(outcomeOfStatus(status, { runs: 2, afterMs })).toMatchObject({ kind: 'failed', isSuspect });
   });
 
-  it.each([401, 403])('%i says whether a key was sent', (status) => {
+  it.each([401, 403])('%i reports whether a key was sent', (status) => {
     const detailOf = (isKeyless: boolean) => JSON.stringify(outcomeOfStatus(status, { runs: 2, isKeyless }));
     expect(detailOf(false)).toContain('the API key was rejected');
     expect(detailOf(true)).toContain('none is sent');
@@ -113,7 +113,7 @@ describe('a response', () => {
     expect(outcomeOf(answer, 2, 0)).toMatchObject({ kind: 'failed', afterMs });
   });
 
-  it('is not repeated in the detail', () => {
+  it('is not quoted in the detail', () => {
     expect(JSON.stringify(outcomeOf({ status: 418, headers: {}, text: 'sk-secret' }, 2, 0))).not.toContain('secret');
   });
 });

@@ -396,7 +396,7 @@ describe('Exporter: bounds', () => {
   });
 
   it.each(['its post', 'its record as incomplete'])(
-    'sends the end of an incomplete run after %s, which is under way when it ends',
+    'sends the end of an incomplete run after %s, which is in flight when the run ends',
     async (which) => {
       const { exporter, transport } = makeExporter({ openRuns: 1 });
       const run = begin(exporter);

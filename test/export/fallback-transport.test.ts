@@ -32,7 +32,7 @@ describe('FallbackTransport', () => {
     expect([first.requests, second.requests]).toEqual([1, 1]);
   });
 
-  it('asks the first transport again after 1 s, 5 s, 30 s, and at last every ten minutes [fault 6]', async () => {
+  it('tries the first transport again after 1 s, 5 s, 30 s, and finally every ten minutes [fault 6]', async () => {
     let nowMs = 0;
     const askedAtMs: number[] = [];
     const first = counted(() => {
@@ -52,7 +52,7 @@ describe('FallbackTransport', () => {
     expect(gaps).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 600_000, 600_000, 600_000, 0, 1_000]);
   });
 
-  it('counts the requests that were under way as one', async () => {
+  it('counts concurrent requests as one', async () => {
     let nowMs = 0;
     const first = counted(() => unsupported);
     const transport = new FallbackTransport(
@@ -67,7 +67,7 @@ describe('FallbackTransport', () => {
     expect(first.requests).toBe(4);
   });
 
-  it('sends parents before children, and the rest of a batch the first way as soon as that is due', async () => {
+  it('sends parents before children, and returns to the first transport within a batch as soon as it is due', async () => {
     let nowMs = 0;
     const first = counted(() => (nowMs === 0 ? unsupported : accepted));
     const sent: string[] = [];
@@ -88,7 +88,7 @@ describe('FallbackTransport', () => {
     expect(settlements.flatMap((settlement) => settlement.items)).toHaveLength(30);
   });
 
-  it('does not send the rest of a batch the second way when all of its first runs fail', async () => {
+  it('does not send the rest of a batch with the second transport if its first runs all fail', async () => {
     const second = counted(() => ({ kind: 'failed', detail: 'status 503' }));
     const items = Array.from({ length: 100 }, () => makeItem());
     const settlements = await settled(

@@ -110,7 +110,7 @@ describe('a service that refuses every run', () => {
   const refuse: Outcome = { kind: 'invalid', detail: 'status 400' };
   const itemsOfBatch = () => Array.from({ length: 100 }, () => makeItem());
 
-  it('keeps the runs of the second batch, after few requests', async () => {
+  it('keeps the runs of the second batch after only a few requests', async () => {
     const inner = service(() => refuse);
     const transport = new IsolatingTransport(inner);
     const first = await settled(transport, itemsOfBatch());
@@ -122,7 +122,7 @@ describe('a service that refuses every run', () => {
     expect(inner.requests - requests).toBeLessThan(20);
   });
 
-  it('loses no more runs when it is well again', async () => {
+  it('loses no more runs after it recovers', async () => {
     let isRefusing = true;
     const transport = new IsolatingTransport(service(() => (isRefusing ? refuse : accepted)));
     for (let batch = 0; batch < 3; batch++) await settled(transport, [makeItem()]);
@@ -139,7 +139,7 @@ describe('a run from the disk that the service already has', () => {
   const fromDisk = () =>
     makeItem(ended(makeRun()), 'whole', new Ticket({ path: '/spool', isForeign: true }, undefined));
 
-  it('is sent once more as a patch, with its end', async () => {
+  it('is sent again as a patch with its end', async () => {
     const ops: string[] = [];
     const inner = service(([item]) => {
       ops.push(item?.op ?? '');
@@ -150,7 +150,7 @@ describe('a run from the disk that the service already has', () => {
     expect(ops).toEqual(['post', 'patch']);
   });
 
-  it('is delivered when it does not come from the disk, or is a patch', async () => {
+  it('counts as delivered if it was not read from disk, or is a patch', async () => {
     const inner = service(() => known);
     expect(await isolated(inner, [makeItem()])).toHaveLength(1);
     expect(inner.requests).toBe(1);

@@ -153,14 +153,14 @@ describe('runs that wait on disk for another key', () => {
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
-  it('wait in silence while a process with that key is alive', async () => {
+  it('are not reported while a process with that key is alive', async () => {
     const { dir, lines, work } = await rotated({ isAlive: true, ageMs: 48 * HOUR_MS });
     expect(await work()).toMatchObject({ recovered: 0, dropped: 0 });
     expect(warnings(lines)).toEqual([]);
     expect(segmentsBelow(dir)).toHaveLength(2);
   });
 
-  it('are left as they are where a later version has written them', async () => {
+  it('are left unchanged if a later version wrote them', async () => {
     const { dir, work } = await rotated();
     const paths = segmentsBelow(dir).map((path) => join(dir, path));
     for (const path of paths) {

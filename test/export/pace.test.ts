@@ -58,7 +58,7 @@ describe('Pace.refused', () => {
     expect(pauses).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 300_000, 1_000]);
   });
 
-  it('counts the requests that were under way as one refusal', () => {
+  it('counts concurrent requests as one refusal', () => {
     const pace = new Pace(() => 0);
     for (let request = 0; request < 4; request++) pace.refused('status 403');
 

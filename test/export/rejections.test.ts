@@ -99,7 +99,7 @@ beforeAll(async () => {
 afterAll(() => seams.close());
 
 describe.each(programs)('with $name', (program) => {
-  it('no rejected promise reaches the application, costs the ledger a run, or stops delivery', async () => {
+  it('a rejected promise never reaches the application, loses a run from the statistics, or stops delivery', async () => {
     seams.reached();
     await runProgram(program);
     const expressions = seams.reached();

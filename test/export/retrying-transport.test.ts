@@ -106,7 +106,7 @@ describe('RetryingTransport', () => {
     await expect(sending).rejects.toThrow('enough');
   });
 
-  it('keeps what is refused, and waits for the pause alone [fault 4]', async () => {
+  it('keeps refused runs and waits for the pause only [fault 4]', async () => {
     const { transport, waits } = retrying([{ kind: 'misconfigured', detail: 'status 401' }, accepted]);
 
     expect(kindsOf(await settled(transport, [makeItem()]))).toEqual(['accepted']);

@@ -61,7 +61,7 @@ describe('a service that rejects the key', () => {
   it.each([
     [401, 4],
     [403, 5],
-  ])('by %i is asked once in each pause, and loses nothing [fault %i]', async (status) => {
+  ])('by %i is probed once per pause and loses no run [fault %i]', async (status) => {
     const lines: string[] = [];
     let isRejected = true;
     await using server = await ingestServer(() => ({ status: isRejected ? status : 202 }));

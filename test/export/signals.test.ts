@@ -135,7 +135,7 @@ describe('a signal that would end the program', () => {
       'the first copy has delivered everything',
       'while (stats().sent < 1) await new Promise((resolve) => setImmediate(resolve));',
     ],
-  ])('lets two copies of the package deliver, each what it has, when %s', async (_, wait) => {
+  ])('lets two copies of the package each deliver their runs when %s', async (_, wait) => {
     await using server = await ingestServer();
     const folder = temporaryFolder();
     onTestFinished(folder.remove);

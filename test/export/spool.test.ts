@@ -263,7 +263,7 @@ describe('taking over', () => {
     expect(readdirSync(join(dir, 'v1'), { recursive: true })).toHaveLength(1);
   });
 
-  it('keeps what is handed out until it is done, however many processes are killed meanwhile', () => {
+  it('keeps a segment until its runs are settled, regardless of how many processes are killed meanwhile', () => {
     const { dir, open } = spoolFolder();
     open().spill([makeRecord(1)]);
     for (let restarts = 0; restarts < 10; restarts++) {
@@ -274,7 +274,7 @@ describe('taking over', () => {
     }
   });
 
-  it.each([1, 5])('reads a file in which an earlier version counted %i deaths', (deaths) => {
+  it.each([1, 5])('reads a file whose name, given by an earlier version, counts %i deaths', (deaths) => {
     const { dir, open } = spoolFolder();
     const { path } = open().spill([makeRecord(1)]) as Segment;
     renameSync(path, path.replace(/\.seg$/, `.a${deaths}.seg`));

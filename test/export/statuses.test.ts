@@ -23,7 +23,7 @@ const oneBatch = { lingerMs: 1_000_000, requestsInFlight: 1 };
 
 describe('a service that answers once', () => {
   it.each([300, 302, 401, 402, 403, 407, 408, 421, 423, 425, 429, 451, 499, 500, 505, 506, 508, 510, 511, 529, 599])(
-    'with status %i gets the same runs again [fault 19]',
+    'with status %i receives the same runs again [fault 19]',
     async (status) => {
       await using server = await ingestServer((_, index) => ({ status: index === 0 ? status : 202 }));
       const exporter = exporterTo(server.url, oneBatch, {}, virtualTime(true));
@@ -36,7 +36,7 @@ describe('a service that answers once', () => {
   );
 
   it.each([404, 405, 501])(
-    'with status %i for multipart gets batches again after a second [fault 6]',
+    'with status %i for multipart receives multipart batches again after one second [fault 6]',
     async (status) => {
       await using server = await ingestServer((_, index) => ({ status: index === 0 ? status : 202 }));
       const time = virtualTime(true);
@@ -58,7 +58,7 @@ describe('a service that answers once', () => {
     },
   );
 
-  it('with 404 for a large batch gets the rest of it as a batch a second later', async () => {
+  it('with 404 for a large batch receives the rest of it as a multipart batch one second later', async () => {
     await using server = await ingestServer((_, index) => ({ status: index === 0 ? 404 : 202 }));
     const exporter = exporterTo(server.url, oneBatch, {}, virtualTime(true));
     recordSingles(exporter, 100);
@@ -74,7 +74,7 @@ describe('a service that answers once', () => {
 });
 
 describe('a service that answers 409 for a batch', () => {
-  it('gets it in halves, so that a run it knows costs the others nothing [fault 10]', async () => {
+  it('receives it in halves, so that a run it already has does not affect the others [fault 10]', async () => {
     const known = new Set<string>();
     const taken: string[] = [];
     await using server = await ingestServer((request) => {
@@ -160,7 +160,7 @@ describe('a service that rejects the key', () => {
     await exporter.close();
   });
 
-  it('is asked again after 1 s, 5 s, 30 s, and at last every 5 minutes', async () => {
+  it('is probed after 1 s, 5 s, 30 s, and finally every 5 minutes', async () => {
     await using server = await ingestServer(() => ({ status: 403 }));
     const time = virtualTime(true);
     const exporter = exporterTo(server.url, { batchRuns: 1, requestsInFlight: 1 }, {}, time);
@@ -242,7 +242,7 @@ describe('an answer of 202', () => {
     await exporter.close();
   });
 
-  it('that names errors in its body counts for all of the batch [fault 36]', async () => {
+  it('whose body lists errors still counts for the whole batch [fault 36]', async () => {
     const ids: string[] = [];
     await using server = await ingestServer(() => ({
       status: 207,
@@ -257,7 +257,7 @@ describe('an answer of 202', () => {
   });
 });
 
-it('an answer with status 099 is reported as no HTTP, and the runs are sent again [fault 31]', async () => {
+it('a response with status 099 is reported as invalid HTTP, and the runs are sent again [fault 31]', async () => {
   const lines: string[] = [];
   const server = await scriptServer(async (connection) => {
     await connection.request();

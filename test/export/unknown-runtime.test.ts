@@ -26,20 +26,23 @@ const PROGRAM = `
 test.each([
   ['performance.eventLoopUtilization', WITHOUT_UTILIZATION, 'performance.eventLoopUtilization'],
   ['the HTTP client of undici', WITH_SHIM, 'undici'],
-])('without %s a program ends with its own code, and one line says that delivery is off', async (_, preload, named) => {
-  await using server = await ingestServer();
-  const { code, stdout, stderr } = await runNode(['--no-warnings', '--import', preload, ...moduleText(PROGRAM)], {
-    RUNSPAN_ENDPOINT: server.url,
-  });
-  expect(stdout).toBe('the application ran\n');
-  const lines = stderr.split('\n').filter((line) => line.includes('delivery is off'));
-  expect(lines).toEqual([expect.stringContaining(named)]);
-  expect(stderr.split('\n').filter((line) => !line.startsWith('runspan: '))).toEqual(['']);
-  expect(code).toBe(3);
-  expect(server.received).toEqual([]);
-});
+])(
+  'without %s, a program keeps its exit code, and one log line reports that delivery is off',
+  async (_, preload, named) => {
+    await using server = await ingestServer();
+    const { code, stdout, stderr } = await runNode(['--no-warnings', '--import', preload, ...moduleText(PROGRAM)], {
+      RUNSPAN_ENDPOINT: server.url,
+    });
+    expect(stdout).toBe('the application ran\n');
+    const lines = stderr.split('\n').filter((line) => line.includes('delivery is off'));
+    expect(lines).toEqual([expect.stringContaining(named)]);
+    expect(stderr.split('\n').filter((line) => !line.startsWith('runspan: '))).toEqual(['']);
+    expect(code).toBe(3);
+    expect(server.received).toEqual([]);
+  },
+);
 
-test('a program that waits for a flush there goes on', async () => {
+test('a flush there resolves, so a program that awaits it continues', async () => {
   await using server = await ingestServer();
   onTestFinished(() => server.close());
   for (const preload of [WITHOUT_UTILIZATION, WITH_SHIM]) {

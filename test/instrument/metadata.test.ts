@@ -58,7 +58,7 @@ describe('metadata that reflect-metadata keeps of a method', () => {
     ['below them', [traced, guards, route]],
     ['above and below them', [traced({ name: 'inner' }), guards, route, traced]],
     ['twice among them', [guards, traced, route, traced({ tags: ['outer'] })]],
-  ])('is that of the traced method with `@traced` %s', (_place, decorators) => {
+  ])('is copied to the traced method with `@traced` %s', (_place, decorators) => {
     const recorder = record();
     const Controller = decorated(...decorators);
     expect(metadataOf(Controller.prototype.answer)).toEqual(both);
@@ -69,13 +69,13 @@ describe('metadata that reflect-metadata keeps of a method', () => {
   test.each([
     ['of a class', (Controller: ReturnType<typeof decorated>) => Controller],
     ['of one object', (Controller: ReturnType<typeof decorated>) => new Controller()],
-  ])('is that of methods %s that traceMethods traces', (_kind, targetOf) => {
+  ])('is copied to methods %s that traceMethods traces', (_kind, targetOf) => {
     const target = targetOf(decorated(guards, traced, route)) as { prototype?: { answer(): string }; answer(): string };
     traceMethods(target, ['answer']);
     expect(metadataOf((target.prototype ?? target).answer)).toEqual(both);
   });
 
-  test('is that of what traceable, its `with` and withFlush return', () => {
+  test('is copied to the functions that traceable, its `with` and withFlush return', () => {
     const answer = (): string => 'secret';
     define('guards', ['deny'], answer);
     const wrapper = traceable(answer);
@@ -87,7 +87,7 @@ describe('metadata that reflect-metadata keeps of a method', () => {
     expect(metadataOf(answer)).toEqual({ guards: ['deny'] });
   });
 
-  test('keeps a method untraced when it cannot be copied, and a line says so', () => {
+  test('leaves a method untraced if it cannot be copied, and one log line reports it', () => {
     const recorder = record();
     const lines = told();
     const failing = {

@@ -407,7 +407,7 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
     expect(recorder.runs[0]?.error?.split('\n')[0]).toBe(outcome === error ? 'TypeError: lost' : undefined);
   });
 
-  test('that takes filters before its callback gets them unchanged, and ends its run with the error', async () => {
+  test('that accepts filters before its callback receives them unchanged, and ends its run with the error', async () => {
     const recorder = record();
     const seen: unknown[][] = [];
     class Filtering extends Call {

@@ -274,7 +274,7 @@ describe('outputs that the function sets on its run', () => {
     expect(recorder.runs[0]?.outputs).toEqual(own);
   });
 
-  test('are those of the last `set`, and of no other run', () => {
+  test('are taken from the last `set` and affect no other run', () => {
     const recorder = record();
     const inner = traceable(() => 'inner', { name: 'inner' });
     traceable(

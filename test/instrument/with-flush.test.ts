@@ -449,7 +449,7 @@ describe('a Response with a body', () => {
   it.each<[string, (response: Response) => Promise<string>]>([
     ['the text() of a clone', (response) => response.clone().text()],
     ['a Node stream', ({ body }) => text(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]))],
-  ])('is whole for %s, which Node 26 reads by itself, and flushed at its end', async (_, read) => {
+  ])('is complete for %s, which Node 26 reads internally, and is flushed at its end', async (_, read) => {
     const { flush, limits, end } = heldFlush();
     const given = await flushedAfter(async () => streamed('one ', 'two'), undefined, flush)();
     expect(limits).toEqual([]);
@@ -461,7 +461,7 @@ describe('a Response with a body', () => {
     expect(await whole).toBe('one two');
   });
 
-  it('that is read as a Node stream for longer than the limit is flushed after its end', async () => {
+  it('that is read as a Node stream for longer than the limit is flushed when it ends', async () => {
     const { flush, limits, end } = heldFlush();
     const { works, waitUntil } = platform();
     const slow = gate<void>();

@@ -265,7 +265,7 @@ describe('an end that is none of an answer', () => {
   });
 });
 
-it('records the outputs that the application sets in place of the result', async () => {
+it('records outputs set by the application instead of the result', async () => {
   const { chat, recorder } = await start();
   const set = (outputs: object): undefined => void currentRun()?.set({ outputs });
   const execute = async (): Promise<object> => {

@@ -62,7 +62,7 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
   });
 });
 
-it('records the outputs that the application sets in a step in place of its result', async () => {
+it('records outputs that the application sets in a step instead of its result', async () => {
   const recorder = record();
   const set = (name: string): string => {
     currentRun()?.set({ outputs: { own: name } });

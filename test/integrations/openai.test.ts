@@ -243,7 +243,7 @@ describe('the provider is told', () => {
     expect(await providerOf(new OpenAI(offline), url)).toBe(provider);
   });
 
-  test('by `metadata.ls_provider`, which wins over the host', async () => {
+  test('by `metadata.ls_provider`, which takes precedence over the host', async () => {
     const recorder = record();
     const client = wrapOpenAI(new OpenAI(offline), { metadata: { ls_provider: 'ours', team: 'a' } });
     await client.chat.completions.create(ask);

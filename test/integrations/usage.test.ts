@@ -72,7 +72,7 @@ describe('usage of OpenAI and compatible services', () => {
     expect(await openaiUsage(answer)).toEqual(expected);
   });
 
-  test('of a streamed response in a priced tier is that of the response', async () => {
+  test('of a streamed response uses the service tier of the response', async () => {
     const recorder = record();
     const response = {
       id: 'resp_1',
@@ -110,7 +110,7 @@ describe('cache writes of Anthropic', () => {
       { cache_creation_input_tokens: 9, cache_creation: { ephemeral_1h_input_tokens: 3 } },
       { ephemeral_1hr_input_tokens: 3, cache_creation: 6 },
     ],
-  ])('%s are told apart', async (_, cache, details) => {
+  ])('%s are distinguished', async (_, cache, details) => {
     const recorder = record();
     const usage = { input_tokens: 7, output_tokens: 1, cache_read_input_tokens: 4, ...cache };
     const fetch = async () => Response.json({ type: 'message', role: 'assistant', content: [], usage });
@@ -125,7 +125,7 @@ describe('cache writes of Anthropic', () => {
     });
   });
 
-  test('through the AI SDK are counted by duration, and tokens of OpenAI by service tier', async () => {
+  test('through the AI SDK are counted by duration, and OpenAI tokens by service tier', async () => {
     const recorder = record();
     const call = async (providerMetadata: object) => {
       const usage = {
@@ -152,7 +152,7 @@ describe('cache writes of Anthropic', () => {
   });
 });
 
-test('usage that is set by hand has a total', () => {
+test('usage set by the application gets a total', () => {
   const recorder = record();
   const run = startRun({ name: 'call', runType: 'llm' });
   run.set({ usage: { input_tokens: 3, output_tokens: 5 } });

@@ -278,7 +278,7 @@ describe('a step of LangChain', () => {
       tracer.startSpan('POST').end();
     });
 
-  test('leaves alone a direct call of the same model that is made meanwhile in the same trace', async () => {
+  test('does not affect a concurrent direct call of the same model in the same trace', async () => {
     const { tracer, recorder } = setUp();
     const started = gate();
     const ended = gate();

@@ -163,7 +163,7 @@ test.each([
   ['llm', { 'gen_ai.operation.name': 'chat' }],
   ['embedding', { 'gen_ai.operation.name': 'embeddings' }],
   ['tool', { 'openinference.span.kind': 'TOOL' }],
-])('a request that a run of type %s makes is no payload of the run', (runType, attributes) => {
+])('a request made by a run of type %s is not recorded as its payload', (runType, attributes) => {
   const { tracer, recorder } = setUp();
   const request = {
     'http.request.method': 'POST',

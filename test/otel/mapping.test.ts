@@ -121,7 +121,7 @@ describe('odd values', () => {
 
   const asked = (part: string) => `[{"role":"assistant","parts":[${part}]}]`;
 
-  test('that are nested too deeply for the engine are left in the metadata, and all others are read', () => {
+  test('that are nested too deeply for the engine stay in the metadata, and all others are read', () => {
     const depth = 100_000;
     const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
     const messages = asked(`{"type":"tool_call","id":"1","name":"a","arguments":${deep}}`);

@@ -44,7 +44,7 @@ describe('a wrapped client of Anthropic that emits spans', () => {
     expect(tokensOf(recorder)).toEqual([3]);
   });
 
-  test('records each of four concurrent calls, two by the wrapper and two by their spans', async () => {
+  test('records each of four concurrent calls: two by the wrapper and two by their spans', async () => {
     const { tracer, provider, recorder } = setUp();
     const [wrapped, bare] = [wrapAnthropic(clientOf(provider)), clientOf(provider)];
     await inSpan(tracer, 'answer', () =>
@@ -65,7 +65,7 @@ describe('a wrapped client of Anthropic that emits spans', () => {
     expect(tokensOf(recorder)).toEqual([3, 3, 3, 3]);
   });
 
-  test('records a stream once with two processors too', async () => {
+  test('records a stream once even with two processors', async () => {
     const { tracer, provider, recorder } = setUp({ processors: [new RunSpanProcessor(), new RunSpanProcessor()] });
     const [wrapped, bare] = [wrapAnthropic(clientOf(provider)), clientOf(provider)];
     await inSpan(tracer, 'answer', () => wrapped.messages.stream(question).finalMessage());
@@ -73,7 +73,7 @@ describe('a wrapped client of Anthropic that emits spans', () => {
     expect(tree(recorder)).toEqual(['answer', '  anthropic.messages', 'other', '  anthropic.messages.create']);
   });
 
-  test('keeps its spans in an exporter that the wrapper does not record to', async () => {
+  test("keeps its spans in an exporter that does not receive the wrapper's runs", async () => {
     const own = recordRuns();
     own.stop();
     const { provider, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
@@ -90,7 +90,7 @@ describe('two instrumentations of one call', () => {
   test.each([
     ['at its start', true],
     ['after its start', false],
-  ])('record the outer span, which names its model %s, and no inner span', async (_, isEarly) => {
+  ])('record only the outer span, which sets its model %s', async (_, isEarly) => {
     const { tracer, provider, recorder } = setUp();
     await tracer.startActiveSpan('Anthropic Messages', { attributes: isEarly ? openInference : {} }, async (span) => {
       if (!isEarly) span.setAttributes(openInference);

@@ -530,7 +530,7 @@ test('an image that is told beside an input in JSON goes into it', () => {
   expect(mapped('LLM', attributes).inputs).toEqual({ a: 1, image: { url: 'https://host/b.png' } });
 });
 
-test('an attribute that another processor has set to undefined is ignored', () => {
+test('an attribute that another processor set to undefined is ignored', () => {
   const message = 'llm.input_messages.0.message';
   // As openinference-vercel does, which converts the attributes of finished spans in place.
   const converting = {
@@ -555,7 +555,7 @@ test('an attribute that another processor has set to undefined is ignored', () =
   expect(Object.keys(extra?.metadata ?? {}).sort()).toEqual(['openinference.span.kind', 'otel', 'service.name']);
 });
 
-test('an agent has its own input, and not the messages of the call below it', () => {
+test('an agent has its own input instead of the messages of its model call', () => {
   const run = mapped('AGENT', {
     'input.value': 'Rain?',
     'llm.input_messages.0.message.role': 'system',

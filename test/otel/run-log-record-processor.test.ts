@@ -139,7 +139,7 @@ describe('an exception that is a log record', () => {
   };
 
   test.each(['exception', 'gen_ai.client.operation.exception'])(
-    'with the name %s is the error of its run',
+    'with the event name %s becomes the error of its run',
     (eventName) => {
       const { tracer, recorder } = setUp();
       const logs = new RunLogRecordProcessor();
@@ -153,7 +153,7 @@ describe('an exception that is a log record', () => {
     },
   );
 
-  test('gives way to the event of its span, and is no error by itself', () => {
+  test('yields to the exception event of its span, and alone is not an error', () => {
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
     const [failed, handled] = [tracer.startSpan('failed', chat), tracer.startSpan('handled', chat)];
@@ -165,7 +165,7 @@ describe('an exception that is a log record', () => {
     expect(runNamed(recorder, 'handled').error).toBeUndefined();
   });
 
-  test('is dropped, and one line reports it, if it arrives after the end of its span', () => {
+  test('is dropped and logged once if it arrives after its span has ended', () => {
     const lines = told();
     const { tracer } = setUp();
     const span = tracer.startSpan('chat', chat);

@@ -159,7 +159,7 @@ describe('what is written', () => {
 });
 
 describe('a span whose parent is remote', () => {
-  test('has the project, tags and metadata that came with it only if `accept` lists them', () => {
+  test('has the received project, tags and metadata only if `accept` lists them', () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'spans' })] });
     const baggage = 'runspan-project=shop,runspan-tags=%5B%22a%22%5D,runspan-metadata=%7B%22user%22%3A7%7D';
     tracer.startSpan('plain', {}, extracted({ 'runspan-trace': ORDER, baggage })).end();

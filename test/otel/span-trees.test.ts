@@ -137,7 +137,7 @@ describe('a span that never ends', () => {
     expect(await runNode(['--expose-gc', ...moduleText(program)])).toMatchObject({ stdout: 'true 1\n' });
   });
 
-  test('beyond the open runs that the exporter keeps has its outputs when it ends', async () => {
+  test("that exceeds the exporter's limit of open runs has its outputs when it ends", async () => {
     told();
     const receiver = await createReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });

@@ -111,7 +111,7 @@ test.each<[string, Attributes, object]>([
   expect(usageOf(attributes)).toEqual(expected);
 });
 
-test('a service tier alone is no usage', () => {
+test('a service tier alone is not usage', () => {
   expect(usageOf({ ...chat, 'openai.response.service_tier': 'flex' })).toBeUndefined();
 });
 
@@ -127,11 +127,11 @@ describe('usage of an agent', () => {
     ['of OpenInference', ofOpenInference, SpanKind.INTERNAL, counts],
     ['in this process, which is the sum of its calls', { ...agent, ...counted }, SpanKind.INTERNAL, undefined],
     ['step', { ...counted, 'gen_ai.operation.name': 'agent_step' }, SpanKind.CLIENT, undefined],
-  ])('%s is that of the run, or none', (_, attributes, kind, expected) => {
+  ])('%s is recorded on the run, or omitted', (_, attributes, kind, expected) => {
     expect(usageOf(attributes, kind)).toEqual(expected);
   });
 
-  test('is left out where a model call below it has it', () => {
+  test('is omitted if a model call below it has usage', () => {
     const { tracer, recorder } = setUp();
     const outer = tracer.startSpan('outer', { attributes: ofOpenInference });
     const step = tracer.startSpan('step', {}, below(outer));

@@ -72,7 +72,7 @@ describe.each([
 });
 
 describe.each(['openinference', 'traceloop', 'traceloop-0.22', 'otel'])('%s', (instrumentation) => {
-  test('and the handler of LangChain each record a call, with the request below the span', async () => {
+  test('and the LangChain handler each record a call, with the HTTP request nested under the span', async () => {
     const { result, seen, drawn } = await traced(instrumentation, 'handler');
     expect({ result, seen }).toEqual({ result: ['It is raining.', 'It is raining.', 'It is raining.'], seen: 3 });
     expect(drawn.filter((line) => / llm 20$/.test(line))).toHaveLength(6);

@@ -121,7 +121,7 @@ describe('with a key', () => {
     const replies = [await get(receiver, {}), await get(receiver, { 'x-api-key': 'x' })];
     expect(replies.map(({ body }) => (body as { detail: string }).detail)).toEqual([
       'The key of this receiver is missing: send it as x-api-key',
-      'The key of this receiver is another than the one given',
+      'The given key is not the key of this receiver',
     ]);
   });
 
@@ -132,7 +132,7 @@ describe('with a key', () => {
     expect((await get(receiver, {}, '/info')).status).toBe(200);
   });
 
-  test('ten wrong keys are answered with 401, more with 429 for a minute, and the right key always opens', async () => {
+  test('ten wrong keys get 401, further ones get 429 for a minute, and the right key is always accepted', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
     const receiver = await start(options);
@@ -298,13 +298,13 @@ describe('a login', () => {
     expect((await call(`${receiver.url}/login`, 'POST', `key=${KEY}`)).status).toBe(415);
   });
 
-  test('is not given to a page from elsewhere', async () => {
+  test('is not issued to a page from another site', async () => {
     const receiver = await start({ apiKey: KEY });
     const headers = { 'content-type': 'application/json', origin: 'http://evil.example' };
     expect((await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers)).status).toBe(403);
   });
 
-  test('ends with its own logout, and not with that of another', async () => {
+  test('ends with its own logout, but not with the logout of another session', async () => {
     const receiver = await start({ apiKey: KEY });
     const cookies = [cookieIn(await login(receiver, KEY)), cookieIn(await login(receiver, KEY))];
     expect(cookies[0]).not.toBe(cookies[1]);
@@ -315,7 +315,7 @@ describe('a login', () => {
     expect(await Promise.all(statuses)).toEqual([401, 200]);
   });
 
-  test('ends after 30 days, and with the receiver', async () => {
+  test('ends after 30 days, or when the receiver stops', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
     const receiver = await start({ apiKey: KEY });
@@ -329,7 +329,7 @@ describe('a login', () => {
     expect((await get(receiver, { cookie })).status).toBe(401);
   });
 
-  test('is one of 1 000 at the most: a new one ends the oldest', async () => {
+  test('is one of at most 1 000: a new one ends the oldest', async () => {
     const receiver = await start({ apiKey: KEY });
     const cookies: string[] = [];
     for (let at = 0; at < 1_001; at += 1) cookies.push(cookieIn(await login(receiver, KEY)));
@@ -409,11 +409,11 @@ test.each<[Record<string, unknown>, string]>([
   [{ apiKey: 'x'.repeat(513) }, 'Expected `apiKey` to be 1 to 512'],
   [
     { host: '0.0.0.0', apiKey: 'x'.repeat(15) },
-    'Expected `apiKey` to have at least 16 characters where the receiver listens beyond this machine',
+    'Expected `apiKey` to have at least 16 characters if the receiver is reachable from other machines',
   ],
   [
     { host: '0.0.0.0', apiKey: KEY, writeKey: 'x'.repeat(15) },
-    'Expected `writeKey` to have at least 16 characters where the receiver listens beyond this machine',
+    'Expected `writeKey` to have at least 16 characters if the receiver is reachable from other machines',
   ],
   [{ writeKey: KEY }, 'Expected `writeKey` to differ from `apiKey`, which must be set, too'],
   [{ apiKey: KEY, writeKey: KEY }, 'Expected `writeKey` to differ from `apiKey`, which must be set, too'],

@@ -116,7 +116,7 @@ describe('a reader that follows a receiver', () => {
     expect(listeners).toBe(0);
   });
 
-  test('is refused with 503 beyond 100 streams, until one of them ends', async () => {
+  test('is refused with 503 if 100 streams are open, until one of them ends', async () => {
     const store = new MemoryStore();
     const receiver = await start({ store });
     const streams = [];

@@ -122,7 +122,7 @@ describe('the query of an address', () => {
   });
 
   test.each(['Paris', 'the {name} of it', '{', '5', 'true', '"no"', '[1]', ' two  spaces '])(
-    'has a correction in plain text as it was written: %j',
+    'keeps a plain-text correction unchanged: %j',
     (correction) => {
       expect(readSaidQuery(new URLSearchParams({ correction }), false)).toEqual({ correction });
       expect(() => readSaidQuery(new URLSearchParams({ correction }), true)).toThrow(found(['query', 'correction']));

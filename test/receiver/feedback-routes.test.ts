@@ -262,7 +262,7 @@ describe('a link with feedback in its query', () => {
     ['Teams', { accept: '*/*', 'user-agent': 'Mozilla/5.0 (Windows NT 6.1; WOW64) SkypeUriPreview Preview/0.5' }],
     ['Facebook', { 'user-agent': 'facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)' }],
     ['WhatsApp', { accept: '*/*', 'user-agent': 'WhatsApp/2.23.18.78 A' }],
-  ])('opened by %s asks first', async (_, headers) => {
+  ])('opened by %s asks for confirmation', async (_, headers) => {
     const { token, feedback } = await setUp();
     const { url } = await token();
     const reply = await request(`${url}?score=1`, { headers });
@@ -277,14 +277,14 @@ describe('a link with feedback in its query', () => {
     ['application/json'],
     ['application/json, text/plain, */*'],
     ['image/avif,image/webp,*/*;q=0.8'],
-  ])('opened by a program that accepts %s is kept', async (accept) => {
+  ])('opened by a program that accepts %s stores the feedback', async (accept) => {
     const { token, feedback } = await setUp();
     const headers = { accept, 'user-agent': 'support-bot/1.0' };
     expect((await call(`${(await token()).url}?score=1`, 'GET', undefined, headers)).status).toBe(200);
     expect(await feedback()).toMatchObject([{ score: 1 }]);
   });
 
-  test('is kept when the form of the page is sent', async () => {
+  test('stores the feedback when the form of the page is submitted', async () => {
     const { token, feedback } = await setUp();
     const { url } = await token();
     const headers = { accept: page, origin: 'null', 'content-type': 'application/x-www-form-urlencoded' };
@@ -293,7 +293,7 @@ describe('a link with feedback in its query', () => {
     expect(await feedback()).toMatchObject([{ score: 1, comment: 'yes' }]);
   });
 
-  test('shows a browser what is wrong with it instead', async () => {
+  test('shows the error in a browser if the feedback is invalid', async () => {
     const { token } = await setUp();
     const { url, id } = await token();
     const statuses = [`${url}?score=x`, url.replace(id, CHILD)].map(async (address) => {
@@ -302,7 +302,7 @@ describe('a link with feedback in its query', () => {
     expect(await Promise.all(statuses)).toEqual([422, 404]);
   });
 
-  test('is not kept by HEAD', async () => {
+  test('does not store the feedback on HEAD', async () => {
     const { token, feedback } = await setUp();
     expect((await call(`${(await token()).url}?score=1`, 'HEAD')).status).toBe(405);
     expect(await feedback()).toEqual([]);
@@ -325,7 +325,7 @@ describe('the dialect of the field', () => {
     expect(await list({ runIds: [CHILD] })).toEqual([]);
   });
 
-  test('keeps feedback in parts of a batch with its runs', async () => {
+  test('stores feedback in parts of a batch together with its runs', async () => {
     const { receiver, feedback } = await setUp();
     const said = (run_id: string, fields: Record<string, unknown>) => ({
       run_id,
@@ -349,7 +349,7 @@ describe('the dialect of the field', () => {
     expect(await feedback()).toContainEqual(expect.objectContaining({ run_id: ROOT, key: 'whole' }));
   });
 
-  test('leaves out feedback whose run is missing, logs a line, and keeps the batch', async () => {
+  test('drops and logs feedback whose run is missing, and stores the rest of the batch', async () => {
     const lines = told();
     const receiver = await start();
     const missing = part(`feedback.${ID}`, { run_id: CHILD, key: 'liked', score: 1 });
@@ -359,7 +359,7 @@ describe('the dialect of the field', () => {
     expect(lines.join('')).toContain(`dropped feedback on runs that are not stored: ${CHILD}`);
   });
 
-  test('refuses invalid parts of feedback and names them', async () => {
+  test('refuses invalid feedback parts and names them', async () => {
     const receiver = await start();
     const name = `feedback.${ID}`;
     const reply = await sendParts(receiver, part(`post.${ROOT}`, makeRun()), part(name, { run_id: ROOT, score: 'x' }));

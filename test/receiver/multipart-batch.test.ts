@@ -360,7 +360,7 @@ describe('strict mode names what departs from the interface', () => {
     expect(await receiver.runs()).toEqual([]);
   });
 
-  test('a run may have any of the two names of a project', async () => {
+  test('a run may name its project with either of the two fields', async () => {
     const receiver = await start({ strict: true });
     const record = makeRun({ session_name: undefined, session_id: CHILD });
     expect((await sendParts(receiver, part(`post.${ROOT}`, record))).status).toBe(202);

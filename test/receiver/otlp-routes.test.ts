@@ -199,7 +199,7 @@ describe('JSON', () => {
       { error: undefined, kind: 'SERVER' },
     ],
     ['unknown names', { kind: 'ROUND', status: { code: 'BAD' } }, { error: undefined, kind: 'INTERNAL' }],
-  ])('has the status and the kind of spans by their %s', async (_, fields, expected) => {
+  ])('reads the status and the kind of spans by their %s', async (_, fields, expected) => {
     const receiver = await start();
     await send(receiver, requestOf({ ...SPAN, ...(fields as object) }));
     const [run] = await receiver.runs();

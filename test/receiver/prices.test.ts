@@ -70,7 +70,7 @@ test.each<[string, object, number]>([
   ['for five minutes cost 1.25 times as much', { ephemeral_5m_input_tokens: 400_000 }, 2.75],
   ['for no known time count as five minutes', { cache_creation: 400_000 }, 2.75],
   ['for both, and others', { ephemeral_5m_input_tokens: 400_000, ephemeral_1hr_input_tokens: 200_000, audio: 1 }, 3.25],
-])('input tokens that are written to a cache %s', async (_, input_token_details, cost) => {
+])('input tokens written to a cache %s', async (_, input_token_details, cost) => {
   for (const store of [new MemoryStore({ prices }), await openLocalStore(undefined, { ...LIMITS, prices })]) {
     const id = '00000000-0000-7000-8000-000000000001';
     const usage_metadata = { input_tokens: 1_000_000, output_tokens: 0, input_token_details };

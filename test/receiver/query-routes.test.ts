@@ -52,7 +52,7 @@ describe('whoever reads a receiver gets', () => {
     expect(next.body).not.toHaveProperty('next');
   });
 
-  test('the rest of a list of a store that has cursors of its own', async () => {
+  test('the rest of a list of a store with its own cursor format', async () => {
     const store = new MemoryStore();
     const pages: Record<string, Page<never>> = { '': { items: [], next: 'page 2' }, 'page 2': { items: [] } };
     store.traces = store.list = async ({ cursor = '' }) => {

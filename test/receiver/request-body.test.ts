@@ -157,7 +157,7 @@ describe('read', () => {
 
     test('takes no bomb, and nothing that is none', async () => {
       expect(await post(zstd(zeros(129 * 1024 * 1024)), 'zstd')).toMatch(/^413: .* when decompressed/);
-      expect(await post(Buffer.from('hello'), 'zstd')).toMatch(/^400: The body is no whole zstd/);
+      expect(await post(Buffer.from('hello'), 'zstd')).toMatch(/^400: The body is not valid zstd/);
     });
 
     test('takes a window of 8 MiB and no larger one', async () => {
@@ -166,14 +166,14 @@ describe('read', () => {
       const frame = (windowLog: number) =>
         Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3, (2 << 3) | 1, 0, 0, 0, 0]);
       expect(await post(frame(23), 'zstd')).toBe('2 bytes');
-      expect(await post(frame(24), 'zstd')).toMatch(/^400: The body is no whole zstd/);
+      expect(await post(frame(24), 'zstd')).toMatch(/^400: The body is not valid zstd/);
     });
   });
 
   test('refuses gzip that is cut short or none at all', async () => {
     const body = gzipSync(Buffer.from('hello'));
-    expect(await post(body.subarray(0, -4), 'gzip')).toMatch(/^400: The body is no whole gzip/);
-    expect(await post(Buffer.from('hello'), 'gzip')).toMatch(/^400: The body is no whole gzip/);
+    expect(await post(body.subarray(0, -4), 'gzip')).toMatch(/^400: The body is not valid gzip/);
+    expect(await post(Buffer.from('hello'), 'gzip')).toMatch(/^400: The body is not valid gzip/);
   });
 });
 

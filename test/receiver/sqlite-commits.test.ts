@@ -98,7 +98,7 @@ describe('the pauses', () => {
     expect(connection.all("SELECT rowid FROM words WHERE words MATCH 'zeb*'")).toHaveLength(1);
   });
 
-  test('are not needed: runs are indexed, and pages freed, between writes without a pause', async () => {
+  test('are not needed: runs are indexed and pages freed between continuous writes', async () => {
     const nowMs = { value: 1_000 };
     const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 10 }, nowMs: () => nowMs.value });
     // Forgotten at once when the clock goes on, which leaves more free pages than the 1 024 that are kept.

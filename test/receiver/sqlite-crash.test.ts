@@ -18,7 +18,7 @@ const OTHER_PROGRAM = moduleText(`
   database.close();
 `);
 
-test('a receiver keeps its lock and all that it has acknowledged while other programs look at its file', async () => {
+test('a receiver keeps its lock and all acknowledged runs while other programs open its file', async () => {
   const path = storePath();
   const { child, printed, ended } = startNode(['test/fixtures/store-program.mjs', path]);
   const url = (await printed(/http:\S+/))[0];

@@ -18,7 +18,7 @@ import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();
 
-test('a Node whose SQLite has no FTS5 takes that of the package', async () => {
+test('a Node whose SQLite lacks FTS5 uses the SQLite package', async () => {
   class WithoutFts5 {
     prepare(): unknown {
       return { get: () => undefined };
@@ -109,8 +109,8 @@ describe('a store that is open', () => {
 
 describe('a file that is no store of ours', () => {
   test.each<[string, (path: string) => void, string]>([
-    ['text', (path) => writeFileSync(path, 'dear diary, '.repeat(100)), 'is no store of runspan'],
-    ['a few bytes', (path) => writeFileSync(path, 'x'), 'is no store of runspan'],
+    ['text', (path) => writeFileSync(path, 'dear diary, '.repeat(100)), 'is not a runspan store'],
+    ['a few bytes', (path) => writeFileSync(path, 'x'), 'is not a runspan store'],
     [
       'a database of somebody else',
       (path) => {
@@ -118,7 +118,7 @@ describe('a file that is no store of ours', () => {
         other.exec('CREATE TABLE runs (a); PRAGMA user_version = 1');
         other.close();
       },
-      'is no store of runspan',
+      'is not a runspan store',
     ],
     [
       'a store of a later version',

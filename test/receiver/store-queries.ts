@@ -277,8 +277,8 @@ export function describeQueries(makeStore: () => Promise<Store>): void {
     });
 
     test('refuses a cursor that is none', async () => {
-      await expect(store.list({ cursor: 'x' })).rejects.toThrow('Expected `cursor` to be what the page before gave');
-      await expect(store.traces({ cursor: 'x' })).rejects.toThrow('Expected `cursor` to be what the page before gave');
+      await expect(store.list({ cursor: 'x' })).rejects.toThrow('Expected `cursor` to be the `next` value');
+      await expect(store.traces({ cursor: 'x' })).rejects.toThrow('Expected `cursor` to be the `next` value');
     });
   });
 

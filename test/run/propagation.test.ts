@@ -60,7 +60,7 @@ describe('headers', () => {
     [{ accept: true }, {}],
     [{ accept: ['projects'] }, {}],
     [{ accept: ['project', 'sampled'] }, {}],
-  ])('give ids and the sampling decision alone unless options ask for more: %j', (options, expected) => {
+  ])('yield only ids and the sampling decision unless options accept more: %j', (options, expected) => {
     const lines = told();
     const members = { 'runspan-project': 'shop', 'runspan-tags': '["a"]', 'runspan-metadata': '{"user":7}' };
     const headers = { 'runspan-trace': ORDER, baggage: baggageOf(members) };

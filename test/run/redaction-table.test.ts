@@ -22,7 +22,7 @@ describe('by default', () => {
     }
   });
 
-  test.each(MASKED)('the secret is masked, and nothing else is: %s', (_, value, secret) => {
+  test.each(MASKED)('only the secret is masked: %s', (_, value, secret) => {
     const shown = JSON.stringify(recorded(value));
     const visible = JSON.stringify(secret).slice(1, -1);
     expect(shown).toContain(MASK);
@@ -36,7 +36,7 @@ describe('by default', () => {
     expect(JSON.parse(shown)).toEqual(JSON.parse(expected.replaceAll('\\\\/', '/')));
   });
 
-  test.each(KEPT)('the value is recorded as it is: %s', (_, value) => {
+  test.each(KEPT)('the value is recorded unchanged: %s', (_, value) => {
     expect(recorded(value)).toEqual(value);
   });
 

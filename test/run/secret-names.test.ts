@@ -183,7 +183,7 @@ describe('a value under such a name', () => {
     expect(names.hides('password', 'hunter2', { password: 'hunter2', logprob: -0.1 })).toBe(true);
   });
 
-  test('is not read where a getter gives it', () => {
+  test('is not read from a getter', () => {
     const value = {
       get access() {
         throw new Error('read');

@@ -12,7 +12,7 @@ const rules = { ...LIMITS, redaction: redact({ patterns: secretPatterns }) };
 const shown = (text: string): string => JSON.parse(serialize(text, rules));
 
 describe('secretPatterns', () => {
-  test.each(SECRETS)('hide a secret, whole and alone: %s', (_, head, tail) => {
+  test.each(SECRETS)('hide exactly the secret: %s', (_, head, tail) => {
     expect(shown(`before "${head}${tail}" after`)).toBe('before "[Redacted]" after');
     expect(shown(`${head}${tail}`)).toBe('[Redacted]');
   });
@@ -36,12 +36,12 @@ describe('secretPatterns', () => {
     for (const pattern of secretPatterns) expect(texts.filter((text) => pattern.test(text)).length).toBeGreaterThan(0);
   });
 
-  test('hide the credentials of an Authorization header in text, and leave its name', () => {
+  test('hide the credentials of an Authorization header in text, but not the name of the header', () => {
     const text = `curl -H "Authorization: Basic ${'QWRh'}TG92ZQ==" -H 'authorization: token ${filler(12)}' https://a.example`;
     expect(shown(text)).toBe(`curl -H "Authorization: [Redacted]" -H 'authorization: [Redacted]' https://a.example`);
   });
 
-  test.each(NO_SECRETS)('leave a text alone: %s', (_, text) => {
+  test.each(NO_SECRETS)('leave a text unchanged: %s', (_, text) => {
     expect(shown(text)).toBe(text);
   });
 });

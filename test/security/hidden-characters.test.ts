@@ -22,7 +22,7 @@ const HIDDEN: readonly (readonly [string, string])[] = [
 const NAME = `pay${HIDDEN.map(([character]) => `${character}x`).join('')}`;
 const SHOWN = `pay${HIDDEN.map(([, escaped]) => `${escaped}x`).join('')}`;
 
-test('a log line has escapes for the characters that hide or reorder text [security 17]', async () => {
+test('a log line escapes characters that hide or reorder text [security 17]', async () => {
   environmentOf();
   const lines = told();
   const server = await ingestServer(() => ({ status: 400 }));
@@ -38,7 +38,7 @@ test('a log line has escapes for the characters that hide or reorder text [secur
   expect(lines.join('')).not.toMatch(/\p{Cf}/u);
 });
 
-test('the command line has escapes for the characters that hide or reorder text [security 17]', async () => {
+test('the command line escapes characters that hide or reorder text [security 17]', async () => {
   environmentOf();
   const receiver = await createReceiver({ port: 0 });
   onTestFinished(() => receiver.close());
@@ -65,7 +65,7 @@ test('the command line has escapes for the characters that hide or reorder text 
 test.each([
   ['emoji with modifiers, variations and joiners', '👩‍👩‍👧 👩🏽‍💻 🏳️‍🌈 ❤️‍🔥'],
   ['words of scripts that are written with joiners', 'می‌خواهم क्‍ष'],
-])('a log line keeps %s as they are', (_, text) => {
+])('a log line keeps %s unchanged', (_, text) => {
   environmentOf();
   const lines = told();
   startRun({ name: 'a', [text]: 1 } as never);

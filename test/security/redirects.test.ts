@@ -27,7 +27,7 @@ async function send(options: ConfigureOptions, work = (): void => {}): Promise<v
 }
 
 describe('a redirect', () => {
-  test('is followed by no request, whatever its status, not that for /info [security 4]', async () => {
+  test('is never followed, whatever its status, not even for /info [security 4]', async () => {
     environmentOf();
     const lines = told();
     const other = await serve();

@@ -31,7 +31,7 @@ describe('a tree', () => {
     expect(tree.branches.map(({ end }) => end)).toEqual([5, 3, 3, 5, 5]);
   });
 
-  test('counts the usage of models, and that of other runs which have no usage below them', () => {
+  test('counts the usage of model calls, and of other runs without usage below them', () => {
     const of = (tokens: number, made: RunOutline): RunOutline => ({ ...made, usage: { total_tokens: tokens } });
     const model = (tokens: number, made: RunOutline): RunOutline => ({ ...of(tokens, made), run_type: 'llm' });
     const runs = [

@@ -62,7 +62,7 @@ test('it prints where the chat and the traces are, answers, and ends when it is 
   expect(await outcome).toMatchObject({ code: 0, err: '' });
 });
 
-test('on an address that others reach it takes the names that are allowed, and says that a sign-in is missing', async () => {
+test('on a reachable address, it accepts the allowed host names and warns that there is no sign-in', async () => {
   const program = start('--host', '0.0.0.0', '--allow-host', 'chat.example', ...AT_ONCE);
   const outcome = outcomeOf(program);
   const { url, lines } = await greetingOf(program);

@@ -49,7 +49,7 @@ test('what is given on the command line comes before the environment', () => {
   expect(readSettings([], { CHAT_REDIS_URL: '' })).toEqual(usual);
 });
 
-test('host names that are allowed are given one by one, or in the environment with commas', () => {
+test('allowed host names are given in repeated options, or comma-separated in the environment', () => {
   const env = { CHAT_ALLOWED_HOSTS: 'a.example, b.example,' };
   expect(readSettings([], env)).toEqual({ ...usual, allowedHosts: ['a.example', 'b.example'] });
   const argv = ['--allow-host', 'c.example', '--allow-host=d.example'];

@@ -40,7 +40,7 @@ describe('the filtered catch of a Bluebird promise', () => {
     ['properties that match', (promise) => promise.catch({ code: 'LOST' }, by('code')), 'code: lost'],
     ['properties that do not match', (promise) => promise.catch({ code: 'FOUND' }, by('code')), undefined],
     ['no filter', (promise) => promise.catch(by('any')), 'any: lost'],
-  ])('with %s does the same traced, and the run has the error', async (_title, use, expected) => {
+  ])('with %s behaves the same when traced, and the run records the error', async (_title, use, expected) => {
     const recorder = record();
     const answerOf = (promise: BluebirdPromise) =>
       use(promise).then(
@@ -52,7 +52,7 @@ describe('the filtered catch of a Bluebird promise', () => {
     expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual(['TypeError: lost']);
   });
 
-  test('gives the value of a promise that is fulfilled, and the run has it', async () => {
+  test('returns the value of a fulfilled promise, and the run records it', async () => {
     const recorder = record();
     expect(await traceable(() => Bluebird.resolve('rows'))().catch(RangeError, by('range'))).toBe('rows');
     expect(recorder.runs.map((run) => run.outputs)).toEqual([{ outputs: 'rows' }]);

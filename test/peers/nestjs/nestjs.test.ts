@@ -42,7 +42,7 @@ describe('a controller of NestJS 11', () => {
     return answers;
   };
 
-  test('answers by its guards, codes, pipes and routes', async () => {
+  test('responds according to its guards, status codes, pipes and routes', async () => {
     expect(await answersOf('untraced')).toEqual([
       ['GET', 'plain', 403, expect.stringContaining('Forbidden')],
       ['GET', 'roles', 200, 'WORD roles'],
@@ -61,7 +61,7 @@ describe('a controller of NestJS 11', () => {
     ['`@traced({ name })` above its decorators', 'withOptions'],
     ['traceMethods', 'methods'],
     ['`@traced` between its decorators and traceMethods', 'both'],
-  ])('answers the same with %s, and is traced', async (_title, controller) => {
+  ])('responds in the same way with %s, and is traced', async (_title, controller) => {
     const untraced = await answersOf('untraced');
     const recorder = record();
     expect(await answersOf(controller)).toEqual(untraced);

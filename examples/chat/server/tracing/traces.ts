@@ -32,7 +32,7 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
   const callbacks = [new RunspanCallbackHandler()];
   const endpoint = env.RUNSPAN_ENDPOINT?.trim();
   if (endpoint) {
-    if (!URL.canParse(endpoint)) throw new SettingsError(`RUNSPAN_ENDPOINT is no address: ${endpoint}`);
+    if (!URL.canParse(endpoint)) throw new SettingsError(`RUNSPAN_ENDPOINT is not a URL: ${endpoint}`);
     const { username, password } = new URL(endpoint);
     if (username !== '' || password !== '')
       throw new SettingsError(

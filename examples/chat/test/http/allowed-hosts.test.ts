@@ -57,6 +57,6 @@ test.each([
   ['fd00:0::1', ['[fd00::1]']],
   ['fe80::1%eth0', []],
   ['Chat.example', ['chat.example']],
-])('requests have the name of the address that the chat listens on: %s', (address, names) => {
+])('requests may use the address that the chat listens on as the host name: %s', (address, names) => {
   expect(nameOf(address)).toEqual(names);
 });

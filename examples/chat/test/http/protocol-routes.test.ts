@@ -174,7 +174,7 @@ test.each([
   ['no body', {}],
   ['no body and the type of JSON', { 'content-type': 'application/json' }],
   ['a page of the chat and no body', { origin: 'CHAT' }],
-])('a thread is given its first state by a POST with %s', async (title, given) => {
+])('a POST with %s sets the first state of a thread', async (title, given) => {
   const path = `${chat.url}/api/threads/${title.replaceAll(' ', '-')}/state`;
   const headers = { ...given, ...('origin' in given && { origin: chat.url }) } as Record<string, string>;
   expect((await fetch(path)).status).toBe(404);
@@ -183,7 +183,7 @@ test.each([
   expect(await answerOf(await fetch(path))).toEqual([200, state]);
 });
 
-test('a page of another origin gives no thread a state by a POST without a body', async () => {
+test('a POST without a body from a page of another origin sets no state', async () => {
   const path = `${chat.url}/api/threads/foreign/state`;
   for (const origin of ['https://evil.example', 'null'])
     expect((await fetch(path, { method: 'POST', headers: { origin } })).status).toBe(415);

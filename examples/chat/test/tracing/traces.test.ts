@@ -16,7 +16,7 @@ function callerOf(traceId: string) {
   return { 'runspan-trace': `20261121T080000000000Z${traceId}` };
 }
 
-test('a turn is one trace, from the agent down to the tools of a subagent, and can be rated', async () => {
+test('a turn is one trace, from the agent to the tools of a subagent, and can be rated', async () => {
   const receiver = await createReceiver();
   const exporter = configure({ endpoint: receiver.url, project: 'chat', tracing: true });
   const traces = new TraceService({ endpoint: receiver.url, viewerUrl: receiver.url });
@@ -75,7 +75,7 @@ test.each([
   await receiver.close();
 });
 
-test('nothing that a client sends becomes a run', async () => {
+test('data sent by a client never becomes a run', async () => {
   const receiver = await createReceiver();
   await using chat = await ChatServer.start({ traces: new TraceService({ endpoint: receiver.url }) });
   const { runId } = await ask(chat, 't', 'Hello');
@@ -136,7 +136,7 @@ test('without tracing there are no callbacks and no service', async () => {
   expect([service, callbacks]).toEqual([undefined, []]);
 });
 
-test('a key goes to no other machine in the clear, and the endpoint has to be an address without a user', async () => {
+test('a key is never sent to another machine over plain HTTP, and the endpoint must be a URL without a user', async () => {
   const feedbackAt = async (RUNSPAN_ENDPOINT: string) => {
     const { service } = await openTraces({ env: { RUNSPAN_API_KEY: 'a-key', RUNSPAN_ENDPOINT }, tracePort: 0 });
     return service?.feedbackUrls(UNKNOWN_RUN);
@@ -145,7 +145,7 @@ test('a key goes to no other machine in the clear, and the endpoint has to be an
   await expect(feedbackAt('http://user:secret@127.0.0.1:1')).rejects.toThrow(
     /^RUNSPAN_ENDPOINT has a user or a password, [^:]*$/,
   );
-  await expect(feedbackAt('here')).rejects.toThrow('RUNSPAN_ENDPOINT is no address: here');
+  await expect(feedbackAt('here')).rejects.toThrow('RUNSPAN_ENDPOINT is not a URL: here');
   await shutdown();
 });
 
