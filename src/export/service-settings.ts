@@ -10,6 +10,7 @@ import {
 import { isLoopback } from '../base/loopback.ts';
 import { withoutTracing } from '../base/suppression.ts';
 import { kindOf, safeText } from '../base/text.ts';
+import type { HeadersFunction, Progress } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
 import { SetupError } from '../http/setup-error.ts';
 import { SecretNames } from '../run/secret-names.ts';
@@ -49,7 +50,7 @@ export interface Service {
    * Headers of each request: `headers`, or a function that adds the results of the `apiKey` and `headers` functions to
    * them.
    */
-  readonly requestHeaders: Headers | (() => Promise<Headers>);
+  readonly requestHeaders: Headers | HeadersFunction;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -102,7 +103,7 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   const requestHeaders =
     keyFunction === undefined && headersFunction === undefined
       ? headers
-      : () => currentHeaders(headers, keyFunction, headersFunction, isConfidential);
+      : (progress: Progress) => currentHeaders(headers, keyFunction, headersFunction, isConfidential, progress);
   return { endpoint, headers, requestHeaders };
 }
 
@@ -115,14 +116,15 @@ async function currentHeaders(
   apiKey: (() => unknown) | undefined,
   headers: (() => unknown) | undefined,
   isConfidential: boolean,
+  progress: Progress,
 ): Promise<Headers> {
-  const given = headers && (await resultOf('headers', headers));
+  const given = headers && (await resultOf('headers', headers, progress));
   const isObject = typeof given === 'object' && given !== null;
   if (headers !== undefined && !isObject) {
     throw new SetupError('`headers` returned something other than header names and values');
   }
   const custom = customHeaders(given, isConfidential);
-  const result = apiKey && (await resultOf('apiKey', apiKey));
+  const result = apiKey && (await resultOf('apiKey', apiKey, progress));
   const key = typeof result === 'string' ? result.trim() : result;
   if (apiKey !== undefined && !(typeof key === 'string' && KEY.test(key))) {
     const got = typeof key === 'string' ? `a string of ${key.length} characters` : kindOf(key);
@@ -134,11 +136,14 @@ async function currentHeaders(
   return { ...custom, ...fixed, ...keyHeader };
 }
 
-async function resultOf(name: string, read: () => unknown): Promise<unknown> {
+async function resultOf(name: string, read: () => unknown, progress: Progress): Promise<unknown> {
+  progress.waitsFor = name;
   try {
     return await withoutTracing(() => untraced(read));
   } catch (thrown) {
     throw new SetupError(`\`${name}\` threw ${errorName(thrown)}`);
+  } finally {
+    progress.waitsFor = undefined;
   }
 }
 

@@ -6,11 +6,19 @@ import { clearTimer, setTimer } from '../base/timers.ts';
 import { createConnections, isOfUsedConnection } from './connections.ts';
 import { DeadlineError, NoAnswerError } from './failure.ts';
 import type { Proxies } from './proxies.ts';
+import { SetupError } from './setup-error.ts';
 
 /** Bytes of an answer that are read; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
+
+export type HeadersFunction = (progress: Progress) => Promise<Headers>;
+
+export interface Progress {
+  /** The option whose function is under way: the error of a request that times out meanwhile names it. */
+  waitsFor: string | undefined;
+}
 
 /** Maximum time spent reading an unneeded response body, so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
@@ -22,7 +30,7 @@ export interface HttpClientOptions {
    * Headers sent with every request, and only to this endpoint, because redirects are not followed. A function is called for
    * each request and counts toward its deadline. If the function throws, the request fails with that error.
    */
-  readonly headers: Headers | (() => Promise<Headers>);
+  readonly headers: Headers | HeadersFunction;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   /** Sends the requests instead of our own connection pool; the proxies are not used then. */
@@ -118,7 +126,7 @@ export class HttpClient {
     const attempt = this.#attempt(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
     try {
       const { statusCode, headers, body } = await this.#within(attempt, async (dispatcher) => {
-        const own = typeof this.#headers === 'function' ? await this.#headers() : this.#headers;
+        const own = typeof this.#headers === 'function' ? await this.#headers(attempt) : this.#headers;
         const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
         return withoutTracing(() => this.#dispatch(dispatcher, own, request, attempt, timeouts));
       });
@@ -161,7 +169,7 @@ export class HttpClient {
 
   async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Attempt): Promise<HttpAnswer> {
     const source = this.#headers;
-    const headers = typeof source === 'function' ? await source() : source;
+    const headers = typeof source === 'function' ? await source(breaker) : source;
     // The request may have been aborted while its headers were being obtained.
     if (breaker.aborted) throw breaker.reason;
     const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
@@ -276,7 +284,8 @@ class Breaker extends EventEmitter {
 }
 
 /** One request under way. */
-class Attempt extends Breaker {
+class Attempt extends Breaker implements Progress {
+  waitsFor: string | undefined;
   readonly #destroyed: Breaker;
   readonly #signal: AbortSignal | undefined;
   readonly #timer: NodeJS.Timeout;
@@ -286,7 +295,7 @@ class Attempt extends Breaker {
     super();
     this.#destroyed = destroyed;
     this.#signal = signal;
-    this.#timer = setTimer(() => this.abort(new DeadlineError(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    this.#timer = setTimer(() => this.abort(this.#timeoutError(timeoutMs)), timeoutMs);
     if (!holdsProcess) this.#timer.unref();
     destroyed.on('abort', this.#abort);
     signal?.addEventListener('abort', this.#abort);
@@ -295,6 +304,12 @@ class Attempt extends Breaker {
 
   endDeadline(): void {
     clearTimer(this.#timer);
+  }
+
+  #timeoutError(timeoutMs: number): Error {
+    return this.waitsFor === undefined
+      ? new DeadlineError(`no answer within ${timeoutMs} ms`)
+      : new SetupError(`\`${this.waitsFor}\` did not return within ${timeoutMs} ms`);
   }
 
   end(): void {
