@@ -67,7 +67,8 @@ Commands:
                  check settings, service and installation, and send a test run
   spool list | send | purge
                  show, deliver or delete the runs that wait on disk
-  deployments list | get | create | update | redeploy | wait | upload | delete
+  deployments list | get | create | update | redeploy | wait | upload | delete |
+              integrations | listeners
                  deploy agents, and wait until they are up
   run <assistant> --input json
                  run an agent of a deployment, and print what it streams

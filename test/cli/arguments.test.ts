@@ -70,4 +70,13 @@ describe('the usage', () => {
     const lines = Object.values(usage).flatMap((text) => text.split('\n'));
     expect(lines.filter((line) => line.length > 100)).toEqual([]);
   });
+
+  it.each(['spool', 'deployments'] as const)('names every action of %s', (command) => {
+    const actions = [...usage[command].matchAll(new RegExp(`runspan ${command} (\\w+)`, 'g'))].map(
+      ([, action]) => action,
+    );
+    const [, summary = ''] = new RegExp(`^  ${command} ([^,]*)`, 'm').exec(usage.runspan) ?? [];
+    expect(actions.filter((action) => !summary.includes(action ?? ''))).toEqual([]);
+    expect(actions.length).toBeGreaterThan(2);
+  });
 });
