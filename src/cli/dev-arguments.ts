@@ -61,7 +61,8 @@ With RUNSPAN_RECEIVER_KEY whoever sends or reads has to give that key. RUNSPAN_R
 adds a key that sends runs and reads nothing.
 
 The command gets RUNSPAN_ENDPOINT and RUNSPAN_TRACING, and for programs that use the langsmith
-package LANGSMITH_ENDPOINT, LANGSMITH_TRACING and, when it is unset, LANGSMITH_API_KEY.
+package LANGSMITH_ENDPOINT, LANGSMITH_TRACING and, when it is unset, LANGSMITH_API_KEY. A key of the
+receiver is RUNSPAN_API_KEY there: the write key if it is set, and then no other.
 
 Exit code:
   that of the command, or its signal; 0 after Ctrl-C without a command; 1 when the receiver cannot

@@ -53,11 +53,12 @@ async function receiveInto(
   const watch = isQuiet ? undefined : watchOf(store, isJson);
   try {
     await setAddress(receiver.url);
-    if (!isJson) process.stdout.write(greeting(receiver.url, where, isFallback, command === undefined));
+    const keyName = writeKey !== undefined ? 'write key' : apiKey !== undefined ? 'key' : undefined;
+    if (!isJson) process.stdout.write(greeting(receiver.url, where, isFallback, command === undefined, keyName));
     const ending = await (command === undefined
       ? stopped()
       : // Whoever reads lines of JSON can do nothing with what the command prints among them.
-        runChild(command, environmentFor(receiver.url, apiKey), isJson ? 'stderr' : 'stdout'));
+        runChild(command, environmentFor(receiver.url, apiKey, writeKey), isJson ? 'stderr' : 'stdout'));
     if (ending.kind !== 'not started' && command !== undefined) await quiet(store);
     return ending;
   } finally {
@@ -76,11 +77,18 @@ function watchOf(store: Store, isJson: boolean): TraceWatch {
   });
 }
 
-function greeting(url: string, where: string, isFallback: boolean, isAlone: boolean): string {
+function greeting(
+  url: string,
+  where: string,
+  isFallback: boolean,
+  isAlone: boolean,
+  keyName: 'key' | 'write key' | undefined,
+): string {
   const lines = [`runspan listens on ${url}`];
   if (isFallback) lines.push('Runs are kept in memory only, and are lost when the receiver ends');
   if (isAlone) {
-    lines.push(`To see an application here, start it with RUNSPAN_ENDPOINT=${url}`);
+    const key = keyName === undefined ? '' : ` and RUNSPAN_API_KEY, which is its ${keyName}`;
+    lines.push(`To see an application here, start it with RUNSPAN_ENDPOINT=${url}${key}`);
     lines.push(`Open ${url} in a browser to read its runs; they are kept in ${where}`);
   }
   return `${lines.join('\n')}\n`;
@@ -90,12 +98,14 @@ function greeting(url: string, where: string, isFallback: boolean, isAlone: bool
  * What a command is started with: the same for programs that use runspan and for those that use the incumbent's package, unless
  * that has been turned off. Beside a handler of ours its tracer tells of each step once more.
  */
-export function environmentFor(url: string, apiKey?: string): NodeJS.ProcessEnv {
+export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
+  const apiKey = writeKey ?? readKey;
   const isTurnedOff = TRACING_OF_LANGSMITH.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
+    ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
     // Its clients send nothing without a key, also where the receiver asks for none.

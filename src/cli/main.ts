@@ -147,7 +147,7 @@ function explained(error: unknown, invocation: Extract<Invocation, { kind: 'dev'
     return `port ${port} is in use; end the program that holds it, or choose another with --port (0 takes any free one)`;
   }
   if (error instanceof RunspanError && error.code === 'RUNSPAN_INVALID_OPTION' && error.message.includes('`host`')) {
-    return `--host ${invocation.host} needs a key that others have to give: set RUNSPAN_RECEIVER_KEY`;
+    return `--host ${invocation.host} needs RUNSPAN_RECEIVER_KEY, with at least 16 characters`;
   }
   if (error instanceof RunspanError && error.code === 'RUNSPAN_LISTEN_FAILED') {
     const { host } = invocation;
@@ -155,6 +155,7 @@ function explained(error: unknown, invocation: Extract<Invocation, { kind: 'dev'
     return `cannot listen on ${place}: ${messageOf(error.cause)}; choose another with ${host === undefined ? '' : '--host or '}--port`;
   }
   return messageOf(error)
+    .replace(/^Expected/, 'expected')
     .replace('`apiKey`', 'RUNSPAN_RECEIVER_KEY')
     .replace('`writeKey`', 'RUNSPAN_RECEIVER_WRITE_KEY')
     .replace('`allowedHosts`', '--allow-host');

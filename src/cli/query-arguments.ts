@@ -47,9 +47,9 @@ Options:
   --project <name>, --name <name>
                     of their root
   --status <status> of some run: pending, error, cancelled, interrupted or incomplete; more than
-                    once: one of these; with success, of their root
+                    once: one of these; success is the status of their root
   --type <run type>, --model <model>
-                    of some run, the one with the status if both are given
+                    of some run; --status is then the status of that run, also success
   --tag <tag>       of their root; more than once: all of these
   --text <words>    that some run of theirs has; words in double quotes next to each other
   --since <when>    90s, 15m, 2h, 7d, or a day or time as 2026-01-31T09:00, by your clock where it

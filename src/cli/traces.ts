@@ -17,8 +17,8 @@ export async function listTraces(
   options: Required<TreeOptions>,
 ): Promise<string> {
   const { status, runType, model } = query;
-  // Almost every trace has a run that succeeded, so `success` filters by the status of the root.
-  const isOfRoot = status?.includes('success') ?? (runType === undefined && model === undefined);
+  // Almost every trace has a run that succeeded, so `success` alone filters by the status of the root.
+  const isOfRoot = runType === undefined && model === undefined && (status?.includes('success') ?? true);
   const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
   if (items.length === 0) return 'no traces\n';

@@ -258,8 +258,11 @@ describe.concurrent('the runs of runspan dev', () => {
         found('--type', 'llm', '--status', 'error'),
         found('--model', 'm'),
         found('--status', 'success'),
+        found('--type', 'llm', '--status', 'success'),
+        found('--type', 'retriever', '--status', 'success'),
+        found('--model', 'm', '--status', 'success', '--status', 'error'),
       ]),
-    ).toEqual([['answer'], ['answer'], ['answer'], [], ['other'], ['other', 'answer']]);
+    ).toEqual([['answer'], ['answer'], ['answer'], [], ['other'], ['other', 'answer'], ['answer'], [], ['other']]);
     expect((await asked(['traces', '--status', 'error', '--limit', '1'], env)).stdout).toMatch(/1 failed below.*\n$/);
   });
 
@@ -301,7 +304,7 @@ describe.concurrent('the runs of runspan dev', () => {
     const { stdout } = await runRunspan(devWith(program()), env);
     expect(shown(stdout)).toEqual(TREE);
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and RUNSPAN_API_KEY, which is its key\n/);
     const refused = await runRunspan(['traces', '--url', url]);
     expect(refused).toMatchObject({
       code: 1,
@@ -344,8 +347,9 @@ describe.concurrent('the runs of runspan dev', () => {
   it('accepts runs with the write key, which cannot read', async () => {
     const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and/);
     const writer = { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'millet' };
+    await printed(/ and RUNSPAN_API_KEY, which is its write key\n/);
     expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
     expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'millet' })).toMatchObject({
       code: 1,
@@ -354,6 +358,17 @@ describe.concurrent('the runs of runspan dev', () => {
     expect((await runRunspan(['traces', '--url', url], env)).stdout).toContain('answer · chain');
     child.kill('SIGINT');
     await ended;
+  });
+
+  it('give the command the write key, and no key that reads', async () => {
+    const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
+    const shows = `
+      const { RUNSPAN_API_KEY, RUNSPAN_RECEIVER_KEY, RUNSPAN_RECEIVER_WRITE_KEY, LANGSMITH_API_KEY } = process.env;
+      console.log([RUNSPAN_API_KEY, RUNSPAN_RECEIVER_KEY, RUNSPAN_RECEIVER_WRITE_KEY, LANGSMITH_API_KEY]);`;
+    const { stdout } = await runRunspan(devWith(program(shows)), env);
+    const [listens = '', keys, ...trace] = shown(stdout);
+    expect(keys).toBe("[ 'millet', undefined, undefined, 'millet' ]");
+    expect([listens, ...trace]).toEqual(TREE);
   });
 
   it.each([
@@ -371,7 +386,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it('need a key that can be sent', async () => {
     const { code, stderr } = await runRunspan(['dev', '--port', '0'], { RUNSPAN_RECEIVER_KEY: 'open sesame' });
     expect(code).toBe(1);
-    expect(stderr).toBe('runspan: Expected RUNSPAN_RECEIVER_KEY to be 1 to 512 visible characters of ASCII\n');
+    expect(stderr).toBe('runspan: expected RUNSPAN_RECEIVER_KEY to be 1 to 512 visible characters of ASCII\n');
   });
 
   it('need an address of this machine to listen on', async () => {
@@ -386,7 +401,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it('stay on this machine unless there is a key', async () => {
     const { code, stderr } = await runRunspan(['dev', '--port', '0', '--host', '0.0.0.0']);
     expect(code).toBe(1);
-    expect(stderr).toContain('RUNSPAN_RECEIVER_KEY');
+    expect(stderr).toBe('runspan: --host 0.0.0.0 needs RUNSPAN_RECEIVER_KEY, with at least 16 characters\n');
   });
 
   it.each([
@@ -395,7 +410,7 @@ describe.concurrent('the runs of runspan dev', () => {
   ])('are kept for nobody with %j and %j, which is named as it was given', async (args, env, name) => {
     const { code, stdout, stderr } = await runRunspan(['dev', '--memory', '--port', '0', ...args], env);
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain(`runspan: Expected ${name} to be `);
+    expect(stderr).toContain(`runspan: expected ${name} to be `);
   });
 
   it('have costs by the prices of a file', async () => {
