@@ -9,7 +9,7 @@ import { root, temporaryFolder } from './support/folders.ts';
 import { runRunspan } from './support/program.ts';
 import { filesBelow } from './support/spool.ts';
 
-/** Files written by version 0.1.0; `make.mjs` beside them shows the programs that wrote them. */
+/** Files written by version 0.1.0 with the programs in `make.mjs`. */
 const FIXTURES = join(root, 'test/fixtures/0.1.0');
 
 function emptyFolder(): string {
@@ -88,7 +88,7 @@ describe('a store file written by 0.1.0', () => {
 });
 
 describe('a spool folder written by 0.1.0', () => {
-  /** Copies the folder of a process that has been gone for an hour. */
+  /** Copies the folder of a process that ended an hour ago. */
   function spoolOf(name: string): string {
     const spoolDir = join(emptyFolder(), 'spool');
     cpSync(join(FIXTURES, name), spoolDir, { recursive: true });
@@ -97,7 +97,7 @@ describe('a spool folder written by 0.1.0', () => {
     return spoolDir;
   }
 
-  /** The destination of the fixtures is 127.0.0.1:4777; its connections are made to the receiver's port. */
+  /** Redirects connections from 127.0.0.1:4777, the destination of the fixtures, to the port of the receiver. */
   function dispatcherTo(receiver: Receiver): Agent {
     const connect = buildConnector({});
     const { port } = new URL(receiver.url);
@@ -127,7 +127,7 @@ describe('a spool folder written by 0.1.0', () => {
     expect(exporter.stats()).toMatchObject({ recovered: 7, dropped: 0 });
   });
 
-  /** The name of the folder that an exporter makes for the runs of an endpoint. */
+  /** Returns the name of the folder that an exporter creates for the runs of an endpoint. */
   async function destinationOf(endpoint: string): Promise<string> {
     const spoolDir = join(emptyFolder(), 'spool');
     const exporter = createExporter({ endpoint, workspaceId: 'fixture', durability: 'write-ahead', spoolDir });

@@ -16,7 +16,7 @@ const hide = (): object => ({});
 const ASKED = 'canary-question';
 const ANSWERED = 'canary-answer';
 
-/** Options of other libraries, and whether inputs and outputs stay on record, and the option of ours in the line. */
+/** Options of other libraries, whether inputs and outputs are still recorded, and the runspan option named in the log line. */
 const HIDING: readonly [object, boolean, boolean, string][] = [
   [{ processInputs: hide }, false, true, '`inputs`'],
   [{ processOutputs: hide }, true, false, '`outputs`'],
@@ -43,7 +43,7 @@ function recorder() {
   return made;
 }
 
-/** Whether the inputs and the outputs of all runs hold what was asked and answered. */
+/** Whether the inputs and the outputs of all runs contain the question and the answer. */
 function payloads(runs: readonly object[]): [inputs: boolean, outputs: boolean] {
   const text = JSON.stringify(runs);
   return [text.includes(ASKED), text.includes(ANSWERED)];

@@ -17,7 +17,7 @@ const throwing: ProxyHandler<Error> = {
   },
 };
 
-/** The package as a program gets it that has just started. */
+/** Loads the package as in a program that has just started. */
 async function started() {
   vi.resetModules();
   const runspan = await import('../src/index.ts');
@@ -31,7 +31,7 @@ async function service(reply?: (request: Received) => Answer): Promise<IngestSer
   return server;
 }
 
-/** Connects to 127.0.0.1, whatever the host. */
+/** Connects to 127.0.0.1 regardless of the host. */
 function connectingHere(): Agent {
   const here = [{ address: '127.0.0.1', family: 4 }];
   const agent = new Agent({ connect: { lookup: (_host, _options, found) => found(null, here) } });
@@ -39,7 +39,7 @@ function connectingHere(): Agent {
   return agent;
 }
 
-/** Credentials among the headers of the last request. */
+/** Returns the credentials in the headers of the last request. */
 function credentials({ received }: IngestServer): Record<string, unknown> {
   const { headers } = received.at(-1) as Received;
   return Object.fromEntries(CREDENTIALS.filter((name) => name in headers).map((name) => [name, headers[name]]));
@@ -50,7 +50,7 @@ interface Sent {
   readonly lines: readonly string[];
 }
 
-/** The credentials that one run is sent with, and the warnings of the log. */
+/** Returns the credentials with which a run is sent, and the logged warnings. */
 async function sendOne(
   how: 'configure' | 'createExporter',
   options: ConfigureOptions,
@@ -161,7 +161,7 @@ describe('credentials in `headers`', () => {
 });
 
 describe('the variables of LangSmith', () => {
-  /** The endpoint and the log that a program gets from this environment alone. */
+  /** Returns the endpoint and the log of a program that is configured by this environment only. */
   async function withEnvironment(variables: Record<string, string>): Promise<{ hosts: string[]; lines: string[] }> {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     const server = await service();
@@ -273,7 +273,7 @@ describe('`apiKey` and `headers` as functions', () => {
     expect(lines).toEqual([expect.stringContaining(named)]);
     expect(lines.join()).not.toContain('k-1');
 
-    // A later key takes its place.
+    // A later key replaces it.
     runspan.configure({ endpoint: server.url, apiKey: () => 'good-key', log });
     expect(await runspan.flush()).toEqual({ ok: true, pending: 0 });
     expect(credentials(server)).toEqual({ 'x-api-key': 'good-key' });

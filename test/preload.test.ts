@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { moduleText, runNode } from './support/program.ts';
 
-/** Prints whether undici is loaded once the library is imported, right after the code has run, and some time later. */
+/** Prints whether undici is loaded after the import of the library, right after the code has run, and some time later. */
 const program = (code: string, isExpected: boolean): string => `
   import { createRequire } from 'node:module';
   const { cache } = createRequire(import.meta.url);

@@ -11,7 +11,7 @@ import { readJsonParts } from './support/multipart-reader.ts';
 const ID = '8f14e45f-ceea-467a-9575-6f3d1d2b1c11';
 const OTHER = '1679091c-5a88-4faf-afb5-e6087eb1b2dc';
 
-/** The package as a program gets it that has just started. */
+/** Loads the package as in a program that has just started. */
 async function started() {
   vi.resetModules();
   const runspan = await import('../src/index.ts');
@@ -19,7 +19,7 @@ async function started() {
   return runspan;
 }
 
-/** Which project each record names: `post ask id <id>`, `patch ask name <name>`. */
+/** Returns the project in each record: `post ask id <id>`, `patch ask name <name>`. */
 function projects(received: readonly Received[]): string[] {
   return received.flatMap((request) => {
     const isMultipart = request.headers['content-type']?.startsWith('multipart/') === true;

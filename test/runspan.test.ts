@@ -290,7 +290,7 @@ describe('configure, called again', () => {
       traceable(() => 0, { exporter: tenant })();
       configure({ ...shared, apiKey: 'k-old' });
       traceable(() => 1)();
-      // It comes back after the second refusal.
+      // The flush returns after the second refusal.
       expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 2 });
       const elsewhere = configure({ ...shared, workspaceId: 'w-2', apiKey: 'k-new' });
       expect(await flush({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 2 });

@@ -60,7 +60,7 @@ Commands:
   traces [--status error] [--text words] [--since 2h]
                  list the traces that have arrived
   show [id]      show a trace, or one run of it
-  backup <file>  copy the file that keeps the runs, also while a receiver runs
+  backup <file>  copy the store file, even while a receiver is running
   audit [--json] [--output file] -- command args
                  run a command and show what would be sent, without sending it anywhere
   doctor [--json]

@@ -49,7 +49,7 @@ Options:
   --max-size <size>    forget the oldest beyond it, as 500mb or 4gb (default 4gb)
   --prices <file>      what models cost for a million tokens, where runs do not tell their cost:
                        { "a-model": { "input": 2.5, "output": 10 }, … }
-  --strict             refuse requests that depart from the documented interface, and say how
+  --strict             reject requests that deviate from the documented interface, with the reason
   --json               print each trace as JSON on a line instead of a drawing,
                        and what the command prints on standard error
   --quiet              print no traces

@@ -36,9 +36,9 @@ what there is, send delivers it now, to the service that the environment names, 
 Options:
   --dir <folder>    where the spool is (default RUNSPAN_SPOOL_DIR, else ~/.runspan/spool)
   --endpoint <url>  only what is for this endpoint, with RUNSPAN_WORKSPACE_ID, else RUNSPAN_API_KEY
-  --from <hash>     send: also the runs of this destination of spool list, which were recorded for
-                    another endpoint, workspace or key; may be given more than once
-  --bad             send: also the files that were set aside and can be read
+  --from <hash>     send: also runs recorded for another endpoint, workspace or key; spool list
+                    shows the hash of each destination; may be given more than once
+  --bad             send: also readable files that were set aside
   --yes             purge: delete; without it, only say what would be deleted
   --all             purge: also the files of processes that are alive
   -h, --help        print this

@@ -72,7 +72,7 @@ export async function sendSpool(
 function prepare({ from, includesBad }: SpoolInvocation, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined)
-    throw new Error(`there is no destination ${missing} in ${spoolDir}; runspan spool list shows which there are`);
+    throw new Error(`there is no destination ${missing} in ${spoolDir}; runspan spool list shows the destinations`);
   if (includesBad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 

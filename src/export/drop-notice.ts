@@ -18,7 +18,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
   rejected: 'refused by the service',
-  expired: 'not delivered within limits.ageMs, or limits.spoolAgeMs for what was on disk',
+  expired: 'not delivered within limits.ageMs, or within limits.spoolAgeMs if kept on disk',
   corrupt: 'what was kept on disk could not be read any more',
   closed: 'the exporter was closed before delivery',
 };

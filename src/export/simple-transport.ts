@@ -140,7 +140,7 @@ export class SimpleTransport implements Transport {
 /** Returns the outcome that the other runs of the batch would also have, or undefined if theirs may differ. */
 function sharedFailure(outcome: Outcome): Outcome | undefined {
   const { kind } = outcome;
-  if (kind === 'failed') return { kind, detail: 'the service fails for others' };
+  if (kind === 'failed') return { kind, detail: 'the service failed for other runs of the batch' };
   return kind === 'misconfigured' || kind === 'unsupported' ? outcome : undefined;
 }
 

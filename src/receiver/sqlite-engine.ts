@@ -29,7 +29,7 @@ export async function loadEngine(): Promise<Engine> {
   try {
     return (await import('@photostructure/sqlite')) as unknown as Engine;
   } catch (cause) {
-    const lack = own === undefined ? 'no SQLite of its own' : 'an SQLite without FTS5';
+    const lack = own === undefined ? 'no built-in SQLite' : 'a SQLite without FTS5';
     const message = `Node ${process.versions.node} has ${lack}: install the package @photostructure/sqlite, or use Node 22.16 or later`;
     throw new RunspanError('RUNSPAN_SQLITE_MISSING', message, { cause });
   }

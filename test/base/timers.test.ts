@@ -90,7 +90,7 @@ describe('delay', () => {
 });
 
 describe('the library, imported within a request', () => {
-  // Context of the application that timers and requests of the library would keep.
+  // An application context that the library's timers and requests would retain.
   it('works outside the async context of that request', async () => {
     await using server = await ingestServer();
     const program = `

@@ -21,7 +21,7 @@ test('thumbs and a comment are feedback on the trace, which the answer leads to'
   const opened = context.waitForEvent('page');
   await page.getByRole('link', { name: 'Trace' }).click();
   const viewer = await opened;
-  // The agent is the root, its subagent is below it.
+  // The agent is the root, and its subagent is a child.
   const tree = viewer.getByRole('treegrid');
   for (const name of ['chat turn', 'researcher']) await tree.getByText(name, { exact: true }).first().waitFor();
   const feedback = viewer.getByRole('region', { name: 'Feedback' });

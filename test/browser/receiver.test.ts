@@ -211,7 +211,7 @@ test('a page on another port or host can link to the page, but cannot load anyth
   onTestFinished(() => new Promise<void>((resolve) => other.close(() => resolve())));
   const address = `http://localhost:${(other.address() as AddressInfo).port}/`;
   await page.goto(address);
-  // The browser reports the images that were refused.
+  // The browser logs an error for each refused image.
   expect(complaints.splice(0)).toHaveLength(2);
   expect(statistics).not.toHaveBeenCalled();
   for (const host of ['localhost', '127.0.0.1']) {

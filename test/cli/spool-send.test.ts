@@ -116,7 +116,7 @@ test('--bad sends files that were set aside if they are undamaged, or were set a
   };
   const whole = setAside([1, 2], 'none', '.a5');
   const unread = setAside([3], 'some', '.a5');
-  // The record that can be read was delivered before the file was set aside.
+  // The readable record was delivered before the file was set aside.
   setAside([4], 'some', '');
   setAside([5], 'all', '.a5');
   killOwners(dir);

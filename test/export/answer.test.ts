@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/export/transport.ts';
 
 type Kind = Outcome['kind'];
 
-/** The documented statuses, with what becomes of a batch, and of a single run where that differs. */
+/** The documented statuses, each with the outcome for a batch and, if different, for a single run. */
 const table: readonly (readonly [status: number, batch: Kind, single?: Kind])[] = [
   [200, 'accepted'],
   [201, 'accepted'],

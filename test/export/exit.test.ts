@@ -208,7 +208,7 @@ describe('a process with tracing', () => {
         await once(process.stdin, 'data');
         process.stdin.destroy();
         const active = () => process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap' && name !== 'Immediate');
-        // Modules may still be on their way from the disk.
+        // Modules may still be loading from disk.
         for (let turn = 0; turn < 1_000 && active().length > 0; turn++) await new Promise(setImmediate);
         console.log(active());
       `),

@@ -13,7 +13,7 @@ import { told } from '../support/told.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** A spool in which a process with the key `key-before` has left two segments of two runs, and a service. */
+/** Creates a service, and a spool in which a process with the key `key-before` left two segments with two runs each. */
 async function rotated({
   isAlive = false,
   ageMs = 0,
@@ -36,7 +36,7 @@ async function rotated({
   const writtenAt = new Date(Date.now() - ageMs);
   for (const path of segmentsBelow(dir)) utimesSync(join(dir, path), writtenAt, writtenAt);
   const ids = records.map(({ run }) => run.id);
-  /** Records a run with the key `key-after`, and closes when it is delivered. */
+  /** Records a run with the key `key-after`, and closes the exporter after its delivery. */
   const work = async (options: ConfigureOptions = {}) => {
     const exporter = createExporter({
       endpoint: server.url,

@@ -1,4 +1,4 @@
-// Every promise that the exporter awaits is rejected in turn, in programs that reach each of them.
+// Rejects every promise that the exporter awaits, one at a time, in programs that reach each of them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type * as delivering from '../support/delivering.ts';
 import type * as runs from '../support/encoded-run.ts';
@@ -54,7 +54,7 @@ let exporterTo: typeof delivering.exporterTo;
 let recordSingles: typeof delivering.recordSingles;
 let run: typeof runs;
 
-/** Runs a program, and checks what holds whatever is rejected. */
+/** Runs a program and checks the guarantees that hold whichever promise is rejected. */
 async function runProgram({ reply, info, limits, durability }: Program): Promise<void> {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);
@@ -99,7 +99,7 @@ beforeAll(async () => {
 afterAll(() => seams.close());
 
 describe.each(programs)('with $name', (program) => {
-  it('a rejected promise never reaches the application, loses a run from the statistics, or stops delivery', async () => {
+  it('a rejected promise never reaches the application, leaves a run uncounted, or stops delivery', async () => {
     seams.reached();
     await runProgram(program);
     const expressions = seams.reached();

@@ -5,17 +5,17 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const HOOK = '__runspanAwaited';
 
-/** Modules whose awaited promises pass through `seams`, loaded anew. */
+/** Freshly loaded modules whose awaited promises pass through `seams`. */
 export interface Seams {
   readonly load: <Module>(path: string) => Promise<Module>;
-  /** The awaited expressions that were reached since the last call, by file, number and text. */
+  /** Returns the awaited expressions reached since the last call, identified by file, number and text. */
   readonly reached: () => string[];
   /** Makes the next promise that this expression awaits reject. */
   readonly reject: (expression: string) => void;
   readonly close: () => Promise<void>;
 }
 
-/** Loads modules with every `await x` of `src/export` and `src/http` replaced by one that a test can reject. */
+/** Loads modules in which a test can reject every promise that `src/export` and `src/http` await. */
 export async function openSeams(): Promise<Seams> {
   const reached = new Set<string>();
   let target: string | undefined;
@@ -86,7 +86,7 @@ function hookAwaits(): Plugin {
   };
 }
 
-/** The operands of all awaits below a node. */
+/** Returns the operands of all `await` expressions within a syntax node. */
 function collect(node: unknown, operands: Node[]): void {
   if (Array.isArray(node)) {
     for (const child of node) collect(child, operands);

@@ -1,4 +1,4 @@
-// A whole exporter, in a time of its own, before services that refuse what they should accept.
+// Runs a complete exporter in virtual time against services that refuse valid requests.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Exporter } from '../../src/export/exporter.ts';
@@ -9,7 +9,7 @@ import { readJsonParts } from '../support/multipart-reader.ts';
 import { acceptOne, type Connection, scriptServer } from '../support/script-server.ts';
 import { until, virtualTime } from '../support/virtual-time.ts';
 
-/** The ids of the posts in a multipart request. */
+/** Returns the ids of the posts in a multipart request. */
 const postedIn = (request: Received): string[] =>
   [...readJsonParts(request).keys()].filter((name) => /^post\.[^.]+$/.test(name)).map((name) => name.slice(5));
 
@@ -18,7 +18,7 @@ const isSettled = (exporter: Exporter) => (): boolean => {
   return created === sent + dropped;
 };
 
-/** Everything recorded goes in one batch, when a flush asks for it. */
+/** Options that send all recorded runs in one batch, on a flush. */
 const oneBatch = { lingerMs: 1_000_000, requestsInFlight: 1 };
 
 describe('a service that answers once', () => {
@@ -132,7 +132,7 @@ describe('a service that refuses everything', () => {
           }));
           const exporter = exporterTo(server.url, oneBatch, {}, virtualTime(true));
           for (const batch of batches) {
-            // One that is well in each: a batch without any is taken for an endpoint that refuses everything.
+            // Each batch has a valid run, because a batch without one is attributed to the endpoint.
             const ids = recordSingles(exporter, batch.length + 1);
             for (const [at, isBad] of batch.entries()) if (isBad) bad.add(ids[at] as string);
             expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });

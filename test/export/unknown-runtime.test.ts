@@ -4,12 +4,12 @@ import { moduleText, runNode } from '../support/program.ts';
 
 const text = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
 
-/** Takes a function away before the program starts. */
+/** Removes a function before the program starts. */
 const WITHOUT_UTILIZATION = text(`
   delete Object.getPrototypeOf(performance).eventLoopUtilization;
   delete performance.eventLoopUtilization;`);
 
-/** Classes of undici without what they do, as Bun 1.4 has them instead of the package. */
+/** Replaces undici's classes with stubs without methods, like those in Bun 1.4. */
 const SHIM = text('export class Agent {} export class Pool {} export class ProxyAgent {} export default {};');
 const HOOK = `export const resolve = (name, context, next) =>
   name === 'undici' ? { url: ${JSON.stringify(SHIM)}, shortCircuit: true } : next(name, context);`;

@@ -1,5 +1,5 @@
-// `reflect-metadata` keeps metadata by the identity of a function. The stand-in here has the methods that a copy needs;
-// test/peers/nestjs/ holds the real one.
+// `reflect-metadata` stores metadata by function identity. The stand-in here has the methods needed for a copy;
+// test/peers/nestjs/ uses the real package.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { traceable, traced, traceMethods, withFlush } from '../../src/index.ts';
 import { told } from '../support/told.ts';
@@ -10,7 +10,7 @@ type Metadata = Map<Key, unknown>;
 
 let known: WeakMap<object, Metadata>;
 
-/** `SetMetadata(key, value)` of a framework, as a legacy decorator. */
+/** A legacy decorator like the `SetMetadata(key, value)` of a framework. */
 const marked = (key: Key, value: unknown) => (_target: object, _name: string, member: PropertyDescriptor) =>
   define(key, value, member.value);
 

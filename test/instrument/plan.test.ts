@@ -222,7 +222,7 @@ describe('options', () => {
 
 describe('outputs that the function sets on its run', () => {
   const own = { answer: 'short' };
-  /** Sets the outputs, and returns what else the function returns. */
+  /** Sets the outputs and returns a different result. */
   const choose = <Value>(value: Value): Value => {
     currentRun()?.set({ outputs: own });
     return value;

@@ -8,7 +8,7 @@ const cancelled = { end_reason: 'cancelled' };
 /** What is recorded of the one run of each program: its chunks, its error, how it ended; `open` when it has not. */
 type Told = { chunks?: unknown; error?: RegExp; metadata?: object; open?: true };
 
-/** Node 26 reads for `Response.clone` and `Readable.fromWeb` without a call of a method of the stream or its reader. */
+/** Node 26 reads streams for `Response.clone` and `Readable.fromWeb` without calling methods of the stream or its reader. */
 const readInside = Number.parseInt(process.versions.node, 10) >= 26;
 
 describe('a program does the same with', () => {

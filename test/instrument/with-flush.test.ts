@@ -475,7 +475,7 @@ describe('a Response with a body', () => {
     const handler = async (_request: object, _context: object): Promise<Response> => new Response(body);
     const given = await flushedAfter(handler, { timeoutMs: 1 }, flush)({}, { waitUntil });
     const whole = text(Readable.fromWeb(given.body as Parameters<typeof Readable.fromWeb>[0]));
-    // The limit of a later call passes after that of this one.
+    // The limit of a later call expires after the limit of this call.
     const later = platform();
     const unread = await flushedAfter(
       async (_request: object, _context: object) => streamed('unread'),

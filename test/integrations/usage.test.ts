@@ -1,5 +1,5 @@
-// Token counts and costs of the services, as their own documentation has them. Names of details are those of LangSmith's
-// wrappers (langsmith 0.10.5), so that its prices apply.
+// Token counts and costs as the documentation of each service describes them. Token details have the names used by
+// LangSmith's wrappers (langsmith 0.10.5), so that its prices apply.
 import Anthropic from '@anthropic-ai/sdk';
 import { generateText } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
@@ -13,7 +13,7 @@ import { record } from '../instrument/recorder.ts';
 
 const messages = [{ role: 'user' as const, content: 'Hi' }];
 
-/** The usage that is recorded of a chat completion with this answer. */
+/** Returns the usage recorded for a chat completion with this response. */
 async function openaiUsage(answer: object): Promise<unknown> {
   const recorder = record();
   const fetch = async () => Response.json({ choices: [], ...answer });

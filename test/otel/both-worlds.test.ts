@@ -252,7 +252,7 @@ describe('the telemetry of the AI SDK beside its wrappers', () => {
 });
 
 describe('a step of LangChain', () => {
-  /** A model of LangChain that calls `body` to get its answer. */
+  /** Creates a LangChain model that calls `body` to produce its answer. */
   class Model extends FakeListChatModel {
     readonly #body: () => Promise<unknown>;
 

@@ -1,4 +1,4 @@
-// A model call that two libraries record is one run, and two calls are two runs. Anthropic's SDK emits spans itself.
+// A model call recorded by two libraries becomes one run, and two calls become two runs. Anthropic's SDK emits its own spans.
 // Attributes: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
 import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
@@ -11,11 +11,11 @@ import { inSpan, setUp, tree } from './set-up.ts';
 
 const model = localModel();
 
-/** A client that emits spans to `provider`. */
+/** Creates a client that emits spans to `provider`. */
 const clientOf = (provider: BasicTracerProvider) =>
   makeClient(model(), { openTelemetry: { tracerProvider: provider } });
 
-/** The input tokens of the runs that have any. The question "Is it raining?" has three. */
+/** Returns the input tokens of all runs that have any. The question "Is it raining?" has three. */
 const tokensOf = ({ runs }: RunRecorder) =>
   runs.flatMap(({ outputs }) => (outputs?.usage_metadata as { input_tokens?: number })?.input_tokens ?? []);
 
@@ -84,7 +84,7 @@ describe('a wrapped client of Anthropic that emits spans', () => {
 });
 
 describe('two instrumentations of one call', () => {
-  /** The span of OpenInference is active while the client makes its own. Attributes as of instrumentation-anthropic 0.2.8. */
+  /** OpenInference's span is active while the client creates its own. Attributes are from instrumentation-anthropic 0.2.8. */
   const openInference = { 'openinference.span.kind': 'LLM', 'llm.model_name': 'small', 'llm.token_count.prompt': 3 };
 
   test.each([

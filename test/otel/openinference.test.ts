@@ -532,7 +532,7 @@ test('an image that is told beside an input in JSON goes into it', () => {
 
 test('an attribute that another processor set to undefined is ignored', () => {
   const message = 'llm.input_messages.0.message';
-  // As openinference-vercel does, which converts the attributes of finished spans in place.
+  // openinference-vercel, for example, converts the attributes of ended spans in place.
   const converting = {
     onStart: () => {},
     onEnd: ({ attributes }: { attributes: Record<string, unknown> }) =>

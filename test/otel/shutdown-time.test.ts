@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import type { RunSink } from '../../src/run/sink.ts';
 
-// Before the library reads the clock of the process.
+// Must run before the library reads the clock of the process.
 const clock = vi.hoisted(() => {
   const time = { passedMs: 0 };
   const now = performance.now.bind(performance);
@@ -16,7 +16,7 @@ const { bareSpan } = await import('../support/bare-span.ts');
 /** The time after which a tracer provider gives up on a processor or an exporter. */
 const EXPORT_TIMEOUT_MS = 30_000;
 
-/** A sink whose service hangs until a moment: each flush takes all of its time. */
+/** Creates a sink whose service hangs until a given time, so that each flush uses its full timeout. */
 function hangingSink(untilMs = Number.POSITIVE_INFINITY): { sink: RunSink; waits: number[] } {
   const waits: number[] = [];
   const startMs = clock.passedMs;

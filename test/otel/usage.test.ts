@@ -1,4 +1,4 @@
-// Token counts and costs of spans, by the names that emitters give them.
+// Token counts and costs of spans, under the attribute names that emitters use.
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/client-inference.md
 // https://langfuse.com/docs/observability/features/token-and-cost-tracking#openai-schema
 import { type Attributes, SpanKind } from '@opentelemetry/api';
@@ -127,7 +127,7 @@ describe('usage of an agent', () => {
     ['of OpenInference', ofOpenInference, SpanKind.INTERNAL, counts],
     ['in this process, which is the sum of its calls', { ...agent, ...counted }, SpanKind.INTERNAL, undefined],
     ['step', { ...counted, 'gen_ai.operation.name': 'agent_step' }, SpanKind.CLIENT, undefined],
-  ])('%s is recorded on the run, or omitted', (_, attributes, kind, expected) => {
+  ])('%s is recorded or omitted', (_, attributes, kind, expected) => {
     expect(usageOf(attributes, kind)).toEqual(expected);
   });
 

@@ -30,7 +30,7 @@ function batch(number: number): unknown {
   };
 }
 
-/** Sends the request of this number, and gives the status of the answer. */
+/** Sends the request with this number, and returns the response status. */
 export async function sendRequest(url: string | undefined, number: number): Promise<number> {
   const answer = await request(`${url}/runs/batch`, {
     method: 'POST',
@@ -70,7 +70,7 @@ export async function killedUnderLoad(path: string, from: number, afterMs: numbe
   return next;
 }
 
-/** Holds that the runs of these requests are in the file, that no request is there in part, and that the file is intact. */
+/** Asserts that the runs of these requests are stored, that no request is stored partially, and that the file is intact. */
 export async function expectWhole(path: string, acknowledged: readonly number[]): Promise<void> {
   const { connection, lock } = openToWrite(await loadEngine(), path);
   try {

@@ -185,7 +185,7 @@ async function bytesOf(receiver: Receiver, body: Buffer) {
 }
 
 describe('JSON', () => {
-  // The names that protojson writes for enums, of opentelemetry/proto/trace/v1/trace.proto.
+  // The protojson names of enum values in opentelemetry/proto/trace/v1/trace.proto.
   test.each<[string, unknown, object]>([
     ['numbers', { kind: 3, status: { code: 2, message: 'no' } }, { error: 'no', kind: 'CLIENT' }],
     [

@@ -101,7 +101,7 @@ describe('the pauses', () => {
   test('are not needed: runs are indexed and pages freed between continuous writes', async () => {
     const nowMs = { value: 1_000 };
     const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 10 }, nowMs: () => nowMs.value });
-    // Forgotten at once when the clock goes on, which leaves more free pages than the 1 024 that are kept.
+    // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
     for (let index = 1; index <= 10; index += 1) await apply(post(index, { inputs: { text: 'x'.repeat(2_000_000) } }));
     await apply(post(11, { inputs: { text: 'zebra' } }));
     const isIndexed = () => connection.one("SELECT 1 FROM words WHERE words MATCH 'zebra'") !== undefined;

@@ -10,7 +10,7 @@ test('a receiver that is killed has kept all that it has acknowledged, and can g
   for (const afterMs of [150, 300, 600]) next = await killedUnderLoad(path, next, afterMs);
 });
 
-/** Another program that uses SQLite. `exec` leaves no open statement, so that its `close` is a close. */
+/** Another program that uses SQLite. `exec` leaves no statement open, so `close` really closes the file. */
 const OTHER_PROGRAM = moduleText(`
   const { DatabaseSync } = process.getBuiltinModule?.('node:sqlite') ?? (await import('@photostructure/sqlite'));
   const database = new DatabaseSync(process.argv[1]);
@@ -40,7 +40,7 @@ test('a receiver keeps its lock and all acknowledged runs while other programs o
   await expectWhole(`${path}-copy`, [0]);
 });
 
-/** The kinds of lock that the process has on the file, by `/proc/locks`. */
+/** Returns the kinds of locks that the process holds on the file, according to `/proc/locks`. */
 function locksOf(pid: number | undefined, path: string): string[] {
   const file = new RegExp(`(READ|WRITE) +${pid} [^ ]*:${statSync(path).ino} `);
   return readFileSync('/proc/locks', 'utf8')

@@ -309,14 +309,14 @@ export function describeQueries(makeStore: () => Promise<Store>): void {
 
     const agent = (tokens: number) => ({ ms: 10, outputs: { usage_metadata: { total_tokens: tokens } } });
     const model = (tokens: number) => ({ run_type: 'llm', ...agent(tokens) });
-    /** A run of simple ingestion, which is placed below its parent when that has come. */
+    /** Creates a run of simple ingestion, which is attached to its parent once the parent arrives. */
     const below = (parent: number, index: number, given: RunFields & { ms?: number } = {}): RunOperation => {
       const { dotted_order, trace_id, ...fields } = run(index, { ...given, parent_run_id: id(parent) }).fields;
       return { ...run(index), fields };
     };
     const asPatch = (operation: RunOperation): RunOperation => ({ ...operation, kind: 'patch' });
 
-    // The sums by hand: models and embeddings always count, other runs only if no run below them has usage.
+    // Expected sums: models and embeddings always count, other runs only if no nested run has usage.
     test.each<[string, RunOperation[][], number]>([
       ['a chain that repeats its model', [[run(1, agent(5)), below(1, 2, model(5))]], 5],
       ['a chain before its model', [[run(1, agent(5))], [below(1, 2, model(6))]], 6],

@@ -32,7 +32,7 @@ describe('the text of an error', () => {
     },
   });
 
-  // What the classes of OpenAI's and Anthropic's clients do: `name` is inherited from Error.
+  // As in the error classes of OpenAI's and Anthropic's clients, `name` is inherited from Error.
   test.each<[string, Error, string]>([
     ['of its class where the name is that of every error', new FooError('no'), 'FooError: no'],
     ['of its innermost class', new BarError('no'), 'BarError: no'],

@@ -1,16 +1,16 @@
 /**
- * Values that are hidden by default, values that are shown, and the same for texts with `secretPatterns`. Each row begins with
- * its source. Tokens are built from parts and filler, so that no scanner takes this file for a leak.
+ * Values that are masked or kept by default, and texts that are masked or kept with `secretPatterns`. Each row begins with its
+ * source. Tokens are built from parts and filler, so that secret scanners do not report this file.
  */
 
-/** `secret` is the part of the value that is replaced by the mask, everywhere in it. */
+/** `secret` is the part of the value that the mask replaces, wherever it occurs. */
 export type Masked = readonly [source: string, value: unknown, secret: string];
 export type Kept = readonly [source: string, value: unknown];
 
 const S = 'k9Xw27abQ4';
 const BEARER = `Bearer ${S}`;
 const BASIC = 'Basic YWRhOmxvdmVsYWNl';
-/** Digits and letters of no meaning. */
+/** Arbitrary digits and letters. */
 export const filler = (length: number): string => 'a1B2c3D4e5'.repeat(30).slice(0, length);
 const hex = (length: number): string => '0123456789abcdef'.repeat(8).slice(0, length);
 const at = (scheme: string, rest: string): string => `${scheme}:/${'/'}${rest}`;
@@ -338,7 +338,7 @@ export const KEPT: readonly Kept[] = [
   ['name and value of other things', { name: 'limit', value: 10 }],
   ['feature flags, key and value', { key: 'dark-mode', value: 'on' }],
   ['a name without a value', { name: 'password', type: 'text' }],
-  // Text that is no JSON, or JSON without secrets
+  // Text that is not JSON, or JSON without secrets
   ['prose about passwords', { content: 'Your password must have 12 characters. My token expired.' }],
   ['prose in brackets', { content: '[Scene: the "secret" garden] She said "password" twice.' }],
   ['Markdown link at the start', { content: '[secret: "password"](https://example.com/docs) explains it' }],
@@ -386,7 +386,7 @@ export const KEPT: readonly Kept[] = [
 
 const capitals = (length: number): string => 'ABCD2345'.repeat(3).slice(0, length);
 
-/** Texts that `secretPatterns` find, whole and alone: in two pieces each. The source is the vendor's documentation of the format. */
+/** Texts that `secretPatterns` must match exactly, each in two pieces. The source is the vendor's documentation of the format. */
 export const SECRETS: readonly (readonly [source: string, head: string, tail: string])[] = [
   ['OpenAI, project key', 's', `k-proj-${filler(100)}`],
   ['Anthropic, API key', 's', `k-ant-api03-${filler(90)}`],
@@ -441,7 +441,7 @@ export const SECRETS: readonly (readonly [source: string, head: string, tail: st
   ],
 ];
 
-/** Texts in which `secretPatterns` find nothing. */
+/** Texts that `secretPatterns` must not match. */
 export const NO_SECRETS: readonly (readonly [source: string, text: string])[] = [
   ['CSS classes', 'a task-list-item-that-is-long-enough-to-look-like-1-key'],
   ['CSS classes of a library', 'sk-toggleable-content-and-nothing-else-in-it'],
@@ -470,8 +470,8 @@ export const NO_SECRETS: readonly (readonly [source: string, text: string])[] = 
 ];
 
 /**
- * Texts that `secretPatterns` find in the documentation and code of the installed packages: the package, the beginning of the
- * pattern, the beginning of the text with its length, and the reason why it is no secret.
+ * Matches of `secretPatterns` in the documentation and code of installed packages that are not secrets: the package, the start
+ * of the pattern, the start of the text with its length, and the reason why the text is not a secret.
  */
 export const PACKAGE_HITS: readonly (readonly [name: string, pattern: string, text: string, reason: string])[] = [
   [

@@ -6,7 +6,7 @@ import { KEPT, MASKED } from './redaction-cases.ts';
 
 const MASK = '[Redacted]';
 
-/** What is recorded of an argument. */
+/** Returns the recorded form of an argument. */
 function recorded(value: unknown): unknown {
   const recorder = recordRuns();
   onTestFinished(() => recorder.stop());
@@ -51,7 +51,7 @@ describe('by default', () => {
       recorder.clear();
     }
     collectGarbage();
-    // The texts have 20 MB.
+    // The texts total 20 MB.
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(5_000_000);
   });
 });

@@ -154,7 +154,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
 });
 
 test('a log that makes runs of each line, and sends them by an exporter that fails, comes to an end [fault 98]', async () => {
-  // Drops the runs at once; a status that asks for a probe would make each flush wait for it.
+  // This status drops the runs immediately. A status that leads to a probe would delay each flush until the probe.
   const { server } = await serverOf(410);
   const log = vi.fn((level: string, line: string) => {
     startRun({ name: 'line', inputs: { level, line }, unknown: line } as never).end();

@@ -6,7 +6,7 @@ import { ingestServer } from '../support/ingest-server.ts';
 import { runRunspan } from '../support/program.ts';
 import { told } from '../support/told.ts';
 
-/** Unicode 17, general category Cf: directions, zero widths, a soft hyphen, a tag; and their escapes. */
+/** Characters of Unicode's general category Cf (direction marks, zero-width characters, a soft hyphen, a tag) and their escapes. */
 const HIDDEN: readonly (readonly [string, string])[] = [
   ['\u202e', '\\u202e'],
   ['\u2066', '\\u2066'],

@@ -202,7 +202,7 @@ describe('what is recorded', () => {
   });
 });
 
-/** The characters that are looked at, parsed and copied while `work` runs; regular expressions have a test of their own. */
+/** Counts the characters examined, parsed and copied while `work` runs. Regular expressions have a separate test. */
 function charactersOf(work: () => void): number {
   let count = 0;
   const { indexOf, slice, charCodeAt } = String.prototype;

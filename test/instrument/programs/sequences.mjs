@@ -53,7 +53,7 @@ function nodeStream({ chunks = ['a', 'b', 'c'], error, ...options } = {}) {
   return stream;
 }
 
-/** Has one chunk, and never another. */
+/** A stream with a single chunk that never ends. */
 const endless = () => {
   let hasCome = false;
   const read = function () {

@@ -1,5 +1,5 @@
-// An application of NestJS with `@traced` above, between and below its decorators. tsc compiles it, since NestJS needs
-// the legacy dialect with the types of parameters.
+// A NestJS application with `@traced` above, between and below its decorators. It is compiled by tsc, because NestJS needs
+// legacy decorators with parameter types.
 import 'reflect-metadata';
 import {
   type CallHandler,
@@ -26,20 +26,20 @@ import { map, type Observable } from 'rxjs';
 
 type MethodDecorator = (target: object, key: string | symbol, descriptor: PropertyDescriptor) => void;
 
-/** What the application uses of runspan. */
+/** The functions of runspan that the application uses. */
 export interface Tracing {
   readonly traced: MethodDecorator & ((options: { name: string }) => MethodDecorator);
   traceMethods<Target extends object>(target: Target, methods: readonly string[]): Target;
 }
 
-/** Lets nobody in. */
+/** A guard that rejects every request. */
 class Deny implements CanActivate {
   canActivate(): boolean {
     return false;
   }
 }
 
-/** Reads the roles that `SetMetadata` keeps of a method. */
+/** A guard that reads the roles set on a method with `SetMetadata`. */
 class RolesGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const roles = new Reflector().get<string[] | undefined>('roles', context.getHandler());
@@ -55,7 +55,7 @@ class Framed implements NestInterceptor {
 
 const none: MethodDecorator = () => {};
 
-/** A controller with one decorator of ours at each place; `none` gives the untraced one. */
+/** Creates a controller with `@traced` at the given place, or untraced for `none`. */
 function controllerAt(path: string, above: MethodDecorator, between: MethodDecorator, below: MethodDecorator) {
   @Controller(path)
   class Answers {

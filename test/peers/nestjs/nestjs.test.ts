@@ -11,7 +11,7 @@ const tsc = createRequire(import.meta.url)
   .resolve('typescript/package.json')
   .replace('package.json', 'bin/tsc');
 const folder = fileURLToPath(new URL('.', import.meta.url));
-// Below the installed packages, so that the compiled application finds them.
+// Inside the folder with the installed packages, so that the compiled application can resolve them.
 const output = `${folder}node_modules/.cache/application/`;
 
 const requests = [
