@@ -21,7 +21,7 @@ export interface DevInvocation {
   readonly isJson: boolean;
   /** Whether the printing of traces is turned off. */
   readonly isQuiet: boolean;
-  /** None when the receiver runs by itself. */
+  /** The command to run, or undefined if only the receiver runs. */
   readonly command: Command | undefined;
 }
 

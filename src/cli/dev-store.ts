@@ -20,7 +20,7 @@ export interface DevStore {
   readonly where: string;
   /** Whether runs are kept in memory because SQLite is not available. */
   readonly isFallback: boolean;
-  /** Tells those who find the file in use where the receiver is. */
+  /** Records the address of the receiver for other processes that find the file in use. */
   setAddress(url: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -14,9 +14,9 @@ export interface SpoolInvocation {
   readonly from: readonly string[];
   /** Whether to also send the readable files among those that were set aside. */
   readonly includesBad: boolean;
-  /** What would be deleted is deleted. */
+  /** Whether to delete the files instead of only listing them. */
   readonly isConfirmed: boolean;
-  /** Also what processes have that are alive. */
+  /** Whether to include the files of running processes. */
   readonly isAll: boolean;
 }
 

@@ -36,7 +36,7 @@ export interface SubmitFeedbackOptions
    * @default 'POST'
    */
   method?: 'POST' | 'GET';
-  /** The origin that the address has to have, where it came from somebody who could give another. */
+  /** The origin that the URL must have. Set it if the URL comes from an untrusted source. */
   origin?: string;
 }
 

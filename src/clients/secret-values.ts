@@ -25,7 +25,7 @@ export function secretValuesOf(resource: unknown): string[] {
   return values;
 }
 
-/** A copy for a run, with a mask in the place of the value of each secret and environment variable. */
+/** Returns a copy for a run, in which a mask replaces the value of each secret and environment variable. */
 export function withoutSecretValues(resource: unknown, list?: string): unknown {
   if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
   if (!isRecord(resource)) return resource;
@@ -37,7 +37,7 @@ export function withoutSecretValues(resource: unknown, list?: string): unknown {
   );
 }
 
-/** Keeps `util.inspect`, and so a log, from showing the values. The fields stay as they are. */
+/** Hides the values from `util.inspect`, and thereby from logs. The fields themselves do not change. */
 export function hideSecretValues<Resource>(resource: Resource): Resource {
   visit(resource, (variable) => {
     const shown = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
@@ -46,7 +46,7 @@ export function hideSecretValues<Resource>(resource: Resource): Resource {
   return resource;
 }
 
-/** Without calling itself: an answer may be deeper than calls can go. */
+/** Visits iteratively, because a response may be nested more deeply than the call stack allows. */
 function visit(resource: unknown, take: (variable: Record<string, unknown>, list: string) => void): void {
   const left: [value: unknown, list: string | undefined][] = [[resource, undefined]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

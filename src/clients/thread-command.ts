@@ -45,9 +45,9 @@ export interface InterruptResponse {
 
 /** Optional fields that accompany the responses to interrupts. */
 export interface ResponseFields {
-  /** What of the state is changed before the agent goes on. */
+  /** Changes to the state, applied before the agent continues. */
   update?: unknown;
-  /** The nodes that come next. */
+  /** The nodes to run next. */
   goto?: unknown;
   config?: AgentConfig;
   metadata?: Readonly<Record<string, unknown>>;

@@ -42,7 +42,7 @@ export interface Delivery {
    * ends.
    */
   incompleteAt: string | undefined;
-  /** Bytes of payload that wait or are under way. */
+  /** Number of payload bytes that are queued or in flight. */
   bytes: number;
   /** The payloads that were counted last, and their bytes in UTF-8. */
   readonly inputs: CountedText;
@@ -120,7 +120,7 @@ export interface Item {
   isSettled: boolean;
   /** Without those that turned out to be unreadable. */
   attachments: readonly HeldAttachment[];
-  /** Simple ingestion has posted it, and what remains is its patch. */
+  /** Whether simple ingestion has posted the run, so that only its patch remains to be sent. */
   isPosted: boolean;
   /** What is left out because the service found the run too large: first its attachments, then its payloads as well. */
   stripped: 'nothing' | 'attachments' | 'payloads';

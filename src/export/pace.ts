@@ -40,7 +40,10 @@ interface Waiting {
   readonly wantsProbe: boolean;
 }
 
-/** When a service may be sent to next: what one request is told holds for all of that service. */
+/**
+ * Tracks when requests may be sent to a service. A pause requested in one response applies to all requests to that
+ * service.
+ */
 export class Pace {
   readonly #monotonicMs: () => number;
   readonly #options: PaceOptions;

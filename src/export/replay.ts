@@ -58,9 +58,9 @@ export interface ReplayParts {
   readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
   /** Called for each run that can no longer be read, or that waited too long for another destination. */
   readonly lost: (run: RunName, reason: 'corrupt' | 'expired', origin: Origin) => void;
-  /** Called when so many records of ours have settled that the flushes of this group wait for. */
+  /** Called with the number of our own records that have settled and for which the flushes of this group wait. */
   readonly settled: (group: FlushGroup, records: number) => void;
-  /** Called when so many runs of earlier processes turn out to have no end. */
+  /** Called with the number of runs of earlier processes that turn out to have no end. */
   readonly endless: (runs: number) => void;
 }
 

@@ -61,14 +61,17 @@ export interface ConfigureOptions {
    */
   allowInsecure?: boolean;
   /**
-   * What survives the process, see `docs/delivery.md`. `memory`: nothing. `spill`: what has not been delivered when the process
-   * ends by itself or by `process.exit`, and what waits while the service is away or the queue is half full. `write-ahead`:
-   * everything whose call had returned, also by `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
+   * Which undelivered runs survive the process; see `docs/delivery.md`. `memory`: none. `spill`: runs left when the process ends
+   * normally or by `process.exit`, and runs queued while the service is unreachable or the queue is half full. `write-ahead`:
+   * all data recorded by calls that have returned, even after `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
    */
   durability?: Durability;
-  /** Folder for what is kept on disk, where others cannot read it. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the home folder */
+  /**
+   * Folder for runs kept on disk, readable only by its owner. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the home
+   * folder
+   */
   spoolDir?: string;
-  /** What is bounded and by how much; `docs/configuration.md` lists them. */
+  /** Limits, as listed in `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
    * Headers sent with every request, as an object, `Headers`, a `Map` or a list of pairs. A function is called for each
@@ -78,7 +81,7 @@ export interface ConfigureOptions {
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
-  /** Called for every run that is given up; what it throws is ignored. */
+  /** Called for every run that is given up. Errors that it throws are ignored. */
   onDrop?: OnDrop;
   /**
    * Delivers what is queued when SIGTERM, SIGINT or SIGHUP would end the process, for `limits.exitFlushMs` at the most, then

@@ -8,7 +8,7 @@ import type { Segment } from './spool-stock.ts';
 /** Maximum number of destinations in one command. */
 const DESTINATIONS_MAX = 5;
 
-/** What the log is told of a spool, each thing once. */
+/** Log lines about a spool, each logged once. */
 export const spoolNotice = {
   full({ spoolDir, path }: SpoolHome, bytesMax: number): void {
     diagnostics.warnOnce(

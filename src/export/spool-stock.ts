@@ -14,7 +14,7 @@ export class StoredSegment implements Segment {
   /** Sequence number of the segment, assigned by its writer. */
   readonly sequence: number;
   bytes = 0;
-  /** Appended ones that still have to be kept. */
+  /** Number of appended records that must still be kept. */
   records = 0;
   isDamaged = false;
   writtenAtMs = 0;

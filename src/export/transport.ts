@@ -21,7 +21,7 @@ export type Outcome =
   | { readonly kind: 'misconfigured'; readonly detail: string }
   /** The service does not speak multipart ingestion. */
   | { readonly kind: 'unsupported'; readonly detail: string }
-  /** Together they are too large, or a single one is. */
+  /** The batch, or its only run, is too large. */
   | { readonly kind: 'too_large'; readonly detail: string }
   /** The service refuses the batch because of one or more runs that are malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string };

@@ -33,7 +33,7 @@ export interface HttpClientOptions {
   readonly headers: Headers | HeadersFunction;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** Sends the requests instead of our own connection pool; the proxies are not used then. */
+  /** Sends the requests instead of our own connection pool. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
   readonly proxies?: Proxies | undefined;
   /** Requests under way keep the process alive, until the head of an answer by their deadline too: for callers that wait. */
@@ -55,7 +55,7 @@ export interface HttpRequest {
    * ignored, and the answer has no text.
    */
   readonly needsStatusOnly?: boolean;
-  /** Milliseconds for this request, where it has to be answered sooner than others. */
+  /** Timeout of this request in milliseconds, if it must be shorter than the default. */
   readonly timeoutMs?: number;
 }
 
@@ -174,14 +174,14 @@ export class HttpClient {
     if (breaker.aborted) throw breaker.reason;
     const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
     const answer = await dispatch().catch((error) => {
-      // Nothing has been answered, and the next attempt goes over another connection: no failure worth waiting for.
+      // No response has arrived, and the next attempt uses another connection, so it can follow without a delay.
       if (breaker.aborted || !isOfUsedConnection(error)) throw error;
       return dispatch();
     });
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) breaker.endDeadline();
     const text = request.needsStatusOnly ? await drained(answer.body) : await readText(answer.body);
-    // A key that was replaced meanwhile was rejected, which says nothing about the one that took its place.
+    // The rejected key has been replaced in the meantime, so try again with the new one.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, breaker);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;

@@ -8,11 +8,11 @@ export interface TracedClientOptions {
   tags?: readonly string[];
   /** Metadata of every call. Overrides recorded metadata: `{ ls_provider: 'ollama' }` sets the provider. */
   metadata?: Readonly<Record<string, unknown>>;
-  /** The project to trace into. @default that of the current run, else that of the exporter */
+  /** The project that runs are recorded in. @default the current run's project, else the exporter's */
   project?: string;
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
-  /** Where the runs go. @default where the current run goes, else the configured exporter */
+  /** The exporter that receives the runs. @default the current run's exporter, else the configured one */
   exporter?: RunSink;
   /** False leaves the client as it is. @default true */
   enabled?: boolean;

@@ -18,7 +18,7 @@ export interface RunspanCallbackHandlerOptions {
   project?: string;
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
-  /** Where the runs go. @default where the run around it goes, else the configured one */
+  /** The exporter that receives the runs. @default the exporter of the enclosing run, else the configured one */
   exporter?: RunSink;
 }
 

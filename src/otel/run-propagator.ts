@@ -42,7 +42,7 @@ export interface RunPropagatorOptions {
    */
   accept?: readonly HeaderField[];
   /**
-   * Whether tags and metadata of a run travel too. Instrumentations put headers on every request, also on those to others.
+   * Whether the tags and metadata of a run are also sent. Instrumentations add headers to every request, even to third parties.
    *
    * @default false
    */

@@ -29,10 +29,10 @@ export interface RunSpanProcessorOptions {
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /**
-   * Which spans become runs: `'llm'` for those that look like work with models, by their attributes or the instrumentation
-   * that made them, or a function that says so of each. Asked when a span starts, and once more when one that was left out
-   * ends and has all its attributes. What runs below a span that is left out hangs on the nearest run above it; that goes
-   * for what started before such a span became a run at its end, too. @default all
+   * Which spans become runs: `'llm'` selects spans related to model calls, by their attributes or instrumentation; a function
+   * decides for each span. Evaluated when a span starts, and again when a span that was left out ends with all its attributes.
+   * Children of a span that is left out are attached to the nearest run above it, even if the span becomes a run when it ends.
+   * @default all
    */
   shouldExport?: ShouldExport;
 }

@@ -41,7 +41,7 @@ export interface ReceiverOptions {
    * Requires an `apiKey` and has the same format. @default no write key
    */
   writeKey?: string;
-  /** A request that names another workspace in `x-tenant-id` is refused with 403. @default all are taken */
+  /** Requests for another workspace in `x-tenant-id` get 403. @default every workspace is accepted */
   workspaceId?: string;
   /**
    * Names without port, under which the receiver is reached beside its own address: those of a reverse proxy or a container.

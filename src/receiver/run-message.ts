@@ -99,7 +99,7 @@ export interface RunRules extends Spellings {
   readonly required: readonly RunField[];
   /** Fields that do not belong in the record, each with the place where it belongs. */
   readonly elsewhere: ReadonlyMap<RunField, string>;
-  /** Whether one of `session_name` and `session_id` must be there. */
+  /** Whether one of `session_name` and `session_id` is required. */
   readonly session: boolean;
   /** Whether a child must name its parent, although its dotted order does. */
   readonly parent: boolean;

@@ -34,7 +34,10 @@ export interface UnpricedUsage extends Usage {
   cache_surcharge_tokens?: number;
 }
 
-/** A run in a line of a trace: all that a tree and a waterfall show. Absent is what the run does not have. */
+/**
+ * A run in the outline of a trace, with the fields that a tree and a waterfall show. Fields that the run lacks are
+ * absent.
+ */
 export interface RunOutline {
   id: string;
   parent_run_id?: string;

@@ -23,9 +23,9 @@ const INDEX_MS = 50;
 const BUSY_INDEX_MS = 5;
 /** Maximum time spent deleting old traces before the next write. */
 const FORGET_MS = 100;
-/** Beyond so many runs that wait for the index, what is written waits for it: a search looks through them one by one. */
+/** Maximum number of unindexed runs, which a search scans one by one. Beyond it, writes wait for the index. */
 const UNINDEXED_MAX = 100_000;
-/** How often it is looked whether traces have grown too old. */
+/** Interval between checks for traces that are too old. */
 const AGE_MS = 60_000;
 
 interface WaitingCall {

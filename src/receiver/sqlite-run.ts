@@ -25,7 +25,7 @@ export interface Share {
   readonly dottedOrder: string;
 }
 
-/** A run that is being changed: as it was read, what has been told since, and how it is written back. */
+/** A run that is being changed: its stored state, the changes since, and the code that writes it back. */
 export class SqliteRun {
   readonly id: string;
   readonly #prices: Prices;

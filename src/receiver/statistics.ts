@@ -14,7 +14,7 @@ export interface CountedRun {
   readonly status: RunStatus;
   /** The usage, or undefined if it is not included in sums. */
   readonly usage: Usage | undefined;
-  /** Undefined for one that does not tell what is grouped by. */
+  /** The group, or undefined if the run lacks the value to group by. */
   readonly group: string | undefined;
 }
 

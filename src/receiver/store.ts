@@ -69,12 +69,12 @@ export interface Store {
    * format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
    */
   traces(query: ListQuery): Promise<Page<TraceSummary>>;
-  /** Runs asked for, wherever they stand. */
+  /** Returns the runs that match the query, at any position in their traces. */
   list(query: ListQuery): Promise<Page<RunSummary>>;
-  /** All runs of a trace without what is in them; none when it is unknown. */
+  /** Returns all runs of a trace without their contents, or an empty list if the trace is unknown. */
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
-  /** JSON text; undefined when the run does not have it. */
+  /** Returns a payload as JSON text, or undefined if the run does not have it. */
   payload(runId: string, field: PayloadField): Promise<string | undefined>;
   statistics(query: StatisticsQuery): Promise<Statistics>;
   /** Traces that have changed after this count of changes, those longest ago first, and the count that this goes up to. */

@@ -50,14 +50,14 @@ export interface RunOptions {
   /** The id of the project. Takes precedence over `project`. */
   projectId?: string;
   /**
-   * A UUID to use instead of a new one, so that you can find the run again; `runIdFrom` makes one of an id of yours. It names
-   * one run: another one of the same id takes the place of the first at the service, or is taken there for its repetition.
+   * A UUID to use instead of a generated one, so that you can find the run again; `runIdFrom` derives one from your own id. Use
+   * each id for one run only: the service replaces the first run with a second one of the same id, or ignores the second.
    */
   id?: string;
   inputs?: Fields;
-  /** Start a trace of its own, whatever run is the current one. @default false */
+  /** Starts a new trace, even if there is a current run. @default false */
   root?: boolean;
-  /** Where the run goes, and all below it. @default the parent's, else the configured one */
+  /** The exporter of the run and its nested runs. @default the parent's exporter, else the configured one */
   exporter?: RunSink;
 }
 

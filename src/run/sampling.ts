@@ -14,9 +14,9 @@ export interface TraceStart {
 }
 
 /**
- * Decides, when the first run of a trace starts, whether the trace is recorded: true or false, or the share of such
- * traces to record, from 0 to 1. It has to answer at once. `undefined` leaves it to `sampleRate`, as does whatever it throws,
- * and, with one line that says so, any other answer.
+ * Decides, when the first run of a trace starts, whether the trace is recorded. Returns true, false or the fraction of such
+ * traces to record, from 0 to 1, and must be synchronous. If it returns `undefined` or throws, `sampleRate` applies. Any other
+ * result is logged once, and `sampleRate` applies as well.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 

@@ -35,7 +35,7 @@ export interface ChatOptions {
   readonly joinTraces?: boolean;
   /** The folder that the page was built into. @default no page */
   readonly page?: string;
-  /** Told of what goes wrong beside any request. @default a line to stderr */
+  /** Called with errors that belong to no request. @default writes a line to stderr */
   readonly log?: (line: string) => void;
 }
 

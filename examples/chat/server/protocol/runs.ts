@@ -49,7 +49,7 @@ export interface RunsOptions {
   readonly callbacks: Handlers;
   /** Whether a run joins the trace named in the headers of its request. @default false */
   readonly joinTraces?: boolean;
-  /** Told of what went wrong beside any request, a line each. */
+  /** Logs one line for each error that belongs to no request. */
   readonly log: (line: string) => void;
 }
 
