@@ -42,7 +42,7 @@ async function tracesWithRun(
     ...(status && { status }),
     ...(runType && { runType }),
     ...(model && { model }),
-    // No run starts before its root.
+    // A run never starts before its root, so the lower bound also applies to runs.
     ...(ofRoot.startedFrom && { startedFrom: ofRoot.startedFrom }),
   };
   const seen = new Set<string>();

@@ -157,7 +157,7 @@ export class Dispatcher {
     }
   }
 
-  /** Never rejects. */
+  /** Sends a batch and returns the items that failed. Never rejects. */
   async #sendAlone(items: readonly Item[]): Promise<readonly Item[]> {
     let failed: readonly Item[] = [];
     try {

@@ -440,7 +440,7 @@ export class Exporter implements RunSink {
     if (delivery.stage === 'posted') this.#queueIncomplete(delivery);
   }
 
-  /** Queues the patch that marks a posted run as incomplete. */
+  /** Queues a patch that marks a posted run as incomplete. */
   #queueIncomplete(delivery: Delivery): void {
     if (delivery.stage !== 'posted') return;
     this.#load.awaitPost(delivery);

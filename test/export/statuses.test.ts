@@ -67,7 +67,7 @@ describe('a service that answers once', () => {
     const { sent, requests } = exporter.stats();
     expect(sent).toBe(100);
     expect(requests.multipart).toBe(2);
-    // 50 requests a second, and those of the runs under way at its end.
+    // 50 requests per second, plus the requests in flight at its end.
     expect(requests.simple).toBeLessThanOrEqual(80);
     await exporter.close();
   });
@@ -151,7 +151,7 @@ describe('a service that rejects the key', () => {
     [403, 302],
     [302, 403],
     [403, 202],
-  ])('with %i and then answers %i does not end a short program', async (first, second) => {
+  ])('with %i and then responds with %i still receives the runs of a short program', async (first, second) => {
     await using server = await ingestServer((_, index) => ({ status: [first, second][index] ?? 202 }));
     const exporter = exporterTo(server.url, oneBatch, {}, virtualTime(true));
     recordSingles(exporter, 3);
