@@ -109,6 +109,34 @@ describe('the key and the workspace of the environment', () => {
   });
 });
 
+describe('a line about a credential that is not sent', () => {
+  const environment = { RUNSPAN_API_KEY: 'key-of-environment' };
+  const https = { RUNSPAN_ENDPOINT: 'https://ours.example', ...environment };
+  const secret = 'k-1234567';
+
+  test.each<[string, Record<string, string>, object, string]>([
+    ['a key of RUNSPAN_ENDPOINT', https, {}, 'RUNSPAN_ENDPOINT has another origin'],
+    ['a key of the environment', environment, {}, 'RUNSPAN_ENDPOINT is unset'],
+    ['a key over plain HTTP', {}, { apiKey: secret }, 'plain HTTP'],
+    ['a header over plain HTTP', {}, { headers: { authorization: secret } }, 'header `authorization`'],
+    ['a key in the headers', {}, { headers: { 'X-API-Key': secret } }, 'header `x-api-key` is left out'],
+    ['a workspace in the headers', {}, { headers: { 'x-tenant-id': secret } }, 'use `workspaceId`'],
+    ['a key of another type', {}, { apiKey: Promise.resolve(secret) }, 'expected `apiKey` to be text'],
+    ['a key with a blank', {}, { apiKey: `${secret} ${secret}` }, 'the API key has characters'],
+    ['a key of 8193 characters', {}, { apiKey: 'k'.repeat(8193) }, 'the API key has more than 8192 characters'],
+  ])('names the origin, once for each: %s', async (_, variables, options, expected) => {
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    const { createExporter } = await started();
+    const lines: string[] = [];
+    const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
+    const origins = ['http://one.example', 'http://two.example:8080'];
+    for (const endpoint of [...origins, ...origins]) createExporter({ endpoint: `${endpoint}/v1`, log, ...options });
+    expect(lines).toEqual(origins.map((origin) => expect.stringMatching(`${origin}[,; ]`)));
+    expect(lines.filter((line) => !line.includes(expected))).toEqual([]);
+    expect(lines.join()).not.toMatch(/1234567|kkk|environment[^ ]/);
+  });
+});
+
 describe('credentials in `headers`', () => {
   const headers = { Authorization: 'Bearer b-1234567', cookie: 'session=s-1234567', 'x-team': 'a' };
   const all = { authorization: 'Bearer b-1234567', cookie: 'session=s-1234567', 'x-team': 'a' };
@@ -247,11 +275,24 @@ describe('`apiKey` and `headers` as functions', () => {
   const fail = (): never => {
     throw new Error('no key for you');
   };
+  const hang = (): Promise<never> => new Promise(() => {});
+  const limits = { requestTimeoutMs: 50 };
   test.each<[string, object, string]>([
     ['throws', { apiKey: fail }, '`apiKey`'],
     ['rejects', { apiKey: async () => fail() }, '`apiKey`'],
-    ['returns a key with a line break', { apiKey: () => 'k-1\nx: y' }, '`apiKey`'],
-    ['returns nothing', { apiKey: () => undefined }, '`apiKey`'],
+    ['returns a key with a line break', { apiKey: () => 'k-1\nx: y' }, '`apiKey` returned no usable key'],
+    ['returns nothing', { apiKey: () => undefined }, 'got undefined'],
+    ['returns a key of 8193 characters', { apiKey: () => 'k-1'.repeat(2731) }, 'got a string of 8193 characters'],
+    ['returns no key in time', { apiKey: hang, limits }, '`apiKey` did not return within 50 ms; the runs are kept'],
+    [
+      'returns no headers in time',
+      { headers: hang, limits },
+      '`headers` did not return within 50 ms; the runs are kept',
+    ],
+    ['returns no credential', { headers: () => ({ Authorization: undefined }) }, '`headers` returned no usable `auth'],
+    ['returns an empty credential', { headers: () => ({ 'X-Auth-Token': ' ' }) }, 'no usable `x-auth-token`'],
+    ['returns a credential in two lines', { headers: () => [['cookie', 'k-1\nb']] }, 'no usable `cookie`'],
+    ['returns a bearer token in two lines', { headers: () => ({ 'x-a': 'Bearer k-1\nb' }) }, 'no usable `x-a`'],
     ['returns an object for a key', { apiKey: () => ({}) }, '`apiKey`'],
     ['throws for headers', { headers: fail }, '`headers`'],
     ['rejects for headers', { headers: async () => fail() }, '`headers`'],
@@ -342,6 +383,18 @@ describe('`apiKey` and `headers` as functions', () => {
     await second.finish({ timeoutMs: 20_000 });
     expect(second.stats()).toMatchObject({ recovered: 1, sent: 1, dropped: 0 });
     await second.close();
+  });
+
+  test.each([
+    ['with white space around it', ' k-1\r\n', 'k-1'],
+    ['of 8192 characters', 'k'.repeat(8192), 'k'.repeat(8192)],
+  ])('send a key %s as text does', async (_, given, expected) => {
+    const server = await service();
+    for (const apiKey of [given, () => given, async () => given]) {
+      const { credentials, lines } = await sendOne('createExporter', { endpoint: server.url, apiKey }, server);
+      expect(credentials).toEqual({ 'x-api-key': expected });
+      expect(lines).toEqual([]);
+    }
   });
 
   test('return values that are never logged', async () => {

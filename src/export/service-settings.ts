@@ -37,8 +37,6 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'te',
   'accept-encoding',
   'user-agent',
-  'x-api-key',
-  'x-tenant-id',
 ]);
 
 /** The address of the service and the headers sent to it. */
@@ -61,7 +59,8 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
     const value: unknown = options[name];
     if (value === undefined || typeof value === 'string') continue;
     if (name === 'apiKey' && typeof value === 'function') continue;
-    complain(`expected \`${name}\` to be text, so tracing is off`);
+    const endpoint = originOf(options.endpoint ?? env('RUNSPAN_ENDPOINT'));
+    complain(`expected \`${name}\` to be text, so tracing to ${endpoint} is off`);
     return undefined;
   }
   const address = addressOf(options, isForProcess);
@@ -76,7 +75,7 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   const { apiKey, workspaceId } = address;
   const { origin } = endpoint;
   if (typeof apiKey === 'string' && apiKey.length > KEY_CHARACTERS_MAX) {
-    complain(`the API key has more than ${KEY_CHARACTERS_MAX} characters, so tracing to ${origin} is off`);
+    complain(`the API key has more than 8192 characters, so tracing to ${origin} is off`);
     return undefined;
   }
   if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
@@ -91,9 +90,9 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   const isConfidential = mayCarryCredentials(endpoint, options);
   const isKeySent = apiKey !== undefined && isConfidential;
   if (apiKey !== undefined && !isKeySent) {
-    complain('the API key is not sent over plain HTTP to another host; use https, or set `allowInsecure`');
+    complain(`the API key is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\``);
   }
-  const custom = typeof options.headers === 'function' ? {} : customHeaders(options.headers, isConfidential);
+  const custom = typeof options.headers === 'function' ? {} : customHeaders(options.headers, origin, isConfidential);
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
   if (workspaceId !== undefined && isWorkspaceUsable) headers['x-tenant-id'] = workspaceId;
   if (isKeySent && typeof apiKey === 'string') headers['x-api-key'] = apiKey;
@@ -103,7 +102,7 @@ export function serviceOf(options: ConfigureOptions, isForProcess = true): Servi
   const requestHeaders =
     keyFunction === undefined && headersFunction === undefined
       ? headers
-      : (progress: Progress) => currentHeaders(headers, keyFunction, headersFunction, isConfidential, progress);
+      : (progress: Progress) => currentHeaders(headers, keyFunction, headersFunction, origin, isConfidential, progress);
   return { endpoint, headers, requestHeaders };
 }
 
@@ -115,6 +114,7 @@ async function currentHeaders(
   fixed: Headers,
   apiKey: (() => unknown) | undefined,
   headers: (() => unknown) | undefined,
+  origin: string,
   isConfidential: boolean,
   progress: Progress,
 ): Promise<Headers> {
@@ -123,7 +123,7 @@ async function currentHeaders(
   if (headers !== undefined && !isObject) {
     throw new SetupError('`headers` returned something other than header names and values');
   }
-  const custom = customHeaders(given, isConfidential);
+  const custom = customHeaders(given, origin, isConfidential, true);
   const result = apiKey && (await resultOf('apiKey', apiKey, progress));
   const key = typeof result === 'string' ? result.trim() : result;
   if (apiKey !== undefined && !(typeof key === 'string' && KEY.test(key))) {
@@ -186,7 +186,8 @@ function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
   const isOwn =
     endpoint === undefined || (own.endpoint === undefined ? isForProcess : isSameOrigin(endpoint, own.endpoint));
   if (!isOwn && apiKey === undefined && own.apiKey !== undefined) {
-    complain(`RUNSPAN_API_KEY is sent to RUNSPAN_ENDPOINT only, and not to another \`endpoint\`; set \`apiKey\` too`);
+    const why = own.endpoint === undefined ? 'is unset' : 'has another origin';
+    complain(`RUNSPAN_API_KEY is not sent to ${originOf(endpoint)}, as RUNSPAN_ENDPOINT ${why}; set \`apiKey\` too`);
   }
   return {
     endpoint: endpoint ?? own.endpoint,
@@ -203,6 +204,11 @@ function langsmithAddress(): Address {
     return { endpoint, apiKey, workspaceId: undefined };
   }
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
+}
+
+/** The origin of an address, for a message. */
+function originOf(address: unknown): string {
+  return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
 
 export function isSameOrigin(one: string, other: string): boolean {
@@ -228,7 +234,19 @@ function mayCarryCredentials(endpoint: URL, options: ConfigureOptions): boolean 
   return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
 }
 
-function customHeaders(given: unknown, isConfidential: boolean): Record<string, string> {
+/** Headers that carry a setting: they are set by its option. */
+const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
+  ['x-api-key', 'apiKey'],
+  ['x-tenant-id', 'workspaceId'],
+]);
+
+/** Throws a SetupError for an unusable credential, if the headers are the result of a function. */
+function customHeaders(
+  given: unknown,
+  origin: string,
+  isConfidential: boolean,
+  isResult = false,
+): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const pair of pairsOf(given)) {
     const [name, value]: unknown[] = Array.isArray(pair) ? pair : [];
@@ -238,10 +256,16 @@ function customHeaders(given: unknown, isConfidential: boolean): Record<string, 
     }
     const lower = name.toLowerCase();
     const isUsable = /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\x7e]*$/.test(value);
-    if (!isUsable || OWN_HEADERS.has(lower)) complain(`header \`${lower}\` cannot be set; left out`);
-    else if (isConfidential || !isCredential(lower, value)) headers[lower] = value;
-    else
-      complain(`header \`${lower}\` is not sent over plain HTTP to another host; use https, or set \`allowInsecure\``);
+    const option = SETTING_HEADERS.get(lower);
+    const isSecret = isCredential(lower, safeText(value));
+    if (option !== undefined) complain(`header \`${lower}\` is left out for ${origin}; use \`${option}\``);
+    else if (OWN_HEADERS.has(lower)) complain(`header \`${lower}\` cannot be set; left out`);
+    else if (isSecret && !isConfidential) {
+      complain(`header \`${lower}\` is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\``);
+    } else if (isSecret && isResult && !(isUsable && value.trim() !== '')) {
+      throw new SetupError(`\`headers\` returned no usable \`${lower}\`: expected printable ASCII characters`);
+    } else if (!isUsable) complain(`header \`${lower}\` cannot be set; left out`);
+    else headers[lower] = value;
   }
   return headers;
 }

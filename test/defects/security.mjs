@@ -21,7 +21,7 @@ export const defects = [
   {
     title: 'a header of the application takes the place of the key',
     file: service,
-    find: "  'x-api-key',\n",
+    find: "  ['x-api-key', 'apiKey'],\n",
     replace: '',
     tests: ['test/security/headers.test.ts'],
   },

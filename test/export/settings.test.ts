@@ -167,7 +167,8 @@ describe('what does not hold', () => {
 
   it.each(['endpoint', 'apiKey', 'workspaceId'])('turns tracing off when `%s` is no text', (name) => {
     expect(resolve({ endpoint: ENDPOINT, [name]: 5 })).toBeUndefined();
-    expect(lines).toEqual([`configuration: expected \`${name}\` to be text, so tracing is off.`]);
+    const origin = name === 'endpoint' ? 'the endpoint' : ENDPOINT;
+    expect(lines).toEqual([`configuration: expected \`${name}\` to be text, so tracing to ${origin} is off.`]);
   });
 
   it('hides payloads rather than record what was meant to be hidden', () => {

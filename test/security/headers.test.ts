@@ -64,6 +64,8 @@ const wild = fc.string({
 const name = fc.oneof(ownName.chain(spellings), fc.constantFrom('x-team', '__proto__', 'constructor'), wild);
 const value = fc.oneof(fc.constantFrom('1', 'evil', '1\r\nx-api-key: evil', 'a\nb', 'chunked', ''), wild);
 
+const OPTIONS: Readonly<Record<string, string>> = { 'X-API-KEY': 'apiKey', 'x-Tenant-Id': 'workspaceId' };
+
 describe('headers', () => {
   test('of the application neither take the place of ours, in whatever case, nor make further ones [security 2]', async () => {
     environmentOf();
@@ -92,7 +94,7 @@ describe('headers', () => {
     );
   });
 
-  test.each(['Host', 'CONTENT-LENGTH', 'Transfer-Encoding', 'X-API-KEY', 'x-Tenant-Id', 'bad name', 'a:b', ''])(
+  test.each(['Host', 'CONTENT-LENGTH', 'Transfer-Encoding', 'bad name', 'a:b', '', ...Object.keys(OPTIONS)])(
     'named %j are left out with one line, which does not repeat the value [security 2]',
     async (given) => {
       environmentOf();
@@ -100,7 +102,9 @@ describe('headers', () => {
       const diagnostics = told();
       await send(url, { [given]: 'canary-value' });
       expect(diagnostics.filter((line) => !line.startsWith('debug: '))).toEqual([
-        `warn: configuration: header \`${given.toLowerCase()}\` cannot be set; left out.`,
+        given in OPTIONS
+          ? `warn: configuration: header \`${given.toLowerCase()}\` is left out for ${url}; use \`${OPTIONS[given]}\`.`
+          : `warn: configuration: header \`${given.toLowerCase()}\` cannot be set; left out.`,
       ]);
       expect(JSON.stringify(lines)).not.toContain('canary');
     },

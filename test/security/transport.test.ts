@@ -46,8 +46,8 @@ describe('the key', () => {
       log: (level, line) => lines.push(`${level}: ${line}`),
     });
     expect(settings?.headers['x-api-key']).toBe(isSent ? 'sk-key' : undefined);
-    const line =
-      'warn: configuration: the API key is not sent over plain HTTP to another host; use https, or set `allowInsecure`.';
+    const { origin } = new URL(endpoint);
+    const line = `warn: configuration: the API key is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\`.`;
     expect(warnings(lines)).toEqual(isSent ? [] : [line]);
   });
 
