@@ -3,10 +3,12 @@ export function adviceFor(status: number | undefined, hasKey: boolean): string {
   switch (status) {
     case 400:
     case 422:
-      return 'check that the endpoint is a service that takes runs; if it is, report this';
+      return 'check that the endpoint is a service that takes runs; if it is, report this as a defect of runspan';
     case 401:
     case 403:
       return hasKey ? KEY : 'set RUNSPAN_API_KEY';
+    case 402:
+      return 'the account of this key may have to pay, or need another plan; ask the service';
     case 404:
     case 405:
     case 415:

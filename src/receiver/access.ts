@@ -132,7 +132,7 @@ export class Access {
       this.#wrongKeysResetMs = now + WRONG_KEYS_WINDOW_MS;
     }
     this.#wrongKeys += 1;
-    const detail = 'The given key is not the key of this receiver';
+    const detail = 'This is not the key of this receiver';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
     return new Refusal(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });

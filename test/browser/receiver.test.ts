@@ -105,7 +105,7 @@ test('pictures beside a payload are shown, other attachments are for download', 
 
 test('a wrong key in the address is told; one that is put into the address of an open page is used, and taken out', async () => {
   const { page } = await openPage(runs, { receiver: { apiKey: KEY }, path: '/#key=another' });
-  await page.getByRole('alert').getByText('is not the key of this receiver').waitFor();
+  await page.getByRole('alert').getByText('This is not the key of this receiver').waitFor();
   await page.evaluate(`location.hash = 'key=${KEY}'`);
   await page.getByText('agent', { exact: true }).waitFor();
   expect(new URL(page.url()).hash).toBe('');

@@ -9,6 +9,8 @@ test.each<[number | undefined, RegExp]>([
   [403, /^copy RUNSPAN_API_KEY again/],
   [404, /^check the path in the endpoint/],
   [408, /try again later$/],
+  [402, /^the account of this key may have to pay, or need another plan; ask the service$/],
+  [422, /^check that the endpoint is a service that takes runs; if it is, report this as a defect of runspan$/],
   [413, /in one request$/],
   [418, /^see what the service means/],
   [429, /takes no more for now; try again later/],

@@ -121,7 +121,7 @@ describe('with a key', () => {
     const replies = [await get(receiver, {}), await get(receiver, { 'x-api-key': 'x' })];
     expect(replies.map(({ body }) => (body as { detail: string }).detail)).toEqual([
       'The key of this receiver is missing: send it as x-api-key',
-      'The given key is not the key of this receiver',
+      'This is not the key of this receiver',
     ]);
   });
 
