@@ -54,10 +54,11 @@ export async function sendSpool(
   const ours = Math.max(waited - claimed, recovered);
   const lines: string[] = [];
   if (ours > 0) lines.push(`delivered ${sent} of ${counted(ours, 'run')} to ${settings.endpoint.origin}`);
-  if (claimed > 0) lines.push(`another process has taken over ${ours > 0 ? 'the rest' : 'what waited'}`);
+  if (claimed > 0) lines.push(`another process delivers ${ours > 0 ? 'the rest' : 'what waited'}`);
   if (ours + claimed + damaged === 0 && !isLeft) lines.push(`nothing waits for ${namedDestination(settings).name}`);
   if (dropped > 0) lines.push(`${counted(dropped, 'run')} given up`);
   if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
+  if (invocation.includesBad && before.bad.length > 0) lines.push(unreadableText(before.bad.length));
   if (isLeft) {
     const unclaimed = `not all of it could be taken over or read in ${visible(settings.spoolDir)}`;
     lines.push(`the rest still waits: ${lastError?.message ?? unclaimed}`);
@@ -76,11 +77,18 @@ function prepare({ from, includesBad }: SpoolInvocation, { spoolDir }: Settings,
   if (includesBad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 
+function unreadableText(files: number): string {
+  return files === 1
+    ? '1 file that was set aside cannot be read whole and stays'
+    : `${files} files that were set aside cannot be read whole and stay`;
+}
+
 function livingText(living: readonly Holding[]): string {
-  const runs = counted(runsIn(living), 'run');
-  return living.length === 1
-    ? `1 process alive keeps ${runs}, and delivers what it has`
-    : `${living.length} processes alive keep ${runs}, and deliver what they have`;
+  const runs = runsIn(living);
+  const [belong, them] = runs === 1 ? ['belongs', 'it'] : ['belong', 'them'];
+  const deliver = living.length === 1 ? 'delivers' : 'deliver';
+  const processes = counted(living.length, 'living process', 'living processes');
+  return `${counted(runs, 'run')} ${belong} to ${processes}, which ${deliver} ${them}`;
 }
 
 function settingsFor({ dir, endpoint }: SpoolInvocation): Settings {

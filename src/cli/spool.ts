@@ -7,13 +7,15 @@ import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } 
 import type { SpoolInvocation } from './spool-arguments.ts';
 import { checkEndpoint, namedDestination, othersText } from './spool-destination.ts';
 import { counted } from './terminal-text.ts';
+import { webAddress } from './words.ts';
 
 type Print = (text: string) => void;
 
 /** Shows or deletes what waits on disk; gives the exit code. Throws when the folder cannot be read. */
 export function spool({ action, dir, endpoint, isConfirmed, isAll }: SpoolInvocation, print: Print): number {
   const folder = resolve(dir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir());
-  const wanted = endpoint && namedDestination(settingsOf(endpoint));
+  const chosen = endpoint ?? (action === 'purge' ? endpointOfEnvironment() : undefined);
+  const wanted = chosen && namedDestination(settingsOf(chosen));
   const isWanted = ({ hash }: DestinationSurvey): boolean => wanted === undefined || hash === wanted.hash;
   const all = surveySpool(folder, Date.now());
   const survey = all.filter(isWanted);
@@ -27,6 +29,15 @@ export function spool({ action, dir, endpoint, isConfirmed, isAll }: SpoolInvoca
 
 function forWhom(wanted: { readonly name: string } | undefined): string {
   return wanted === undefined ? '' : `for ${wanted.name} `;
+}
+
+/** Undefined where none is set. */
+function endpointOfEnvironment(): URL | undefined {
+  const text = env('RUNSPAN_ENDPOINT');
+  const url = webAddress(text);
+  if (text !== undefined && url === undefined)
+    throw new Error('expected RUNSPAN_ENDPOINT to be an http or https address');
+  return url;
 }
 
 /** As an exporter to this endpoint has them, which may have to do without the key. Throws when there can be none. */
@@ -75,13 +86,11 @@ function purgeAll(
   const spared = isAll ? [] : owners.filter(({ isAlive, files }) => isAlive && files.length > 0);
   const waiting = owners.filter(({ isAlive }) => isAll || !isAlive);
   const damaged = survey.map(({ bad }) => bad);
-  const others =
-    spared.length === 0
-      ? ''
-      : `${counted(spared.length, 'process', 'processes')} alive left alone; --all takes theirs too\n`;
+  const living = counted(spared.length, 'living process', 'living processes');
+  const others = spared.length === 0 ? '' : `the runs of ${living} are kept; --all deletes them too\n`;
   const what = doomedText(waiting, damaged);
   if (!isConfirmed && what !== undefined) {
-    print(`would delete ${what}, in ${visible(folder)}; nothing was, add --yes\n${others}`);
+    print(`would delete ${what}, in ${visible(folder)}; nothing was deleted; add --yes to delete it\n${others}`);
     return 1;
   }
   const problems = [...waiting, ...damaged].flatMap((files) => problemOf(() => purge(files)));

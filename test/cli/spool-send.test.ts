@@ -126,10 +126,26 @@ test('--bad sends files that were set aside if they are undamaged, or were set a
   expect(await send()).toMatchObject({ code: 0, stdout: `nothing waits for ${receiver.url} without a key\n` });
   expect(await send('--bad')).toMatchObject({
     code: 1,
-    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run given up\n1 file damaged, set aside\n`,
+    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run given up\n1 file damaged, set aside\n2 files that were set aside cannot be read whole and stay\n`,
   });
   expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual([...whole, ...unread].sort());
   expect(segmentsBelow(dir).map((path) => basename(dirname(path)))).toEqual(['bad', 'bad', 'bad']);
+});
+
+test('--bad says that a damaged file stays if nothing else waits', async () => {
+  const { dir, receiver, destination, open } = await left();
+  const { path } = open(destination).spill([makeRecord(1)]) as Segment;
+  const bad = join(dirname(dirname(path)), 'bad');
+  mkdirSync(bad, { mode: 0o700 });
+  renameSync(path, join(bad, basename(path)));
+  writeFileSync(join(bad, basename(path)), 'rubbish');
+  killOwners(dir);
+  expect(await sent(dir, receiver.url, { includesBad: true })).toEqual({
+    code: 0,
+    text:
+      `nothing waits for ${receiver.url} without a key\n` +
+      '1 file that was set aside cannot be read whole and stays\n',
+  });
 });
 
 test('--bad keeps files that the service does not accept', async () => {
@@ -156,16 +172,14 @@ test('what living processes keep is told, and is no failure', async () => {
   open(destination).spill([makeRecord(1), makeRecord(2), makeRecord(3)]);
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `nothing waits for ${receiver.url} without a key\n1 process alive keeps 3 runs, and delivers what it has\n`,
+    text: `nothing waits for ${receiver.url} without a key\n3 runs belong to 1 living process, which delivers them\n`,
   });
 });
 
 test('several living processes are counted', async () => {
   const { dir, receiver, destination, open } = await left();
   for (const number of [1, 2]) open(destination).spill([makeRecord(number)]);
-  expect((await sent(dir, receiver.url)).text).toMatch(
-    /\n2 processes alive keep 2 runs, and deliver what they have\n$/,
-  );
+  expect((await sent(dir, receiver.url)).text).toMatch(/\n2 runs belong to 2 living processes, which deliver them\n$/);
 });
 
 test('what another process is the first to take over is not said to have failed', async () => {
@@ -177,7 +191,7 @@ test('what another process is the first to take over is not said to have failed'
   other.takeOver();
   expect(await sending).toEqual({
     code: 0,
-    text: 'another process has taken over what waited\n1 process alive keeps 3 runs, and delivers what it has\n',
+    text: 'another process delivers what waited\n3 runs belong to 1 living process, which delivers them\n',
   });
 });
 

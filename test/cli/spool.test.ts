@@ -138,7 +138,7 @@ describe('runspan spool purge', () => {
     const { code, text } = run(dir, { action: 'purge' });
     expect(code).toBe(1);
     expect(text).toMatch(
-      /^would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; nothing was, add --yes\n1 process alive/,
+      /^would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; nothing was deleted; add --yes to delete it\nthe runs of 1 living process are kept; --all/,
     );
     expect(filesBelow(dir)).toEqual(before);
   });
@@ -148,7 +148,7 @@ describe('runspan spool purge', () => {
     const { code, text } = run(dir, { action: 'purge', isConfirmed: true });
     expect(code).toBe(0);
     expect(text).toMatch(
-      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\n1 process alive left alone; --all takes theirs too\n$/,
+      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 living process are kept; --all deletes them too\n$/,
     );
     expect(segmentsBelow(dir)).toHaveLength(1);
     expect(living.append(makeRecord(7))).toBeDefined();
@@ -174,6 +174,19 @@ describe('runspan spool purge', () => {
     const { dir } = makeSpool();
     expect(run(dir, { action: 'purge', isConfirmed: true, endpoint: ONE.endpoint }).text).toMatch(/^deleted 2 runs/);
     expect(run(dir).text).toContain(destinationHash(TWO));
+  });
+
+  it('keeps to the endpoint of the environment', () => {
+    const { dir } = makeSpool();
+    vi.stubEnv('RUNSPAN_ENDPOINT', TWO.endpoint.href);
+    vi.stubEnv('RUNSPAN_WORKSPACE_ID', 'w');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(run(dir, { action: 'purge', isConfirmed: true }).text).toMatch(/^deleted 2 runs in 1 file, /);
+    const listed = run(dir).text;
+    expect(listed).toContain(destinationHash(ONE));
+    expect(listed).not.toContain(destinationHash(TWO));
+    vi.stubEnv('RUNSPAN_ENDPOINT', 'traces.example');
+    expect(() => run(dir, { action: 'purge', isConfirmed: true })).toThrow('expected RUNSPAN_ENDPOINT to be an http');
   });
 
   it('deletes what living processes have when it is told to, and they go on', () => {
