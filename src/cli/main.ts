@@ -135,7 +135,8 @@ function usageLine(topic: Topic, argv: readonly string[]): string {
 }
 
 function complain(message: string, exitCode: number): void {
-  process.stderr.write(`runspan: ${message.split('\n').map(visible).join('\n')}\n`);
+  const words = message.replace(/^Expected/, 'expected');
+  process.stderr.write(`runspan: ${words.split('\n').map(visible).join('\n')}\n`);
   process.exitCode = exitCode;
 }
 
@@ -155,7 +156,6 @@ function explained(error: unknown, invocation: Extract<Invocation, { kind: 'dev'
     return `cannot listen on ${place}: ${messageOf(error.cause)}; choose another with ${host === undefined ? '' : '--host or '}--port`;
   }
   return messageOf(error)
-    .replace(/^Expected/, 'expected')
     .replace('`apiKey`', 'RUNSPAN_RECEIVER_KEY')
     .replace('`writeKey`', 'RUNSPAN_RECEIVER_WRITE_KEY')
     .replace('`allowedHosts`', '--allow-host');

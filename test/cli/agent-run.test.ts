@@ -143,7 +143,7 @@ describe('runspan run', () => {
     expect([ended.code, ended.stderr]).toEqual([
       1,
       expect.stringMatching(
-        /^runspan: Expected --url or RUNSPAN_AGENT_URL .* unless RUNSPAN_ALLOW_INSECURE=true is set$/m,
+        /^runspan: expected --url or RUNSPAN_AGENT_URL .* unless RUNSPAN_ALLOW_INSECURE=true is set$/m,
       ),
     ]);
   });
