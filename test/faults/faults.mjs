@@ -56,7 +56,8 @@ export const groups = [
       {
         number: 10,
         fault: '409',
-        required: 'A single run counts as sent: it arrived in an earlier attempt whose response was lost. A batch is halved.',
+        required:
+          'A single run counts as sent: it arrived in an earlier attempt whose response was lost. A batch is halved.',
       },
       {
         number: 11,
@@ -103,7 +104,8 @@ export const groups = [
       {
         number: 19,
         fault: '5xx except 501 and 511',
-        required: 'The same runs are sent again; `Retry-After` is honoured. 501 is treated as a missing route, 511 as 401.',
+        required:
+          'The same runs are sent again; `Retry-After` is honoured. 501 is treated as a missing route, 511 as 401.',
       },
       {
         number: 20,
@@ -540,7 +542,8 @@ export const groups = [
       {
         number: 93,
         fault: 'Thousands of runs that never end',
-        required: 'Beyond 10 000 open runs, or after an hour, the oldest run is sent as incomplete. Its end is sent when the run ends.',
+        required:
+          'Beyond 10 000 open runs, or after an hour, the oldest run is sent as incomplete. Its end is sent when the run ends.',
       },
       {
         number: 94,
