@@ -36,7 +36,7 @@ what there is, send delivers it now, to the service that the environment names, 
 Options:
   --dir <folder>    where the spool is (default RUNSPAN_SPOOL_DIR, else ~/.runspan/spool)
   --endpoint <url>  only what is for this endpoint, with RUNSPAN_WORKSPACE_ID, else RUNSPAN_API_KEY
-                    (send and purge default to RUNSPAN_ENDPOINT; without it, purge deletes everything)
+                    (send and purge default to RUNSPAN_ENDPOINT; without it, purge deletes all)
   --from <hash>     send: also runs recorded for another endpoint, workspace or key; spool list
                     shows the hash of each destination; may be given more than once
   --bad             send: also readable files that were set aside
