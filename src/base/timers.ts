@@ -5,9 +5,10 @@ import { DELAY_MAX_MS } from './limits.ts';
 const { setTimeout: setTimeoutOfNode, clearTimeout: clearTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 
 /**
- * A resource without async context. A new resource inherits the current context, and the library may be imported within a
- * request. Node has no function to leave all contexts, so the context is removed from the resource: depending on the version
- * of Node, it is one property per AsyncLocalStorage or a single property for all of them.
+ * A resource without async context. A new resource inherits the current context, and the library may be imported within
+ * a request. Node has no function that exits all contexts at once, so the context is removed from the resource itself.
+ * Depending on the Node version, the context is stored there in one property per AsyncLocalStorage or in a single
+ * property shared by all of them.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {

@@ -63,7 +63,7 @@ async function typeOfAnswers(send: () => Promise<unknown>): Promise<string | und
   return type;
 }
 
-/** The fields that are read of undici's diagnostics message. `headers` alternates names and values. */
+/** The fields of undici's diagnostics message that are read. `headers` alternates names and values. */
 interface UndiciHeaders {
   readonly request: { readonly path: string };
   readonly response: { readonly headers: readonly Buffer[] };

@@ -12,7 +12,7 @@ export interface SpoolInvocation {
   readonly endpoint: URL | undefined;
   /** Folder names of other destinations whose runs are also sent. */
   readonly from: readonly string[];
-  /** Whether to also send the readable files among those that were set aside. */
+  /** Whether to also send files that were set aside but are still readable. */
   readonly includesBad: boolean;
   /** Whether to delete the files instead of only listing them. */
   readonly isConfirmed: boolean;

@@ -18,7 +18,7 @@ import { counted } from './terminal-text.ts';
 /** Without a run that is delivered or given up for so long, the service is taken to be away. */
 const PATIENCE_MS = 30_000;
 
-/** What is on disk, seen from the destinations that are sent. */
+/** The files on disk, grouped by their relation to the destinations that are sent. */
 interface Stock {
   readonly dead: readonly Holding[];
   readonly living: readonly Holding[];
@@ -69,7 +69,10 @@ export async function sendSpool(
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
-/** Throws if a destination does not exist. With `--bad`, moves files to where the exporter takes them over. */
+/**
+ * Throws if a destination does not exist. With `--bad`, moves files to a folder from which the exporter takes them
+ * over.
+ */
 function prepare({ from, includesBad }: SpoolInvocation, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined)

@@ -17,7 +17,8 @@ export async function listTraces(
   options: Required<TreeOptions>,
 ): Promise<string> {
   const { status, runType, model } = query;
-  // Almost every trace has a run that succeeded, so `success` alone filters by the status of the root.
+  // Almost every trace contains a run that succeeded. Without a run type or a model, a filter for `success` therefore
+  // applies to the root only.
   const isOfRoot = runType === undefined && model === undefined && (status?.includes('success') ?? true);
   const { items, next } = await (isOfRoot ? source.traces(query) : tracesWithRun(source, query));
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');

@@ -13,8 +13,9 @@ export interface UploadUrl {
 }
 
 /**
- * Requests an upload address. The API documents this path without a version, although it says that every path has one. The
- * path that worked last is tried first. If the service does not know it, the other path is tried.
+ * Requests an upload address. The API documentation lists this path without a version, but states that every path has
+ * one, so both forms are supported. The path that worked last is tried first. If the service does not know it, the
+ * other path is tried.
  */
 export async function uploadUrl(
   api: ControlPlaneApi,

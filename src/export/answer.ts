@@ -15,8 +15,8 @@ export interface ResponseContext {
 }
 
 /**
- * Statuses that every request gets until the configuration or the service changes. The runs are kept, and the endpoint is
- * probed.
+ * Statuses that indicate that every request will be refused until the configuration or the service changes. The runs
+ * are kept, and the endpoint is probed.
  */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
@@ -48,7 +48,7 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // An earlier attempt whose response was lost delivered the run, or possibly only some runs of a batch.
+  // An earlier attempt delivered the run, but its response was lost. Of a batch, it may have delivered only some runs.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 413) return { kind: 'too_large', detail };
@@ -57,7 +57,7 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
   return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
 }
 
-/** Returns the outcome of a request with `runs` runs that received a response. */
+/** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
 export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outcome {
   const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
   return outcomeOfStatus(answer.status, { runs, isKeyless: answer.isKeyless ?? false, afterMs });

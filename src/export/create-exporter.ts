@@ -114,8 +114,8 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
 }
 
 /**
- * Returns the destination, by which the spool separates runs. A key returned by a function may change, so it is not part of
- * the destination.
+ * Returns the destination. The spool keeps the runs of each destination separate. A key returned by a function may
+ * change, so it is not part of the destination.
  */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };

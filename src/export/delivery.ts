@@ -207,7 +207,10 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/** Replaces the outputs of a run by a marker, and drops its events and its attachments that are not in flight with its post. */
+/**
+ * Replaces the outputs of a run by a marker, and drops its events. Its attachments are also dropped, unless they are in
+ * flight with the post of the run.
+ */
 export function dropEndPayloads({ run, stage, attachedAtStart }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
   run.events = undefined;

@@ -240,7 +240,10 @@ export class Exporter implements RunSink {
     return this.#pending === 0 && this.#disk?.isReplaying !== true;
   }
 
-  /** Claims runs that earlier processes left on disk for this destination, instead of waiting for the first run. */
+  /**
+   * Immediately claims runs that earlier processes left on disk for this destination, without waiting for the first
+   * run.
+   */
   recover(): void {
     this.#disk?.look(false);
   }

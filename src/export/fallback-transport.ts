@@ -6,7 +6,7 @@ import type { Outcome, Settlement, Transport } from './transport.ts';
 /** Maximum time before multipart is tried again. */
 const FALLBACK_MAX_MS = 600_000;
 
-/** Number of runs that the second transport sends between checks of whether to try the first again. */
+/** Number of runs to send through the second transport before checking again whether to retry the first. */
 const SLICE_RUNS = 10;
 
 /**
@@ -18,7 +18,7 @@ export class FallbackTransport implements Transport {
   readonly #first: Transport;
   readonly #second: Transport;
   readonly #monotonicMs: () => number;
-  /** Consecutive attempts at which the first transport was unsupported. */
+  /** Number of consecutive attempts for which the service did not support the first transport. */
   #fallbacks = 0;
   #untilMs = Number.NEGATIVE_INFINITY;
 

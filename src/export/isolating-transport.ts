@@ -71,7 +71,10 @@ export class IsolatingTransport implements Transport {
     }
   }
 
-  /** Counts a batch as refused once: when a single run of it is refused and no other part of it has been accepted. */
+  /**
+   * Returns whether the endpoint is assumed to refuse every run. A batch counts as refused once one of its runs is
+   * refused on its own, if no part of the batch has been accepted.
+   */
   #isRefusedWhole(items: readonly Item[], batch: Batch): boolean {
     if (batch.isPartlyAccepted) return false;
     if (items.length === 1 && !batch.isCounted) {

@@ -89,7 +89,7 @@ export class Pace {
    */
   refused(reason: string): void {
     const nowMs = this.#monotonicMs();
-    // The request was sent before the pause began, so its refusal is no new information.
+    // The request was sent before the pause began, so its refusal adds no information.
     if (nowMs < this.#blockedUntilMs) return;
     const delayMs = probeDelayMs(this.#refusals++, REFUSED_PAUSE_MAX_MS);
     for (const flush of [...this.#flushes]) flush.refused(reason);

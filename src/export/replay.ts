@@ -58,9 +58,12 @@ export interface ReplayParts {
   readonly recovered: (delivery: Delivery, origin: Origin, isExpired: boolean) => void;
   /** Called for each run that can no longer be read, or that waited too long for another destination. */
   readonly lost: (run: RunName, reason: 'corrupt' | 'expired', origin: Origin) => void;
-  /** Called with the number of our own records that have settled and for which the flushes of this group wait. */
+  /**
+   * Called when records of this process have settled, with their number. The flushes of this group wait for these
+   * records.
+   */
   readonly settled: (group: FlushGroup, records: number) => void;
-  /** Called with the number of runs of earlier processes that turn out to have no end. */
+  /** Called with the number of runs of earlier processes whose end was never recorded. */
   readonly endless: (runs: number) => void;
 }
 

@@ -234,13 +234,13 @@ function mayCarryCredentials(endpoint: URL, options: ConfigureOptions): boolean 
   return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
 }
 
-/** Headers that carry a setting: they are set by its option. */
+/** Headers that correspond to a setting, each with the option that sets it. */
 const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
   ['x-api-key', 'apiKey'],
   ['x-tenant-id', 'workspaceId'],
 ]);
 
-/** Throws a SetupError for an unusable credential, if the headers are the result of a function. */
+/** If a function returned the headers, an unusable credential throws a SetupError. */
 function customHeaders(
   given: unknown,
   origin: string,

@@ -180,7 +180,10 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Reports an unknown option. If it hides payloads in another library, returns the payloads to hide. */
+/**
+ * Reports an unknown option. If the option hides payloads in another library, returns the payloads to hide here as
+ * well.
+ */
 function unknownOption(key: string, options: object): Hiding | undefined {
   const foreign = foreignOption(key, options, (name) => KNOWN.has(name));
   if (foreign === undefined) complain(`unknown option \`${key}\`; left out`);

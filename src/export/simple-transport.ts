@@ -137,7 +137,7 @@ export class SimpleTransport implements Transport {
   }
 }
 
-/** Returns the outcome that the other runs of the batch would also have, or undefined if theirs may differ. */
+/** Returns the outcome to assume for the remaining runs of the batch, or undefined if their outcome may differ. */
 function sharedFailure(outcome: Outcome): Outcome | undefined {
   const { kind } = outcome;
   if (kind === 'failed') return { kind, detail: 'the service failed for other runs of the batch' };

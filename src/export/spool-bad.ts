@@ -50,7 +50,10 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 /** Matches segments that earlier versions set aside unread because five processes had died while delivering them. */
 const UNREAD = /\.a5\.seg$/;
 
-/** Whether a segment still has records to deliver. A damaged one has none if it was read before it was set aside. */
+/**
+ * Whether a segment still has records to deliver. A damaged segment has none if its readable records were already read
+ * before it was set aside.
+ */
 function isUndelivered(fs: SpoolFs, path: string): boolean {
   if (sequenceOf(basename(path)) === undefined) return false;
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);

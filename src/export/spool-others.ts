@@ -7,7 +7,7 @@ import { ownerToken } from './spool-owner.ts';
 import { type RunName, salvageRecord } from './spool-record.ts';
 import { SEGMENT_BYTES_MAX, scan } from './spool-segment.ts';
 
-/** Segments left by a dead owner for a destination to which no running process delivers. */
+/** Segments that a dead owner left for a destination. No running process is delivering to that destination. */
 export interface Leftover {
   readonly destinationHash: string;
   readonly folder: string;

@@ -21,14 +21,14 @@ export type { Segment } from './spool-stock.ts';
 const RETRY_MS = 60_000;
 
 /**
- * The spool that scans other destinations, by folder. One per process is enough, because a scan covers all
- * destinations.
+ * Maps each spool folder to the spool that scans it for other destinations. One per process is enough, because a scan
+ * covers all destinations.
  */
 const caretakers = new Map<string, Spool>();
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
-  /** Hash of the destination whose folder is used, if it is another. */
+  /** Hash of the destination whose folder is used, if it is not the folder of this destination. */
   readonly spoolDestination?: string | undefined;
   /** Of all segments of this owner, those that it has taken over included; beyond it nothing is written. */
   readonly bytesMax: number;
@@ -153,8 +153,8 @@ export class Spool {
   }
 
   /**
-   * Finds runs left for other destinations to which no running process delivers. Deletes files that are too old, one per step,
-   * and yields their runs. Reports the remaining destinations once.
+   * Finds runs that were left waiting for other destinations and that no running process is delivering. Deletes files
+   * that are too old, one per step, and yields their runs. Reports the remaining destinations once.
    */
   *expireOthers(): Generator<readonly RunName[]> {
     const { fs, spoolDir } = this.#home;

@@ -16,7 +16,9 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /** The option whose function is under way: the error of a request that times out meanwhile names it. */
+  /**
+   * The option whose function is currently running. If the request times out meanwhile, its error names this option.
+   */
   waitsFor: string | undefined;
 }
 
@@ -174,7 +176,7 @@ export class HttpClient {
     if (breaker.aborted) throw breaker.reason;
     const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
     const answer = await dispatch().catch((error) => {
-      // No response has arrived, and the next attempt uses another connection, so it can follow without a delay.
+      // No response has arrived, and the retry uses another connection, so no delay is needed before it.
       if (breaker.aborted || !isOfUsedConnection(error)) throw error;
       return dispatch();
     });

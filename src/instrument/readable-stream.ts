@@ -12,9 +12,10 @@ export function isReadableStream(value: object): value is ReadableStream {
 }
 
 /**
- * Follows a web stream by replacing the methods that consume it, on the instance. The stream is never locked or read by the
- * library, so its reader controls back-pressure. The engine bypasses these methods for `pipeTo`, a transfer to another thread
- * and, since Node 26, `Response.clone` and `Readable.fromWeb`. In these cases only the end of the stream is observed.
+ * Observes a web stream by replacing the methods of this instance that consume it. The stream is never locked or read
+ * by the library, so its reader controls back-pressure. The engine bypasses these methods for `pipeTo`, a transfer to
+ * another thread and, since Node 26, `Response.clone` and `Readable.fromWeb`. In these cases only the end of the stream
+ * is observed.
  */
 export function followReadableStream(stream: object, reading: Reading): boolean {
   let isHandedOn = false;

@@ -31,7 +31,8 @@ const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // `wrapAISDK` has no options. Each one given is reported, and one that would hide payloads leaves the SDK untraced.
+  // `wrapAISDK` has no options. Every option that is passed is reported. If an option would hide payloads, the SDK is
+  // left untraced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));

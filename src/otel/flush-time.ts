@@ -12,7 +12,7 @@ export class FlushTime {
   #startedMs = Number.NEGATIVE_INFINITY;
   #endedMs = Number.NEGATIVE_INFINITY;
 
-  /** Calls `flush` with the full timeout. `flush` resolves to whether everything was delivered. */
+  /** Calls `flush` with the full timeout. `flush` resolves to true if everything was delivered. */
   async whole(flush: (timeoutMs: number) => Promise<boolean>): Promise<void> {
     const startedMs = monotonicNowMs();
     const isDelivered = await flush(FLUSH_TIMEOUT_MS);

@@ -29,9 +29,10 @@ export interface RunSpanProcessorOptions {
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /**
-   * Which spans become runs: `'llm'` selects spans related to model calls, by their attributes or instrumentation; a function
-   * decides for each span. Evaluated when a span starts, and again when a span that was left out ends with all its attributes.
-   * Children of a span that is left out are attached to the nearest run above it, even if the span becomes a run when it ends.
+   * Which spans become runs: `'llm'` selects spans related to model calls, by their attributes or instrumentation; a
+   * function decides for each span. Evaluated when a span starts. If the span is left out then, it is evaluated again
+   * when the span ends, with all its attributes. Children of a span that is left out are attached to the nearest run
+   * above it, even if the span becomes a run when it ends.
    * @default all
    */
   shouldExport?: ShouldExport;
@@ -110,7 +111,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     );
   }
 
-  /** Creates the entry, or reuses the run of another processor with the same sink that created its entry first. */
+  /** Creates the entry. If another processor with the same sink has already recorded the span, its run is reused. */
   #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
     const recorded = recordedRun(span, start.sink);
     return recorded === undefined ? this.#entryFor(span, start) : { context: recorded.context };

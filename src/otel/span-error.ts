@@ -14,7 +14,7 @@ const LANGSMITH = 'langsmith.traceable';
 
 const EXCEPTION_KEYS: readonly string[] = ['exception.type', 'exception.message', 'exception.stacktrace'];
 
-/** Returns only those attributes of a log record that describe an exception. */
+/** Picks the attributes of a log record that describe an exception. */
 export function exceptionFields(attributes: Attributes): Attributes {
   return Object.fromEntries(EXCEPTION_KEYS.map((key) => [key, text(attributes[key])]));
 }

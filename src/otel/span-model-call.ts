@@ -43,7 +43,7 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
   return above !== undefined && isSameCall(above, spanModelCall(span));
 }
 
-/** Whether it is still unknown, at the start of a span, if the span records a call that already has a run. */
+/** Whether a span that has just started may still turn out to record a call that already has a run. */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;
   return SDK_SCOPE.test(scopeOf(span) ?? '');

@@ -62,7 +62,10 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   #logMessages: LogMessages | undefined;
   /** The attributes of the latest exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** The parent run. Released when the span ends, so that an endless chain of spans is not kept in memory. */
+  /**
+   * The parent run. The reference is released when the span ends; otherwise an endless chain of spans would stay in
+   * memory.
+   */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
   /** The model call that the span recorded. Set when the span ends. */

@@ -32,7 +32,9 @@ export const FIRST_TOKEN = 'first_token';
 /** Metadata key of OpenAI's service tier, which determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
-/** Returned by a row whose attribute adds nothing to the others and must not be copied to the metadata either. */
+/**
+ * Returned by a table row if its attribute adds nothing to the other attributes and must not be copied to the metadata.
+ */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
 /** The fields of a run that tables are about. */

@@ -140,8 +140,9 @@ export class Access {
 }
 
 /**
- * Whether a browser sends the request on behalf of a page from another site, or from another port of this machine, which is
- * `same-site`. Requests for images and scripts have no `Origin` header, but the page could measure their response times.
+ * Whether a browser sends the request on behalf of a page from another site. A page from another port of this machine
+ * (`same-site`) is included. Requests for images and scripts have no `Origin` header, but the page could measure their
+ * response times.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';

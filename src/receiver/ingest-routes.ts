@@ -74,8 +74,8 @@ async function applied(call: Call, operations: readonly RunOperation[]): Promise
 }
 
 /**
- * Stores feedback if its run is stored or arrives within one second, and drops and logs the rest. Returns the number
- * stored.
+ * Stores feedback if its run is stored or arrives within one second. Other feedback is dropped and logged. Returns the
+ * number stored.
  */
 async function keepFeedback(store: Store, feedback: readonly Feedback[]): Promise<number> {
   const isKept = await Promise.all(feedback.map((one) => onceRunIsHere(store, () => store.addFeedback(one))));

@@ -20,7 +20,10 @@ type Field = readonly [name: string, kind: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 
-/** The fields that are read of each message, by number: opentelemetry-proto, `trace.proto`, `common.proto`, `resource.proto`. */
+/**
+ * The fields of each message that are read, by field number: opentelemetry-proto, `trace.proto`, `common.proto`,
+ * `resource.proto`.
+ */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
   ResourceSpans: { 1: ['resource', 'Resource'], 2: ['scopeSpans', 'ScopeSpans', 'repeated'] },

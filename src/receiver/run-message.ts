@@ -97,7 +97,7 @@ function placed(fields: RunFields, { text, ids }: DottedOrder): RunFields {
 /** What a run record has to look like, by the way it comes and by how strictly the interface is taken. */
 export interface RunRules extends Spellings {
   readonly required: readonly RunField[];
-  /** Fields that do not belong in the record, each with the place where it belongs. */
+  /** Maps fields that do not belong in this record to the place where they belong. */
   readonly elsewhere: ReadonlyMap<RunField, string>;
   /** Whether one of `session_name` and `session_id` is required. */
   readonly session: boolean;

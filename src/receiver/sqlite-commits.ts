@@ -140,7 +140,10 @@ export class SqliteCommits {
     return this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
   }
 
-  /** Deletes traces that are due, or else indexes runs for `indexMs`. With 0, neither indexes runs nor frees pages. */
+  /**
+   * Deletes traces that are due for deletion. If there are none, indexes runs for up to `indexMs` milliseconds. With 0,
+   * neither indexes runs nor frees pages.
+   */
   #background(indexMs: number): void {
     try {
       const isDue = this.#retention.isDue(this.#nowMs());

@@ -42,7 +42,10 @@ export class SqliteTrace {
     this.#usage = this.#read === undefined ? undefined : usageIn({ ...this.#read });
   }
 
-  /** Updates the sums after a run was written. `before` and `after` are the run's share in them, if it has one. */
+  /**
+   * Updates the sums after a run was written. `before` and `after` are the run's contributions to the sums, or
+   * undefined if it has none.
+   */
   change(connection: SqliteConnection, id: string, before: Share | undefined, after: Share | undefined): void {
     this.#runs += +(after !== undefined) - +(before !== undefined);
     this.#pending += +(after?.isPending ?? false) - +(before?.isPending ?? false);
@@ -60,7 +63,8 @@ export class SqliteTrace {
     for (const order of ordersAbove(dottedOrder)) {
       const above = connection.one<{ counted: number }>(COUNTED_WITHOUT, idBytes(id), idBytes(order.slice(-36)), order);
       if (above?.counted === 1) this.#isStale = true;
-      // The usage of runs above this ancestor was not counted before, because this ancestor has usage.
+      // This ancestor has usage of its own, so the usage of the runs above it was not counted before this change
+      // either.
       if (above !== undefined) return;
     }
   }
@@ -122,7 +126,7 @@ export const COUNTS_USAGE: string = `(${hasUsage('runs')} AND (${IS_MODEL_CALL} 
 
 const COUNTS = `SELECT ${COUNTS_USAGE} FROM runs WHERE id = ?`;
 /**
- * Selects whether the usage of a run would count if a given nested run had none. Returns no row if the run has no
+ * Selects whether the usage of a run would count if one given nested run had no usage. Returns no row if the run has no
  * usage.
  */
 const COUNTED_WITHOUT = `SELECT NOT ${IS_MODEL_CALL} AND NOT EXISTS (${USAGE_BELOW} AND below.id <> ?) AS counted

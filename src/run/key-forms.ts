@@ -10,7 +10,7 @@ export interface KeyForm {
   readonly isSpecial: boolean;
   /** Whether the key may hold the value of a `{ name, value }` pair, which is a secret depending on `name`. */
   readonly isPairValue: boolean;
-  /** The form of the key that followed this key when it last occurred. */
+  /** The form of the key that came next when this key last occurred. */
   next: KeyForm | undefined;
   /** Before the first key of an object below this key. */
   below: KeyForm | undefined;

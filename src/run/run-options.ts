@@ -155,12 +155,12 @@ const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
   tracingenabled: BOTH,
 };
 
-/** Options that hide payloads if they are false, unlike the others. */
+/** Options that hide payloads if they are false. All other options hide payloads if they are truthy. */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** The effect on what is recorded, for the log line; empty if there is none. */
+  /** Describes for the log line how the option affects what is recorded; empty if it has no effect. */
   readonly effect: string;
   /** The runspan option to use instead. */
   readonly instead: string;

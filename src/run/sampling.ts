@@ -14,9 +14,9 @@ export interface TraceStart {
 }
 
 /**
- * Decides, when the first run of a trace starts, whether the trace is recorded. Returns true, false or the fraction of such
- * traces to record, from 0 to 1, and must be synchronous. If it returns `undefined` or throws, `sampleRate` applies. Any other
- * result is logged once, and `sampleRate` applies as well.
+ * Called when the first run of a trace starts, to decide whether the trace is recorded. Returns true, false or the
+ * fraction of such traces to record, from 0 to 1. The function must be synchronous. If it returns `undefined` or
+ * throws, `sampleRate` applies. Any other result is logged once, and `sampleRate` applies as well.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 

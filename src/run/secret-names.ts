@@ -40,10 +40,13 @@ const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** A name that matches only as the whole key, because keys such as `max_tokens` hold counts. */
+/** This name matches only if it is the whole key, because keys such as `max_tokens` hold counts. */
 const TOKENS = 'tokens';
 
-/** Kinds that also apply to pieces of a model's text. The others do not, because such pieces are called tokens. */
+/**
+ * Kinds that also apply to pieces of a model's text. The other kinds do not apply, because pieces of text are
+ * themselves called tokens.
+ */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
 /** Additional names for URL parameters. Their values are hidden unless they look like a word. */
@@ -160,7 +163,7 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // In any other object, for example a session, each key is checked individually.
+    // Under any other key, for example `session`, the keys of the object are checked individually.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));

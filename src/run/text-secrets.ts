@@ -24,7 +24,9 @@ const CHARACTERS_MIN = 9;
 /** Maximum level at which JSON text nested in JSON text is parsed. Deeper JSON text is masked without parsing. */
 const LEVELS_MAX = 4;
 
-/** Maximum depth of values in JSON text. Deeper values are not searched for secrets, so a marker replaces them. */
+/**
+ * Maximum depth of values in JSON text. Deeper values cannot be searched for secrets, so they are replaced by a marker.
+ */
 const DEPTH_MAX = 200;
 const TOO_DEEP = '[Truncated: too deep]';
 
@@ -55,7 +57,10 @@ function isLikeJson(text: string): boolean {
 
 const LIKE_HEAD = /^(?:[A-Z]{3,7}[ /]|[A-Za-z][\w-]{0,63}: )/;
 
-/** Masks the values under names of secrets in JSON text, header lines and URLs, in time proportional to the length of the text. */
+/**
+ * Masks values whose names mark them as secrets, in JSON text, header lines and URLs. Runs in time linear in the length
+ * of the text.
+ */
 export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
@@ -84,7 +89,7 @@ export class TextSecrets {
    * that may be part of such a name.
    */
   isLikelyIn(json: string): boolean {
-    // A native search for each of these characters is several times faster than a loop over the whole text.
+    // Searching for each of these characters with `indexOf` is several times faster than looping over the whole text.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -181,7 +186,9 @@ export class TextSecrets {
     return shown + text.slice(copied);
   }
 
-  /** Masks header lines, after a request line or a status line or without one, up to an empty line or the end of the text. */
+  /**
+   * Masks header lines up to an empty line or the end of the text. A request line or a status line may precede them.
+   */
   #maskHead(text: string, trail: readonly Step[]): string {
     START_LINE.lastIndex = 0;
     let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
@@ -255,7 +262,7 @@ const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\
 
 const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
 
-/** Whether the value of a header is a secret, and not prose after a colon. */
+/** Whether the text after a name and a colon is a secret header value rather than prose. */
 function isHeaderSecret(name: string, value: string): boolean {
   if (isPlainText(value)) return false;
   return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
@@ -302,7 +309,7 @@ function nameBefore(text: string, end: number): string {
   return name.slice(name.lastIndexOf('"') + 1);
 }
 
-/** Returns the end of the letters before a `"` or `=`, or 0 if there are none. */
+/** Returns the index after the last letter before a `"` or `=`, or 0 if there is no letter. */
 function nameEnd(text: string, mark: number): number {
   let end = mark;
   while (end > 0 && text.charCodeAt(end - 1) === BACKSLASH) end--;
@@ -314,7 +321,10 @@ function nameEnd(text: string, mark: number): number {
   return 0;
 }
 
-/** Returns the last three letters with five bits each, which ignores the case of ASCII letters. */
+/**
+ * Returns the last three letters, packed into five bits each. The lower five bits of an ASCII letter do not depend on
+ * its case.
+ */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
   return (code(last - 2) << 10) | (code(last - 1) << 5) | code(last);

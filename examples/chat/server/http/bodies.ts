@@ -47,7 +47,10 @@ export const HISTORY = z.looseObject({
   values: z.literal('changes').nullish(),
 });
 
-/** Reads a body whose fields are all optional, so it may be absent. A page from another origin must send JSON anyway. */
+/**
+ * Reads a request body. All its fields are optional, so the body may be absent. A page from another origin must send
+ * JSON anyway.
+ */
 export async function optionalBodyOf<Body>(context: Context<Env>, schema: z.ZodType<Body>): Promise<Body> {
   const origin = context.req.header('origin');
   const isForeign = origin !== undefined && origin.replace(/^https?:\/\//, '') !== context.req.header('host');
