@@ -111,7 +111,9 @@ function settingsFor({ dir, endpoint }: SpoolInvocation): Settings {
   );
 }
 
-/** Delivers each destination from its own folder, so that runs that are not delivered stay with their destination. */
+/**
+ * Delivers the runs of each destination from its own folder. Undelivered runs therefore stay with their destination.
+ */
 async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
   const ledger = new Ledger();
   let isDelivered = true;

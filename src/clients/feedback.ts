@@ -87,9 +87,10 @@ export async function submitFeedback(
 }
 
 /**
- * Returns the URL with this feedback in its query string, for a link in an email or a chat. When a browser opens the link, a runspan
- * receiver first shows a page with a button. Other services may store the feedback as soon as a link preview or a mail scanner opens
- * the link. Throws an InvalidRequestError for feedback that a link cannot carry: metadata, or a value that is an object.
+ * Returns the URL with this feedback in its query string, for a link in an email or a chat. When a browser opens the
+ * link, a runspan receiver first shows a page with a button. Other services may store the feedback as soon as a link
+ * preview or a mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or a value that
+ * is an object, because a link cannot contain them.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackAddress(url, true, undefined);

@@ -25,7 +25,9 @@ export function secretValuesOf(resource: unknown): string[] {
   return values;
 }
 
-/** Returns a copy for a run, in which a mask replaces the value of each secret and environment variable. */
+/**
+ * Returns a copy to record in a run. In the copy, a mask replaces the value of each secret and environment variable.
+ */
 export function withoutSecretValues(resource: unknown, list?: string): unknown {
   if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
   if (!isRecord(resource)) return resource;

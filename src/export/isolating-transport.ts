@@ -13,12 +13,13 @@ interface Batch {
 
 /**
  * Isolates bad runs so that the rest of their batch is delivered. A batch that is too large or refused is split in half
- * repeatedly until the bad run is alone. A run that is too large is sent again without its attachments, then with its payloads
- * replaced by a marker. A run that is refused is dropped. If no run of two consecutive batches is accepted, the endpoint is
- * assumed to refuse everything: the runs of the second batch are kept, with the outcome `misconfigured`.
+ * repeatedly until the bad run is alone. A run that is too large is sent again without its attachments, then with its
+ * payloads replaced by a marker. A run that is refused is dropped. If no run of two consecutive batches is accepted,
+ * the endpoint is assumed to refuse everything. The runs of the second batch are then kept, with the outcome
+ * `misconfigured`.
  *
- * If the service already has a run that was read from disk, it may lack the end of that run. The end is then sent again, as a
- * patch.
+ * If the service already has a run that was read from disk, it may have only the start of the run. The end of the run
+ * is then sent again, as a patch.
  */
 export class IsolatingTransport implements Transport {
   readonly #inner: Transport;
@@ -101,7 +102,10 @@ function shuffled(items: readonly Item[]): Item[] {
     .map(({ item }) => item);
 }
 
-/** Whether the service already has the start of a run that was read from disk, so that only its end must be sent. */
+/**
+ * Whether the service already has the start of a run that was read from disk. If so, only the end of the run must be
+ * sent.
+ */
 function isPartlyKnown({ items: [item], outcome }: Settlement): boolean {
   const isRepetition = outcome.kind === 'accepted' && outcome.isRepetition === true;
   return isRepetition && item?.delivery.ticket !== undefined && item.op === 'post' && item.isEnded;

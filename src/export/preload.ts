@@ -7,8 +7,8 @@ const DELAY_MS = 10;
 let isLoading = false;
 
 /**
- * Schedules loading of the modules needed for the first delivery. Their evaluation blocks the event loop for tens of
- * milliseconds, which should not happen during a request of the application. Never keeps the process alive.
+ * Schedules loading of the modules needed for the first delivery. Evaluating these modules blocks the event loop for
+ * tens of milliseconds. This should not happen while the application handles a request. Never keeps the process alive.
  */
 export function preloadSoon(): void {
   if (isLoading) return;

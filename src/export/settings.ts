@@ -25,9 +25,9 @@ export interface ConfigureOptions {
   /** Address of the service, for example `http://127.0.0.1:4777`; tracing is off without one. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
-   * The API key, sent as `x-api-key`, and only to the endpoint. If it is an empty string, no key is sent. A function is called
-   * for each request, with tracing off, and returns the key or a promise of it. If it throws, rejects or returns no key, the
-   * request is not sent; the runs are kept and sent later, as after a 401. `RUNSPAN_API_KEY`
+   * The API key, sent as `x-api-key`, and only to the endpoint. If it is an empty string, no key is sent. A function is
+   * called for each request, with tracing off, and returns the key or a promise of it. If the function throws, rejects
+   * or returns no key, the request is not sent. The runs are kept and sent later, as after a 401. `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
   /** The id of the workspace, needed if the key has access to several. `RUNSPAN_WORKSPACE_ID` */
@@ -61,9 +61,10 @@ export interface ConfigureOptions {
    */
   allowInsecure?: boolean;
   /**
-   * Which undelivered runs survive the process; see `docs/delivery.md`. `memory`: none. `spill`: runs left when the process ends
-   * normally or by `process.exit`, and runs queued while the service is unreachable or the queue is half full. `write-ahead`:
-   * all data recorded by calls that have returned, even after `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
+   * Which undelivered runs survive the process; see `docs/delivery.md`. `memory`: none. `spill`: runs that are
+   * undelivered when the process ends normally or by `process.exit`, and runs that are queued while the service is
+   * unreachable or the queue is at least half full. `write-ahead`: all data recorded by calls that have returned, even
+   * after `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
    */
   durability?: Durability;
   /**
@@ -107,7 +108,7 @@ const DURABILITIES: readonly string[] = ['memory', 'spill', 'write-ahead'] satis
 export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
-  /** Hash of the destination whose folder the spool uses, if it is not that of the settings. */
+  /** Hash of the destination whose folder the spool uses, if it is not the destination of these settings. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;

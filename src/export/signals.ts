@@ -38,7 +38,8 @@ function onSignal(signal: NodeJS.Signals): void {
   else {
     ending = signal;
     const flushes = [...flushLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
-    // If another copy of the package has stepped aside, it listens again by the next turn and delivers its runs.
+    // If another copy of the package has removed its listener, it listens again by the next turn of the event loop and
+    // delivers its runs.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => end(signal));
   }

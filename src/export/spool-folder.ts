@@ -22,9 +22,9 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 
 /**
- * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the API key
- * identifies it, so a fingerprint of the key is hashed instead: runs recorded for one tenant are never sent with the key of
- * another.
+ * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the API
+ * key identifies it, so a fingerprint of the key is hashed instead. Runs recorded for one tenant are therefore never
+ * sent with the key of another tenant.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =

@@ -38,9 +38,9 @@ export function findLeftovers({ fs, spoolDir, destination, facts }: SpoolHome, w
 }
 
 /**
- * Deletes the files of a leftover, one per step, and yields the runs of each file. Each run is yielded once; a run with a
- * damaged record is yielded if its name can be read. Skips files written by a later version and files that another process
- * has already deleted.
+ * Deletes the files of a leftover, one per step, and yields the runs of each file. Each run is yielded once. If the
+ * record of a run is damaged, the run is yielded only if its name can be read. Skips files written by a later version
+ * and files that another process has already deleted.
  */
 export function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<readonly RunName[]> {
   const ids = new Set<string>();

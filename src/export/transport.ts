@@ -23,7 +23,7 @@ export type Outcome =
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** The batch, or its only run, is too large. */
   | { readonly kind: 'too_large'; readonly detail: string }
-  /** The service refuses the batch because of one or more runs that are malformed or already stored. */
+  /** The service refuses the batch because one or more of its runs are malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string };
 
 export interface Settlement {

@@ -13,7 +13,7 @@ export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args
 /** What a call of it comes to: its result or what its promise resolves to, the list of its chunks where that is a sequence. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** Maps a generator or an async iterable to the list of its chunks, and leaves any other type unchanged. */
+/** Maps the type of a generator or an async iterable to an array of its chunks. Any other type is left unchanged. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>

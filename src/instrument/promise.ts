@@ -205,8 +205,8 @@ function followingThen(then: Method, waiting: Waiting): Method {
 }
 
 /**
- * Wraps `catch`: observes a rejection in its callback, and a fulfilled value through the promise that it returns. Arguments
- * before the callback, such as Bluebird's error filters, are passed on unchanged.
+ * Wraps `catch`. A rejection is observed in the callback, a fulfilled value through the promise that `catch` returns.
+ * Arguments before the callback, such as Bluebird's error filters, are passed on unchanged.
  */
 function followingCatch(method: Method, waiting: Waiting): Method {
   return function (this: unknown, ...args: unknown[]): unknown {

@@ -120,9 +120,10 @@ export function mapStart(attributes: Attributes, visibility: Visibility): Mapped
 }
 
 /**
- * Maps an ended span. `known` holds the inputs that `mapStart` found, so that they are not built twice. `told` holds values
- * from sources other than the attributes; an attribute of the same name takes precedence. `isOwnUsage` returns whether the
- * token counts of a chain are its own rather than those of its model calls.
+ * Maps an ended span. `known` holds the inputs that `mapStart` found, so that they are not built twice. `told` holds
+ * values from sources other than the attributes. If an attribute has the same name as one of these values, the
+ * attribute takes precedence. `isOwnUsage` returns true if the token counts of a chain belong to the chain itself and
+ * do not repeat the counts of its model calls.
  */
 export function mapSpan(
   attributes: Attributes,
@@ -137,7 +138,8 @@ export function mapSpan(
   const inputs = visibility.hideInputs ? undefined : inputsOf(reader, runType, known);
   const outputs = visibility.hideOutputs ? undefined : payloadOf('outputs', 'output', runType, reader);
   if (nameFrom !== undefined) reader.use(nameFrom);
-  // A span around model calls usually repeats the sum of their token counts, which would then be counted twice.
+  // A span around model calls usually repeats the sum of their token counts. Recording this sum would count the tokens
+  // twice.
   const hasUsage = runType !== 'chain' || isOwnUsage?.(given) === true;
   const metadata = metadataOf(reader);
   const usage = hasUsage ? usageOf(reader, metadata.get(SERVICE_TIER)) : undefined;

@@ -30,8 +30,9 @@ import { withExtracted } from './extracted-run.ts';
 /** What `RunPropagator` takes. Everything is optional. */
 export interface RunPropagatorOptions {
   /**
-   * Whether the headers of incoming messages are read. A function is called for each message with its carrier, for example the
-   * request headers, and synchronously returns `true` to accept it. For other messages, spans start a new trace.
+   * Whether the headers of incoming messages are read. A function is called for each message with its carrier, for
+   * example the request headers. To accept the carrier, it returns `true` synchronously. For other messages, spans
+   * start a new trace.
    *
    * @default true
    */

@@ -78,8 +78,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Sends spans that wait for their parents, then waits until all runs are delivered or given up, for at most 29 s. Never
-   * rejects.
+   * Sends spans that wait for their parents. Then waits for at most 29 s until all runs are delivered or given up.
+   * Never rejects.
    */
   async forceFlush(): Promise<void> {
     if (this.#shutdown !== undefined) return this.#shutdown;

@@ -29,10 +29,10 @@ export interface RunSpanProcessorOptions {
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /**
-   * Which spans become runs: `'llm'` selects spans related to model calls, by their attributes or instrumentation; a
-   * function decides for each span. Evaluated when a span starts. If the span is left out then, it is evaluated again
-   * when the span ends, with all its attributes. Children of a span that is left out are attached to the nearest run
-   * above it, even if the span becomes a run when it ends.
+   * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, by their attributes or
+   * instrumentation. A function decides for each span. The decision is made when a span starts. If the span is left out
+   * then, the decision is made again when the span ends, with all its attributes. Children of a span that is left out
+   * are attached to the nearest run above it, even if the span becomes a run when it ends.
    * @default all
    */
   shouldExport?: ShouldExport;
@@ -78,8 +78,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Waits until the runs recorded so far are delivered or given up, for at most 29 s. Never rejects; `stats()` counts lost
-   * runs.
+   * Waits for at most 29 s until the runs recorded so far are delivered or given up. Never rejects; `stats()` counts
+   * lost runs.
    */
   forceFlush(): Promise<void> {
     return this.#shutdown ?? this.#flushTime.whole((timeoutMs) => this.#flush(timeoutMs));
@@ -111,7 +111,10 @@ export class RunSpanProcessor implements SpanProcessorLike {
     );
   }
 
-  /** Creates the entry. If another processor with the same sink has already recorded the span, its run is reused. */
+  /**
+   * Creates the entry. If another processor with the same sink has already recorded the span, the run of that processor
+   * is reused.
+   */
   #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
     const recorded = recordedRun(span, start.sink);
     return recorded === undefined ? this.#entryFor(span, start) : { context: recorded.context };

@@ -57,8 +57,8 @@ function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): st
 const CLIENT = 2;
 
 /**
- * Whether a span has the token counts of an agent whose model calls have no spans of their own. This is the case for agents
- * that run in another service and for agents whose tokens OpenInference counts.
+ * Whether a span reports the token counts of an agent and the agent's model calls have no spans of their own. This
+ * applies to agents that run in another service, and to agents whose tokens are counted by OpenInference.
  */
 export function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;

@@ -125,7 +125,10 @@ const PREVIEW_AGENTS = new RegExp(
   'i',
 );
 
-/** Whether a GET may come from a program that opens links before the user does, such as a preview or a mail scanner. */
+/**
+ * Whether a GET request may come from a link preview, a mail scanner or another program that opens links before the
+ * user does.
+ */
 function isPreview({ headers }: IncomingMessage): boolean {
   const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
   if (purpose !== undefined || PREVIEW_AGENTS.test(headers['user-agent'] ?? '')) return true;

@@ -12,7 +12,7 @@ import type { ToldRun } from './told-run.ts';
 
 /** Further calls are taken into a transaction until it has taken so long. */
 const GROUP_MS = 50;
-/** Delay between the first write and the first indexing step, so that several runs are indexed together. */
+/** Delay between the first write and the first indexing step. It allows several runs to be indexed together. */
 const INDEX_DELAY_MS = 300;
 /** Duration of an indexing step. */
 const INDEX_MS = 50;
@@ -35,8 +35,9 @@ interface WaitingCall {
 }
 
 /**
- * Executes all writes to a store. Calls that arrive during a commit are committed together in the next one, each completely or
- * not at all. Between commits and when idle, indexes runs step by step and deletes traces beyond the limits.
+ * Executes all writes to a store. Calls that arrive during a commit are committed together in the next commit. Each
+ * call is committed completely or not at all. Between commits and when idle, indexes runs step by step and deletes
+ * traces beyond the limits.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;

@@ -209,8 +209,8 @@ function checkedVersion(connection: SqliteConnection, path: string, known: numbe
 }
 
 /**
- * Refuses files of another application or a later version before SQLite creates any files next to them: an immutable
- * connection takes no lock and creates no file. The file must be opened through SQLite only. When a process closes any
+ * Refuses files of another application or a later version. The check uses an immutable connection, which takes no lock
+ * and creates no files next to the database. The file must be opened through SQLite only. When a process closes any
  * descriptor of a file, POSIX releases all its locks on that file, and SQLite can only account for its own descriptors.
  */
 function checkHeader({ DatabaseSync }: Engine, path: string, known: number): void {

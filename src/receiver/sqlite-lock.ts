@@ -34,8 +34,8 @@ export class SqliteLock {
 }
 
 /**
- * Creates a file that only its owner can read, because SQLite would make it readable by other users. An existing file is not
- * opened, since closing it would release a lock held by another thread of this process.
+ * Creates a file that only its owner can read. SQLite itself would create it readable by other users. An existing file
+ * is not opened, since closing it would release a lock held by another thread of this process.
  */
 function makeFile(file: string): void {
   try {

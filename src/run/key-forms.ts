@@ -8,7 +8,10 @@ export interface KeyForm {
   readonly bytes: Buffer | undefined;
   /** Whether it may be the name of a secret, contain one, or be no text. */
   readonly isSpecial: boolean;
-  /** Whether the key may hold the value of a `{ name, value }` pair, which is a secret depending on `name`. */
+  /**
+   * Whether the key may hold the value of a `{ name, value }` pair. The name in the pair decides whether the value is a
+   * secret.
+   */
   readonly isPairValue: boolean;
   /** The form of the key that came next when this key last occurred. */
   next: KeyForm | undefined;
@@ -72,7 +75,7 @@ export class KeyForms {
   }
 }
 
-/** Copies a part of a text, because a slice that outlives the text would keep all of it in memory. */
+/** Copies a part of a text. A slice that outlives the text would keep the whole text in memory. */
 export function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }

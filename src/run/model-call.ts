@@ -4,10 +4,11 @@ import { Run } from './run.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Returns the model call of the parent run if that run is open and has the same sink. A nested call of the same type and
- * model is the same call, recorded by another instrumentation: a wrapped client calls a patched method, or a patched function
- * calls a wrapped model. The outer record is kept, because it has the application's request and result. Siblings are never
- * compared, because two overlapping calls of one model look alike but are separate calls.
+ * Returns the model call of the parent run if that run is open and has the same sink. A nested call of the same type
+ * and model is assumed to be the same call, recorded by a second instrumentation. This happens if a wrapped client
+ * calls a patched method, or if a patched function calls a wrapped model. The outer record is kept, because it has the
+ * application's request and result. Siblings are never compared, because two overlapping calls of one model look alike
+ * but are separate calls.
  */
 export function callAbove(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const handle = parent?.handle;

@@ -1,4 +1,7 @@
-/** Matches a tokenizer's token: a word, a piece of a word, two words with a hyphen, a short number, a date or a marker such as `<image>`. */
+/**
+ * Matches a token of a tokenizer: a word, a piece of a word, two words joined by a hyphen, a short number, a date or a
+ * marker such as `<image>`.
+ */
 const PIECE =
   /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16}|['’]\p{Ll}{1,2}|-\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,4}|\d{4}-\d\d-\d\d)[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
 

@@ -50,8 +50,9 @@ export interface RunOptions {
   /** The id of the project. Takes precedence over `project`. */
   projectId?: string;
   /**
-   * A UUID to use instead of a generated one, so that you can find the run again; `runIdFrom` derives one from your own id. Use
-   * each id for one run only: the service replaces the first run with a second one of the same id, or ignores the second.
+   * A UUID to use instead of a generated one, so that you can find the run again. `runIdFrom` derives a UUID from your
+   * own id. Use each id for one run only. If a second run has the same id, the service either replaces the first run or
+   * ignores the second.
    */
   id?: string;
   inputs?: Fields;
@@ -139,7 +140,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
 
 const BOTH: Hiding = { hideInputs: true, hideOutputs: true };
 
-/** Options of other libraries that hide payloads: in lower case, without `_` and without an `s` at the end. */
+/** Options of other libraries that hide payloads. The names are in lower case, without `_` and without a final `s`. */
 const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
   processinput: { hideInputs: true },
   hideinput: { hideInputs: true },

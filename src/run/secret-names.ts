@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** Words before `token` that make it a piece of text or a pagination token, not a secret. */
+/** If one of these words precedes `token`, the name means a piece of text or a pagination token, not a secret. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
@@ -145,8 +145,9 @@ export function isHeaders(key: string): boolean {
 const NESTED_MAX = 100;
 
 /**
- * Whether a value under a name of this kind is a secret. Never a secret are empty values, booleans, the JSON Schema of a
- * parameter, a token with its probability and the signature of a model's thinking.
+ * Whether a value under a name of this kind is a secret. The following are never treated as secrets: empty values,
+ * booleans, the JSON Schema of a parameter, a token listed with its probability, and the signature of a model's
+ * thinking.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;

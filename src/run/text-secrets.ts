@@ -39,7 +39,10 @@ const NAMES_KEPT = 2_000;
 /** Maximum number of digits and punctuation marks between the letters of a name and the `"` or `=` after it. */
 const GAP_MAX = 16;
 
-/** Whether to search a text for the names of secrets: it starts like JSON, a URL path or an HTTP message, or contains a URL. */
+/**
+ * Whether to search a text for the names of secrets. This is the case if the text starts like JSON, a URL path or an
+ * HTTP message, or if it contains a URL.
+ */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const first = text.charCodeAt(0);
@@ -170,7 +173,10 @@ export class TextSecrets {
     return copy ?? value;
   }
 
-  /** Masks text and numbers after quoted names in text that is not valid JSON, for example because it was cut. */
+  /**
+   * Masks strings and numbers that follow quoted names. Used for text that is not valid JSON, for example because it
+   * was cut.
+   */
   #maskQuoted(text: string, trail: readonly Step[]): string {
     let shown = '';
     let copied = 0;
@@ -283,7 +289,7 @@ for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
 /** Matches the user and password of a URL. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
-/** Matches the rest of a name's closing quote, the colon, and either the opening quote of a text or a number. */
+/** Matches the `"` that closes a name, the colon, and the start of the value: an opening quote or a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
 /** Returns the position of the text or number after a name. Unterminated text extends to the end of `text`. */
@@ -296,7 +302,7 @@ function valueAfter(text: string, quote: number): { start: number; end: number; 
   const start = VALUE.lastIndex;
   const isNumber = false;
   for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
-    // A quote with more backslashes than the opening quote is escaped, so it belongs to the text.
+    // If a quote has more backslashes than the opening quote, it is escaped and belongs to the text.
     let backslashes = 0;
     while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
     if (backslashes < opening.length) return { start, end: end - backslashes, isNumber };

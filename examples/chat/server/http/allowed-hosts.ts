@@ -22,7 +22,10 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Returns the host name for URLs to the address that a server listens on, or an empty list for a wildcard address or one with a zone id. */
+/**
+ * Returns the host name to use in URLs for the address that a server listens on. Returns an empty list for a wildcard
+ * address and for an address with a zone id.
+ */
 export function nameOf(address: string): string[] {
   if (address === '0.0.0.0' || address === '::') return [];
   const url = `http://${address.includes(':') ? `[${address}]` : address}`;
