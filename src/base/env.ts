@@ -32,7 +32,7 @@ export type EnvironmentName =
   | 'https_proxy'
   | 'no_proxy';
 
-/** Environment variables of LangSmith's client, which reads `LANGSMITH_<name>` first and then `LANGCHAIN_<name>`. */
+/** Environment variables of LangSmith's client. It reads `LANGSMITH_<name>` first and then `LANGCHAIN_<name>`. */
 export type LangsmithName =
   | 'ENDPOINT'
   | 'API_KEY'

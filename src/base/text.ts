@@ -34,14 +34,14 @@ const UNSAFE = new RegExp(
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * Escapes characters that control a terminal, or hide or reorder text. Applied to every log line and all terminal
- * output.
+ * Escapes characters that control a terminal and characters that hide or reorder text. Applied to every log line and
+ * all terminal output.
  */
 export function visible(text: string): string {
   return text.replace(UNSAFE, (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0));
 }
 
-/** Like `visible`, but for JSON text: uses JSON escapes, so the parsed value is unchanged. */
+/** Like `visible`, but for JSON text. It uses JSON escapes, so the parsed value is unchanged. */
 export function visibleJson(json: string): string {
   return json.replace(UNSAFE, (character) =>
     // JSON escapes line breaks within strings, so a raw line break is whitespace between values.

@@ -30,7 +30,7 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
   [511, 'the network asks for a login'],
 ]);
 
-/** Statuses with which a service reports that it does not support the route. */
+/** Statuses that indicate that the service does not support the route. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);

@@ -120,7 +120,7 @@ export interface Item {
   isSettled: boolean;
   /** Without those that turned out to be unreadable. */
   attachments: readonly HeldAttachment[];
-  /** Whether simple ingestion has posted the run, so that only its patch remains to be sent. */
+  /** Whether simple ingestion has already posted the run. If so, only its patch remains to be sent. */
   isPosted: boolean;
   /** What is left out because the service found the run too large: first its attachments, then its payloads as well. */
   stripped: 'nothing' | 'attachments' | 'payloads';

@@ -10,9 +10,9 @@ const FALLBACK_MAX_MS = 600_000;
 const SLICE_RUNS = 10;
 
 /**
- * Falls back to the second transport if the service does not support the first. The first transport is tried again
- * after 1 s, 5 s, 30 s and so on, up to every 10 minutes, even in the middle of a batch. If the service supports
- * neither, the outcome is `misconfigured`, because the endpoint must be wrong.
+ * Falls back to the second transport if the service does not support the first. The first transport is retried after
+ * 1 s, 5 s, 30 s and so on, up to every 10 minutes, even in the middle of a batch. If the service supports neither, the
+ * outcome is `misconfigured`, because the endpoint must be wrong.
  */
 export class FallbackTransport implements Transport {
   readonly #first: Transport;

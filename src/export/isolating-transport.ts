@@ -2,7 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { dropAttachments, type Item } from './delivery.ts';
 import type { Settlement, Transport } from './transport.ts';
 
-/** Number of consecutive refused batches after which the endpoint is considered at fault, not the runs. */
+/** Number of consecutive refused batches after which the endpoint, rather than the runs, is considered at fault. */
 const REFUSED_BATCHES_MAX = 2;
 
 /** The state of a batch while its bad runs are isolated. */

@@ -51,7 +51,7 @@ export class Pace {
   #patience = newController();
   #hurriedAtMs = Number.NEGATIVE_INFINITY;
   #hurryTimer: NodeJS.Timeout | undefined;
-  /** End of the pause that the service requested, and time of the next probe. */
+  /** Times at which the pause requested by the service ends and at which the next probe is sent. */
   #resumeAtMs = Number.NEGATIVE_INFINITY;
   #blockedUntilMs = Number.NEGATIVE_INFINITY;
   /** Number of consecutive refused probes. */
@@ -203,7 +203,7 @@ export class Pace {
     });
   }
 
-  /** Brings the next probe forward, at most once per second. */
+  /** Schedules the next probe earlier, at most once per second. */
   #hurryProbe(): void {
     const atMs = Math.max(this.#monotonicMs(), this.#hurriedProbeAtMs + HURRIED_PROBE_MS);
     if (atMs >= this.#blockedUntilMs) return;

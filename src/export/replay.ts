@@ -99,8 +99,8 @@ export class Replay {
   }
 
   /**
-   * Claims runs that earlier processes left for this destination, now and every minute. `includesOthers` also reports the runs
-   * left for other destinations and deletes those that are too old.
+   * Claims runs that earlier processes left for this destination, immediately and then every minute. `includesOthers`
+   * also reports the runs left for other destinations and deletes those that are too old.
    */
   look(includesOthers: boolean): void {
     if (this.#isClosed) return;

@@ -53,7 +53,7 @@ export interface Service {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the service, or logs the reason and returns undefined if tracing cannot be turned on. */
+/** Returns the service. If tracing cannot be turned on, logs the reason and returns undefined. */
 export function serviceOf(options: ConfigureOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];

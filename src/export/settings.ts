@@ -63,8 +63,8 @@ export interface ConfigureOptions {
   /**
    * Which undelivered runs survive the process; see `docs/delivery.md`. `memory`: none. `spill`: runs that are
    * undelivered when the process ends normally or by `process.exit`, and runs that are queued while the service is
-   * unreachable or the queue is at least half full. `write-ahead`: all data recorded by calls that have returned, even
-   * after `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
+   * unreachable or the queue is half full. `write-ahead`: all data recorded by calls that have returned, even after
+   * `kill -9`. `RUNSPAN_DURABILITY` @default 'memory'
    */
   durability?: Durability;
   /**
@@ -171,7 +171,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
-/** Whether the runtime has `eventLoopUtilization`, without which process exit cannot be handled. Bun 1.4 lacks it. */
+/** Whether the runtime has `eventLoopUtilization`. Without it, process exit cannot be handled. Bun 1.4 lacks it. */
 function isRuntimeSupported(): boolean {
   if (typeof globalThis.performance?.eventLoopUtilization === 'function') return true;
   diagnostics.warnOnce(

@@ -47,7 +47,10 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
   }
 }
 
-/** Matches segments that earlier versions set aside unread because five processes had died while delivering them. */
+/**
+ * Matches segments that earlier versions set aside without reading them, because five processes had died while
+ * delivering them.
+ */
 const UNREAD = /\.a5\.seg$/;
 
 /**

@@ -16,7 +16,7 @@ export interface Leftover {
   readonly writtenAtMs: number;
 }
 
-/** Finds leftovers of all destinations except the one of `home`. Throws file-system errors. */
+/** Finds leftovers of all destinations except the destination of `home`. Throws file-system errors. */
 export function findLeftovers({ fs, spoolDir, destination, facts }: SpoolHome, wallMs: number): Leftover[] {
   checkPrivateFolders(fs, spoolDir, [FORMAT_FOLDER]);
   const found: Leftover[] = [];
@@ -25,7 +25,7 @@ export function findLeftovers({ fs, spoolDir, destination, facts }: SpoolHome, w
     if (destination.includes(destinationHash) || !isFolderOfOurs(fs, folder)) continue;
     const owners = fs.readdirSync(folder).filter((name) => ownerToken(name) !== undefined);
     const dead = deadOwners(fs, folder, facts, '', wallMs);
-    // If any owner is alive, it takes over the files of the dead owners.
+    // If one of the owners is alive, it takes over the files of the dead owners.
     if (dead.length < owners.length) continue;
     for (const owner of dead) {
       const files = namesIn(fs, owner).filter((name) => sequenceOf(name) !== undefined);

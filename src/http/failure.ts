@@ -106,8 +106,8 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
 }
 
 /**
- * Recognizes errors of undici's parser. They have no code, and their message may quote the response. A status below 100 is an
- * assertion error.
+ * Recognizes errors of undici's parser. These errors have no code, and their message may quote the response. A status
+ * below 100 is an assertion error.
  */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;

@@ -7,10 +7,10 @@ import { SpanRun } from './span-run.ts';
 import { isObject, text } from './values.ts';
 
 /**
- * Adds messages and exceptions that instrumentations emit as log records to the runs of their spans. Add it to the
- * `processors` of a logger provider. It sends nothing itself and needs a `RunSpanProcessor` in the same process. A
- * record is added to the run of the span that was active when the record was emitted. This applies to every
- * `RunSpanProcessor` that has this span.
+ * Some instrumentations emit messages and exceptions as log records. This processor adds them to the runs of their
+ * spans. Add it to the `processors` of a logger provider. It sends nothing itself and needs a `RunSpanProcessor` in the
+ * same process. A record is added to the run of the span that was active when the record was emitted. This applies to
+ * every `RunSpanProcessor` that has this span.
  *
  * It reads the message events of the GenAI conventions and the events `exception` and `gen_ai.client.operation.exception`,
  * identified by `eventName` or the attribute `event.name`. All other records are ignored, and no record is modified.

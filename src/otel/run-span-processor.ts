@@ -86,9 +86,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Ends the runs of open spans as interrupted, stops recording and flushes. If a preceding `forceFlush` timed out, both calls
-   * together take at most 29 s. The exporter stays open, because other code may use it; the package's `shutdown()` closes all
-   * exporters.
+   * Ends the runs of open spans as interrupted, stops recording and flushes. If a preceding `forceFlush` timed out,
+   * both calls together take at most 29 s. The exporter remains open, because other code may use it. The package's
+   * `shutdown()` closes all exporters.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();

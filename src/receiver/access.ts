@@ -36,7 +36,7 @@ export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** Random session tokens, oldest first, each with its expiry time in milliseconds. */
+  /** Maps random session tokens to their expiry times in milliseconds, oldest session first. */
   readonly #sessions = new Map<string, number>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;

@@ -135,7 +135,10 @@ function isPreview({ headers }: IncomingMessage): boolean {
   return /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
-/** Whether a POST comes from the form of `CONFIRMATION`. The form has no fields; its URL has the query of the link. */
+/**
+ * Whether a POST comes from the form of `CONFIRMATION`. The form has no fields. Its URL contains the query string of
+ * the link.
+ */
 function isForm({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
   return isUrlEncoded && headers['content-length'] === '0';

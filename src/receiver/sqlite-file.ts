@@ -225,7 +225,8 @@ function checkHeader({ DatabaseSync }: Engine, path: string, known: number): voi
     }
   } catch (error) {
     if (isNoDatabase(error)) throw notOurs(path);
-    // Without locks, a file may look damaged while another connection writes to it. A later connection with locks decides.
+    // Without locks, a file may appear damaged while another connection is writing to it. A later connection with locks
+    // decides.
     if (!isOfTheFile(error)) throw error;
   }
 }

@@ -123,7 +123,7 @@ export interface SpanSource {
   activeSpan(): object | undefined;
   /** The context of the run that a span became, if it became one. */
   contextOf(span: object): RunContext | undefined;
-  /** Replaces a span that has just started with the run of this context. */
+  /** Uses the run of this context in place of a span that has just started. */
   replace?(span: object, context: RunContext): void;
 }
 

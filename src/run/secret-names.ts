@@ -62,7 +62,7 @@ export class SecretNames {
   /** The last word of each name. */
   readonly lastWords: readonly string[];
 
-  /** Set `takesPieces` to false if the values are pieces of a model's text. */
+  /** Set `takesPieces` to false if values under these names may be pieces of a model's text. */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
       if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
@@ -194,7 +194,7 @@ const SCHEMA_TYPES: ReadonlySet<unknown> = new Set([
   'null',
 ]);
 
-/** Whether a value is a JSON Schema, which describes a value instead of holding it. */
+/** Whether a value is a JSON Schema. A schema describes a value but does not contain it. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');

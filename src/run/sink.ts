@@ -66,7 +66,10 @@ export function registerPreload(load: () => void): void {
   preload = load;
 }
 
-/** Prepares delivery ahead of the first request. Called by the SDK wrappers, which programs usually call at startup. */
+/**
+ * Prepares delivery ahead of the first request. The SDK wrappers call this function, and programs usually call the
+ * wrappers at startup.
+ */
 export function preloadDelivery(): void {
   preload();
 }

@@ -4,9 +4,9 @@ import type { UsageMetadata } from './record.ts';
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Adds the total and splits the token details so that each token has one price. `cache_creation` keeps only the tokens whose
- * cache duration is unknown. In a priced service tier, `cache_read` and `reasoning` get the name of the tier as a prefix, and
- * a detail named after the tier counts the remaining input or output tokens.
+ * Adds the total, and splits the token details so that each token is counted under exactly one price. `cache_creation`
+ * keeps only the tokens whose cache duration is unknown. In a priced service tier, `cache_read` and `reasoning` get the
+ * name of the tier as a prefix, and a detail named after the tier counts the remaining input or output tokens.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;
