@@ -16,8 +16,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Background work is started by the first call that the application happens to
- * make. In the context of that call, the work would retain the data of its request and be traced as part of it.
+ * Calls a function outside any async context. Whichever call the application makes first starts the background work. In
+ * the context of that call, the work would retain the data of its request and be traced as part of it.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);

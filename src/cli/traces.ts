@@ -43,7 +43,7 @@ async function tracesWithRun(
     ...(status && { status }),
     ...(runType && { runType }),
     ...(model && { model }),
-    // A run never starts before its root, so the lower bound also applies to runs.
+    // A run never starts before its root run, so the lower bound also applies to runs.
     ...(ofRoot.startedFrom && { startedFrom: ofRoot.startedFrom }),
   };
   const seen = new Set<string>();

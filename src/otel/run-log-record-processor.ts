@@ -12,10 +12,11 @@ import { isObject, text } from './values.ts';
  * same process. A record is added to the run of the span that was active when the record was emitted. This applies to
  * every `RunSpanProcessor` that has this span.
  *
- * It reads the message events of the GenAI conventions and the events `exception` and `gen_ai.client.operation.exception`,
- * identified by `eventName` or the attribute `event.name`. All other records are ignored, and no record is modified.
- * Attributes and events of the span take precedence. Together, the messages of a span are subject to the limits of one
- * payload. A record emitted after its span has ended is dropped; the first such record is logged.
+ * It reads the message events of the GenAI conventions and the events `exception` and
+ * `gen_ai.client.operation.exception`, identified by `eventName` or the attribute `event.name`. All other records are
+ * ignored, and no record is modified. Attributes and events of the span take precedence. Together, the messages of a
+ * span are subject to the limits of one payload. A record that is emitted after its span has ended is dropped. The
+ * first such record is logged.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;

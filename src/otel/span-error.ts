@@ -20,9 +20,9 @@ export function exceptionFields(attributes: Attributes): Attributes {
 }
 
 /**
- * Returns the `error` field of a run if its span failed: `Type: message`, followed by the stack. Both are taken from the last
- * exception among the span's events, or else from `logged`. An exception alone is not a failure, because the application may
- * have handled it.
+ * Returns the `error` field of a run if its span failed: `Type: message`, followed by the stack. The type, message and
+ * stack are taken from the last exception among the span's events, or else from `logged`. An exception alone is not a
+ * failure, because the application may have handled it.
  */
 export function spanError(span: SpanLike, logged?: Attributes): string | undefined {
   const event = span.events.findLast(({ name }) => name === 'exception');

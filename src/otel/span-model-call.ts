@@ -25,8 +25,8 @@ const MODEL_NAMES: readonly string[] = [
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
 /**
- * Returns the model call that a span records, or undefined if its attributes name no model. `knownType` is the run type, if the
- * attributes have already been mapped.
+ * Returns the model call that a span records, or undefined if its attributes name no model. If the attributes have
+ * already been mapped, `knownType` is the run type.
  */
 export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | undefined {
   const { attributes } = span;

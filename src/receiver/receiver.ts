@@ -37,8 +37,8 @@ export interface ReceiverOptions {
    */
   apiKey?: string;
   /**
-   * A second key that can only send runs, spans and feedback and create feedback tokens. Every other request with it gets 403.
-   * Requires an `apiKey` and has the same format. @default no write key
+   * A second key. It can only send runs, spans and feedback, and create feedback tokens. Every other request with it
+   * gets 403. Requires an `apiKey` and has the same format. @default no write key
    */
   writeKey?: string;
   /** Requests for another workspace in `x-tenant-id` get 403. @default every workspace is accepted */

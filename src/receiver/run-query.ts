@@ -64,7 +64,7 @@ const LIST_CHECKS: Checks<ListQuery> = {
   ...FILTER_CHECKS,
   sort: oneOf(SORT_KEYS),
   order: oneOf(['ascending', 'descending']),
-  // Validated by the store, because each kind of store has its own cursor format.
+  // The store validates the cursor, because each kind of store has its own cursor format.
   cursor: TEXT,
   limit: wholeFrom(1, 1_000),
 };

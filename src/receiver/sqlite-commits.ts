@@ -23,7 +23,9 @@ const INDEX_MS = 50;
 const BUSY_INDEX_MS = 5;
 /** Maximum time spent deleting old traces before the next write. */
 const FORGET_MS = 100;
-/** Maximum number of unindexed runs. A search scans these runs one by one. Beyond it, writes wait for the index. */
+/**
+ * Maximum number of unindexed runs. A search scans these runs one by one. Beyond this limit, writes wait for the index.
+ */
 const UNINDEXED_MAX = 100_000;
 /** Interval between checks for traces that are too old. */
 const AGE_MS = 60_000;

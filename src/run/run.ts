@@ -168,7 +168,7 @@ export class Run {
   }
 
   /**
-   * Changes recorded fields of the run or adds to them. Values are copied immediately. In a wrapped function, `outputs` set
+   * Replaces or extends recorded fields of the run. Values are copied immediately. In a wrapped function, `outputs` set
    * here take precedence over the function's result and the `outputs` option.
    */
   set(changes: RunChanges): void {

@@ -346,7 +346,7 @@ function isEscapeOfName(json: string, at: number): boolean {
   return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);
 }
 
-/** Whether the user part of a URL contains a password or is itself a key. */
+/** Whether the user information of a URL contains a password or is itself a key. */
 function isCredential(user: string): boolean {
   return /:./.test(user) || (user.length >= 16 && !isPiece(user));
 }
