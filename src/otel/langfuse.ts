@@ -122,7 +122,7 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds the details to counts that do not include them. The counts of Langfuse's OpenAI wrapper do not include the
+ * Adds the detail counts to counts that do not include them. The counts of Langfuse's OpenAI wrapper do not include the
  * details if the total equals the sum of all counts. Anthropic's input count does not include the details unless the
  * total equals the sum of input and output.
  */

@@ -22,7 +22,7 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-/** Nested spans of one instrumentation differ on purpose: `embedMany` of the AI SDK has a span for each of its requests. */
+/** Nested spans of one instrumentation are different calls: the AI SDK's `embedMany` has a span for each request. */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
   return one.scope === undefined || one.scope !== other.scope;

@@ -62,7 +62,7 @@ export class SecretNames {
   /** The last word of each name. */
   readonly lastWords: readonly string[];
 
-  /** Set `takesPieces` to false if values under these names may be pieces of a model's text. */
+  /** Set `takesPieces` to false if values under these names may be fragments of model output. */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
       if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;

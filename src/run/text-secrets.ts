@@ -292,7 +292,7 @@ const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 /** Matches the `"` that closes a name, the colon, and the start of the value: an opening quote or a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
-/** Returns the position of the text or number after a name. Unterminated text extends to the end of `text`. */
+/** Returns the position of the string or number that follows a name. Unterminated text extends to the end of `text`. */
 function valueAfter(text: string, quote: number): { start: number; end: number; isNumber: boolean } | undefined {
   VALUE.lastIndex = quote;
   const found = VALUE.exec(text);
