@@ -53,7 +53,7 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
 }
 
 /** Whether the environment turns on tracing in LangSmith's own client. */
-export function isLangsmithTracing(): boolean {
+function isLangsmithTracing(): boolean {
   return langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true';
 }
 

@@ -2,9 +2,9 @@ import { diagnostics, type Log } from '../base/diagnostics.ts';
 import {
   type EnvironmentName,
   env,
-  isLangsmithTracing,
   LANGSMITH_DEFAULT_ENDPOINT,
   langsmithEnv,
+  usesLangsmithService,
   variablesWith,
 } from '../base/env.ts';
 import { flag } from '../export/service-settings.ts';
@@ -197,9 +197,9 @@ function unknownVariables(): Finding[] {
 
 /** The three of a service come from one family: those of the other are not even looked at. */
 function sourceOfService(): 'RUNSPAN_' | 'LANGSMITH_' | 'none' {
+  if (usesLangsmithService()) return 'LANGSMITH_';
   const own: readonly EnvironmentName[] = ['RUNSPAN_ENDPOINT', 'RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'];
-  if (own.some((name) => env(name) !== undefined)) return 'RUNSPAN_';
-  return isLangsmithTracing() ? 'LANGSMITH_' : 'none';
+  return own.some((name) => env(name) !== undefined) ? 'RUNSPAN_' : 'none';
 }
 
 function reasonAgainst(name: EnvironmentName): string {
