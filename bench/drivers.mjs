@@ -1,64 +1,72 @@
 /**
- * The programs that are measured, in the order of the tables; `limit` is what the others are divided by. Each does `share` of
- * the turns: what sends nothing is over in a moment, and more turns make its figures as steady as the others; what is slow does
- * fewer, so that all of it stays within its time. Of the turns to warm up every one does `warmupShare`, all of them where none is
- * said: some thousands of runs go by before the compiler has been over what they do, and whatever is measured before that would
- * look dearer than it is.
+ * The programs that the benchmark measures, in the order of the tables. `limit` is the hand-written baseline. A driver does `share`
+ * of a cell's turns, and `warmupShare` of its warm-up turns: the slow ones would take minutes, and the untraced ones need more
+ * turns for a steady figure.
  */
 const DRIVERS = {
   untraced: { share: 5, isTraced: false },
-  limit: { share: 1 },
-  traceable: { share: 1 },
-  processor: { share: 1 },
-  'otlp-json': { share: 1 },
-  'otlp-protobuf': { share: 1 },
-  langfuse: { share: 0.5 },
-  braintrust: { share: 0.1, warmupShare: 0.4 },
-  langsmith: { share: 0.05, warmupShare: 0.25 },
-  off: { share: 5, isTraced: false },
+  limit: {},
+  traceable: {},
+  spill: { file: 'drivers/traceable', durability: 'spill' },
+  'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
+  processor: { isFromRegistry: true },
+  'otlp-json': { file: 'peers/otlp-json', isFromRegistry: true },
+  'otlp-protobuf': { file: 'peers/otlp-protobuf', isFromRegistry: true },
+  langfuse: { file: 'peers/langfuse/langfuse', share: 0.5, isFromRegistry: true },
+  braintrust: { file: 'peers/braintrust', share: 0.1, warmupShare: 0.4, isFromRegistry: true },
+  langsmith: { file: 'peers/langsmith', share: 0.05, warmupShare: 0.25, isFromRegistry: true },
 };
 
 export const DRIVER_NAMES = Object.keys(DRIVERS);
 
-/** Those that are made of packages of others: they stand in `bench/peers/`, where these are installed. */
-export const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
+/** `traceable` with a spool. */
+export const DURABLE = DRIVER_NAMES.filter((name) => DRIVERS[name].durability !== undefined);
 
-/** No queue of theirs may be the reason why a figure is low: spans that are dropped cost nothing. */
+/** At full speed a queue of the default size would drop spans, and dropped spans cost nothing. */
 const QUEUE_ROOM = '1000000';
 
 export function isTraced(name) {
   return DRIVERS[name].isTraced ?? true;
 }
 
-export function isPeer(name) {
-  return PEERS.includes(name);
+/** Whether the driver needs the packages under `bench/peers/`. */
+export function isFromRegistry(name) {
+  return DRIVERS[name].isFromRegistry ?? false;
 }
 
-/** How many turns it does where this many are asked for. */
+/** The program of a driver, relative to this folder. */
+export function fileOf(name) {
+  return `${DRIVERS[name].file ?? `drivers/${name}`}.mjs`;
+}
+
+export function durabilityOf(name) {
+  return DRIVERS[name].durability;
+}
+
+/** The driver's turns if a cell asks for `turns`. */
 export function turnsOf(name, turns) {
-  return atLeastOne(turns * DRIVERS[name].share);
+  return atLeastOne(turns * (DRIVERS[name].share ?? 1));
 }
 
-/** How many it does to warm up where this many are asked for. */
 export function warmupTurnsOf(name, turns) {
   return atLeastOne(turns * (DRIVERS[name].warmupShare ?? 1));
 }
 
 /**
- * The address by the names that it reads, and nothing else that departs from what it does by itself, but for the room of queues, and
- * for the chunks of a stream, of which braintrust keeps none when there are more than 1 000.
+ * The service's address in the driver's own variables. Everything else keeps its default, with two exceptions: queues have room for
+ * all runs while the service answers, and braintrust keeps all chunks of a stream (it keeps none of more than 1 000).
  */
-export function environmentOf(name, url) {
+export function environmentOf(name, url, { isDelivered }) {
   switch (name) {
     case 'otlp-json':
     case 'otlp-protobuf':
-      return { BENCH_URL: url, OTEL_BSP_MAX_QUEUE_SIZE: QUEUE_ROOM };
+      return { BENCH_URL: url, ...(isDelivered && { BENCH_QUEUE_ROOM: QUEUE_ROOM }) };
     case 'langfuse':
       return {
         LANGFUSE_BASE_URL: url,
         LANGFUSE_PUBLIC_KEY: 'pk-lf-bench',
         LANGFUSE_SECRET_KEY: 'sk-lf-bench',
-        OTEL_BSP_MAX_QUEUE_SIZE: QUEUE_ROOM,
+        ...(isDelivered && { OTEL_BSP_MAX_QUEUE_SIZE: QUEUE_ROOM }),
       };
     case 'langsmith':
       return { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: url, LANGSMITH_API_KEY: 'bench' };
@@ -66,7 +74,7 @@ export function environmentOf(name, url) {
       return {
         BRAINTRUST_APP_URL: url,
         BRAINTRUST_API_KEY: 'bench',
-        BRAINTRUST_QUEUE_DROP_EXCEEDING_MAXSIZE: QUEUE_ROOM,
+        ...(isDelivered && { BRAINTRUST_QUEUE_DROP_EXCEEDING_MAXSIZE: QUEUE_ROOM }),
         BRAINTRUST_MAX_GENERATOR_ITEMS: '-1',
       };
     default:

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 
-/** What the figures were measured on. */
+/** The machine and the Node of the figures. */
 export function describeMachine() {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
@@ -14,31 +14,27 @@ export function describeMachine() {
   };
 }
 
-/** The versions of what is measured, as the lockfiles have them; of runspan the build too, as it changes between versions. */
+/** The measured versions: of runspan with a hash of the build, of the peers as their package.json pins them. */
 export function versionsMeasured() {
-  const own = ['undici'].map((name) => [name, lockedVersion('../package-lock.json', name)]);
-  const peers = Object.keys(jsonAt('peers/package.json').dependencies).map((name) => [
-    name,
-    lockedVersion('peers/package-lock.json', name),
-  ]);
   return {
-    runspan: jsonAt('../package.json').version,
-    'build of it': buildHash(),
-    ...Object.fromEntries([...own, ...peers]),
+    runspan: `${jsonAt('../package.json').version} (build ${buildHash()})`,
+    undici: jsonAt('../package-lock.json').packages['node_modules/undici'].version,
+    ...jsonAt('peers/package.json').dependencies,
+    ...Object.fromEntries(
+      Object.entries(jsonAt('peers/langfuse/package.json').dependencies).map(([name, version]) => [
+        name.startsWith('@langfuse/') ? name : `${name} for langfuse`,
+        version,
+      ]),
+    ),
   };
 }
 
-/** Of the code that is measured. */
 function buildHash() {
   const dist = new URL('../dist/', import.meta.url);
   const files = readdirSync(dist, { recursive: true }).filter((file) => file.endsWith('.js'));
   const hash = createHash('sha256');
   for (const file of files.sort()) hash.update(readFileSync(new URL(file.replaceAll('\\', '/'), dist)));
   return hash.digest('hex').slice(0, 12);
-}
-
-function lockedVersion(lockfile, name) {
-  return jsonAt(lockfile).packages[`node_modules/${name}`]?.version;
 }
 
 function jsonAt(path) {

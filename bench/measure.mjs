@@ -30,9 +30,7 @@ export async function measure({ wrap, flush }) {
   await flush();
   await told({ kind: 'warm' });
   const watch = startWatch();
-  const release = holdOpen(plan.heldRuns, wrap);
   await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
-  await release();
   if (isDelivered) await flush();
   const { cpu, wallMs, ...figures } = watch.stop();
   const peakRssMiB = process.resourceUsage().maxRSS / 1_024;
@@ -54,27 +52,6 @@ export async function measure({ wrap, flush }) {
   });
   // What is not delivered may keep the process.
   process.exit();
-}
-
-/** Runs that are open until the function that is given back has been called and has resolved. */
-function holdOpen(count, wrap) {
-  let open;
-  const opened = new Promise((resolve) => {
-    open = resolve;
-  });
-  const hold = wrap(
-    async ({ number }) => {
-      await opened;
-      return { number };
-    },
-    'hold',
-    'chain',
-  );
-  const held = Array.from({ length: count }, (_, number) => hold({ number }));
-  return () => {
-    open();
-    return Promise.all(held);
-  };
 }
 
 /** Everything that is counted while the work is done. */

@@ -1,28 +1,24 @@
 /**
- * What a driver is to do. The orchestrator makes a plan and gives it to the process of the driver.
+ * The work of a driver, which the orchestrator passes to the driver's process.
  *
- * - `workload`, how many `turns` of it are measured, and how many `warmupTurns` come before.
- * - `runsPerSecond`: turns are due at that rate, whether or not the one before is done; undefined is as fast as they go.
- * - `isOverlapping`: turns that are due begin at once, beside those that are under way.
- * - `heldRuns` are open while the turns are done, and end after them.
- * - `isDelivered`: the clock runs until everything has arrived.
- * - `takesGzip`: bodies are compressed.
- * - `limits`, for runspan alone.
+ * - `workload`, its measured `turns`, and the `warmupTurns` before them.
+ * - `runsPerSecond`: turns are due at this rate. If undefined, each turn follows the one before.
+ * - `isOverlapping`: a due turn starts at once, beside those that are open.
+ * - `isDelivered`: the clock stops when the service has received everything, else with the last turn.
+ * - `takesGzip`: the service accepts compressed bodies.
  */
-const USUAL = {
+const DEFAULTS = {
   workload: 'agent',
   turns: 1,
   warmupTurns: 0,
   runsPerSecond: undefined,
   isOverlapping: false,
-  heldRuns: 0,
   isDelivered: true,
   takesGzip: false,
-  limits: {},
 };
 
 export function planOf(given) {
-  return { ...USUAL, ...given };
+  return { ...DEFAULTS, ...given };
 }
 
 /** The plan of this process. */

@@ -1,8 +1,11 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { complaintOf } from './complaint.mjs';
-import { environmentOf, isPeer, isTraced } from './drivers.mjs';
+import { durabilityOf, environmentOf, fileOf, isTraced } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -32,12 +35,13 @@ export async function startSink() {
  * warm, when its count begins too. Gives back the driver's figures with what has arrived, or `complaint`: why there are none, or
  * why they do not count. Where nothing is to be delivered, nothing has to arrive.
  */
-export async function runDriver(name, { sink, plan: given, behaviour = {}, env = {} }) {
+export async function runDriver(name, { sink, plan: given, behaviour = {} }) {
   const plan = planOf(given);
   const { takesGzip } = plan;
   await sink.ask('behave', { takesGzip });
-  const child = fork(pathOf(`${isPeer(name) ? 'peers' : 'drivers'}/${name}.mjs`), [JSON.stringify(plan)], {
-    env: { ...bareEnvironment(), ...environmentOf(name, sink.url), ...env },
+  const spool = spoolOf(name);
+  const child = fork(pathOf(fileOf(name)), [JSON.stringify(plan)], {
+    env: { ...bareEnvironment(), ...environmentOf(name, sink.url, plan), ...spool.env },
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
@@ -61,6 +65,7 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
   });
   const [code, signal] = await once(child, 'close');
   clearTimeout(timer);
+  spool.remove();
   await sink.ask('behave', {});
   if (signal !== null || code !== 0 || count === undefined) {
     const why = signal === null ? `ended with ${code}` : `killed by ${signal}`;
@@ -82,9 +87,20 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, env =
   return { ...result, complaint: complaint ?? (said === '' ? undefined : `it said: ${firstError(said)}`) };
 }
 
+/** The folder of a driver that writes runs to disk, and the variables for it. */
+function spoolOf(name) {
+  const durability = durabilityOf(name);
+  if (durability === undefined) return { env: {}, remove() {} };
+  const folder = mkdtempSync(join(tmpdir(), 'runspan-bench-'));
+  return {
+    env: { RUNSPAN_DURABILITY: durability, RUNSPAN_SPOOL_DIR: folder },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
 /** The caller's environment without settings of anything that is measured. */
 export function bareEnvironment() {
-  const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE)_/;
+  const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE|BENCH)_/;
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)));
 }
 

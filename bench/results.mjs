@@ -1,23 +1,14 @@
-/** The files of results, which git does not keep. */
+/** The result files under `bench/results/`, which git ignores: one per Node and cell. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const FOLDER = new URL('results/', import.meta.url);
-const CELLS = new URL('cells/', FOLDER);
-/** Every Node has cells of its own. */
-const OWN_CELLS = new URL(`node-${process.versions.node.split('.')[0]}/`, CELLS);
+const FOLDER = fileURLToPath(new URL('results/', import.meta.url));
 
-/** What `npm run bench` has measured; gives back where it stands. */
-export function writeLatest(results) {
-  return write(new URL('latest.json', FOLDER), results);
-}
-
-/**
- * Whether the cell has been measured as it is defined now, on this machine and this Node, of these versions, with that share of
- * its turns or more, and every row counts.
- */
+/** Whether this machine, Node and build have measured the cell as it is defined now, and every row counts. */
 export function isFinished(cell, { definition, machine, versions, share }) {
-  const measured = readResult(fileOf(cell));
+  const file = fileOf(cell);
+  const measured = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
   return (
     measured?.definition === definition &&
     ['cpu', 'cores', 'node'].every((part) => measured.machine[part] === machine[part]) &&
@@ -27,43 +18,22 @@ export function isFinished(cell, { definition, machine, versions, share }) {
   );
 }
 
+/** Writes the file in one step: a measurement may be interrupted. */
 export function writeCell(cell, results) {
-  return write(fileOf(cell), results);
+  const file = fileOf(cell);
+  mkdirSync(join(file, '..'), { recursive: true });
+  writeFileSync(`${file}.part`, `${JSON.stringify(results, null, 2)}\n`);
+  renameSync(`${file}.part`, file);
 }
 
-/** The results of every cell that has been measured, on any Node. */
+/** All measured cells, on any Node. */
 export function readCells() {
-  if (!existsSync(CELLS)) return [];
-  return readdirSync(CELLS, { recursive: true })
-    .filter((file) => file.endsWith('.json'))
-    .map((file) => {
-      const result = readResult(new URL(file.replaceAll('\\', '/'), CELLS));
-      if (result === undefined)
-        throw new Error(`bench/results/cells/${file} holds no result: delete it, and measure it again`);
-      return result;
-    });
-}
-
-/** Undefined where there is none, or one that cannot be read. */
-function readResult(file) {
-  if (!existsSync(file)) return undefined;
-  try {
-    const result = JSON.parse(readFileSync(file, 'utf8'));
-    return result?.machine === undefined ? undefined : result;
-  } catch {
-    return undefined;
-  }
+  if (!existsSync(FOLDER)) return [];
+  return readdirSync(FOLDER, { recursive: true })
+    .filter((file) => file.endsWith('.json') && basename(join(file, '..')).startsWith('node-'))
+    .map((file) => JSON.parse(readFileSync(join(FOLDER, file), 'utf8')));
 }
 
 function fileOf(cell) {
-  return new URL(`${cell}.json`, OWN_CELLS);
-}
-
-function write(file, value) {
-  mkdirSync(new URL('.', file), { recursive: true });
-  // Whole or not at all: it may be broken off.
-  const part = new URL(`${file.href}.part`);
-  writeFileSync(part, `${JSON.stringify(value, null, 2)}\n`);
-  renameSync(part, file);
-  return fileURLToPath(file);
+  return join(FOLDER, `node-${process.versions.node.split('.')[0]}`, `${cell}.json`);
 }

@@ -1,68 +1,124 @@
 #!/usr/bin/env node
 /**
- * `npm run bench`: what tracing costs. The drivers run one at a time, each in a process of its own, in rounds that each
- * begin with another driver, all against one sink. Figures are ratios to the hand-made limit before all else: the
- * machine decides the rest.
+ * `npm run bench`: what a run costs, in three minutes. `npm run bench:full`: every cell. Each cell has a result file per Node, from
+ * which `npm run bench:page` makes the page. `bench:full` skips the cells that this machine, Node and build have finished.
  */
+import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';
-import { isPeer, turnsOf, warmupTurnsOf } from './drivers.mjs';
+import { CELLS } from './cells.mjs';
+import { atLeastOne, DRIVER_NAMES, isFromRegistry } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
-import { readOptions } from './options.mjs';
 import { startSink } from './processes.mjs';
-import { besideOtlp, METHOD_NOTES, tables } from './report.mjs';
-import { writeLatest } from './results.mjs';
+import { tables } from './report.mjs';
+import { isFinished, writeCell } from './results.mjs';
 import { runRounds } from './rounds.mjs';
-import { callPath } from './sections/call-path.mjs';
-import { durability } from './sections/durability.mjs';
-import { retained } from './sections/retained.mjs';
-import { serialize } from './sections/serialize.mjs';
-import { size } from './sections/size.mjs';
 import { summarize } from './summary.mjs';
-import { agent } from './workloads/agent.mjs';
 
-const SECTION = { 'call-path': callPath, serialize, retained, durability, size };
+const CELL_NAMES = CELLS.map(({ name }) => name);
+const USAGE = `usage: npm run bench -- [--node VERSION] [--only CELL,…] [--drivers DRIVER,…] [--rounds N] [--share N] [--fresh]
+cells: ${CELL_NAMES.join(' ')}
+drivers: ${DRIVER_NAMES.join(' ')}`;
 
-/** Until the compiler has been over nearly everything: what it costs once is not the price of a run. */
-const WARMUP_TURNS = 5_000;
+const { isFull, only, drivers, rounds, share, isFresh } = readOptions();
+const isKept = drivers === undefined && rounds === undefined;
+const { cpu, cores, node } = describeMachine();
+const versions = versionsMeasured();
+const chosen = CELLS.filter(({ name, isQuick }) => only?.includes(name) ?? (isFull || isQuick));
 
-const { turns, rounds, names, sections } = readOptions(process.argv.slice(2));
-const method =
-  `${rounds} interleaved rounds of ${turns} turns (${agent.runsPerTurn} runs each; slow peers fewer, see the table) ` +
-  `after ${WARMUP_TURNS} turns to warm up (slow peers fewer, though a larger part of them); ` +
-  'medians over the rounds; ratios to the limit within each round, and their median';
-const machine = describeMachine();
-
-if (names.some(isPeer)) installLocked(new URL('peers/', import.meta.url));
-console.log(`${machine.cpu}, ${machine.cores} cores, Node ${machine.node}\n${names.length === 0 ? '' : `${method}\n`}`);
-const startedAt = new Date();
+console.log(`${cpu}, ${cores} cores, Node ${node}${share < 1 ? `; a try with ${100 * share} % of the turns` : ''}`);
+if (chosen.some((cell) => driversOf(cell).some(isFromRegistry))) {
+  for (const folder of ['peers/', 'peers/langfuse/']) installLocked(new URL(folder, import.meta.url));
+}
 const sink = await startSink();
-const results = await runRounds(names, rounds, sink, (name) => ({
-  plan: { turns: turnsOf(name, turns), warmupTurns: warmupTurnsOf(name, WARMUP_TURNS) },
-}));
-const measuredSections = {};
-for (const name of sections) measuredSections[name] = await SECTION[name](sink);
+for (const [at, cell] of chosen.entries()) {
+  const definition = definitionOf(cell);
+  if (
+    isFull &&
+    !isFresh &&
+    isKept &&
+    isFinished(cell.name, { definition, machine: { cpu, cores, node }, versions, share })
+  ) {
+    console.log(`${cell.name}: finished before; --fresh runs it again`);
+    continue;
+  }
+  console.log(`${cell.name}, ${at + 1} of ${chosen.length} …`);
+  await runCell(cell, definition);
+}
 sink.close();
 
-const rows = names.length === 0 ? [] : summarize(names, results);
-const seconds = Math.round((Date.now() - startedAt) / 1_000);
-const payloadBytes = rows.find(({ name, complaint }) => name === 'limit' && !complaint)?.payloadBytesPerRun.median;
-const file = writeLatest({
-  startedAt,
-  seconds,
-  machine,
-  versions: versionsMeasured(),
-  method,
-  turns,
-  rounds,
-  drivers: rows,
-  sections: Object.fromEntries(Object.entries(measuredSections).map(([name, { figures }]) => [name, figures])),
-});
-if (rows.length > 0) console.log(`${tables(rows)}\n`);
-if (names.some(isPeer)) console.log(`${METHOD_NOTES}\n`);
-const beside = besideOtlp(rows, results);
-if (beside !== '') console.log(`${beside}\n`);
-for (const { table } of Object.values(measuredSections)) console.log(`${table}\n`);
-if (payloadBytes !== undefined)
-  console.log(`${Math.round(payloadBytes * agent.runsPerTurn)} bytes of inputs and outputs per turn`);
-console.log(`${seconds} s; ${file}`);
-if (rows.some(({ complaint }) => complaint !== undefined)) process.exitCode = 1;
+async function runCell(cell, definition) {
+  const { name, title } = cell;
+  const startedAt = new Date();
+  const machine = describeMachine();
+  const { table, isValid, ...results } = cell.section ? await runSection(cell) : await runDrivers(cell);
+  const seconds = Math.round((Date.now() - startedAt) / 1_000);
+  if (isKept) writeCell(name, { name, title, definition, startedAt, seconds, share, machine, versions, ...results });
+  console.log(`${name}: ${title}, ${seconds} s\n${table}\n`);
+  if (!isValid) process.exitCode = 1;
+}
+
+async function runSection({ section }) {
+  const { table, figures } = await section();
+  return { table, figures, isValid: true };
+}
+
+async function runDrivers(cell) {
+  const names = driversOf(cell);
+  const count = rounds ?? (share === 1 ? cell.rounds : 1);
+  const results = await runRounds(names, count, sink, (driver) => shareOf(cell.jobOf(driver)));
+  const rows = summarize(names, results);
+  const isValid = rows.every(({ complaint }) => complaint === undefined);
+  return { rounds: count, drivers: rows, table: tables(rows), isValid };
+}
+
+function driversOf({ drivers: own = [] }) {
+  return own.filter((name) => drivers?.includes(name) ?? true);
+}
+
+/** Everything that decides what a cell measures, as text. */
+function definitionOf({ drivers: own = [], rounds: count, jobOf }) {
+  return JSON.stringify({ rounds: count, jobs: own.map((driver) => [driver, jobOf(driver)]) });
+}
+
+/** A try warms up like a full measurement. */
+function shareOf({ plan, ...job }) {
+  return { ...job, plan: { ...plan, turns: atLeastOne(plan.turns * share) } };
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        full: { type: 'boolean', default: false },
+        only: { type: 'string' },
+        drivers: { type: 'string' },
+        rounds: { type: 'string' },
+        share: { type: 'string', default: '1' },
+        fresh: { type: 'boolean', default: false },
+      },
+    });
+    const share = Number(values.share);
+    if (!(share > 0 && share <= 1)) throw new Error(`Expected --share above 0 and at most 1, got '${values.share}'`);
+    const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+    if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
+      throw new Error(`Expected --rounds to be a whole number from 1, got '${values.rounds}'`);
+    return {
+      isFull: values.full,
+      only: namesIn('--only', values.only, CELL_NAMES),
+      drivers: namesIn('--drivers', values.drivers, DRIVER_NAMES),
+      rounds,
+      share,
+      isFresh: values.fresh,
+    };
+  } catch (error) {
+    console.error(`${error.message}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+function namesIn(flag, text, known) {
+  const names = text?.split(',');
+  const unknown = names?.filter((name) => !known.includes(name)) ?? [];
+  if (unknown.length > 0) throw new Error(`Expected known names for ${flag}, got '${unknown.join(',')}'`);
+  return names;
+}

@@ -3,8 +3,8 @@ import { median } from './statistics.mjs';
 /** Drivers are compared within a round, when the machine was in much the same state, and then over the rounds. */
 
 /**
- * One row per driver: of each figure the median and the spread, the ratio to the limit, and what it is over the untraced
- * program's; or `complaint` when any of its rounds does not count.
+ * One row per driver: of each figure the median and the spread, the ratios to the limit and to OTLP/JSON, and the difference to
+ * the untraced program; or `complaint` when any of its rounds does not count.
  */
 export function summarize(names, rounds) {
   return names.map((name) => {
@@ -22,15 +22,11 @@ export function summarize(names, rounds) {
         min: Math.min(...results.map((result) => result[figure])),
         max: Math.max(...results.map((result) => result[figure])),
         toLimit: median(pairs(name, 'limit', rounds, (own, limit) => own[figure] / limit[figure])),
+        toOtlp: median(pairs(name, 'otlp-json', rounds, (own, otlp) => own[figure] / otlp[figure])),
         overUntraced: median(pairs(name, 'untraced', rounds, (own, untraced) => own[figure] - untraced[figure])),
       })),
     };
   });
-}
-
-/** By what factor one driver's figure is another's: the median over the rounds in which both count; undefined where there is none. */
-export function ratioBetween(name, other, rounds, figure) {
-  return median(pairs(name, other, rounds, (own, beside) => own[figure] / beside[figure]));
 }
 
 function perFigure(figures, make) {

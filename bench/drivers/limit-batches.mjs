@@ -5,7 +5,7 @@ import { layBatch, multipartType } from './limit-wire.mjs';
 
 const BATCH_RUNS = 100;
 const BATCH_BYTES = 20 * 2 ** 20;
-const LINGER_MS = 250;
+const REQUESTS_IN_FLIGHT = 4;
 
 const compress = promisify(gzip);
 
@@ -16,10 +16,9 @@ export class LimitBatches {
   #requests = new Set();
   #waiting = [];
   #waitingBytes = 0;
-  #linger;
 
-  constructor(url, { takesGzip, limits: { requestsInFlight = 4 } }) {
-    this.#pool = new Pool(url, { connections: requestsInFlight });
+  constructor(url, { takesGzip }) {
+    this.#pool = new Pool(url, { connections: REQUESTS_IN_FLIGHT });
     this.#takesGzip = takesGzip;
   }
 
@@ -27,12 +26,6 @@ export class LimitBatches {
   add(record) {
     this.#waitingBytes += (record.inputs?.length ?? 0) + (record.outputs?.length ?? 0);
     if (this.#waiting.push(record) === BATCH_RUNS || this.#waitingBytes >= BATCH_BYTES) this.#cut();
-  }
-
-  /** Starts and ends that travel apart leave when the first has waited for long enough. */
-  addSoon(record) {
-    this.#linger ??= setTimeout(() => this.#cut(), LINGER_MS);
-    this.add(record);
   }
 
   async flush() {
@@ -43,8 +36,6 @@ export class LimitBatches {
   }
 
   #cut() {
-    clearTimeout(this.#linger);
-    this.#linger = undefined;
     // Like the library, outside of the call.
     if (this.#waiting.length > 0) setImmediate((records) => this.#send(records), this.#waiting);
     this.#waiting = [];

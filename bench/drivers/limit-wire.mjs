@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 
 const boundary = `runspan-${randomBytes(16).toString('hex')}`;
-const FRAME = `--${boundary}\r\nContent-Disposition: form-data; name="`;
+const FRAME = `--${boundary}\r\nContent-Disposition: form-data; name="post.`;
 const TYPE = '"\r\nContent-Type: application/json\r\nContent-Length: ';
 const runtime = JSON.stringify({
   sdk: 'runspan',
@@ -14,12 +14,12 @@ const runtime = JSON.stringify({
 
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
-/** Records are posts or patches: what they have of inputs and outputs travels in parts of their own. */
+/** Each record is one post. Its inputs and outputs are separate parts. */
 export function layBatch(records) {
   const texts = [];
   let bytes = 0;
   for (const record of records) {
-    const name = `${record.operation}.${record.id}`;
+    const name = record.id;
     const main = mainJson(record);
     let head = `${FRAME}${name}${TYPE}${main.length}\r\n\r\n${main}\r\n`;
     for (const [field, payload] of [

@@ -11,8 +11,6 @@ import { storageContext, variableContext } from './limit-context.mjs';
 import { compactTime, isoTime, newId, nowUs } from './limit-stamps.mjs';
 
 const plan = givenPlan();
-/** Runs that outlive the linger; the others are sent whole. */
-const isApart = plan.workload === 'apart';
 const context = plan.isOverlapping ? storageContext() : variableContext();
 const batches = new LimitBatches(process.env.RUNSPAN_ENDPOINT, plan);
 
@@ -54,7 +52,6 @@ function begin(name, runType, input, parent) {
   const id = newId(startUs);
   const segment = compactTime(startUs) + id;
   const run = {
-    operation: 'post',
     id,
     traceId: parent === undefined ? id : parent.traceId,
     parentId: parent?.id,
@@ -67,14 +64,12 @@ function begin(name, runType, input, parent) {
     outputs: undefined,
     error: undefined,
   };
-  if (isApart) batches.addSoon({ ...run });
   return run;
 }
 
 function end(run) {
   run.endTime = isoTime(nowUs());
-  if (isApart) batches.addSoon({ ...run, operation: 'patch', inputs: undefined });
-  else batches.add(run);
+  batches.add(run);
 }
 
 function textOf({ stack, cause }) {

@@ -1,8 +1,5 @@
 /** OpenTelemetry spans with `RunSpanProcessor` as the only processor. */
-import { configure } from 'runspan';
 import { RunSpanProcessor } from 'runspan/otel';
-import { givenPlan } from '../plan.mjs';
-import { measureSpans } from '../spans.mjs';
+import { measureSpans } from '../peers/spans.mjs';
 
-configure({ limits: givenPlan().limits });
 await measureSpans(new RunSpanProcessor());

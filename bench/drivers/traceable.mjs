@@ -1,7 +1,5 @@
 /** The functions wrapped in `traceable`, in the default configuration, but for limits where the plan is about them. */
-import { configure, flush, traceable } from 'runspan';
+import { flush, traceable } from 'runspan';
 import { measure } from '../measure.mjs';
-import { givenPlan } from '../plan.mjs';
 
-configure({ limits: givenPlan().limits });
 await measure({ wrap: (fn, name, runType) => traceable(fn, { name, runType }), flush });

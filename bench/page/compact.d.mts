@@ -3,27 +3,31 @@ export interface Figure {
   readonly min?: number;
   readonly max?: number;
   readonly toLimit?: number;
+  readonly toOtlp?: number;
   readonly overUntraced?: number;
 }
 
-export interface Row {
-  readonly name: string;
-  readonly complaint?: string;
-  readonly cpuUsPerRun?: Figure;
-}
+/** The figures of a driver, or why they do not count. */
+export type Row = { readonly name: string; readonly complaint?: string } & { readonly cpuUsPerRun?: Figure };
 
 export interface Cell {
   readonly name: string;
+  readonly title: string;
+  readonly rounds?: number;
   readonly drivers?: readonly Row[];
+  readonly figures?: readonly object[];
 }
 
-/** What `docs/benchmarks/results.json` holds. */
-export interface Results {
-  readonly share: number;
-  readonly machine: { readonly node: string };
+export interface NodeResults {
+  readonly measuredOn: string;
+  readonly machine: { readonly cpu: string; readonly cores: number; readonly platform: string; readonly node: string };
+  readonly versions: Readonly<Record<string, string>>;
   readonly cells: readonly Cell[];
 }
 
+/** By the major version of Node. */
+export type Results = Readonly<Record<string, NodeResults>>;
+
 export function compactResults(cells: readonly object[], order: readonly string[]): Results;
-export function readResults(text: string): Results;
 export function resultsText(results: Results): string;
+export function readResults(text: string): Results;

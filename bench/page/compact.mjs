@@ -1,78 +1,68 @@
 /**
- * What is committed of the results: of each figure the median and the spread, to four digits that count, with the ratios and
- * differences that were made within the rounds.
+ * The committed results: for each major version of Node its machine, versions and cells. A figure has its median, spread, ratios and
+ * difference, with four significant digits.
  */
 const DIGITS = 4;
+const COMPARED = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'loopDelayMaxMs', 'peakRssMiB'];
+const FIGURES = [...COMPARED, 'runs', 'bytesPerRun'];
+const COMPARISONS = ['toLimit', 'toOtlp', 'overUntraced'];
 
-/** Those that are compared with the limit and with the untraced program. */
-const COMPARED = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'peakRssMiB'];
-const SPREAD = [...COMPARED, 'systemCpuUsPerRun', 'turnP999Us', 'runsPerSecond', 'retainedMiB', 'gcPercent'];
-const FIGURES = [...SPREAD, 'runs', 'bytesPerRun', 'requests'];
-
-/**
- * Cells as they were measured, in the order that is given, become what the page is made of. The Node that most were measured
- * on has the page; of others there is the first cell alone.
- */
+/** Measured cells by Node, in the given order of names. A Node's cells must have one machine and the same versions. */
 export function compactResults(cells, order) {
-  const [own, ...nodes] = byNode(cells, order);
-  if (own === undefined) throw new Error('no cell has been measured: npm run bench:full does it');
-  const others = nodes.flatMap((ofNode) => ofNode.filter(({ name }) => name === order[0]));
-  refuseMixed([...own, ...others]);
-  const [{ machine, versions }] = own;
-  const { cpu, cores, platform, node, v8 } = machine;
-  return {
-    measuredOn: own.map(({ startedAt }) => startedAt.slice(0, 10)).sort()[0],
-    share: Math.min(...[...own, ...others].map(({ share }) => share)),
-    machine: { cpu, cores, platform, node, v8 },
-    versions,
-    cells: [
-      ...own.map(({ group, ...cell }) => compactCell(cell, group)),
-      ...others.map((cell) => {
-        const name = `${cell.name}-on-${cell.machine.node}`;
-        return compactCell({ ...cell, name, title: `${cell.title}, on Node ${cell.machine.node}` }, 'other-node');
-      }),
-    ],
-  };
+  const nodes = {};
+  for (const major of new Set(cells.map(majorOf))) {
+    const own = order.flatMap((name) => cells.filter((cell) => majorOf(cell) === major && cell.name === name));
+    if (own.length === 0) continue;
+    refuseMixed(own);
+    const [{ machine, versions }] = own;
+    const { cpu, cores, platform, node } = machine;
+    nodes[major] = {
+      measuredOn: own.map(({ startedAt }) => startedAt.slice(0, 10)).sort()[0],
+      machine: { cpu, cores, platform, node },
+      versions,
+      cells: own.map(compactCell),
+    };
+  }
+  return nodes;
 }
 
-/** In the order that is given, the Node with most cells first. */
-function byNode(cells, order) {
-  const groups = new Map();
-  for (const cell of cells) groups.set(cell.machine.node, [...(groups.get(cell.machine.node) ?? []), cell]);
-  const sorted = (group) => order.flatMap((name) => group.filter((cell) => cell.name === name));
-  return [...groups.values()].map(sorted).sort((one, other) => other.length - one.length);
+/** The results as text with one line for each row, for readable diffs. */
+export function resultsText(nodes) {
+  const row = (value) => `          ${JSON.stringify(value)}`;
+  const cellText = ({ drivers, figures, ...head }) => {
+    const [key, rows] = drivers === undefined ? ['figures', figures] : ['drivers', drivers];
+    return `      {\n        "cell": ${JSON.stringify(head)},\n        "${key}": [\n${rows.map(row).join(',\n')}\n        ]\n      }`;
+  };
+  const nodeText = ([major, { cells, ...head }]) =>
+    `  "${major}": {\n    "head": ${JSON.stringify(head)},\n    "cells": [\n${cells.map(cellText).join(',\n')}\n    ]\n  }`;
+  return `{\n${Object.entries(nodes).map(nodeText).join(',\n')}\n}\n`;
+}
+
+/** Parses the text that `resultsText` returns. */
+export function readResults(text) {
+  return Object.fromEntries(
+    Object.entries(JSON.parse(text)).map(([major, { head, cells }]) => [
+      major,
+      { ...head, cells: cells.map(({ cell, ...rows }) => ({ ...cell, ...rows })) },
+    ]),
+  );
+}
+
+function majorOf({ machine }) {
+  return machine.node.slice(1).split('.')[0];
 }
 
 function refuseMixed([first, ...others]) {
-  for (const { name, machine, versions } of others) {
-    if (machine.cpu !== first.machine.cpu || JSON.stringify(versions) !== JSON.stringify(first.versions)) {
-      throw new Error(
-        `${name} (Node ${machine.node}) and ${first.name} (Node ${first.machine.node}) were measured on different machines or versions: run one of them again`,
-      );
-    }
-  }
+  const keyOf = ({ machine, versions }) => JSON.stringify([machine.cpu, machine.node, versions]);
+  const other = others.find((cell) => keyOf(cell) !== keyOf(first));
+  if (other === undefined) return;
+  throw new Error(
+    `${other.name} and ${first.name} have different machines or versions on Node ${majorOf(first)}: measure one of them again`,
+  );
 }
 
-function compactCell({ name, title, rounds, drivers, figures }, group) {
-  const rows = drivers && { drivers: drivers.map(compactRow) };
-  return { name, group, title, rounds, ...(figures && { figures }), ...rows };
-}
-
-/** The results as text with a line for each driver, so that a change shows where it is. */
-export function resultsText(results) {
-  const row = (value) => `      ${JSON.stringify(value)}`;
-  const cells = results.cells.map(({ drivers = [], figures = [], ...head }) => {
-    const [key, rows] = drivers.length > 0 ? ['drivers', drivers] : ['figures', figures];
-    return `    {\n      "cell": ${JSON.stringify(head)},\n      "${key}": [\n${rows.map(row).join(',\n')}\n      ]\n    }`;
-  });
-  const { cells: _, ...head } = results;
-  return `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "cells": [\n${cells.join(',\n')}\n  ]\n}\n`;
-}
-
-/** What `resultsText` has written. */
-export function readResults(text) {
-  const { cells, ...head } = JSON.parse(text);
-  return { ...head, cells: cells.map(({ cell, ...rows }) => ({ ...cell, ...rows })) };
+function compactCell({ name, title, rounds, drivers, figures }) {
+  return { name, title, rounds, ...(figures && { figures }), ...(drivers && { drivers: drivers.map(compactRow) }) };
 }
 
 function compactRow({ name, complaint, ...figures }) {
@@ -80,15 +70,15 @@ function compactRow({ name, complaint, ...figures }) {
   return { name, ...Object.fromEntries(FIGURES.map((figure) => [figure, compactFigure(figure, figures[figure])])) };
 }
 
-function compactFigure(figure, { median, min, max, toLimit, overUntraced }) {
+function compactFigure(figure, { median, min, max, ...comparisons }) {
   return {
     median: digits(median),
-    ...(SPREAD.includes(figure) && min !== max && { min: digits(min), max: digits(max) }),
-    ...(COMPARED.includes(figure) && { toLimit: digits(toLimit), overUntraced: digits(overUntraced) }),
+    ...(min !== max && { min: digits(min), max: digits(max) }),
+    ...(COMPARED.includes(figure) && Object.fromEntries(COMPARISONS.map((key) => [key, digits(comparisons[key])]))),
   };
 }
 
-/** Undefined, and what is no number in JSON, is left out. */
+/** Undefined for a value that JSON cannot represent as a number. */
 function digits(number) {
   return Number.isFinite(number) ? Number(number.toPrecision(DIGITS)) : undefined;
 }

@@ -1,4 +1,3 @@
 import type { Results } from './compact.mjs';
 
-/** Every generated file by its path within `docs/`. */
-export function filesOf(results: Results): Record<string, string>;
+export function pageOf(results: Results): string;

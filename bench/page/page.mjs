@@ -1,69 +1,138 @@
-/** `docs/benchmarks.md` and its pictures, made of compact results alone. */
-import { chartsOf } from './charts.mjs';
-import { claimsOf } from './claims.mjs';
-import { CLAIMS, HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
-import { cellsOf } from './results.mjs';
-import { cellTable, sizeTable } from './table.mjs';
+/** `docs/benchmarks.md` as text, from the committed results. */
+import { figureOf, GOALS } from './goals.mjs';
+import { shown } from './numbers.mjs';
+import { HOW_TO_READ, INTRODUCTION, METHOD } from './prose.mjs';
 
-const GROUPS = [
-  { group: 'workloads', title: 'Kinds of work', charts: ['cpu', 'turn', 'loop-delay', 'memory', 'workloads'] },
-  { group: 'open-loop', title: 'At fixed rates', charts: ['open-loop'] },
-  { group: 'service', title: 'Services that are slow, away, or take gzip', charts: ['service'] },
-  { group: 'growth', title: 'Growth', charts: ['growth', 'in-flight'] },
-  { group: 'size', title: 'Size and start', charts: ['size', 'start'] },
-  { group: 'other-node', title: 'On another Node', charts: [] },
+/** The Nodes that lead the page. Others follow, the newest first. */
+const LEADING = ['24', '26'];
+
+const LABELS = {
+  untraced: 'untraced',
+  limit: 'by hand',
+  traceable: 'runspan, `traceable`',
+  spill: 'runspan, `spill`',
+  'write-ahead': 'runspan, `write-ahead`',
+  processor: 'runspan, `RunSpanProcessor`',
+  'otlp-json': 'OpenTelemetry, OTLP/JSON',
+  'otlp-protobuf': 'OpenTelemetry, OTLP/protobuf',
+};
+
+const COLUMNS = [
+  ['runs', ({ runs }) => shown(runs.median)],
+  ['CPU µs/run', ({ cpuUsPerRun }) => withSpread(cpuUsPerRun)],
+  ['× by hand', ({ cpuUsPerRun: { toLimit } }) => shown(toLimit)],
+  ['× OTLP/JSON', ({ cpuUsPerRun: { toOtlp } }) => shown(toOtlp)],
+  ['call p50 µs', ({ turnP50Us }) => shown(turnP50Us.median)],
+  ['p99', ({ turnP99Us }) => shown(turnP99Us.median)],
+  ['loop p99 ms', ({ loopDelayP99Ms }) => shown(loopDelayP99Ms.median)],
+  ['longest', ({ loopDelayMaxMs }) => shown(loopDelayMaxMs?.median)],
+  ['peak MiB', ({ peakRssMiB }) => shown(peakRssMiB.median)],
+  ['bytes/run', ({ bytesPerRun }) => shown(bytesPerRun.median)],
 ];
 
-/** Every generated file by its path within `docs/`. */
-export function filesOf(results) {
-  const charts = chartsOf(results);
-  const pictures = Object.entries(charts).map(([name, svg]) => [`benchmarks/${name}`, svg]);
-  return Object.fromEntries([['benchmarks.md', pageOf(results, charts)], ...pictures]);
+const SECTION_COLUMNS = {
+  serialize: [
+    ['characters', ({ characters }) => shown(characters)],
+    ['`JSON.stringify` µs', ({ nativeUs }) => shown(nativeUs)],
+    ['runspan µs', ({ ownUs }) => shown(ownUs)],
+    ['ratio', ({ toNative }) => shown(toNative)],
+  ],
+  off: [
+    ['bare ns', ({ bareNs }) => shown(bareNs)],
+    ['added ns', ({ extraNs }) => shown(extraNs)],
+  ],
+  size: [
+    ['import ms', ({ importMs }) => shown(importMs)],
+    ['installed MB', ({ installedMB }) => shown(installedMB)],
+    ['packages', ({ packages }) => shown(packages)],
+  ],
+};
+
+export function pageOf(results) {
+  const nodes = Object.entries(results)
+    .map(([major, node]) => ({ major, ...node }))
+    .sort((one, other) => rankOf(one) - rankOf(other));
+  return `${[
+    '# What does tracing cost?',
+    INTRODUCTION,
+    costTable(nodes),
+    '## Goals',
+    goalsTable(nodes),
+    METHOD,
+    HOW_TO_READ,
+    ...nodes.flatMap(nodeParts),
+  ].join('\n\n')}\n`;
 }
 
-function pageOf(results, charts) {
-  const groups = GROUPS.flatMap(({ group, title, charts: names }) => {
-    const cells = cellsOf(results, group);
-    if (cells.length === 0) return [];
-    const pictures = names.map((name) => `${name}.svg`).filter((name) => charts[name] !== undefined);
-    return [`## ${title}`, ...pictures.map((name) => pictureOf(name, charts[name])), ...cells.flatMap(cellParts)];
+function rankOf({ major }) {
+  const at = LEADING.indexOf(major);
+  return at < 0 ? 1_000 - Number(major) : at;
+}
+
+/** The cost of a run for each driver, with its ratio to `traceable`. */
+function costTable(nodes) {
+  const shownNodes = nodes.filter((node) => figureOf(node, 'agent', 'traceable', 'cpuUsPerRun') !== undefined);
+  const names = [...new Set(shownNodes.flatMap((node) => driversOf(node, 'agent')))].filter(
+    (name) => name !== 'untraced',
+  );
+  const head = ['CPU of a run', ...shownNodes.flatMap(({ major }) => [`Node ${major}`, '× runspan'])];
+  const rows = names.map((name) => {
+    const label = name === 'traceable' ? `**${LABELS[name]}**` : (LABELS[name] ?? name);
+    return [label, ...shownNodes.flatMap((node) => costCells(node, name))];
   });
-  return `${[...headOf(results), METHOD, HOW_TO_READ, ...groups].join('\n\n')}\n`;
+  return markdownTable(head, rows);
 }
 
-/** A try says what the page looks like; it is no ground to claim anything. */
-function headOf(results) {
-  const { share } = results;
-  const inShort =
-    share < 1
-      ? [`> These are figures of a try with ${100 * share} % of the turns. Nothing follows from them.`]
-      : [
-          '## In short',
-          CLAIMS,
-          claimsOf(results)
-            .map((claim) => `- ${claim}`)
-            .join('\n'),
-        ];
-  return ['# What does tracing cost?', INTRODUCTION, ...inShort, '## Machine and versions', machineList(results)];
+function costCells(node, name) {
+  const us = figureOf(node, 'agent', name, 'cpuUsPerRun');
+  if (us === undefined) return ['–', '–'];
+  return [`${shown(us)} µs`, `${shown(us / figureOf(node, 'agent', 'traceable', 'cpuUsPerRun'))} ×`];
 }
 
-function machineList({ measuredOn, machine: { cpu, cores, platform, node, v8 }, versions }) {
+function driversOf(node, cell) {
+  return node.cells.find(({ name }) => name === cell)?.drivers.map(({ name }) => name) ?? [];
+}
+
+function goalsTable(nodes) {
+  const head = ['', 'goal on 24 and 26', ...nodes.map(({ major }) => `Node ${major}`)];
+  return markdownTable(
+    head,
+    GOALS.map(({ title, goal, of }) => [title, goal, ...nodes.map((node) => of(node) ?? 'not measured')]),
+  );
+}
+
+function nodeParts({ major, measuredOn, machine: { cpu, cores, platform, node }, versions, cells }) {
   const packages = Object.entries(versions).map(([name, version]) => `\`${name}\` ${version}`);
   return [
-    `- ${cpu}, ${cores} cores, ${platform}; ${measuredOn}`,
-    `- Node ${node}, V8 ${v8}`,
-    `- ${packages.join(', ')}`,
-  ].join('\n');
+    `## Node ${major}`,
+    `${measuredOn}, Node ${node}, ${cpu}, ${cores} cores, ${platform}. ${packages.join(', ')}.`,
+    ...cells.flatMap((cell) => [`### ${cell.title}, Node ${major}`, commandOf(cell, major), cellTable(cell)]),
+  ];
 }
 
-function cellParts(cell) {
-  const table = cell.figures === undefined ? cellTable(cell) : sizeTable(cell);
-  const [name] = cell.name.split('-on-');
-  const rounds = cell.rounds > 1 ? ` Medians of ${cell.rounds} rounds.` : '';
-  return [`### ${cell.title}`, `\`npm run bench:full -- --only ${name}\`.${rounds}`, table];
+function commandOf({ name, rounds }, major) {
+  const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
+  return rounds > 1 ? `${command}. Medians of ${rounds} rounds.` : `${command}.`;
 }
 
-function pictureOf(name, svg) {
-  const title = /<title>(.*)<\/title>/.exec(svg)?.[1];
-  return `![${title}](benchmarks/${name})`;
+function cellTable({ name: cell, drivers, figures }) {
+  const columns = drivers === undefined ? SECTION_COLUMNS[cell] : COLUMNS;
+  const rows = (drivers ?? figures).map(({ name, complaint, ...row }) => {
+    const label = LABELS[name] ?? name;
+    if (complaint !== undefined) return [label, `invalid: ${complaint}`, ...columns.slice(1).map(() => '')];
+    return [label, ...columns.map(([, textOf]) => textOf(row))];
+  });
+  return markdownTable(['', ...columns.map(([title]) => title)], rows);
+}
+
+/** The first column is aligned to the left, the others to the right. */
+function markdownTable(head, rows) {
+  const rule = head.map((_, at) => (at === 0 ? '---' : '--:'));
+  return [head, rule, ...rows]
+    .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
+    .join('\n');
+}
+
+function withSpread({ median, min, max }) {
+  return min === undefined ? shown(median) : `${shown(median)} (${shown(min)}–${shown(max)})`;
 }

@@ -1,8 +1,8 @@
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { BatchSpanProcessor } from '@opentelemetry/sdk-trace';
 import { givenPlan } from '../plan.mjs';
-import { measureSpans } from '../spans.mjs';
+import { measureSpans } from './spans.mjs';
 
 const EXPORTERS = { json: JsonExporter, protobuf: ProtobufExporter };
 
@@ -17,7 +17,9 @@ export async function measureOtlp(encoding) {
     concurrencyLimit: 10_000,
     compression: givenPlan().takesGzip ? 'gzip' : 'none',
   });
-  const processor = new BatchSpanProcessor(exporter);
-  // The processor does not wait for what is on its way.
+  const { BENCH_QUEUE_ROOM } = process.env;
+  const maxQueueSize = BENCH_QUEUE_ROOM === undefined ? undefined : Number(BENCH_QUEUE_ROOM);
+  const processor = new BatchSpanProcessor({ exporter, maxQueueSize });
+  // The processor does not wait for requests in flight.
   await measureSpans(processor, () => exporter.forceFlush());
 }

@@ -1,7 +1,6 @@
 /**
- * What each weighs before it does anything: the time that its import adds to a start, the bytes of its files and those of all that
- * comes with it, and the number of packages. Each is installed in a project of its own, with what its pages say to install
- * beside it, and imported as the drivers do it.
+ * Size and start: the time that an import adds to an empty program, and the bytes and packages of an installation. Each library is
+ * installed in an empty project, together with the packages that its documentation asks for, and imported like in its driver.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,13 +13,15 @@ import { install, packSelf } from './installation.mjs';
 
 const STARTS = 25;
 
-const { dependencies: versions } = JSON.parse(readFileSync(new URL('../peers/package.json', import.meta.url), 'utf8'));
-const OTEL = ['@opentelemetry/api', '@opentelemetry/context-async-hooks', '@opentelemetry/sdk-trace-base'];
+const peers = dependenciesOf('../peers/');
+const langfuse = dependenciesOf('../peers/langfuse/');
+const OTEL = Object.keys(peers).filter((name) => /^@opentelemetry\/(?!.*-proto)/.test(name));
+const LANGSMITH = ['langsmith', 'langsmith/traceable'];
 const CONTENDERS = [
-  { name: 'OpenTelemetry', packages: [...OTEL, '@opentelemetry/exporter-trace-otlp-http'] },
-  { name: 'langfuse', packages: [...OTEL, '@langfuse/otel', '@langfuse/tracing'] },
-  { name: 'langsmith', packages: ['langsmith'], imports: ['langsmith', 'langsmith/traceable'] },
-  { name: 'braintrust', packages: ['braintrust', 'zod'], imports: ['braintrust'] },
+  { name: 'OpenTelemetry', packages: pinned(OTEL), imports: OTEL },
+  { name: 'langfuse', packages: pinned(Object.keys(langfuse), langfuse), imports: Object.keys(langfuse) },
+  { name: 'langsmith', packages: pinned(['langsmith']), imports: LANGSMITH },
+  { name: 'braintrust', packages: pinned(['braintrust', 'zod']), imports: ['braintrust'] },
 ];
 
 export async function size() {
@@ -48,14 +49,22 @@ export async function size() {
   return { table: `${table}\n${STARTS} starts each, over those of an empty program between them, medians`, figures };
 }
 
-function projectOf({ name, packages, imports = packages }) {
-  const installation = install(packages.map((one) => (versions[one] ? `${one}@${versions[one]}` : one)));
+function dependenciesOf(folder) {
+  return JSON.parse(readFileSync(new URL(`${folder}package.json`, import.meta.url), 'utf8')).dependencies;
+}
+
+function pinned(names, versions = peers) {
+  return names.map((name) => `${name}@${versions[name]}`);
+}
+
+function projectOf({ name, packages, imports }) {
+  const installation = install(packages);
   writeFileSync(join(installation.folder, 'empty.js'), '');
   writeFileSync(join(installation.folder, 'start.js'), imports.map((one) => `import '${one}';\n`).join(''));
   return { name, installation, emptyMs: [], overEmptyMs: [] };
 }
 
-/** In turn, so that what else the machine does meets all of them alike; the first start of each fills the caches. */
+/** Interleaved, so that other load on the machine affects all alike. The first start of each fills the caches. */
 function timeStarts(projects) {
   for (let start = 0; start <= STARTS; start++) {
     for (const { installation, emptyMs, overEmptyMs } of projects) {

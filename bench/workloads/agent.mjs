@@ -10,18 +10,13 @@ const DOCUMENTS = 5;
 const DOCUMENT_CHARS = 445;
 const ANSWER_CHARS = 1_120;
 
-/** The answer of an index or of a model would come in a later tick of the promise queue, at the earliest. */
-export const agent = agentOf(() => undefined);
+export const agent = { runsPerTurn: 3, make };
 
-/** `wait` gives what the two inner calls wait for. */
-export function agentOf(wait) {
-  return { runsPerTurn: 3, make: (wrap) => make(wrap, wait) };
-}
-
-function make(wrap, wait) {
+/** The inner calls await once, as the answer of an index or of a model arrives in a later microtask at the earliest. */
+function make(wrap) {
   const retrieve = wrap(
     async ({ query }) => {
-      await wait();
+      await undefined;
       return { documents: documentsFor(numberOf(query)) };
     },
     'retrieve',
@@ -29,7 +24,7 @@ function make(wrap, wait) {
   );
   const complete = wrap(
     async ({ messages }) => {
-      await wait();
+      await undefined;
       return completionFor(numberOf(messages[1].content));
     },
     'complete',

@@ -4,19 +4,18 @@
  * turn of a number. A driver traces by what it wraps them in.
  */
 import { agent } from './agent.mjs';
-import { apart } from './apart.mjs';
 import { conversation } from './conversation.mjs';
 import { errors } from './errors.mjs';
 import { fanOut } from './fan-out.mjs';
 import { large } from './large.mjs';
 import { mixed } from './mixed.mjs';
+import { modelCall } from './model-call.mjs';
 import { nested } from './nested.mjs';
 import { stream } from './stream.mjs';
 import { tiny } from './tiny.mjs';
 
 const WORKLOADS = {
   agent,
-  apart,
   tiny,
   'fan-out': fanOut,
   nested,
@@ -25,13 +24,14 @@ const WORKLOADS = {
   stream,
   errors,
   mixed,
+  'model-call': modelCall,
 };
 
 export function workloadOf(name) {
   return WORKLOADS[name];
 }
 
-/** How many runs a driver makes of what it is given to do. */
-export function runsOf({ workload, turns, heldRuns }) {
-  return turns * WORKLOADS[workload].runsPerTurn + heldRuns;
+/** The runs of a plan, warm-up aside. */
+export function runsOf({ workload, turns }) {
+  return turns * WORKLOADS[workload].runsPerTurn;
 }

@@ -4,8 +4,8 @@ import { observe, startObservation } from '@langfuse/tracing';
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { measure } from '../measure.mjs';
-import { isStream } from '../workloads/stream.mjs';
+import { measure } from '../../measure.mjs';
+import { isStream } from '../../workloads/stream.mjs';
 
 const TYPES = { chain: 'chain', retriever: 'retriever', llm: 'generation', tool: 'tool' };
 

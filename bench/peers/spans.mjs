@@ -4,15 +4,15 @@
  */
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { measure } from './measure.mjs';
-import { isStream } from './workloads/stream.mjs';
+import { TracerProvider } from '@opentelemetry/sdk-trace';
+import { measure } from '../measure.mjs';
+import { isStream } from '../workloads/stream.mjs';
 
 const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM', tool: 'TOOL' };
 
 /** Measures them with one processor; `delivered` resolves when what it has handed on has arrived. */
 export async function measureSpans(processor, delivered = async () => {}) {
-  const provider = new BasicTracerProvider({ spanProcessors: [processor] });
+  const provider = new TracerProvider({ spanProcessors: [processor] });
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const tracer = trace.getTracer('bench');

@@ -1,0 +1,103 @@
+/**
+ * The tables of the benchmark. A cell measures some `drivers` at one kind of work in `rounds` rounds; `jobOf(driver)` is the job of
+ * one driver, as `runDriver` takes it. A cell without drivers has a `section` that measures by itself. `isQuick` cells are `npm run
+ * bench`, all cells are `npm run bench:full`.
+ */
+import { DRIVER_NAMES, DURABLE, turnsOf, warmupTurnsOf } from './drivers.mjs';
+import { shown } from './page/numbers.mjs';
+import { off } from './sections/off.mjs';
+import { serialize } from './sections/serialize.mjs';
+import { size } from './sections/size.mjs';
+
+const ALL = DRIVER_NAMES.filter((name) => !DURABLE.includes(name));
+const FAST = ALL.filter((name) => name !== 'braintrust' && name !== 'langsmith');
+/** The first runs are slow until the compiler has optimized the code that they use. */
+const WARMUP_TURNS = 5_000;
+
+const MODEL_CALLS_PER_SECOND = 3_000;
+/** Their own cost at the full rate would keep the process busy. */
+const SLOW_MODEL_CALLS_PER_SECOND = { braintrust: 600, langsmith: 300 };
+const MODEL_CALL_SECONDS = 5;
+
+const DOWN_RUNS_PER_SECOND = 5_000;
+const DOWN_SECONDS = 6;
+
+export const CELLS = [
+  closed('agent', '3-run turns of 8 KB', { turns: 20_000, warmupTurns: WARMUP_TURNS }, { rounds: 5, isQuick: true }),
+  { name: 'serialize', title: 'A payload as JSON', section: serialize, isQuick: true },
+  { name: 'off', title: 'Tracing turned off', section: off, isQuick: true },
+  {
+    name: 'model-call',
+    title: `Model calls of 2 s, ${shown(MODEL_CALLS_PER_SECOND)} a second`,
+    drivers: ALL,
+    rounds: 3,
+    jobOf: modelCallJob,
+  },
+  closed('tiny', 'Tiny runs of 200 B', { workload: 'tiny', turns: 12_000 }),
+  closed('fan-out', '1 000 children of one run', { workload: 'fan-out', turns: 40 }),
+  closed('nested', '100 runs, each within the one before', { workload: 'nested', turns: 300 }),
+  closed('conversation', 'Conversations that grow to 200 messages', { workload: 'conversation', turns: 40 }),
+  closed('stream', 'Answers in 5 000 chunks', { workload: 'stream', turns: 200 }),
+  closed('errors', 'Errors', { workload: 'errors', turns: 12_000 }),
+  closed('mixed', 'All kinds, mixed', { workload: 'mixed', turns: 3_000 }),
+  {
+    name: 'large',
+    title: 'One input of 5 MB, twice a second',
+    drivers: FAST,
+    rounds: 3,
+    jobOf: () => ({ plan: { workload: 'large', turns: 12, warmupTurns: 10, runsPerSecond: 2 } }),
+  },
+  growth(10_000, 5),
+  growth(1_000_000, 2),
+  {
+    name: 'down',
+    title: `No service for ${DOWN_SECONDS} s, ${shown(DOWN_RUNS_PER_SECOND)} runs a second`,
+    drivers: [...FAST, ...DURABLE].filter((name) => name !== 'limit'),
+    rounds: 3,
+    jobOf: downJob,
+  },
+  closed(
+    'gzip',
+    'Compressed bodies',
+    { turns: 6_000, takesGzip: true },
+    { drivers: [...FAST.filter((name) => name !== 'langfuse'), 'langsmith'] },
+  ),
+  closed('durability', 'Levels of durability', { turns: 6_000 }, { drivers: ['limit', 'traceable', ...DURABLE] }),
+  { name: 'size', title: 'Size and start', section: size },
+];
+
+/** Turns that follow each other as fast as possible. */
+function closed(name, title, plan, { drivers = ALL, rounds = 3, isQuick = false } = {}) {
+  const warmupTurns = plan.warmupTurns ?? Math.ceil(plan.turns / 2);
+  const jobOf = (driver) => ({
+    plan: { ...plan, turns: turnsOf(driver, plan.turns), warmupTurns: warmupTurnsOf(driver, warmupTurns) },
+  });
+  return { name, title, drivers, rounds, isQuick, jobOf };
+}
+
+function modelCallJob(driver) {
+  const runsPerSecond = SLOW_MODEL_CALLS_PER_SECOND[driver] ?? MODEL_CALLS_PER_SECOND;
+  const turns = runsPerSecond * MODEL_CALL_SECONDS;
+  return {
+    plan: { workload: 'model-call', turns, warmupTurns: Math.ceil(turns / 2), runsPerSecond, isOverlapping: true },
+  };
+}
+
+function downJob() {
+  const runsPerSecond = DOWN_RUNS_PER_SECOND;
+  const turns = Math.round((runsPerSecond * DOWN_SECONDS) / 3);
+  return {
+    plan: { turns, warmupTurns: WARMUP_TURNS, runsPerSecond, isDelivered: false },
+    behaviour: { isDown: true },
+  };
+}
+
+function growth(runs, rounds) {
+  return {
+    name: `runs-${runs}`,
+    title: `${shown(runs)} runs`,
+    drivers: ['limit', 'traceable', 'processor', 'otlp-json'],
+    rounds,
+    jobOf: () => ({ plan: { turns: Math.round(runs / 3), warmupTurns: WARMUP_TURNS } }),
+  };
+}

@@ -1,0 +1,102 @@
+/** The rows that the project sets itself goals for. A row returns undefined where the cell is not measured. */
+import { shown } from './numbers.mjs';
+
+const WORK = ['tiny', 'fan-out', 'nested', 'conversation', 'stream', 'errors', 'mixed'];
+
+export const GOALS = [
+  {
+    title: 'CPU of a run, `traceable`, × by hand',
+    goal: '≤ 1.25',
+    of: (node) => ratio(node, 'agent', 'traceable', 'toLimit'),
+  },
+  { title: '`traceable` × OTLP/JSON', goal: '≤ 0.85', of: (node) => ratio(node, 'agent', 'traceable', 'toOtlp') },
+  {
+    title: '`RunSpanProcessor` × OTLP/JSON',
+    goal: '≤ 1.0 on 24, ≤ 1.1 on 26',
+    of: (node) => ratio(node, 'agent', 'processor', 'toOtlp'),
+  },
+  {
+    title: 'A payload as JSON × `JSON.stringify`: chat, many small values, deep, text beyond Latin-1',
+    goal: '≤ 1.25 each',
+    of: serialization,
+  },
+  { title: 'Time of a call × by hand: p50, p99', goal: '≤ 1.25, ≤ 2', of: callTimes },
+  {
+    title: 'Event-loop delay p99 × by hand',
+    goal: '≤ 1.5',
+    of: (node) => ratio(node, 'agent', 'traceable', 'toLimit', 'loopDelayP99Ms'),
+  },
+  { title: 'Peak memory over the untraced program, MiB (OTLP/JSON)', goal: '≤ 64, below OTLP/JSON', of: memory },
+  { title: 'The dearest other kind of work × OTLP/JSON', goal: '≤ 1.0', of: dearestWork },
+  {
+    title: 'Model calls of 2 s × OTLP/JSON',
+    goal: '≤ 1.3',
+    of: (node) => ratio(node, 'model-call', 'traceable', 'toOtlp'),
+  },
+  { title: 'One input of 5 MB: longest delay of the event loop, ms', goal: '≤ 15', of: longestStall },
+  { title: 'A run of 1 000 000 × a run of 10 000', goal: '≤ 1.1', of: growth },
+  { title: 'A call with tracing off, ns', goal: '≤ 50', of: tracingOff },
+  { title: 'Import over an empty program, ms', goal: '≤ 12', of: (node) => sized(node, 'importMs') },
+  { title: 'Installed, MB', goal: '≤ 5', of: (node) => sized(node, 'installedMB') },
+  { title: 'Installed, packages', goal: '≤ 10', of: (node) => sized(node, 'packages') },
+];
+
+/** One figure of one driver in one cell; undefined where there is none that counts. */
+export function figureOf(node, cell, driver, figure, kind = 'median') {
+  return node.cells.find(({ name }) => name === cell)?.drivers.find(({ name }) => name === driver)?.[figure]?.[kind];
+}
+
+function ratio(node, cell, driver, kind, figure = 'cpuUsPerRun') {
+  return textOf(figureOf(node, cell, driver, figure, kind));
+}
+
+function serialization(node) {
+  return sectionOf(node, 'serialize')
+    ?.map(({ toNative }) => shown(toNative))
+    .join(', ');
+}
+
+function callTimes(node) {
+  const ratios = ['turnP50Us', 'turnP99Us'].map((figure) => figureOf(node, 'agent', 'traceable', figure, 'toLimit'));
+  return ratios.includes(undefined) ? undefined : ratios.map(shown).join(', ');
+}
+
+function memory(node) {
+  const [own, otlp] = ['traceable', 'otlp-json'].map((driver) =>
+    figureOf(node, 'agent', driver, 'peakRssMiB', 'overUntraced'),
+  );
+  return own === undefined ? undefined : `${shown(own)} (${shown(otlp)})`;
+}
+
+function dearestWork(node) {
+  const ratios = WORK.map((cell) => [cell, figureOf(node, cell, 'traceable', 'cpuUsPerRun', 'toOtlp')]);
+  const [dearest] = ratios.filter(([, value]) => value !== undefined).sort(([, one], [, other]) => other - one);
+  return dearest && `${shown(dearest[1])} (${dearest[0]})`;
+}
+
+function longestStall(node) {
+  return textOf(figureOf(node, 'large', 'traceable', 'loopDelayMaxMs'));
+}
+
+function growth(node) {
+  const [few, many] = [10_000, 1_000_000].map((runs) => figureOf(node, `runs-${runs}`, 'traceable', 'cpuUsPerRun'));
+  return textOf(many / few);
+}
+
+function tracingOff(node) {
+  return sectionOf(node, 'off')
+    ?.map(({ name, extraNs }) => `${shown(extraNs)} (${name})`)
+    .join(', ');
+}
+
+function sized(node, figure) {
+  return textOf(sectionOf(node, 'size')?.find(({ name }) => name === 'runspan')[figure]);
+}
+
+function sectionOf(node, cell) {
+  return node.cells.find(({ name }) => name === cell)?.figures;
+}
+
+function textOf(number) {
+  return Number.isFinite(number) ? shown(number) : undefined;
+}
