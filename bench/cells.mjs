@@ -3,13 +3,13 @@
  * one driver, as `runDriver` takes it. A cell without drivers has a `section` that measures by itself. `isQuick` cells are `npm run
  * bench`, all cells are `npm run bench:full`.
  */
-import { DRIVER_NAMES, DURABLE, turnsOf, warmupTurnsOf } from './drivers.mjs';
+import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { shown } from './page/numbers.mjs';
 import { off } from './sections/off.mjs';
 import { serialize } from './sections/serialize.mjs';
 import { size } from './sections/size.mjs';
 
-const ALL = DRIVER_NAMES.filter((name) => !DURABLE.includes(name));
+const ALL = DRIVER_NAMES.filter((name) => isUsual(name) && !DURABLE.includes(name));
 const FAST = ALL.filter((name) => name !== 'braintrust' && name !== 'langsmith');
 /** The first runs are slow until the compiler has optimized the code that they use. */
 const WARMUP_TURNS = 5_000;

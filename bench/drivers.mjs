@@ -10,6 +10,8 @@ const DRIVERS = {
   spill: { file: 'drivers/traceable', durability: 'spill' },
   'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
   processor: { isFromRegistry: true },
+  'traceable-beside': { file: 'drivers/traceable', isBeside: true },
+  'processor-beside': { file: 'drivers/processor', isBeside: true, isFromRegistry: true },
   'otlp-json': { file: 'peers/otlp-json', isFromRegistry: true },
   'otlp-protobuf': { file: 'peers/otlp-protobuf', isFromRegistry: true },
   langfuse: { file: 'peers/langfuse/langfuse', share: 0.5, isFromRegistry: true },
@@ -37,6 +39,16 @@ export function isFromRegistry(name) {
 /** The program of a driver, relative to this folder. */
 export function fileOf(name) {
   return `${DRIVERS[name].file ?? `drivers/${name}`}.mjs`;
+}
+
+/** The same driver with the build of another checkout, if there is one for it. */
+export function besideOf(name) {
+  return DRIVER_NAMES.find((other) => other === `${name}-beside`);
+}
+
+/** Whether a cell measures the driver without being asked: not another checkout. */
+export function isUsual(name) {
+  return !DRIVERS[name].isBeside;
 }
 
 export function durabilityOf(name) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { complaintOf } from './complaint.mjs';
-import { durabilityOf, environmentOf, fileOf, isTraced } from './drivers.mjs';
+import { durabilityOf, environmentOf, fileOf, isTraced, isUsual } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -35,13 +35,18 @@ export async function startSink() {
  * warm, when its count begins too. Gives back the driver's figures with what has arrived, or `complaint`: why there are none, or
  * why they do not count. Where nothing is to be delivered, nothing has to arrive.
  */
-export async function runDriver(name, { sink, plan: given, behaviour = {} }) {
+export async function runDriver(name, { sink, plan: given, behaviour = {}, beside }) {
   const plan = planOf(given);
   const { takesGzip } = plan;
   await sink.ask('behave', { takesGzip });
   const spool = spoolOf(name);
   const child = fork(pathOf(fileOf(name)), [JSON.stringify(plan)], {
-    env: { ...bareEnvironment(), ...environmentOf(name, sink.url, plan), ...spool.env },
+    env: {
+      ...bareEnvironment(),
+      ...environmentOf(name, sink.url, plan),
+      ...spool.env,
+      ...(!isUsual(name) && { BENCH_BESIDE: beside }),
+    },
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });

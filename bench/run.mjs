@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells.mjs';
-import { atLeastOne, DRIVER_NAMES, isFromRegistry } from './drivers.mjs';
+import { atLeastOne, besideOf, DRIVER_NAMES, isFromRegistry, isUsual } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
 import { startSink } from './processes.mjs';
 import { tables } from './report.mjs';
@@ -15,12 +15,12 @@ import { runRounds } from './rounds.mjs';
 import { summarize } from './summary.mjs';
 
 const CELL_NAMES = CELLS.map(({ name }) => name);
-const USAGE = `usage: npm run bench -- [--node VERSION] [--only CELL,…] [--drivers DRIVER,…] [--rounds N] [--share N] [--fresh]
+const USAGE = `usage: npm run bench -- [--node VERSION] [--only CELL,…] [--drivers DRIVER,…] [--beside CHECKOUT] [--rounds N] [--share N] [--fresh]
 cells: ${CELL_NAMES.join(' ')}
-drivers: ${DRIVER_NAMES.join(' ')}`;
+drivers: ${DRIVER_NAMES.filter(isUsual).join(' ')}`;
 
-const { isFull, only, drivers, rounds, share, isFresh } = readOptions();
-const isKept = drivers === undefined && rounds === undefined;
+const { isFull, only, drivers, beside, rounds, share, isFresh } = readOptions();
+const isKept = drivers === undefined && beside === undefined && rounds === undefined;
 const { cpu, cores, node } = describeMachine();
 const versions = versionsMeasured();
 const chosen = CELLS.filter(({ name, isQuick }) => only?.includes(name) ?? (isFull || isQuick));
@@ -65,14 +65,16 @@ async function runSection({ section }) {
 async function runDrivers(cell) {
   const names = driversOf(cell);
   const count = rounds ?? (share === 1 ? cell.rounds : 1);
-  const results = await runRounds(names, count, sink, (driver) => shareOf(cell.jobOf(driver)));
+  const results = await runRounds(names, count, sink, (driver) => ({ ...shareOf(cell.jobOf(driver)), beside }));
   const rows = summarize(names, results);
   const isValid = rows.every(({ complaint }) => complaint === undefined);
   return { rounds: count, drivers: rows, table: tables(rows), isValid };
 }
 
 function driversOf({ drivers: own = [] }) {
-  return own.filter((name) => drivers?.includes(name) ?? true);
+  const chosenDrivers = own.filter((name) => drivers?.includes(name) ?? true);
+  if (beside === undefined) return chosenDrivers;
+  return chosenDrivers.flatMap((name) => [name, besideOf(name) ?? []].flat());
 }
 
 /** Everything that decides what a cell measures, as text. */
@@ -92,6 +94,7 @@ function readOptions() {
         full: { type: 'boolean', default: false },
         only: { type: 'string' },
         drivers: { type: 'string' },
+        beside: { type: 'string' },
         rounds: { type: 'string' },
         share: { type: 'string', default: '1' },
         fresh: { type: 'boolean', default: false },
@@ -105,7 +108,8 @@ function readOptions() {
     return {
       isFull: values.full,
       only: namesIn('--only', values.only, CELL_NAMES),
-      drivers: namesIn('--drivers', values.drivers, DRIVER_NAMES),
+      drivers: namesIn('--drivers', values.drivers, DRIVER_NAMES.filter(isUsual)),
+      beside: values.beside,
       rounds,
       share,
       isFresh: values.fresh,

@@ -1,5 +1,7 @@
-/** The functions wrapped in `traceable`, in the default configuration, but for limits where the plan is about them. */
-import { flush, traceable } from 'runspan';
+/** The functions wrapped in `traceable`, with the default configuration. */
 import { measure } from '../measure.mjs';
+import { importBuild } from './build.mjs';
+
+const { flush, traceable } = await importBuild('index');
 
 await measure({ wrap: (fn, name, runType) => traceable(fn, { name, runType }), flush });

@@ -1,0 +1,9 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** Imports an entry of this checkout's build, or of the build under `BENCH_BESIDE`. */
+export function importBuild(entry) {
+  const { BENCH_BESIDE } = process.env;
+  if (BENCH_BESIDE !== undefined) return import(pathToFileURL(join(BENCH_BESIDE, 'dist', `${entry}.js`)).href);
+  return import(entry === 'index' ? 'runspan' : `runspan/${entry}`);
+}
