@@ -1,4 +1,4 @@
-/** Why what the sink has counted is not what was created; undefined when exactly that has arrived, each run once. */
+/** The difference between the created runs and the sink's counts; undefined if each run arrived exactly once. */
 export function complaintOf({ malformed, posted, complete, startRecords, endRecords }, runs) {
   if (malformed > 0) return `${malformed} requests could not be read`;
   if (complete !== runs || posted !== runs) return `${runs} runs created, ${complete} arrived whole`;
@@ -7,12 +7,12 @@ export function complaintOf({ malformed, posted, complete, startRecords, endReco
   return undefined;
 }
 
-/** So much of the payloads has to have arrived: some wire formats have other escapes, and what is cut out is more than that. */
+/** The share of the payload bytes that must arrive. Wire formats differ in their escapes; a truncated payload loses more. */
 const PAYLOAD_SHARE_MIN = 0.9;
 
 /**
- * Why a row has sent less than it was given, though all its runs have arrived; undefined where it has not, and where there is
- * nothing to compare it with: the limit sends all that there is to send. A driver of fewer turns has other payloads.
+ * Describes a driver that sent all runs but truncated their payloads, compared with the limit, which sends them whole. Undefined if it
+ * did not, or if the limit did other turns: these have other payloads.
  */
 export function shortfallOf({ runs, bodyBytesPerRun }, limit) {
   if (limit === undefined || limit.complaint !== undefined || runs !== limit.runs) return undefined;

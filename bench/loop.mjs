@@ -1,7 +1,7 @@
-/** How turns follow each other. Each loop does `count` of them from number `first`, and puts the time of each into `turnMs`, if given. */
+/** Loops over turns. Each loop does `count` turns from number `first`, and writes the time of each into `turnMs`, if given. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The loop gives the event loop its turn after so many runs, as a program does that waits for its clients. */
+/** Runs between two yields to the event loop, as a server yields while it waits for clients. */
 const RUNS_PER_YIELD = 12;
 
 export function runLoop(work, { runsPerSecond, isOverlapping }, first, count, turnMs) {
@@ -10,7 +10,7 @@ export function runLoop(work, { runsPerSecond, isOverlapping }, first, count, tu
   return (isOverlapping ? overlappingLoop : openLoop)(work, turnsPerMs, first, count, turnMs);
 }
 
-/** One after the other, as fast as they go. The yields lie outside of the times. */
+/** Each turn follows the one before. The times do not include the yields. */
 async function closedLoop(work, first, count, turnMs) {
   for (let at = 0; at < count; at++) {
     const startMs = performance.now();
@@ -21,8 +21,8 @@ async function closedLoop(work, first, count, turnMs) {
 }
 
 /**
- * One after the other, each due at its time: one that comes late because another was slow, or because the loop was held up,
- * counts from when it was due. Else the slow ones would keep the others from being measured.
+ * One turn after the other, each due at its time. The time of a turn counts from when it was due: a slow turn also delays those that
+ * wait behind it.
  */
 async function openLoop(work, turnsPerMs, first, count, turnMs) {
   const startMs = performance.now();
@@ -37,7 +37,7 @@ async function openLoop(work, turnsPerMs, first, count, turnMs) {
   }
 }
 
-/** Each begins when it is due, beside those that are under way, and counts from then, like the others at a rate. */
+/** Each turn starts when it is due, beside the open ones. Its time counts from when it was due. */
 async function overlappingLoop(work, turnsPerMs, first, count, turnMs) {
   const startMs = performance.now();
   const turns = [];

@@ -1,6 +1,6 @@
 /**
- * What happens in the process of a driver: turns to warm up, delivered and not counted; then, on the orchestrator's
- * word, the measured turns. The clock stops when everything is delivered.
+ * The measurement in a driver's process: warm-up turns, which are delivered and not counted; then, on a message of the orchestrator,
+ * the measured turns.
  */
 import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
 import { runLoop } from './loop.mjs';
@@ -8,27 +8,27 @@ import { givenPlan } from './plan.mjs';
 import { quantile } from './statistics.mjs';
 import { runsOf, workloadOf } from './workloads/workload.mjs';
 
-/** The finest that there is. What an idle loop shows, about as much, is part of the figure. */
+/** The finest resolution. An idle loop shows about the same delay. */
 const LOOP_DELAY_RESOLUTION_MS = 1;
 
-/** Measures the planned work with its functions wrapped; `flush` resolves when every run made so far has been delivered. */
+/** Measures the planned work with its functions wrapped. `flush` resolves when all runs are delivered. */
 export async function measure({ wrap, flush }) {
   const plan = givenPlan();
   const { turns, warmupTurns, isDelivered } = plan;
   const { make, runsPerTurn } = workloadOf(plan.workload);
   const work = { turn: make(wrap), runsPerTurn };
-  // Pace is for what is measured, but for turns that wait.
+  // The rate applies to the warm-up only if turns wait.
   const warmupPlan = plan.isOverlapping ? plan : {};
-  // The collection throws compiled code out as well, hence the turns after it.
+  // The collection discards compiled code too, hence the turns after it.
   const turnsAfter = Math.ceil(warmupTurns / 5);
   await runLoop(work, warmupPlan, 1, warmupTurns - turnsAfter);
   await flush();
-  // Taken before, so that it is no part of what is retained.
+  // Allocated before the heap is measured.
   const turnMs = new Float64Array(turns);
   const heldBefore = heldBytes();
   await runLoop(work, warmupPlan, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
-  await told({ kind: 'warm' });
+  await sendAndWait({ kind: 'warm' });
   const watch = startWatch();
   await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
   if (isDelivered) await flush();
@@ -36,7 +36,7 @@ export async function measure({ wrap, flush }) {
   const peakRssMiB = process.resourceUsage().maxRSS / 1_024;
   turnMs.sort();
   const runs = runsOf(plan);
-  await told({
+  await sendAndWait({
     kind: 'done',
     figures: {
       cpuUsPerRun: (cpu.user + cpu.system) / runs,
@@ -50,11 +50,11 @@ export async function measure({ wrap, flush }) {
       retainedMiB: (heldBytes() - heldBefore) / 2 ** 20,
     },
   });
-  // What is not delivered may keep the process.
+  // Undelivered runs may keep the process alive.
   process.exit();
 }
 
-/** Everything that is counted while the work is done. */
+/** Counts processor time, garbage collection and loop delay until `stop`. */
 function startWatch() {
   let gcMs = 0;
   const collections = new PerformanceObserver((list) => {
@@ -82,15 +82,15 @@ function startWatch() {
   return { stop };
 }
 
-/** What the process holds when everything that can be collected has been. */
+/** The bytes that survive a full collection. */
 function heldBytes() {
   for (let pass = 0; pass < 2; pass++) globalThis.gc();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** Tells the orchestrator, and waits until it answers. */
-function told(message) {
+/** Sends a message to the orchestrator and waits for its reply. */
+function sendAndWait(message) {
   const answered = new Promise((resolve) => process.once('message', resolve));
   process.send(message);
   return answered;

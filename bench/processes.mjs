@@ -9,15 +9,15 @@ import { durabilityOf, environmentOf, fileOf, isTraced, isUsual } from './driver
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
-/** Longer than any driver takes: one that hangs fails its row, and the others still run. */
+/** A driver that hangs fails its row after this time. */
 const DRIVER_TIMEOUT_MS = 300_000;
 
-/** As much as tells what is wrong. */
-const SAID_CHARS_MAX = 10_000;
+/** Enough for an error message. */
+const STDERR_CHARS_MAX = 10_000;
 
 /**
- * Starts the sink, the service that all drivers send to. `ask` takes `reset`, `count`, or `behave` with how it is to answer from
- * now on, and gives back its count.
+ * Starts the sink, the service that all drivers send to. `ask` sends it `reset`, `count`, or `behave` with its new behaviour, and
+ * returns its counts.
  */
 export async function startSink() {
   const child = fork(pathOf('sink/service.mjs'));
@@ -31,9 +31,8 @@ export async function startSink() {
 }
 
 /**
- * Runs one driver in a process of its own. `plan` says what it is to do, `behaviour` how the sink answers once the driver is
- * warm, when its count begins too. Gives back the driver's figures with what has arrived, or `complaint`: why there are none, or
- * why they do not count. Where nothing is to be delivered, nothing has to arrive.
+ * Runs one driver in its own process. `behaviour` applies to the sink after the warm-up, `beside` is another checkout for the drivers
+ * that measure one. Returns the driver's figures and the sink's counts, with a `complaint` if they do not count.
  */
 export async function runDriver(name, { sink, plan: given, behaviour = {}, beside }) {
   const plan = planOf(given);
@@ -51,9 +50,9 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   const timer = setTimeout(() => child.kill('SIGKILL'), DRIVER_TIMEOUT_MS);
-  let said = '';
+  let stderr = '';
   child.stderr.on('data', (chunk) => {
-    if (said.length < SAID_CHARS_MAX) said += chunk;
+    if (stderr.length < STDERR_CHARS_MAX) stderr += chunk;
   });
   let figures;
   let count;
@@ -74,22 +73,20 @@ export async function runDriver(name, { sink, plan: given, behaviour = {}, besid
   await sink.ask('behave', {});
   if (signal !== null || code !== 0 || count === undefined) {
     const why = signal === null ? `ended with ${code}` : `killed by ${signal}`;
-    return { complaint: `${why}: ${firstError(said)}` };
+    return { complaint: `${why}: ${firstError(stderr)}` };
   }
   const runs = runsOf(plan);
-  const { bytes, bodyBytes, payloadBytes, requests, requestsAtOnce, refused } = count;
+  const { bytes, bodyBytes, payloadBytes, requests } = count;
   const arrived = {
     bytesPerRun: bytes / runs,
     bodyBytesPerRun: bodyBytes / runs,
     payloadBytesPerRun: payloadBytes / runs,
     requests,
-    requestsAtOnce,
-    refused,
   };
   const result = { runs, ...figures, ...arrived };
   if (!plan.isDelivered) return result;
   const complaint = complaintOf(count, isTraced(name) ? runs : 0);
-  return { ...result, complaint: complaint ?? (said === '' ? undefined : `it said: ${firstError(said)}`) };
+  return { ...result, complaint: complaint ?? (stderr === '' ? undefined : `stderr: ${firstError(stderr)}`) };
 }
 
 /** The folder of a driver that writes runs to disk, and the variables for it. */
@@ -103,13 +100,13 @@ function spoolOf(name) {
   };
 }
 
-/** The caller's environment without settings of anything that is measured. */
+/** The caller's environment without settings of the measured libraries. */
 export function bareEnvironment() {
   const settings = /^(RUNSPAN|LANGSMITH|LANGCHAIN|LANGFUSE|BRAINTRUST|OTEL|NODE|BENCH)_/;
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !settings.test(key)));
 }
 
-/** The line that names the error, out of what Node prints when a program throws. */
+/** The line with the error's name in the output of a program that throws. */
 function firstError(text) {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return (lines.find((line) => /^\w*Error\b/.test(line)) ?? lines[0] ?? 'no reason given').slice(0, 160);

@@ -1,10 +1,9 @@
 import { median } from './statistics.mjs';
 
-/** Drivers are compared within a round, when the machine was in much the same state, and then over the rounds. */
-
 /**
- * One row per driver: of each figure the median and the spread, the ratios to the limit and to OTLP/JSON, and the difference to
- * the untraced program; or `complaint` when any of its rounds does not count.
+ * One row per driver: the median and the spread of each figure, its ratios to the limit and to OTLP/JSON, and its difference to the
+ * untraced program; or a `complaint` if one of its rounds does not count. Ratios are made within each round, when the load of the
+ * machine was about the same.
  */
 export function summarize(names, rounds) {
   return names.map((name) => {
@@ -33,7 +32,7 @@ function perFigure(figures, make) {
   return Object.fromEntries(Object.keys(figures).map((figure) => [figure, make(figure)]));
 }
 
-/** `compare` over the rounds in which both drivers count; where there are none, the median is undefined. */
+/** The results of `compare` for the rounds in which both drivers count. */
 function pairs(name, other, rounds, compare) {
   return rounds
     .filter((round) => counts(round[name]) && counts(round[other]))

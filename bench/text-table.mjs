@@ -1,4 +1,4 @@
-/** Rows of text under their titles: the first column to the left, the others to the right. */
+/** Rows of text below titles. The first column is aligned to the left, the others to the right. */
 export function textTable(titles, rows) {
   const lines = [titles, ...rows];
   const widths = titles.map((_, at) => Math.max(...lines.map((line) => line[at].length)));

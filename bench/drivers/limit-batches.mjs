@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Pool } from 'undici';
-import { layBatch, multipartType } from './limit-wire.mjs';
+import { batchBody, multipartType } from './limit-wire.mjs';
 
 const BATCH_RUNS = 100;
 const BATCH_BYTES = 20 * 2 ** 20;
@@ -9,7 +9,7 @@ const REQUESTS_IN_FLIGHT = 4;
 
 const compress = promisify(gzip);
 
-/** Records on their way: laid into one buffer per batch, which undici sends. Nothing is bounded, coalesced or sent again. */
+/** Builds one buffer per batch and sends it with undici. No limits, no merging, no retries. */
 export class LimitBatches {
   #pool;
   #takesGzip;
@@ -22,7 +22,6 @@ export class LimitBatches {
     this.#takesGzip = takesGzip;
   }
 
-  /** Whole runs fill batches, as fast as they come. */
   add(record) {
     this.#waitingBytes += (record.inputs?.length ?? 0) + (record.outputs?.length ?? 0);
     if (this.#waiting.push(record) === BATCH_RUNS || this.#waitingBytes >= BATCH_BYTES) this.#cut();
@@ -30,20 +29,20 @@ export class LimitBatches {
 
   async flush() {
     this.#cut();
-    // One that is about to be laid is not among the requests yet.
+    // The last batch is built in the next turn of the event loop.
     await new Promise(setImmediate);
     await Promise.all(this.#requests);
   }
 
   #cut() {
-    // Like the library, outside of the call.
+    // Outside of the call, like the library.
     if (this.#waiting.length > 0) setImmediate((records) => this.#send(records), this.#waiting);
     this.#waiting = [];
     this.#waitingBytes = 0;
   }
 
   #send(records) {
-    const request = this.#post(layBatch(records)).finally(() => this.#requests.delete(request));
+    const request = this.#post(batchBody(records)).finally(() => this.#requests.delete(request));
     this.#requests.add(request);
   }
 

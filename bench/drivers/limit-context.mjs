@@ -1,9 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/**
- * The current run in a variable, which stands for a context: only a program of one turn at a time can afford it. `enter`
- * calls the function, whose first part sees the run; `leave` is called when it is done, for what comes after it.
- */
+/** The current run in a variable, which is enough for one turn at a time. `leave` restores the parent after the call. */
 export function variableContext() {
   let current;
   return {
@@ -23,7 +20,7 @@ export function variableContext() {
   };
 }
 
-/** The same for turns that overlap, which nothing cheaper can tell apart. */
+/** The current run in an AsyncLocalStorage, for turns that overlap. */
 export function storageContext() {
   const storage = new AsyncLocalStorage();
   return { current: () => storage.getStore(), enter: (run, fn, input) => storage.run(run, fn, input), leave() {} };

@@ -1,4 +1,4 @@
-/** Ids and times of the hand-made limit: UUIDv7 and microseconds, with whatever can be kept from one to the next kept. */
+/** Ids (UUIDv7) and times (microseconds) of the hand-written baseline. Parts that repeat are cached. */
 import { randomFillSync } from 'node:crypto';
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));

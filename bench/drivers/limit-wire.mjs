@@ -1,4 +1,4 @@
-/** The multipart body of the hand-made limit, byte for byte what the library lays for the same runs. */
+/** The multipart body of the hand-written baseline, with the same bytes as the library's. */
 import { randomBytes } from 'node:crypto';
 
 const boundary = `runspan-${randomBytes(16).toString('hex')}`;
@@ -15,7 +15,7 @@ const runtime = JSON.stringify({
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
 /** Each record is one post. Its inputs and outputs are separate parts. */
-export function layBatch(records) {
+export function batchBody(records) {
   const texts = [];
   let bytes = 0;
   for (const record of records) {

@@ -1,7 +1,6 @@
 /**
- * The hand-made limit: the least that a program can do that sends the same runs over the same wire. Each payload is made
- * into JSON once, complete runs are laid into one buffer per batch of 100, and undici sends it. Nothing is guarded, bounded,
- * coalesced or sent again, and where turns do not overlap a variable stands for the context.
+ * The hand-written baseline, the limit of what a library can reach: it stringifies each payload once, builds one buffer for 100 whole
+ * runs, and sends it with undici. It has no guards, limits, merging or retries. The context is a variable if turns do not overlap.
  */
 import { measure } from '../measure.mjs';
 import { givenPlan } from '../plan.mjs';

@@ -6,14 +6,11 @@ import { measureSpans } from './spans.mjs';
 
 const EXPORTERS = { json: JsonExporter, protobuf: ProtobufExporter };
 
-/**
- * The same spans with OpenTelemetry's batch processor and its exporter for OTLP over HTTP, all settings the default ones but
- * for the room in the queues of processor and exporter.
- */
+/** The spans with OpenTelemetry's batch processor and OTLP exporter. Only the sizes of their queues differ from the defaults. */
 export async function measureOtlp(encoding) {
   const exporter = new EXPORTERS[encoding]({
     url: `${process.env.BENCH_URL}/v1/traces`,
-    // Else what waits when all is flushed would be dropped beyond 30 requests.
+    // By default a flush drops the requests beyond 30.
     concurrencyLimit: 10_000,
     compression: givenPlan().takesGzip ? 'gzip' : 'none',
   });

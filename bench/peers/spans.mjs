@@ -1,7 +1,4 @@
-/**
- * The functions in OpenTelemetry spans, which carry what OpenInference instrumentations write: kind, and inputs and
- * outputs as JSON text. The same for every processor.
- */
+/** The functions in OpenTelemetry spans, with the attributes of OpenInference instrumentations: kind, inputs and outputs as JSON text. */
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
@@ -10,7 +7,7 @@ import { isStream } from '../workloads/stream.mjs';
 
 const KINDS = { chain: 'CHAIN', retriever: 'RETRIEVER', llm: 'LLM', tool: 'TOOL' };
 
-/** Measures them with one processor; `delivered` resolves when what it has handed on has arrived. */
+/** Measures the spans with one processor. `delivered` resolves when the service has received them. */
 export async function measureSpans(processor, delivered = async () => {}) {
   const provider = new TracerProvider({ spanProcessors: [processor] });
   trace.setGlobalTracerProvider(provider);

@@ -1,4 +1,4 @@
-/** What a project has after `npm install` of some packages and nothing else. */
+/** Installs packages into an empty project. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A new project with the packages in it, each given as npm takes it; `remove` takes it away. */
+/** Installs packages, given as for `npm install`. `remove` deletes the project. */
 export function install(packages) {
   const folder = mkdtempSync(join(tmpdir(), 'runspan-bench-'));
   writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
@@ -22,7 +22,7 @@ export function install(packages) {
   };
 }
 
-/** The package of this checkout, as it would be published; gives back the file. */
+/** Packs this checkout as npm publishes it, and returns the file. */
 export function packSelf(folder) {
   const [packed] = Object.values(
     JSON.parse(npm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder], ROOT)),
@@ -38,7 +38,7 @@ function npm(args, cwd) {
   });
 }
 
-/** Packages for other platforms stand in the lockfile alone. */
+/** False for packages of other platforms, which are only in the lockfile. */
 function isThere(folder) {
   return statSync(folder, { throwIfNoEntry: false }) !== undefined;
 }

@@ -1,18 +1,16 @@
 const POSTED = 1;
 const ENDED = 2;
 
-/** What has arrived: each run or span by its id, whether its start is there and whether its end is, and the requests. */
+/** The received requests and runs. A run or span is known by its id, with its start and its end. */
 export class Arrivals {
   requests = 0;
-  refused = 0;
   bytes = 0;
-  /** Of bodies as they were before they were compressed. */
+  /** Uncompressed. */
   bodyBytes = 0;
   payloadBytes = 0;
   malformed = 0;
   startRecords = 0;
   endRecords = 0;
-  requestsAtOnce = 0;
   #states = new Map();
   #posted = 0;
   #complete = 0;
@@ -27,20 +25,17 @@ export class Arrivals {
     this.#note(id, ENDED);
   }
 
-  /** The numbers alone; a complete run has been posted and has its end. */
+  /** The counts. A complete run has a start and an end. */
   get summary() {
-    const { requests, refused, bytes, bodyBytes, payloadBytes, malformed, startRecords, endRecords, requestsAtOnce } =
-      this;
+    const { requests, bytes, bodyBytes, payloadBytes, malformed, startRecords, endRecords } = this;
     return {
       requests,
-      refused,
       bytes,
       bodyBytes,
       payloadBytes,
       malformed,
       startRecords,
       endRecords,
-      requestsAtOnce,
       posted: this.#posted,
       complete: this.#complete,
     };

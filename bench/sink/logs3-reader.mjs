@@ -1,7 +1,4 @@
-/**
- * Finds the spans in a body of braintrust's `POST /logs3`: rows, of which several may tell of one span. The first of them is no
- * merge into another, and one of them has the end.
- */
+/** Finds the spans in a body of braintrust's `POST /logs3`. A span has one row, and perhaps rows that are merged into it. */
 export function readRows(body, arrivals) {
   for (const { id, _is_merge: isMerge, metrics, input, output } of JSON.parse(body).rows) {
     if (!isMerge) arrivals.start(id);

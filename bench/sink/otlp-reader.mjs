@@ -1,9 +1,9 @@
-/** Finds the spans in a request of OTLP over HTTP. A span arrives once it has ended, as a whole. */
+/** Finds the spans in a request of OTLP over HTTP. A span arrives whole, after its end. */
 
 const SPAN_ID = Buffer.from('"spanId":"');
 const SPAN_ID_CHARS = 16;
 
-/** In JSON: a text within a payload has its quotation marks escaped, and is not found. */
+/** JSON. The pattern does not match within a payload, where quotation marks are escaped. */
 export function readJsonSpans(body, arrivals) {
   for (let at = body.indexOf(SPAN_ID); at >= 0; at = body.indexOf(SPAN_ID, at)) {
     at += SPAN_ID.length;
@@ -11,10 +11,10 @@ export function readJsonSpans(body, arrivals) {
   }
 }
 
-/** The way to the ids through the fields of the messages: resource_spans, scope_spans, spans, span_id. */
+/** The field numbers on the path to an id: resource_spans, scope_spans, spans, span_id. */
 const WAY = [1, 2, 2, 2];
 
-/** In protobuf: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/trace/v1/trace.proto */
+/** Protobuf: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/trace/v1/trace.proto */
 export function readProtobufSpans(body, arrivals) {
   walk(body, 0, body.length, 0, arrivals);
 }
@@ -42,7 +42,7 @@ function note(id, arrivals) {
   arrivals.end(id);
 }
 
-/** The number, and where it ends. Lengths and tags are far below 2^31. */
+/** The number and the offset of its end. Lengths and tags are far below 2^31. */
 function varint(body, start) {
   let value = 0;
   let at = start;

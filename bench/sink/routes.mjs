@@ -1,13 +1,13 @@
-/** What each of the libraries that are measured asks of its service, and how that answers. */
+/** The requests of the measured libraries, and the service's responses. */
 import { readRows } from './logs3-reader.mjs';
 import { readParts } from './multipart-reader.mjs';
 import { readJsonSpans, readProtobufSpans } from './otlp-reader.mjs';
 
-/** Where runs and spans come in: the status that accepts them, and the reader of the body. */
+/** The response status and the reader of a request that carries runs or spans. */
 export function intakeOf({ method, url, headers }) {
   if (method !== 'POST') return undefined;
   if (url === '/runs/multipart') return { status: 202, read: readParts };
-  // OpenTelemetry's exporters, and langfuse's.
+  // OpenTelemetry and langfuse.
   if (url === '/v1/traces' || url === '/api/public/otel/v1/traces') {
     return { status: 200, read: headers['content-type'] === 'application/json' ? readJsonSpans : readProtobufSpans };
   }
@@ -15,7 +15,7 @@ export function intakeOf({ method, url, headers }) {
   return undefined;
 }
 
-/** The answer to a question that comes before the runs do; undefined where nobody asks it. */
+/** The response body for a request that libraries send before the first runs. */
 export function answerTo({ method, url, headers }, { takesGzip }) {
   switch (`${method} ${url}`) {
     case 'GET /info':

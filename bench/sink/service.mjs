@@ -1,7 +1,6 @@
 /**
- * The service that the drivers send to: it accepts everything at once, unless it is told to `behave` otherwise, and counts. A
- * body is counted after it has been answered. It runs in a process of its own, tells its port, and answers `reset`,
- * `count` and `behave` of the orchestrator.
+ * The service that the drivers send to. It accepts every request at once, and counts the runs of a body after the response. It runs in
+ * its own process, sends its port to the orchestrator, and replies to its messages `reset`, `count` and `behave`.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -9,13 +8,11 @@ import { gunzipSync } from 'node:zlib';
 import { Arrivals } from './arrivals.mjs';
 import { answerTo, intakeOf } from './routes.mjs';
 
-/** How long it takes to answer, every how many requests it refuses (0 is never), whether it takes gzip, and whether it is away. */
-const USUAL = { latencyMs: 0, failEvery: 0, takesGzip: false, isDown: false };
+/** Whether `/info` asks for gzip, and whether nothing listens on the port. */
+const USUAL = { takesGzip: false, isDown: false };
 
 let arrivals = new Arrivals();
 let behaviour = USUAL;
-let asked = 0;
-let underWay = 0;
 
 const server = createServer((request, response) => {
   const intake = intakeOf(request);
@@ -53,17 +50,11 @@ async function listen(wanted) {
 }
 
 function receive(request, response, { status, read }) {
-  arrivals.requestsAtOnce = Math.max(arrivals.requestsAtOnce, ++underWay);
-  response.on('close', () => underWay--);
   const chunks = [];
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
-    const isRefused = behaviour.failEvery > 0 && ++asked % behaviour.failEvery === 0;
-    const answer = () => response.writeHead(isRefused ? 503 : status, { 'content-length': 2 }).end('{}');
-    if (behaviour.latencyMs > 0) setTimeout(answer, behaviour.latencyMs);
-    else answer();
-    if (isRefused) arrivals.refused++;
-    else count(request, Buffer.concat(chunks), read);
+    response.writeHead(status, { 'content-length': 2 }).end('{}');
+    count(request, Buffer.concat(chunks), read);
   });
 }
 

@@ -1,7 +1,6 @@
 /**
- * One turn of an agent, which is three calls (`answer` calls `retrieve`, then `complete`) whose inputs and outputs come to
- * 8 KB of JSON. Every text carries the number of its turn, so nothing that a driver might keep from one turn serves the
- * next. The texts are put together inside of the calls, by the untraced program like by the others.
+ * A turn of an agent: three calls (`answer` calls `retrieve`, then `complete`) with 8 KB of inputs and outputs. Every text has the
+ * number of its turn, so that a driver cannot reuse a text of an earlier turn. The calls build the texts, in the untraced program too.
  */
 import { piece } from './prose.mjs';
 
@@ -42,7 +41,7 @@ function make(wrap) {
   return (turn) => answer({ question: `#${turn} What happens to a batch that is refused? ${piece(turn * 3, 160)}` });
 }
 
-/** The number of the turn, with which every text begins. */
+/** The number of the turn at the start of a text. */
 function numberOf(text) {
   return Number(text.slice(1, text.indexOf(' ')));
 }

@@ -1,7 +1,4 @@
-/**
- * A conversation of 200 messages: a hundred calls of a model, each given all that has been said. What is recorded grows by the
- * square of the messages.
- */
+/** A conversation of 200 messages: 100 model calls whose input is all earlier messages. */
 import { piece } from './prose.mjs';
 
 const EXCHANGES = 100;
@@ -22,7 +19,7 @@ function make(wrap) {
       const messages = [];
       for (let exchange = 0; exchange < EXCHANGES; exchange++) {
         messages.push({ role: 'user', content: `${topic} ${exchange} ${piece(exchange * 7, 100)}` });
-        // A model is given a list of its own, which later messages do not change.
+        // A copy: later messages must not change it.
         messages.push(await complete({ model: 'example-model-large', messages: [...messages] }));
       }
       return { messages: messages.length };

@@ -1,4 +1,4 @@
-/** A call that fails because one within it does, each with an error of its own. */
+/** A call that fails because an inner call fails, with two errors. */
 import { piece } from './prose.mjs';
 
 export const errors = { runsPerTurn: 2, make };

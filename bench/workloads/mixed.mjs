@@ -1,4 +1,4 @@
-/** One after the other, in one program: turns of an agent, small calls, failures, and answers that come in pieces. */
+/** Turns of an agent, small calls, errors and streams, in one program. */
 import { agent } from './agent.mjs';
 import { errors } from './errors.mjs';
 import { streamOf } from './stream.mjs';

@@ -1,4 +1,4 @@
-/** A hundred calls, each within the one before, of 200 bytes each: the place of a run in its trace is as long as the way to it. */
+/** 100 nested calls of 200 bytes: the dotted order of a run grows with its depth. */
 import { piece } from './prose.mjs';
 
 const DEPTH = 100;

@@ -1,7 +1,4 @@
-/**
- * Text with line breaks and quotation marks, in ASCII, to cut differing pieces from. It is put together from words, at random
- * but always the same, and long enough that a batch shrinks about as much as one of real text does.
- */
+/** ASCII text with line breaks and quotation marks, generated from a fixed seed. It compresses about as well as real text. */
 const SENTENCES = 2_000;
 
 const WORDS = (
@@ -18,7 +15,7 @@ const LINKS = (
 
 const PROSE = Array.from({ length: SENTENCES }, sentences(1)).join('\n');
 
-/** A piece of so many characters, from far away for another seed. */
+/** A slice of `chars` characters. Other seeds give distant slices. */
 export function piece(seed, chars) {
   const start = (seed * 7_919) % (PROSE.length - chars);
   return PROSE.slice(start, start + chars);

@@ -1,4 +1,4 @@
-/** An answer that comes in 5 000 chunks, read one by one as a model streams them. */
+/** An answer that streams in 5 000 chunks. */
 import { piece } from './prose.mjs';
 
 const CHUNKS = 5_000;
@@ -23,7 +23,7 @@ export function streamOf(chunks) {
   return { runsPerTurn: 1, make };
 }
 
-/** Whether a function of a workload gives its answer in pieces. */
+/** Whether a function of a workload streams its answer. */
 export function isStream(fn) {
   return fn.constructor.name === 'AsyncGeneratorFunction';
 }

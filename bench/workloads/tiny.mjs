@@ -1,4 +1,4 @@
-/** Five calls whose inputs and outputs come to 200 bytes each: what a run costs when its payloads cost next to nothing. */
+/** Five calls of 200 bytes each. */
 import { piece } from './prose.mjs';
 
 const TOOLS = 4;

@@ -1,7 +1,6 @@
 /**
- * The work that every driver does. A workload has `runsPerTurn`, the calls of a turn, each of which is a run where they are
- * traced, and `make(wrap)`, which passes every function through `wrap(fn, name, runType)` and gives back what does the
- * turn of a number. A driver traces by what it wraps them in.
+ * The work of a driver. A workload has `runsPerTurn`, the traced calls of a turn, and `make(wrap)`, which passes every function
+ * through the driver's `wrap(fn, name, runType)` and returns a function that does the turn of a number.
  */
 import { agent } from './agent.mjs';
 import { conversation } from './conversation.mjs';

@@ -19,7 +19,7 @@ await measure({
   flush: () => processor.forceFlush(),
 });
 
-/** `observe` takes the generator for the output and ends at once; streams are to be observed by hand. */
+/** `observe` records the generator as the output and ends at once. */
 function observeStream(fn, name, asType) {
   return async function* (input) {
     const observation = startObservation(name, { input }, { asType });
