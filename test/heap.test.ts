@@ -8,10 +8,10 @@ import { startNode } from './support/program.ts';
 const MIB = 1024 * 1024;
 const LIFE_MAX_MS = 60_000;
 
-/** A service that takes everything and keeps nothing of it. */
-async function makeService(): Promise<string> {
+/** A service that answers everything with one status and keeps nothing of it. */
+async function makeService(status = 202): Promise<string> {
   const server = createServer((request, response) => {
-    request.resume().on('end', () => response.writeHead(request.url === '/info' ? 404 : 202).end());
+    request.resume().on('end', () => response.writeHead(request.url === '/info' ? 404 : status).end());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -36,4 +36,22 @@ test('a quarter of a million runs below one that goes on leave nothing in the he
   expect(ledger).toEqual({ created: 250_001, sent: 250_001, dropped: 0 });
   // Five bytes for each of the runs in between would be more.
   expect((Number(last) - Number(first)) / MIB).toBeLessThan(1);
+});
+
+test('the retries of a large batch hold no more memory after four hundred than after twenty', {
+  timeout: LIFE_MAX_MS,
+}, async () => {
+  const [runs, runBytes, few, many] = [100, 80_000, 20, 400];
+  const program = startNode(
+    ['--expose-gc', 'test/fixtures/retrying-program.mjs', ...[runs, runBytes, few, many].map(String)],
+    { RUNSPAN_ENDPOINT: await makeService(503) },
+    root,
+    LIFE_MAX_MS,
+  );
+  const { code, stdout, stderr } = await program.ended;
+  expect([code, stderr]).toEqual([0, '']);
+  const { held, ...ledger } = JSON.parse(stdout) as { held: [number, number] };
+  expect(ledger).toEqual({ created: runs, sent: 0, dropped: 0, waiting: runs });
+  // Half of the batch.
+  expect((held[1] - held[0]) / MIB).toBeLessThan(4);
 });
