@@ -18,12 +18,17 @@ import { flushOnSignals, forgetOnSignals } from './signals.ts';
 import { SimpleTransport } from './simple-transport.ts';
 import { openSpool, type Spool } from './spool.ts';
 import type { Destination } from './spool-folder.ts';
+import type { SpoolFs } from './spool-fs.ts';
 
-/** Time and chance, which tests bring their own of. */
+/** Clocks, random numbers and the file system. Tests pass their own. */
 export interface ExporterTime {
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Wall clock of the spool. @default the system's */
+  readonly wallMs?: () => number;
+  /** File system of the spool. @default the system's */
+  readonly fs?: SpoolFs;
 }
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
@@ -79,7 +84,7 @@ export function exporterFor(
     info,
     pace,
     outage,
-    spool: durability === 'memory' ? undefined : spoolFor(settings),
+    spool: durability === 'memory' ? undefined : spoolFor(settings, time),
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
@@ -121,7 +126,7 @@ export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
 
-function spoolFor(settings: Settings): Spool {
+function spoolFor(settings: Settings, { monotonicMs, wallMs, fs }: ExporterTime): Spool {
   const { spoolDir, spoolDestination, limits } = settings;
   return openSpool({
     ...destinationOf(settings),
@@ -129,5 +134,8 @@ function spoolFor(settings: Settings): Spool {
     spoolDestination,
     bytesMax: limits.spoolBytes,
     ageMaxMs: limits.spoolAgeMs,
+    monotonicMs,
+    ...(wallMs === undefined ? {} : { wallMs }),
+    ...(fs === undefined ? {} : { fs }),
   });
 }
