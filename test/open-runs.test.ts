@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createExporter, startRun } from '../src/index.ts';
 import { createReceiver } from '../src/receiver.ts';
-import { addsUp } from './support/exporter.ts';
+import { addsUp } from './support/adds-up.ts';
 
 it.each([
   ['before its start is sent', false, 0],

@@ -7,10 +7,12 @@ import type { Exporter } from '../../src/export/exporter.ts';
 import { openSpool } from '../../src/export/spool.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import { ErrorText } from '../../src/run/error-text.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
-import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+import { makeExporter } from '../support/exporter.ts';
 import { fail, MEMORY_SPOOL, MemoryDisk } from '../support/memory-fs.ts';
 import { told } from '../support/told.ts';
+import { turns } from '../support/virtual-time.ts';
 
 /** An exporter of a process of its own, on a disk that it may share with others. */
 function onDisk(

@@ -6,8 +6,9 @@ import { DeliveryQueue } from '../../src/export/queue.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Outcome } from '../../src/export/transport.ts';
 import { makeDelivery } from '../support/encoded-run.ts';
-import { HandTransport, turns } from '../support/exporter.ts';
+import { HandTransport } from '../support/exporter.ts';
 import { clientOf } from '../support/http-client.ts';
+import { turns } from '../support/virtual-time.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DropNotice } from '../../src/export/drop-notice.ts';
 import { makeRun } from '../support/encoded-run.ts';
-import { turns } from '../support/exporter.ts';
 import { published } from '../support/published.ts';
 import { told } from '../support/told.ts';
+import { turns } from '../support/virtual-time.ts';
 
 describe('DropNotice', () => {
   it('tells the first drop, with the reason and what helps, when the code at hand has finished', async () => {

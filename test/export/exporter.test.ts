@@ -2,9 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Exporter } from '../../src/export/exporter.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import { revokedProxy } from '../base/hostile.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
-import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+import { makeExporter } from '../support/exporter.ts';
 import { told } from '../support/told.ts';
+import { turns } from '../support/virtual-time.ts';
 
 const text = (length: number) => JSON.stringify('x'.repeat(length - 2));
 const RECORD_BYTES = 1_024;

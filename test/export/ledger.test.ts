@@ -4,9 +4,11 @@ import { type Counts, Ledger, totalStats } from '../../src/export/ledger.ts';
 import type { Outcome } from '../../src/export/transport.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import type { DeliveryError } from '../../src/run/stats.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
-import { addsUp, makeExporter, turns } from '../support/exporter.ts';
+import { makeExporter } from '../support/exporter.ts';
 import { told } from '../support/told.ts';
+import { turns } from '../support/virtual-time.ts';
 
 beforeEach(() => void told());
 

@@ -1,8 +1,8 @@
 // Rejects every promise that the exporter awaits, one at a time, in programs that reach each of them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addsUp } from '../support/adds-up.ts';
 import type * as delivering from '../support/delivering.ts';
 import type * as runs from '../support/encoded-run.ts';
-import { addsUp } from '../support/exporter.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { type Answer, ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { virtualTime } from '../support/virtual-time.ts';

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Exporter } from '../../src/export/exporter.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { exporterTo, record, recordSingles } from '../support/delivering.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
-import { addsUp, turns } from '../support/exporter.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
-import { until, virtualTime } from '../support/virtual-time.ts';
+import { turns, until, virtualTime } from '../support/virtual-time.ts';
 
 const partsOf = (received: readonly Received[]): string[] =>
   received.filter(({ path }) => path.endsWith('/multipart')).flatMap((request) => [...readJsonParts(request).keys()]);

@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Exporter } from '../../src/export/exporter.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { exporterTo, recordSingles } from '../support/delivering.ts';
-import { addsUp, turns } from '../support/exporter.ts';
 import { ingestServer, type Received } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { acceptOne, type Connection, scriptServer } from '../support/script-server.ts';
-import { until, virtualTime } from '../support/virtual-time.ts';
+import { turns, until, virtualTime } from '../support/virtual-time.ts';
 
 /** Returns the ids of the posts in a multipart request. */
 const postedIn = (request: Received): string[] =>

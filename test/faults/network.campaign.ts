@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Exporter, type Run, startRun } from '../../src/index.ts';
-import { addsUp } from '../support/exporter.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { type FaultPlace, Network } from './network.ts';
 import { NETWORK_FAULTS, type NetworkFault } from './network-faults.ts';
 import { neverReached, table, tally } from './report.ts';

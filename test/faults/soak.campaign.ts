@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Stats } from '../../src/index.ts';
-import { addsUp } from '../support/exporter.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { startNode } from '../support/program.ts';
 import { randomFrom } from './random.ts';

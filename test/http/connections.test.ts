@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { HttpClient, type HttpRequest } from '../../src/http/client.ts';
-import { turns } from '../support/exporter.ts';
 import { accepting, acceptOne, type Connection, scriptServer } from '../support/script-server.ts';
+import { turns } from '../support/virtual-time.ts';
 
 const POST: HttpRequest = { method: 'POST', path: '/runs', body: ['{"a":', '1}'] };
 

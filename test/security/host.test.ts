@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Stats } from '../../src/export/ledger.ts';
-import { addsUp } from '../support/exporter.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { root } from '../support/folders.ts';
 import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';

@@ -14,8 +14,8 @@ import {
   traceable,
 } from '../../src/index.ts';
 import { call, start } from '../receiver/wire.ts';
+import { addsUp } from '../support/adds-up.ts';
 import { environmentOf } from '../support/environment.ts';
-import { addsUp } from '../support/exporter.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';

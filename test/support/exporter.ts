@@ -2,7 +2,7 @@ import { defaultLimits, type Limits } from '../../src/base/limits.ts';
 import type { Item } from '../../src/export/delivery.ts';
 import { DropNotice, type OnDrop } from '../../src/export/drop-notice.ts';
 import { Exporter } from '../../src/export/exporter.ts';
-import { Ledger, type Stats } from '../../src/export/ledger.ts';
+import { Ledger } from '../../src/export/ledger.ts';
 import { Outage } from '../../src/export/outage.ts';
 import { Pace } from '../../src/export/pace.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
@@ -10,6 +10,7 @@ import type { Spool } from '../../src/export/spool.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { HttpClient } from '../../src/http/client.ts';
 import { payloadRules } from '../../src/run/payload-rules.ts';
+import { turns } from './virtual-time.ts';
 
 /** One batch that has been handed to the transport and waits for its outcome. */
 export interface Sending {
@@ -72,11 +73,6 @@ export class HandTransport implements Transport {
   }
 }
 
-/** Lets everything happen that is due now. */
-export async function turns(count = 3): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
-}
-
 /** An exporter over a transport that the test decides for; nothing is sent before a flush, unless the limits say so. */
 export function makeExporter(
   limits: Partial<Limits> = {},
@@ -123,12 +119,4 @@ export function makeExporter(
     closed: async () => {},
   });
   return { exporter, transport, pace, outage, time };
-}
-
-/** Whether a ledger adds up: every run is counted once. */
-export function addsUp(stats: Stats): boolean {
-  const places = stats.open + stats.queued + stats.inFlight + stats.spooled + stats.sent + stats.dropped;
-  const reasons = Object.values(stats.droppedByReason).reduce((sum, count) => sum + count, 0);
-  const isNegative = Object.values(stats).some((count) => typeof count === 'number' && count < 0);
-  return !isNegative && stats.created + stats.recovered === places && stats.dropped === reasons;
 }

@@ -39,14 +39,19 @@ export class VirtualClock {
     if (at >= 0) this.#timers.splice(at, 1);
   };
 
-  /** As in Node, what a timer sets in motion goes on before the next one falls due. */
-  async advance(ms: number): Promise<void> {
+  /** When the next timer is due; undefined when there is none. */
+  get nextMs(): number | undefined {
+    return this.#timers[0]?.dueMs;
+  }
+
+  /** As in Node, the work that a timer starts goes on before the next timer fires: `pass` waits for it. */
+  async advance(ms: number, pass: () => Promise<void> = turn): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (let next = this.#timers[0]; next !== undefined && next.dueMs <= endMs; next = this.#timers[0]) {
       this.#timers.shift();
       this.#nowMs = next.dueMs;
       next.callback();
-      await new Promise<void>(setImmediate);
+      await pass();
     }
     this.#nowMs = endMs;
   }
@@ -62,6 +67,8 @@ export class VirtualClock {
     this.#nowMs = 0;
   }
 }
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const { setTimeout: ofNode, clearTimeout: clearOfNode } = globalThis;
 

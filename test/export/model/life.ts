@@ -17,8 +17,8 @@ import { openSpool } from '../../../src/export/spool.ts';
 import type { SpoolFs } from '../../../src/export/spool-fs.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/http/client.ts';
 import { payloadRules } from '../../../src/run/payload-rules.ts';
-import { turns } from '../../support/exporter.ts';
 import { MEMORY_SPOOL } from '../../support/memory-fs.ts';
+import { turns } from '../../support/virtual-time.ts';
 import { virtualClock } from '../../support/virtual-timers.ts';
 import type { ModelService } from './service.ts';
 

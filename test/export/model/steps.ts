@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { turns } from '../../support/exporter.ts';
+import { turns } from '../../support/virtual-time.ts';
 import { MOODS } from './service.ts';
 import type { World } from './world.ts';
 

@@ -1,0 +1,262 @@
+// When runs are sent, together with which others, and in what order.
+import '../support/virtual-timers.ts';
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { gate } from '../support/gate.ts';
+import type { Verdict } from '../support/scripted-service.ts';
+
+/** Longer than any wait for the end of a run that has started. */
+const START_WAIT_MS = 2_500;
+
+describe('a run', () => {
+  it('that ends before its start is sent goes as one post', async () => {
+    const { start, flush, service, stats } = await delivery();
+    const run = start('ask', { inputs: { q: 1 } });
+    run.end({ a: 1 });
+    await flush();
+
+    expect(service.batches).toEqual([['whole ask']]);
+    expect(service.arrivals('ask')[0]?.fields).toMatchObject({ inputs: { q: 1 }, outputs: { a: 1 } });
+    expect(stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
+  it('that is open for long goes as a post and a patch, which stands alone and does not repeat the inputs', async () => {
+    const { start, flush, service } = await delivery();
+    const parent = start('parent');
+    const run = start('ask', { inputs: { q: 1 }, metadata: { k: 'v' }, tags: ['t'] }, parent);
+    await advance(START_WAIT_MS);
+    run.end({ a: 1 });
+    await flush();
+
+    expect(service.batches).toEqual([['start parent', 'start ask'], ['end ask']]);
+    const [post, patch] = service.arrivals('ask').map(({ fields }) => fields);
+    expect(post).toMatchObject({ inputs: { q: 1 } });
+    expect(post).not.toHaveProperty('outputs');
+    const { id, trace_id, dotted_order, parent_run_id, name, run_type, start_time, session_name } = post ?? {};
+    expect(patch).toMatchObject({
+      id,
+      trace_id,
+      dotted_order,
+      parent_run_id,
+      name,
+      run_type,
+      start_time,
+      session_name,
+    });
+    expect(patch).toMatchObject({ outputs: { a: 1 }, end_time: expect.any(String), tags: ['t'] });
+    expect(patch).not.toHaveProperty('inputs');
+  });
+
+  it('whose inputs change after its post repeats them in its patch', async () => {
+    const { start, flush, service } = await delivery();
+    const run = start('ask', { inputs: { q: 1 } });
+    await flush();
+    run.set({ inputs: { q: 2 } });
+    run.end();
+    await flush();
+
+    expect(service.arrivals('ask').map(({ fields }) => fields.inputs)).toEqual([{ q: 1 }, { q: 2 }]);
+  });
+
+  it('has its patch held while its post is under way, and others pass', async () => {
+    const posts = gate<number>();
+    const { start, whole, exporter, service, stats } = await delivery({
+      reply: (_, index) => (index === 0 ? posts : 202),
+    });
+    const run = start('slow');
+    const flushed = exporter.flush();
+    await settle();
+    run.end();
+    whole('other');
+    const others = exporter.flush();
+    await settle();
+    expect(service.batches).toEqual([['start slow'], ['whole other']]);
+    expect(stats()).toMatchObject({ queued: 1, sent: 1, open: 0 });
+    posts.open(202);
+    await finished(Promise.all([flushed, others]));
+
+    expect(service.batches.at(-1)).toEqual(['end slow']);
+    expect(stats()).toMatchObject({ queued: 0, sent: 2 });
+  });
+
+  it('whose post is given up is given up with its patch, and counted once', async () => {
+    const verdict = gate<number>();
+    const { start, flush, exporter, service, drops, stats } = await delivery({ reply: () => verdict });
+    const [held, open] = [start('held'), start('open')];
+    const flushed = exporter.flush();
+    await settle();
+    held.end();
+    verdict.open(418);
+    await finished(flushed);
+    open.end();
+
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(service.requests).toHaveLength(1);
+    expect(drops.sort()).toEqual(['rejected held', 'rejected open']);
+    expect(stats()).toMatchObject({ created: 2, open: 0, dropped: 2, droppedByReason: { rejected: 2 } });
+  });
+});
+
+describe('a batch', () => {
+  it('leaves a quarter of a second after its first run has ended, whatever follows', async () => {
+    const { whole, service } = await delivery();
+    whole('first');
+    await advance(200);
+    whole('second');
+    await advance(49);
+    expect(service.batches).toEqual([]);
+    await advance(1);
+
+    expect(service.batches).toEqual([['whole first', 'whole second']]);
+  });
+
+  it.each([
+    [2, 0],
+    [3, 1],
+    [4, 1],
+  ])('of 3 runs leaves at once when it is full: after %i ended runs %i have left', async (count, batches) => {
+    const { wholes, service } = await delivery({ limits: { batchRuns: 3 } });
+    wholes(count);
+    await settle();
+
+    expect(service.requests).toHaveLength(batches);
+  });
+
+  it('is not filled by runs that have only started', async () => {
+    const { start, service } = await delivery({ limits: { batchRuns: 2 } });
+    for (let count = 0; count < 5; count++) start();
+    await settle();
+
+    expect(service.requests).toHaveLength(0);
+  });
+
+  it('leaves at once when its bytes are reached, and not one byte earlier', async () => {
+    const sizes = await delivery();
+    sizes.whole('r', { inputs: { text: 'x'.repeat(5_000) } });
+    const { bytes } = sizes.stats().backlog;
+    for (const [batchBytes, sent] of [
+      [2 * bytes + 1, 0],
+      [2 * bytes, 1],
+      [2 * bytes - 1, 1],
+    ] as const) {
+      const { whole, service } = await delivery({ limits: { batchBytes } });
+      for (let count = 0; count < 2; count++) whole('r', { inputs: { text: 'x'.repeat(5_000) } });
+      await settle();
+      expect(service.requests).toHaveLength(sent);
+    }
+  });
+
+  it('is never larger than its limits, except for a single run that is [fault 96]', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 0, max: 30_000 }), { minLength: 1, maxLength: 25 }),
+        fc.integer({ min: 1, max: 8 }),
+        async (sizes, batchRuns) => {
+          const { whole, flush, service, stats } = await delivery({ limits: { batchRuns, batchBytes: 20_000 } });
+          sizes.forEach((size, at) => void whole(String(at), { inputs: { text: 'x'.repeat(size) } }));
+          await flush();
+
+          for (const { body, arrivals } of service.requests) {
+            expect(arrivals.length).toBeLessThanOrEqual(batchRuns);
+            if (arrivals.length > 1) expect(body.length).toBeLessThanOrEqual(20_000);
+          }
+          expect(stats().sent).toBe(sizes.length);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  it('has ended runs in the order in which they ended', async () => {
+    const { start, flush, service } = await delivery({ limits: onFlush });
+    const runs = ['a', 'b', 'c', 'd'].map((name) => start(name));
+    for (const at of [2, 0, 3, 1]) runs[at]?.end();
+    await flush();
+
+    expect(service.batches).toEqual([['whole c', 'whole a', 'whole d', 'whole b']]);
+  });
+
+  it('counts what is attached after the start of a run with its end', async () => {
+    const { start, flush, service } = await delivery({ limits: { ...onFlush, batchBytes: 10_000 } });
+    const runs = ['a', 'b'].map((name) => start(name));
+    await flush();
+    for (const run of runs) run.attach('image', Buffer.alloc(6_000), 'image/png');
+    for (const run of runs) run.end();
+    await flush();
+
+    expect(service.batches).toEqual([['start a', 'start b'], ['end a'], ['end b']]);
+  });
+
+  it('is laid outside of the call path', async () => {
+    const { whole, exporter } = await delivery({ limits: { batchRuns: 1 } });
+    whole();
+
+    expect(exporter.stats()).toMatchObject({ queued: 1, inFlight: 0 });
+  });
+
+  it('waits while as many requests are under way as may be', async () => {
+    const held = gate<number>();
+    const { wholes, service, flush } = await delivery({
+      limits: { batchRuns: 1, requestsInFlight: 2 },
+      reply: (_, index) => (index < 2 ? held : 202),
+    });
+    wholes(5);
+    await settle();
+    expect(service.requests).toHaveLength(2);
+    held.open(202);
+    await flush();
+
+    expect(service.batches.flat()).toHaveLength(5);
+  });
+
+  it('of a start leaves when its run is open for long', async () => {
+    const { start, service, stats } = await delivery();
+    start('slow');
+    await advance(START_WAIT_MS);
+
+    expect(service.batches).toEqual([['start slow']]);
+    expect(stats()).toMatchObject({ open: 1, sent: 0 });
+  });
+});
+
+it('every post is accepted before its patch is sent, whatever the order of starts, ends, flushes and failures', async () => {
+  const step = fc.oneof(
+    fc.constant('start' as const),
+    fc.constant('flush' as const),
+    fc.integer({ min: 0, max: 9 }),
+    fc.constantFrom(1, 300, 3_000).map((ms) => ({ ms })),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 5, maxLength: 40 }),
+      fc.array(fc.constantFrom<Verdict>(202, 503, 'reset', 400), { maxLength: 8 }),
+      async (steps, verdicts) => {
+        const accepted = new Set<string>();
+        const early: string[] = [];
+        const { start, close, exporter, service, stats } = await delivery({ limits: { batchRuns: 3 } });
+        service.reply = ({ arrivals }, index) => {
+          for (const { op, id, name } of arrivals) if (op === 'patch' && !accepted.has(id)) early.push(name);
+          const verdict = verdicts[index] ?? 202;
+          if (verdict === 202) for (const { id } of arrivals) accepted.add(id);
+          return verdict;
+        };
+        const open = [start('0')];
+        for (const action of steps) {
+          if (action === 'start') open.push(start(String(open.length)));
+          else if (action === 'flush') void exporter.flush({ timeoutMs: 100 });
+          else if (typeof action === 'number') open.splice(action % Math.max(1, open.length), 1)[0]?.end();
+          else await advance(action.ms);
+        }
+        for (const run of open) run.end();
+        await close();
+        await until(() => stats().inFlight === 0);
+        expect(early).toEqual([]);
+        const { created, sent, dropped } = stats();
+        expect(sent + dropped).toBe(created);
+      },
+    ),
+    { numRuns: 30 },
+  );
+});

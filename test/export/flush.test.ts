@@ -1,0 +1,226 @@
+// What `flush` and `close` wait for, and what becomes of runs that are left.
+import '../support/virtual-timers.ts';
+
+import { describe, expect, it } from 'vitest';
+import { revokedProxy } from '../base/hostile.ts';
+import { addsUp } from '../support/adds-up.ts';
+import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { gate } from '../support/gate.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+const DONE = { ok: true, pending: 0 };
+
+describe('flush', () => {
+  it('returns at once when there is nothing to wait for', async () => {
+    const { flush, service } = await delivery();
+    expect(await flush()).toEqual(DONE);
+    expect(service.requests).toEqual([]);
+    expect(virtualClock.nowMs).toBe(0);
+  });
+
+  it('sends the starts of open runs, waits for these and not for their ends', async () => {
+    const { start, flush, service, stats } = await delivery({ limits: onFlush });
+    start('ask');
+    expect(await flush()).toEqual(DONE);
+    expect(service.batches).toEqual([['start ask']]);
+    expect(stats()).toMatchObject({ open: 1 });
+  });
+
+  it('does not wait for what is recorded after the call [fault 99]', async () => {
+    const first = gate<number>();
+    const { whole, exporter, stats } = await delivery({
+      limits: onFlush,
+      reply: (_, at) => (at === 0 ? first : 'hold'),
+    });
+    whole('first');
+    const flushed = exporter.flush();
+    await settle();
+    whole('second');
+    first.open(202);
+    expect(await finished(flushed)).toEqual(DONE);
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+    expect(addsUp(stats())).toBe(true);
+  });
+
+  it('reports how many runs are left when its time is over, and loses none of them [fault 100]', async () => {
+    const answer = gate<number>();
+    const { wholes, start, flush, stats } = await delivery({ reply: () => answer });
+    wholes(2);
+    start('open');
+    expect(await flush({ timeoutMs: 700 })).toEqual({ ok: false, pending: 3 });
+    expect(virtualClock.nowMs).toBe(700);
+    answer.open(202);
+    await flush();
+    expect(stats()).toMatchObject({ sent: 2, open: 1, dropped: 0 });
+  });
+
+  it('takes 30 seconds at the most', async () => {
+    const { whole, flush } = await delivery({ limits: { requestTimeoutMs: 100_000 }, reply: () => 'hold' });
+    whole();
+    expect(await flush()).toEqual({ ok: false, pending: 1 });
+    expect(virtualClock.nowMs).toBe(30_000);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['a number by itself', 5_000, 'the number 5000'],
+    ['null', null, 'null'],
+    ['text', { timeoutMs: '5s' }, '`timeoutMs` "5s"'],
+    ['a symbol', { timeoutMs: Symbol('s') }, '`timeoutMs` Symbol(s)'],
+    ['a large number', { timeoutMs: 10n }, '`timeoutMs` 10'],
+    ['an object without a value', { timeoutMs: Object.create(null) }, '`timeoutMs` an object'],
+    ['less than nothing', { timeoutMs: -1 }, '`timeoutMs` the number -1'],
+    ['no number', { timeoutMs: Number.NaN }, '`timeoutMs` the number NaN'],
+  ])('takes %s for no limit, and reports it once', async (_, limit, shown) => {
+    const { whole, flush, close, lines } = await delivery();
+    whole();
+    expect(await flush(limit as never)).toEqual(DONE);
+    expect(await close(limit as never)).toEqual(DONE);
+    expect(lines).toEqual([
+      `warn: flush and shutdown: expected { timeoutMs } with a number from 0, got ${shown}; the limit is 30 seconds.`,
+    ]);
+  });
+
+  it('leaves out an unknown option of the limit, and reports it once', async () => {
+    const { flush, close, lines } = await delivery();
+    await flush({ timeoutMS: 5 } as never);
+    await close({ timeoutMS: 5 } as never);
+    expect(lines).toEqual(['warn: flush and shutdown: expected { timeoutMs }, got `timeoutMS`; left out.']);
+  });
+
+  it('does not reject over a limit that cannot be read', async () => {
+    const { flush } = await delivery();
+    expect(await flush(revokedProxy() as never)).toEqual(DONE);
+  });
+
+  it('works without its exporter, as do close and stats', async () => {
+    const { whole, exporter } = await delivery();
+    const { flush, close, stats } = exporter;
+    whole();
+    expect(await finished(flush())).toEqual(DONE);
+    expect(await finished(close())).toEqual(DONE);
+    expect(stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
+  it('returns early when the service asks for a longer pause, before or meanwhile', async () => {
+    const answer = gate<void>();
+    const { whole, exporter, flush, stats } = await delivery({
+      reply: async () => {
+        await answer;
+        return { status: 429, headers: { 'retry-after': '100' } };
+      },
+    });
+    whole();
+    const during = exporter.flush({ timeoutMs: 50_000 });
+    answer.open();
+    expect(await finished(during)).toEqual({ ok: false, pending: 1 });
+    expect(await flush({ timeoutMs: 50_000 })).toEqual({ ok: false, pending: 1 });
+    expect(virtualClock.nowMs).toBeLessThan(1_000);
+    expect(stats()).toMatchObject({ dropped: 0 });
+  });
+
+  it('is served once, a hundred times over [fault 99]', async () => {
+    const { whole, exporter, service } = await delivery();
+    whole();
+    const flushes = await finished(Promise.all(Array.from({ length: 100 }, () => exporter.flush())));
+    expect(flushes.every(({ ok }) => ok)).toBe(true);
+    expect(service.requests).toHaveLength(1);
+  });
+});
+
+describe('close', () => {
+  it('delivers what is there, once however often it is called, and flushes meanwhile and later return [fault 99]', async () => {
+    const { whole, exporter, service, stats } = await delivery({ limits: onFlush });
+    whole();
+    const [first, second, during] = [exporter.close(), exporter.close(), exporter.flush()];
+    expect(await finished(Promise.all([first, second, during]))).toEqual([DONE, DONE, DONE]);
+    expect(await finished(exporter.flush())).toEqual(DONE);
+    expect(service.requests).toHaveLength(1);
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+
+  it('gives up what is not delivered in time: waiting, under way, held and open', async () => {
+    const { start, whole, close, exporter, drops, stats } = await delivery({ limits: onFlush, reply: () => 'hold' });
+    const held = start('held');
+    void exporter.flush();
+    await settle();
+    held.end();
+    whole('waiting');
+    start('open');
+
+    expect(await close({ timeoutMs: 1 })).toEqual({ ok: false, pending: 3 });
+    expect(drops.sort()).toEqual(['closed held', 'closed open', 'closed waiting']);
+    expect(stats()).toMatchObject({ created: 3, dropped: 3, backlog: { bytes: 0, oldestMs: 0 } });
+    expect(addsUp(stats())).toBe(true);
+  });
+
+  it('takes the ends of its runs meanwhile, and no new runs [fault 99]', async () => {
+    const answer = gate<number>();
+    const { start, whole, exporter, drops, stats } = await delivery({
+      limits: { requestsInFlight: 1, batchRuns: 1 },
+      reply: () => answer,
+    });
+    const open = start('open');
+    whole('whole');
+    await settle();
+    const closing = exporter.close();
+    open.end();
+    whole('late');
+    answer.open(202);
+    await finished(closing);
+
+    expect(drops).toContain('closed late');
+    expect(stats().created).toBe(3);
+    expect(stats().sent + stats().dropped).toBe(3);
+    expect(addsUp(stats())).toBe(true);
+  });
+
+  it('counts what comes later as dropped [fault 99]', async () => {
+    const { start, whole, flush, close, stats } = await delivery();
+    const open = start('open');
+    await flush();
+    await close();
+    open.end();
+    whole('late');
+
+    expect(stats()).toMatchObject({ created: 2, open: 0, dropped: 2, droppedByReason: { closed: 2 } });
+  });
+
+  it('leaves no timer behind, while batches linger and requests hang', async () => {
+    const { start, whole, close } = await delivery({ reply: () => 'hold' });
+    whole('under way');
+    await advance(300);
+    start('open');
+    whole('lingers');
+    await close({ timeoutMs: 0 });
+    expect(virtualClock.nextMs).toBeUndefined();
+  });
+});
+
+describe('an exporter that is retired', () => {
+  it('closes once its runs have ended and are delivered, and takes those below them until then', async () => {
+    const scene = await delivery();
+    const { start, exporter, service, drops } = scene;
+    const open = start('open');
+    exporter.retire();
+    await advance(3_000);
+    expect(scene.isClosed).toBe(false);
+    start('child', {}, open).end();
+    open.end();
+    await until(() => scene.isClosed);
+
+    expect(service.batches.flat()).toEqual(['start open', 'whole child', 'end open']);
+    start('late');
+    expect(drops).toEqual(['closed late']);
+  });
+});
+
+it('a run is let go of once it is delivered, though the application holds on to it', async () => {
+  const { start, flush, stats } = await delivery();
+  const run = start('ask', { inputs: { text: 'x'.repeat(10_000) } });
+  expect(stats().backlog.bytes).toBeGreaterThan(10_000);
+  run.end({ text: 'y'.repeat(10_000) });
+  await flush();
+
+  expect(stats().backlog.bytes).toBe(0);
+  expect(JSON.stringify(run)).not.toContain('xxx');
+});

@@ -1,0 +1,196 @@
+// What an exporter takes and refuses at its limits.
+import '../support/virtual-timers.ts';
+
+import { describe, expect, it } from 'vitest';
+import { addsUp } from '../support/adds-up.ts';
+import { advance, delivery, finished, onFlush, settle } from '../support/delivery.ts';
+import { gate } from '../support/gate.ts';
+
+const MARKER = { runspan: 'left out: the queue was full' };
+
+const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
+
+/** The bytes that an open run counts with whose payload is `padded(length)`. */
+async function bytesOf(length: number): Promise<number> {
+  const { start, stats } = await delivery({ limits: onFlush });
+  start('r', padded(length));
+  return stats().backlog.bytes;
+}
+
+describe('the queue', () => {
+  it.each([
+    [2, 0],
+    [3, 0],
+    [4, 1],
+  ])('of 3 runs refuses, of %i new traces, %i [fault 41]', async (count, refused) => {
+    const { wholes, stats } = await delivery({ limits: { ...onFlush, queueRuns: 3 } });
+    wholes(count);
+
+    expect(stats()).toMatchObject({
+      created: count,
+      queued: count - refused,
+      droppedByReason: { queue_full: refused },
+    });
+  });
+
+  it('refuses a trace whole, and runs that start below it later', async () => {
+    const { start, whole, flush, stats, drops } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
+    whole('first');
+    const refused = start('refused');
+    start('child', {}, refused).end();
+    await flush();
+    start('late child', {}, refused).end();
+    refused.end();
+
+    expect(drops).toEqual(['queue_full refused', 'queue_full child', 'queue_full late child']);
+    expect(addsUp(stats())).toBe(true);
+  });
+
+  it.each([
+    [4, 1],
+    [5, 0],
+  ])('of 4 runs, with %i in it, takes %i more of an accepted trace', async (waiting, taken) => {
+    const { start, stats } = await delivery({ limits: { ...onFlush, queueRuns: 4 } });
+    const root = start('root');
+    for (let count = 1; count < waiting; count++) start('child', {}, root);
+    expect(stats()).toMatchObject({ open: waiting, dropped: 0 });
+    start('one more', {}, root);
+
+    expect(stats()).toMatchObject({ open: waiting + taken, dropped: 1 - taken });
+  });
+
+  it.each([
+    [-1, 0],
+    [0, 1],
+    [1, 1],
+  ])('that holds %i bytes over its limit refuses, of one new trace, %i [fault 41]', async (over, refused) => {
+    const bytes = await bytesOf(20_000);
+    const { start, stats } = await delivery({ limits: { ...onFlush, queueBytes: bytes - over } });
+    start('r', padded(20_000));
+    start('new');
+
+    expect(stats()).toMatchObject({ dropped: refused });
+  });
+
+  it.each([
+    [-4, { a: 1 }],
+    [0, MARKER],
+  ])('that holds %i bytes over 1.25 times its limit keeps, of an end, the outputs %j', async (over, outputs) => {
+    const bytes = await bytesOf(20_000);
+    // A multiple of 4, of which five quarters are whole.
+    const padding = 20_000 + ((5 - (bytes % 5)) % 5);
+    const held = bytes + padding - 20_000;
+    const { start, flush, service } = await delivery({ limits: { ...onFlush, queueBytes: ((held - over) * 4) / 5 } });
+    const run = start('r', padded(padding));
+    run.end({ a: 1 });
+    await flush();
+
+    expect(service.arrivals('r').at(-1)?.fields.outputs).toEqual(outputs);
+  });
+
+  it('takes new traces again when what waited is delivered', async () => {
+    const { whole, flush, stats } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
+    whole();
+    await flush();
+    whole();
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+  });
+
+  it('counts bytes of UTF-8, metadata, errors and attachments, waiting and under way', async () => {
+    const { start, exporter, flush, service, stats } = await delivery({ limits: onFlush, reply: () => 'hold' });
+    const grows = (change: () => void): number => {
+      const before = stats().backlog.bytes;
+      change();
+      return stats().backlog.bytes - before;
+    };
+    const plain = grows(() => start('r').end());
+    for (const [least, options, attachment] of [
+      [3_000, { inputs: { text: '€'.repeat(1_000) } }],
+      [1_000, { metadata: { text: 'x'.repeat(1_000) } }],
+      [1_000, {}, Buffer.alloc(1_000)],
+    ] as const) {
+      const extra = grows(() => {
+        const run = start('r', options);
+        if (attachment !== undefined) run.attach('a', attachment, 'image/png');
+        run.end();
+      });
+      expect(extra - plain).toBeGreaterThanOrEqual(least);
+      expect(extra - plain).toBeLessThan(least + 500);
+    }
+    expect(grows(() => start('r').fail(new Error('x'.repeat(1_000)))) - plain).toBeGreaterThanOrEqual(1_000);
+    const { bytes } = stats().backlog;
+    void exporter.flush();
+    await settle();
+    expect(service.requests).toHaveLength(1);
+    expect(stats().backlog.bytes).toBe(bytes);
+    service.reply = () => 202;
+    await advance(40_000);
+    await flush();
+    expect(stats().backlog.bytes).toBe(0);
+  });
+});
+
+describe('open runs', () => {
+  it.each([
+    [2, 0],
+    [3, 0],
+    [4, 1],
+  ])('beyond 3 are sent as incomplete, the oldest first: of %i runs %i [fault 93]', async (count, incomplete) => {
+    const { start, flush, service } = await delivery({ limits: { ...onFlush, openRuns: 3 } });
+    for (let number = 1; number <= count; number++) start(String(number));
+    await flush();
+    const ended = service.requests.flatMap(({ arrivals }) => arrivals).filter(({ isEnded }) => isEnded);
+
+    expect(ended.map(({ name }) => name)).toEqual(['1', '2', '3', '4'].slice(0, incomplete));
+    for (const { fields } of ended) expect(fields.error).toMatch(/^Incomplete: /);
+  });
+
+  it('that have ended do not count', async () => {
+    const { start, flush, service } = await delivery({ limits: { ...onFlush, openRuns: 1 } });
+    start('ended').end();
+    start('open');
+    await flush();
+
+    expect(service.batches.flat().sort()).toEqual(['start open', 'whole ended']);
+  });
+
+  it('of an hour are sent as incomplete, and younger ones are not [fault 93]', async () => {
+    const { start, service, stats } = await delivery();
+    start('old');
+    await advance(2_000);
+    start('young');
+    await advance(3_600_000 - 1_000);
+
+    expect(service.arrivals('old').at(-1)?.fields.error).toMatch(/^Incomplete: /);
+    expect(service.arrivals('young').map(({ isEnded }) => isEnded)).toEqual([false]);
+    expect(stats()).toMatchObject({ open: 2, dropped: 0 });
+  });
+
+  it.each(['waits', 'is under way', 'is sent'])(
+    'that end after all are sent with their end, while the record as incomplete %s',
+    async (when) => {
+      const answer = gate<number>();
+      const limits = { ...onFlush, openRuns: 1 };
+      const { start, exporter, flush, service, stats } = await delivery({ limits, reply: () => answer });
+      const run = start('late', { inputs: { q: 1 } });
+      start('other');
+      const flushed = when === 'waits' ? undefined : exporter.flush();
+      await settle();
+      if (when === 'is sent') answer.open(202);
+      await settle();
+      run.end({ a: 1 });
+      answer.open(202);
+      if (flushed !== undefined) await finished(flushed);
+      await flush();
+
+      const arrivals = service.arrivals('late');
+      const merged = Object.assign({}, ...arrivals.map(({ fields }) => fields));
+      expect(merged).toMatchObject({ inputs: { q: 1 }, outputs: { a: 1 } });
+      expect(merged.error ?? '').toBe('');
+      expect(stats()).toMatchObject({ created: 2, open: 1, sent: 1, dropped: 0 });
+      expect(addsUp(stats())).toBe(true);
+    },
+  );
+});

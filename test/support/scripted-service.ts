@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { onTestFinished } from 'vitest';
+import type { RunRecord } from '../../src/run/record.ts';
+import { readParts } from './multipart-reader.ts';
+import { requestBody } from './request-body.ts';
+import { virtualClock } from './virtual-timers.ts';
+
+/** One record as it came over the wire. */
+export interface Arrival {
+  readonly op: 'post' | 'patch';
+  readonly id: string;
+  readonly name: string;
+  readonly isEnded: boolean;
+  /** All fields, payloads included. */
+  readonly fields: Partial<RunRecord>;
+  /** The attachments by name. */
+  readonly attachments: ReadonlyMap<string, Buffer>;
+}
+
+/** One request with runs. */
+export interface IngestRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly atMs: number;
+  readonly isMultipart: boolean;
+  readonly arrivals: readonly Arrival[];
+  /** `start`, `whole` or `end`, and the name of the run, for each arrival in order. */
+  readonly names: readonly string[];
+}
+
+export interface ServiceResponse {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** `hold` never responds; `reset` breaks the connection. */
+export type Verdict = number | ServiceResponse | 'hold' | 'reset';
+
+export type Reply = (request: IngestRequest, index: number) => Verdict | Promise<Verdict>;
+
+export type ServiceInfo = Verdict | (() => Verdict | Promise<Verdict>);
+
+export interface ScriptedService {
+  readonly url: string;
+  readonly requests: readonly IngestRequest[];
+  /** `names` of each request. */
+  readonly batches: readonly (readonly string[])[];
+  /** `METHOD path` of each request, ids left out. */
+  readonly routes: readonly string[];
+  /** All records of a run by its name, in the order of their arrival. */
+  arrivals(name: string): Arrival[];
+  /** How many times `/info` was requested. */
+  readonly infoRequests: number;
+  /** How the service responds from now on. */
+  reply: Reply;
+}
+
+/** Counts what goes over sockets, so that a test can wait until nothing does. */
+export const traffic = { count: 0 };
+
+/** A service on a free port. */
+export async function scriptedService(reply: Reply = () => 202, info: ServiceInfo = 404): Promise<ScriptedService> {
+  const requests: IngestRequest[] = [];
+  let infoRequests = 0;
+  const server = createServer(async (message, response) => {
+    traffic.count++;
+    message.on('data', () => traffic.count++);
+    response.on('close', () => traffic.count++);
+    const raw = await requestBody(message);
+    if (raw === undefined) return;
+    const { method = '', url: path = '', headers } = message;
+    if (path.endsWith('/info')) {
+      infoRequests++;
+      return respond(response, typeof info === 'function' ? await info() : info);
+    }
+    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
+    const isMultipart = path.endsWith('/runs/multipart');
+    const arrivals = isMultipart ? partsOf({ headers, body }) : [arrivalOf(method === 'POST' ? 'post' : 'patch', body)];
+    const names = arrivals.map((arrival) => `${kindOf(arrival)} ${arrival.name}`);
+    const request = { method, path, headers, body: raw, atMs: virtualClock.nowMs, isMultipart, arrivals, names };
+    requests.push(request);
+    respond(response, await service.reply(request, requests.length - 1));
+  });
+  server.on('connection', () => traffic.count++);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const service: ScriptedService = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    get batches() {
+      return requests.map(({ names }) => names);
+    },
+    get routes() {
+      return requests.map(({ method, path }) => `${method} ${path.replace(/[0-9a-f]{8}-.*/, '')}`);
+    },
+    arrivals: (name) => requests.flatMap(({ arrivals }) => arrivals).filter((arrival) => arrival.name === name),
+    get infoRequests() {
+      return infoRequests;
+    },
+    reply,
+  };
+  return service;
+}
+
+function respond(response: ServerResponse, verdict: Verdict): void {
+  traffic.count++;
+  if (verdict === 'hold') return;
+  if (verdict === 'reset') return void response.socket?.resetAndDestroy();
+  const { status, headers = {}, body = '{}' } = typeof verdict === 'number' ? { status: verdict } : verdict;
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(status === 204 ? '' : body);
+}
+
+function kindOf({ op, isEnded }: Arrival): string {
+  if (op === 'patch') return 'end';
+  return isEnded ? 'whole' : 'start';
+}
+
+function partsOf(request: { headers: IncomingHttpHeaders; body: Buffer }): Arrival[] {
+  const arrivals = new Map<string, { fields: Record<string, unknown>; attachments: Map<string, Buffer> }>();
+  const attached: [id: string, name: string, bytes: Buffer][] = [];
+  for (const { name, body } of readParts(request)) {
+    const [, op = '', id = '', rest] = /^(\w+)\.([^.]+)(?:\.(.*))?$/s.exec(name) ?? [];
+    if (op === 'attachment') attached.push([id, rest ?? '', body]);
+    else if (rest === undefined)
+      arrivals.set(`${op}.${id}`, { fields: JSON.parse(body.toString()), attachments: new Map() });
+    else Object.assign(arrivals.get(`${op}.${id}`)?.fields ?? {}, { [rest]: JSON.parse(body.toString()) });
+  }
+  for (const [id, name, bytes] of attached)
+    (arrivals.get(`post.${id}`) ?? arrivals.get(`patch.${id}`))?.attachments.set(name, bytes);
+  return [...arrivals].map(([key, { fields, attachments }]) =>
+    toArrival(key.startsWith('post') ? 'post' : 'patch', fields, attachments),
+  );
+}
+
+function arrivalOf(op: Arrival['op'], body: Buffer): Arrival {
+  return toArrival(op, JSON.parse(body.toString()), new Map());
+}
+
+function toArrival(op: Arrival['op'], fields: Partial<RunRecord>, attachments: Map<string, Buffer>): Arrival {
+  const { id = '', name = '', end_time } = fields;
+  return { op, id, name, isEnded: end_time !== undefined, fields, attachments };
+}
