@@ -59,6 +59,8 @@ export interface ScriptedService {
   readonly infoRequests: number;
   /** How the service responds from now on. */
   reply: Reply;
+  /** Breaks the connection of so many requests after these bytes of their bodies. */
+  cut: { readonly bytes: number; times: number };
 }
 
 /** Counts what goes over sockets, so that a test can wait until nothing does. */
@@ -70,13 +72,22 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
   let infoRequests = 0;
   const server = createServer(async (message, response) => {
     traffic.count++;
-    message.on('data', () => traffic.count++);
+    let bytes = 0;
+    message.on('data', (chunk: Buffer) => {
+      traffic.count++;
+      bytes += chunk.length;
+      if (bytes < service.cut.bytes || service.cut.times === 0) return;
+      service.cut.times--;
+      message.socket.resetAndDestroy();
+    });
     response.on('close', () => traffic.count++);
     const raw = await requestBody(message);
     if (raw === undefined) return;
     const { method = '', url: path = '', headers } = message;
     if (path.endsWith('/info')) {
       infoRequests++;
+      // Runs then never meet a connection that has been used for this.
+      response.setHeader('connection', 'close');
       return respond(response, typeof info === 'function' ? await info() : info);
     }
     const body = headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
@@ -107,6 +118,7 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
       return infoRequests;
     },
     reply,
+    cut: { bytes: Number.POSITIVE_INFINITY, times: 0 },
   };
   return service;
 }

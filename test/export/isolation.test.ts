@@ -1,0 +1,232 @@
+// What a refused batch costs: the runs that the service does not take, and no others.
+import '../support/virtual-timers.ts';
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { delivery, onFlush, until } from '../support/delivery.ts';
+
+const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
+
+describe.each([400, 422])('a batch that is answered with %i', (status) => {
+  it('loses its malformed run alone, which is found in two requests for each halving [fault 3]', async () => {
+    const { wholes, flush, service, drops, details } = await delivery({
+      limits: onFlush,
+      reply: ({ names }) => (names.includes('whole 38') ? status : 202),
+    });
+    wholes(64);
+    await flush();
+
+    expect(service.requests).toHaveLength(13);
+    expect(drops).toEqual(['rejected 38']);
+    expect(details).toEqual([`status ${status}`]);
+  });
+
+  it('loses all malformed runs and no others, wherever they are [fault 13]', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), async (isBad) => {
+        const bad = new Set(isBad.flatMap((is, at) => (is ? [`whole ${at + 1}`] : [])));
+        const { wholes, flush, close, drops, stats } = await delivery({
+          limits: onFlush,
+          reply: ({ names }) => (names.some((name) => bad.has(name)) ? status : 202),
+        });
+        // A batch of which nothing is accepted may be the fault of the service.
+        wholes(isBad.length + 1);
+        await flush();
+
+        expect(new Set(drops.map((drop) => drop.replace('rejected', 'whole')))).toEqual(bad);
+        expect(stats()).toMatchObject({ sent: isBad.length + 1 - bad.size, dropped: bad.size });
+        await close();
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('is kept if it is the second of which nothing is accepted, and few requests are made for it', async () => {
+    let isRefusing = true;
+    const { wholes, flush, service, stats } = await delivery({
+      limits: { ...onFlush, batchRuns: 100 },
+      reply: () => (isRefusing ? status : 202),
+    });
+    wholes(100);
+    await flush();
+    expect(stats()).toMatchObject({ dropped: 100 });
+    const { length } = service.requests;
+    wholes(100);
+    expect(await flush()).toEqual({ ok: false, pending: 100 });
+    expect(service.requests.length - length).toBeLessThan(40);
+    isRefusing = false;
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 100, dropped: 100 });
+  });
+});
+
+describe('a batch that is answered with 409', () => {
+  it('is halved, and a single run counts as delivered [fault 10]', async () => {
+    const known = new Set<string>();
+    const { wholes, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: ({ arrivals }) => {
+        if (arrivals.some(({ id }) => known.has(id))) return 409;
+        for (const { id } of arrivals) known.add(id);
+        return 202;
+      },
+    });
+    const [first] = wholes(8);
+    known.add(first?.id ?? '');
+    await flush();
+
+    expect(service.arrivals('1').length).toBeGreaterThan(1);
+    expect(known.size).toBe(8);
+    expect(stats()).toMatchObject({ sent: 8, dropped: 0 });
+  });
+});
+
+describe('a batch that is answered with 413', () => {
+  it('is halved until it fits, and no run loses anything', async () => {
+    const { whole, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: ({ body }) => (body.length > 20_000 ? 413 : 202),
+    });
+    for (let count = 0; count < 5; count++) whole('r', padded(7_000));
+    await flush();
+
+    const accepted = service.requests.filter(({ body }) => body.length <= 20_000);
+    expect(accepted.flatMap(({ arrivals }) => arrivals)).toHaveLength(5);
+    for (const { arrivals } of accepted) {
+      for (const { fields } of arrivals) expect(JSON.stringify(fields.inputs)).toHaveLength(7_011);
+    }
+    expect(stats()).toMatchObject({ sent: 5, dropped: 0 });
+  });
+
+  it('lowers the size of later batches to half of it, which grows by a hundredth with each full one [fault 11]', async () => {
+    const { whole, flush, service } = await delivery({
+      limits: onFlush,
+      reply: ({ body }) => (body.length > 500_000 ? 413 : 202),
+    });
+    for (let count = 0; count < 60; count++) whole('r', padded(9_000));
+    await flush();
+    const half = (service.requests[0]?.body.length ?? 0) / 2;
+    const sizes = async (): Promise<number> => {
+      const { length } = service.requests;
+      for (let count = 0; count < 60; count++) whole('r', padded(9_000));
+      await flush();
+      return Math.max(...service.requests.slice(length).map(({ body }) => body.length));
+    };
+    const first = await sizes();
+    expect(first).toBeLessThanOrEqual(half * 1.03);
+    expect(first).toBeGreaterThan(half * 0.9);
+    let last = first;
+    for (let round = 0; round < 20; round++) last = await sizes();
+    expect(last).toBeGreaterThan(first * 1.1);
+    expect(last).toBeLessThanOrEqual(half * 1.01 ** 60);
+  });
+
+  it('is sent, as a single run, without attachments, then with markers for its payloads, and is then dropped [fault 11]', async () => {
+    for (const [accepted, expected] of [
+      ['at first', { attachments: ['a'], inputs: { q: 1 } }],
+      ['without attachments', { attachments: [], inputs: { q: 1 } }],
+      ['without payloads', { attachments: [], inputs: { runspan: expect.any(String) } }],
+      ['never', undefined],
+    ] as const) {
+      const { start, flush, service, drops, stats } = await delivery({
+        limits: onFlush,
+        reply: ({ arrivals: [run] }) => {
+          if (accepted === 'at first') return 202;
+          if (accepted === 'without attachments') return run?.attachments.size === 0 ? 202 : 413;
+          if (accepted === 'without payloads') return run?.fields.inputs?.q === undefined ? 202 : 413;
+          return 413;
+        },
+      });
+      const run = start('large', { inputs: { q: 1 } });
+      run.attach('a', Buffer.alloc(10), 'image/png');
+      run.end({ a: 1 });
+      await flush();
+
+      if (expected === undefined) {
+        expect(drops).toEqual(['too_large large']);
+        continue;
+      }
+      const last = service.arrivals('large').at(-1);
+      expect([...(last?.attachments.keys() ?? [])]).toEqual(expected.attachments);
+      expect(last?.fields.inputs).toEqual(expected.inputs);
+      expect(last?.fields.extra?.metadata?.dropped_attachments).toBe(expected.attachments.length === 0 ? 1 : undefined);
+      expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+    }
+  });
+});
+
+describe('an upload that breaks twice', () => {
+  it('counts as too large if it is a batch of 1 MiB or more [fault 11]', async () => {
+    for (const [runs, length, isHalved] of [
+      [2, 800_000, true],
+      [2, 200_000, false],
+      [1, 1_600_000, false],
+    ] as const) {
+      const { whole, service, stats } = await delivery({ limits: { ...onFlush, batchRuns: runs } });
+      service.cut = { bytes: 100_000, times: 2 };
+      for (let count = 0; count < runs; count++) whole('r', padded(length));
+      await until(() => stats().sent === runs);
+
+      expect(service.cut.times).toBe(0);
+      expect(service.batches.map((names) => names.length)).toEqual(isHalved ? [1, 1] : [runs]);
+      for (const { fields } of service.arrivals('r')) expect(fields.inputs).toHaveProperty('text');
+    }
+  });
+});
+
+describe('a compressed batch that is answered with 415', () => {
+  it('goes again uncompressed, as do later ones [fault 12]', async () => {
+    const { whole, flush, service, stats } = await delivery({
+      limits: onFlush,
+      info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' },
+      reply: ({ headers }) => (headers['content-encoding'] === 'gzip' ? 415 : 202),
+    });
+    whole('warm-up');
+    await flush();
+    whole('first', padded(5_000));
+    await flush();
+    whole('second', padded(5_000));
+    await flush();
+    const encodings = service.requests.map(({ headers }) => headers['content-encoding'] ?? 'none');
+
+    expect(encodings.filter((encoding) => encoding === 'gzip')).toHaveLength(1);
+    expect(encodings.slice(-2)).toEqual(['none', 'none']);
+    expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
+  });
+});
+
+it.each([406, 410, 418, 424, 431])('a refusal with %i for good drops the runs alone that it is for', async (status) => {
+  const { wholes, flush, drops, stats } = await delivery({
+    limits: { ...onFlush, batchRuns: 1 },
+    reply: ({ names }) => (names.includes('whole 1') ? status : 202),
+  });
+  wholes(2);
+  await flush();
+
+  expect(drops).toEqual(['rejected 1']);
+  expect(stats()).toMatchObject({ sent: 1, dropped: 1 });
+});
+
+it.each(['{"errors":[{"id":"a","status":422}]}', '{"errors":', 'thanks'])(
+  'an answer of 207 with %s counts for the whole batch [fault 36]',
+  async (body) => {
+    const { wholes, flush, stats } = await delivery({ limits: onFlush, reply: () => ({ status: 207, body }) });
+    wholes(2);
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+  },
+);
+
+it('a web page with status 200 counts as delivered, and one line reports it [fault 33]', async () => {
+  const { whole, flush, lines, stats } = await delivery({
+    reply: () => ({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html>' }),
+  });
+  for (let count = 0; count < 2; count++) {
+    whole();
+    await flush();
+  }
+  expect(stats()).toMatchObject({ sent: 2 });
+  expect(lines.filter((line) => line.includes('web page'))).toHaveLength(1);
+});

@@ -1,0 +1,319 @@
+// When runs are sent again, and when they are given up.
+import '../support/virtual-timers.ts';
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
+import { published } from '../support/published.ts';
+import type { ScriptedService, Verdict } from '../support/scripted-service.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+/** One run per request, as soon as it has ended. */
+const single = { batchRuns: 1, requestsInFlight: 1 };
+
+/** Milliseconds between the requests. */
+const gaps = ({ requests }: ScriptedService): number[] =>
+  requests.slice(1).map(({ atMs }, at) => atMs - (requests[at]?.atMs ?? 0));
+
+const busy = (retryAfter: string): Verdict => ({ status: 429, headers: { 'retry-after': retryAfter } });
+
+describe('a service that fails', () => {
+  it.each([
+    [1, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]],
+    [0.5, [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]],
+  ])('gets the runs again after 0.5 s, then twice as long up to 30 s, times chance (%d)', async (random, expected) => {
+    const { whole, service } = await delivery({ limits: single, reply: () => 429, time: { random: () => random } });
+    whole();
+    await until(() => service.requests.length > expected.length);
+
+    expect(gaps(service).slice(0, expected.length)).toEqual(expected);
+  });
+
+  it('gets only what it has not settled again', async () => {
+    const { wholes, flush, service } = await delivery({
+      limits: onFlush,
+      reply: ({ names }) => {
+        if (names.length > 1) return 413;
+        return names[0] === 'whole 2' && service.arrivals('2').length < 4 ? 429 : 202;
+      },
+    });
+    wholes(2);
+    await flush();
+
+    expect(service.arrivals('1')).toHaveLength(2);
+    expect(service.batches.slice(-2)).toEqual([['whole 2'], ['whole 2']]);
+  });
+
+  it('keeps no other request waiting', async () => {
+    const { whole, service, stats } = await delivery({
+      limits: { batchRuns: 1 },
+      reply: ({ names }) => (names[0] === 'whole bad' ? 500 : 202),
+    });
+    whole('bad');
+    await settle();
+    for (let count = 0; count < 20; count++) {
+      whole('good');
+      await advance(1_000);
+    }
+    expect(service.arrivals('good')).toHaveLength(20);
+    expect(stats()).toMatchObject({ sent: 20, dropped: 0 });
+  });
+
+  it('is asked again at once by a flush, which ends a back-off', async () => {
+    const { whole, flush, service } = await delivery({
+      limits: { retryDelayMs: 1_000_000, retryDelayMaxMs: 1_000_000 },
+      reply: (_, index) => (index < 3 ? 429 : 202),
+    });
+    whole();
+    await until(() => service.requests.length === 1);
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(virtualClock.nowMs).toBeLessThan(5_000);
+  });
+
+  it('is not asked more than every half second by flushes', async () => {
+    const { whole, exporter, service } = await delivery({ limits: single, reply: () => 429 });
+    whole();
+    await settle();
+    for (let count = 0; count < 40; count++) {
+      void exporter.flush({ timeoutMs: 100 });
+      await advance(100);
+    }
+    // In four seconds.
+    expect(service.requests.length).toBeLessThanOrEqual(12);
+  });
+});
+
+describe('a batch that fails three times', () => {
+  it.each([500, 'reset'] as const)(
+    'with %s is halved until the run at fault is alone, and others go first [fault 21]',
+    async (verdict) => {
+      const { wholes, whole, service, stats } = await delivery({
+        limits: { batchRuns: 32 },
+        reply: ({ names }) => (names.includes('whole 7') ? verdict : 202),
+      });
+      wholes(32);
+      await settle();
+      whole('later');
+      await until(() => stats().sent === 32);
+
+      expect(stats()).toMatchObject({ sent: 32, dropped: 0 });
+      expect(service.batches.findLast((names) => names.includes('whole 7'))).toHaveLength(1);
+      expect(service.requests.length).toBeLessThan(40);
+    },
+  );
+
+  it('loses no run if the service is at fault, and delivers all once it works [fault 21]', async () => {
+    let isDown = true;
+    const { wholes, flush, stats } = await delivery({ limits: { batchRuns: 8 }, reply: () => (isDown ? 500 : 202) });
+    wholes(40);
+    await advance(120_000);
+    isDown = false;
+
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(stats()).toMatchObject({ sent: 40, dropped: 0 });
+  });
+
+  it('is given up with the age of its runs [fault 21]', async () => {
+    const { wholes, drops, stats } = await delivery({ limits: { ageMs: 20_000 }, reply: () => 500 });
+    wholes(4);
+    await until(() => stats().dropped === 4);
+    expect(new Set(drops.map((drop) => drop.split(' ')[0]))).toEqual(new Set(['expired']));
+    expect(virtualClock.nowMs).toBeGreaterThan(20_000);
+    expect(virtualClock.nowMs).toBeLessThan(20_000 + 35_000);
+  });
+});
+
+describe('Retry-After', () => {
+  it.each([
+    ['0', 1_000],
+    ['7', 7_000],
+    ['99999', 300_000],
+  ])(
+    '%s pauses the endpoint for %i ms, for all runs, and up to a tenth longer by chance [fault 15]',
+    async (after, ms) => {
+      for (const random of [0, 0.5, 1]) {
+        let isBusy = true;
+        const { whole, service } = await delivery({
+          limits: { ...single, requestsInFlight: 2 },
+          time: { random: () => random },
+          reply: () => (isBusy ? busy(after) : 202),
+        });
+        whole('first');
+        await until(() => service.requests.length === 1);
+        isBusy = false;
+        whole('second');
+        await until(() => service.requests.length === 3);
+
+        expect(gaps(service)).toEqual([Math.round(ms * (1 + random / 10)), 0]);
+      }
+    },
+  );
+
+  it('does not count towards the age of a run', async () => {
+    let requests = 0;
+    const { whole, flush, stats } = await delivery({
+      limits: { ...single, ageMs: 10_000 },
+      reply: () => (++requests <= 3 ? busy('60') : 202),
+    });
+    whole();
+    await until(() => requests === 4);
+    await flush();
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+
+  it('is waited for by the clock, whether timers fire early or hours late [fault 40]', async () => {
+    let skewMs = 0;
+    let isBusy = true;
+    const { wholes, service } = await delivery({
+      limits: { ...single, requestsInFlight: 2 },
+      time: { random: () => 0, monotonicMs: () => virtualClock.nowMs + skewMs },
+      reply: () => (isBusy ? busy('120') : 202),
+    });
+    wholes(1);
+    await until(() => service.requests.length === 1);
+    isBusy = false;
+    skewMs = -1_000;
+    await advance(120_500);
+    expect(service.requests).toHaveLength(1);
+    skewMs = 7_200_000;
+    wholes(5);
+    await advance(2_000);
+    expect(service.requests).toHaveLength(7);
+  });
+});
+
+describe('a run', () => {
+  it('is given up once it is older than `ageMs`, and not earlier', async () => {
+    const { whole, drops, lines } = await delivery({
+      limits: { ...single, ageMs: 60_000, retryDelayMaxMs: 1_000 },
+      reply: () => 429,
+    });
+    whole('old');
+    await advance(59_999);
+    expect(drops).toEqual([]);
+    await advance(2_000);
+
+    expect(drops).toEqual(['expired old']);
+    expect(lines.at(-1)).toContain('expired');
+  });
+
+  it('that is open counts its age from its end, for its patch', async () => {
+    let status = 202;
+    const { start, flush, stats } = await delivery({ limits: { ...single, ageMs: 10_000 }, reply: () => status });
+    const run = start('long');
+    await flush();
+    await advance(100_000);
+    run.end();
+    status = 429;
+    await advance(5_000);
+    status = 202;
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+});
+
+describe('a service that refuses everything', () => {
+  it('is probed after 1 s again once it has accepted runs in between [fault 4]', async () => {
+    let status = 401;
+    const { whole, service, lines } = await delivery({ limits: single, reply: () => status });
+    whole();
+    await until(() => service.requests.length === 4);
+    expect(gaps(service)).toEqual([1_000, 5_000, 30_000]);
+    status = 202;
+    await until(() => service.requests.length === 5);
+    status = 401;
+    whole();
+    await until(() => service.requests.length === 7);
+
+    expect(gaps(service).at(-1)).toBe(1_000);
+    expect(lines[0]).toContain('status 401');
+  });
+
+  it('counts requests that were under way together as one probe', async () => {
+    const { wholes, service } = await delivery({ limits: { batchRuns: 1, requestsInFlight: 4 }, reply: () => 403 });
+    wholes(4);
+    await until(() => service.requests.length > 4);
+
+    expect(service.requests.slice(0, 4).map(({ atMs }) => atMs)).toEqual([0, 0, 0, 0]);
+    expect(service.requests[4]?.atMs).toBe(1_000);
+  });
+
+  it('does not let a pause be shortened that it has asked for', async () => {
+    const { wholes, flush, service } = await delivery({
+      limits: { batchRuns: 1, requestsInFlight: 2 },
+      time: { random: () => 0 },
+      reply: (_, index) => [401, busy('60')][index] ?? 202,
+    });
+    wholes(2);
+    await settle();
+    expect(await flush({ timeoutMs: 10_000 })).toEqual({ ok: false, pending: 2 });
+    await until(() => service.requests.length > 2);
+    expect(service.requests[2]?.atMs).toBeGreaterThanOrEqual(60_000);
+  });
+});
+
+describe('an outage', () => {
+  it('is reported in one line, and another when it is over, at most once a minute [fault 22]', async () => {
+    const script = [503, 503, 202, 503, 202];
+    for (const [laterMs, count] of [
+      [59_000, 2],
+      [61_000, 4],
+    ] as const) {
+      const { whole, lines, service } = await delivery({ limits: single, reply: (_, at) => script[at] ?? 202 });
+      whole();
+      await until(() => service.requests.length === 3);
+      await settle();
+      expect(lines).toEqual([
+        `warn: delivery to ${service.url} failed: status 503; the runs are kept and sent again`,
+        `warn: delivery to ${service.url} works again`,
+      ]);
+      await advance(laterMs - virtualClock.nowMs);
+      whole();
+      await until(() => service.requests.length === 5);
+      await settle();
+      expect(lines).toHaveLength(count);
+      virtualClock.reset();
+    }
+  });
+
+  it('is published once on its channel, and so is the recovery with its duration', async () => {
+    const [outages, recoveries] = [published('runspan:delivery:outage'), published('runspan:delivery:recovery')];
+    const script: Verdict[] = [429, 429, 202, 400, 401, 202];
+    const { whole, service } = await delivery({ limits: single, reply: (_, at) => script[at] ?? 202 });
+    const endpoint = service.url;
+    for (const requests of [3, 4, 6]) {
+      whole();
+      await until(() => service.requests.length >= requests);
+      await settle();
+    }
+
+    expect(outages).toEqual([
+      { endpoint, error: 'status 429' },
+      { endpoint, error: 'status 401: the service asks for an API key, and none is sent' },
+    ]);
+    expect(recoveries).toEqual([
+      { endpoint, durationMs: 1_500 },
+      { endpoint, durationMs: 1_000 },
+    ]);
+  });
+});
+
+it('a run is sent, or given up and reported, whatever the service answers', async () => {
+  const verdicts = fc.constantFrom<Verdict>(202, 400, 401, 404, 408, 409, 413, 415, 418, 429, 500, 503, 'reset');
+  await fc.assert(
+    fc.asyncProperty(fc.array(verdicts, { maxLength: 12 }), fc.integer({ min: 1, max: 6 }), async (script, runs) => {
+      const scene = await delivery({ limits: { batchRuns: 3 }, reply: (_, at) => script[at] ?? 202 });
+      scene.wholes(runs);
+      await until(() => scene.stats().sent + scene.stats().dropped === runs);
+
+      const { sent, dropped, created } = scene.stats();
+      expect(sent + dropped).toBe(created);
+      expect(scene.drops).toHaveLength(dropped);
+      const arrived = new Set(scene.service.requests.flatMap(({ arrivals }) => arrivals.map(({ name }) => name)));
+      expect(arrived.size).toBe(runs);
+      await scene.close();
+    }),
+    { numRuns: 40 },
+  );
+});

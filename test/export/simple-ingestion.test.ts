@@ -1,0 +1,360 @@
+// Services that have no multipart ingestion, and what services report about themselves.
+import '../support/virtual-timers.ts';
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { gate } from '../support/gate.ts';
+import type { Reply, Verdict } from '../support/scripted-service.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+/** Responds to single runs alone, with the given function. */
+const simple =
+  (reply: Reply = () => 202): Reply =>
+  (request, index) =>
+    request.isMultipart ? 405 : reply(request, index);
+
+const info = (body: unknown): Verdict => ({ status: 200, body: JSON.stringify(body) });
+
+describe('a service without multipart ingestion', () => {
+  it.each([404, 405, 501, 415])(
+    'that answers %i gets the same runs one by one, each post before its patch [fault 6]',
+    async (status) => {
+      const { start, flush, service, stats } = await delivery({
+        limits: onFlush,
+        reply: ({ isMultipart }) => (isMultipart ? status : 202),
+      });
+      const parent = start('parent', { inputs: { q: 1 } });
+      const child = start('child', { inputs: { q: 2 } }, parent);
+      child.end({ a: 2 });
+      parent.end({ a: 1 });
+      await flush();
+
+      expect(service.routes).toEqual([
+        'POST /runs/multipart',
+        'POST /runs',
+        'PATCH /runs/',
+        'POST /runs',
+        'PATCH /runs/',
+      ]);
+      expect(service.batches.slice(1)).toEqual([['start parent'], ['end parent'], ['start child'], ['end child']]);
+      const [, post, patch] = service.arrivals('child');
+      expect(service.requests.at(-1)?.path).toBe(`/runs/${child.id}`);
+      expect(post?.fields).toMatchObject({ id: child.id, parent_run_id: parent.id, inputs: { q: 2 } });
+      expect(post?.fields).not.toHaveProperty('outputs');
+      expect(patch?.fields).toMatchObject({ outputs: { a: 2 }, end_time: expect.any(String) });
+      expect(patch?.fields).not.toHaveProperty('inputs');
+      expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+    },
+  );
+
+  it('gets a run that is open as a post, and its end as a patch, with inputs that were set meanwhile', async () => {
+    const { start, flush, service } = await delivery({ limits: onFlush, reply: simple() });
+    const run = start('ask', { inputs: { q: 1 } });
+    await flush();
+    run.set({ inputs: { q: 2 } });
+    run.end();
+    await flush();
+
+    expect(service.routes.slice(-2)).toEqual(['POST /runs', 'PATCH /runs/']);
+    expect(service.arrivals('ask').at(-1)?.fields.inputs).toEqual({ q: 2 });
+  });
+
+  it('is asked for multipart again after 1 s, 5 s, 30 s, 2 min, 5 min, then every 10 minutes [fault 6]', async () => {
+    const { whole, flush, service } = await delivery({ limits: onFlush, reply: simple() });
+    // Each second for a minute, then each half of a minute.
+    for (let count = 0; count < 60 + 90; count++) {
+      whole();
+      await flush();
+      await advance(count < 60 ? 1_000 : 30_000);
+    }
+    const asked = service.requests.filter(({ isMultipart }) => isMultipart).map(({ atMs }) => atMs / 1_000);
+    const gaps = asked.slice(1).map((at, index) => at - (asked[index] ?? 0));
+
+    for (const [index, seconds] of [1, 5, 30, 120, 300, 600, 600].entries()) {
+      expect(gaps[index]).toBeGreaterThanOrEqual(seconds);
+      expect(gaps[index]).toBeLessThan(seconds + 32);
+    }
+  });
+
+  it('gets the rest of a batch as multipart as soon as it takes that again', async () => {
+    const { wholes, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: (_, index) => (index === 0 ? 404 : 202),
+    });
+    wholes(100);
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 100, requests: { multipart: 2 } });
+    expect(service.requests.length).toBeLessThan(90);
+    expect(service.requests.at(-1)?.isMultipart).toBe(true);
+  });
+
+  it('gets 50 requests a second, and does not get those that a sleep has left out on top [fault 40]', async () => {
+    let sleptMs = 0;
+    const { wholes, flush, service } = await delivery({
+      limits: onFlush,
+      reply: simple(),
+      time: { monotonicMs: () => virtualClock.nowMs + sleptMs },
+    });
+    const perSecond = async (): Promise<void> => {
+      const { length } = service.requests;
+      wholes(20);
+      await flush();
+      const times = service.requests.slice(length).filter(({ isMultipart }) => !isMultipart);
+      for (const [at, { atMs }] of times.entries()) {
+        const later = times[at + 10];
+        if (later !== undefined) expect(later.atMs - atMs).toBeGreaterThanOrEqual(199);
+      }
+    };
+    await perSecond();
+    sleptMs = 3_600_000;
+    service.reply = () => 202;
+    wholes(1);
+    await flush();
+    service.reply = simple();
+    await perSecond();
+  });
+
+  it('gets as many runs at once as may be, and no more', async () => {
+    const held = gate<number>();
+    const { wholes, exporter, service } = await delivery({
+      limits: { ...onFlush, simpleInFlight: 3 },
+      reply: simple(() => held),
+    });
+    wholes(9);
+    const flushed = exporter.flush();
+    await advance(900);
+    expect(service.requests.filter(({ isMultipart }) => !isMultipart)).toHaveLength(3);
+    held.open(202);
+    await finished(flushed);
+  });
+
+  it.each([429, 500, 503])(
+    'is not sent the rest of a batch if it fails with %i for three in a row [fault 115]',
+    async (status) => {
+      const { wholes, service, stats } = await delivery({
+        limits: { ...onFlush, batchRuns: 50, retryDelayMs: 100_000, retryDelayMaxMs: 100_000 },
+        reply: simple(() => status),
+      });
+      wholes(50);
+      await advance(900);
+
+      // Three in a row, and those that were under way with the third.
+      expect(service.requests.filter(({ isMultipart }) => !isMultipart).length).toBeLessThanOrEqual(6);
+      expect(stats()).toMatchObject({ dropped: 0 });
+    },
+  );
+
+  it('that fails for some runs gets the others [fault 115]', async () => {
+    const { wholes, stats } = await delivery({
+      limits: { batchRuns: 9, simpleInFlight: 1 },
+      reply: simple(({ names }) => (/ [124578]$/.test(names[0] ?? '') ? 500 : 202)),
+    });
+    wholes(9);
+    await advance(2_000);
+
+    expect(stats().sent).toBeGreaterThanOrEqual(3);
+  });
+
+  it('gets no request while it has asked for a pause', async () => {
+    const { wholes, service, stats } = await delivery({
+      limits: { batchRuns: 3, simpleInFlight: 1 },
+      reply: simple((_, index) => (index === 1 ? { status: 429, headers: { 'retry-after': '60' } } : 202)),
+    });
+    wholes(3);
+    await advance(59_000);
+    expect(service.requests).toHaveLength(2);
+    await until(() => stats().sent === 3);
+  });
+
+  it('gets a patch again that it does not know, three times at the most, and its post once [fault 7]', async () => {
+    for (const [unknown, isDelivered] of [
+      [3, true],
+      [4, false],
+    ] as const) {
+      let patches = 0;
+      const { whole, service, details, stats } = await delivery({
+        limits: { batchRuns: 1 },
+        reply: simple(({ method }) => (method === 'PATCH' && ++patches <= unknown ? 404 : 202)),
+      });
+      whole('ask');
+      await until(() => stats().sent + stats().dropped === 1);
+
+      expect(stats().sent).toBe(isDelivered ? 1 : 0);
+      expect(details).toEqual(isDelivered ? [] : ['status 404']);
+      expect(service.routes.filter((route) => route === 'POST /runs')).toHaveLength(1);
+    }
+  });
+
+  it('gets no patch of a run whose post it refuses', async () => {
+    const { whole, flush, service, drops } = await delivery({ limits: onFlush, reply: simple(() => 422) });
+    whole('bad');
+    await flush();
+
+    expect(service.routes).toEqual(['POST /runs/multipart', 'POST /runs']);
+    expect(drops).toEqual(['rejected bad']);
+  });
+
+  it('gets a patch without payloads if that is too large, and the inputs are not repeated', async () => {
+    const { whole, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: simple(({ method, arrivals: [run] }) => (method === 'PATCH' && run?.fields.outputs?.a === 1 ? 413 : 202)),
+    });
+    whole('ask', { inputs: { q: 1 } }, { a: 1 });
+    await flush();
+
+    expect(service.routes.slice(1)).toEqual(['POST /runs', 'PATCH /runs/', 'PATCH /runs/']);
+    expect(service.arrivals('ask').at(-1)?.fields).not.toHaveProperty('inputs');
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+
+  it('and without `POST /runs` is probed as after 401, and one line names both routes [fault 8]', async () => {
+    const { whole, flush, service, lines, stats } = await delivery({ limits: onFlush, reply: () => 404 });
+    whole();
+    expect(await flush()).toEqual({ ok: false, pending: 1 });
+    expect(lines).toEqual([expect.stringMatching(/\/runs\/multipart.*\/runs/)]);
+    expect(service.requests.length).toBeLessThanOrEqual(8);
+    service.reply = () => 202;
+    await flush();
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+});
+
+describe('GET /info', () => {
+  /** The largest batches, in runs and in bytes, that runs are sent in once the service has answered. */
+  async function largest(answer: Verdict, runs: number, length = 0): Promise<{ runs: number; bytes: number }> {
+    const { whole, flush, service, close } = await delivery({ limits: onFlush, info: answer });
+    whole('first');
+    await flush();
+    for (let count = 0; count < runs; count++) whole('r', { inputs: { text: 'x'.repeat(length) } });
+    await flush();
+    const later = service.requests.slice(1);
+    await close();
+    return {
+      runs: Math.max(...later.map(({ arrivals }) => arrivals.length)),
+      bytes: Math.max(...later.map(({ body }) => body.length)),
+    };
+  }
+
+  const limits = (size_limit: unknown, size_limit_bytes: unknown = 1e7) =>
+    info({ batch_ingest_config: { size_limit, size_limit_bytes } });
+
+  it.each<[unknown, number]>([
+    [0, 1],
+    [1, 1],
+    [2, 2],
+    [-5, 1],
+    [1e9, 300],
+    ['10', 100],
+    [null, 100],
+  ])('that asks for %j runs gets batches of %i, of 300 [fault 34]', async (given, taken) => {
+    expect((await largest(limits(given), taken < 3 ? 5 : 300)).runs).toBe(taken);
+  });
+
+  it.each<[unknown, number, number]>([
+    [1, 2, 70_000],
+    [70_000, 1, 50_000],
+    [100_000, 1, 60_000],
+    [200_000, 3, 60_000],
+  ])('that asks for %j bytes gets %i runs at a time, of %i bytes', async (given, runs, length) => {
+    const found = await largest(limits(100, given), 6, length);
+    expect(found.runs).toBe(given === 1 ? 1 : runs);
+    if (found.runs > 1) expect(found.bytes).toBeLessThanOrEqual(Number(given));
+  });
+
+  it('may say anything: runs arrive all the same, at most 1 000 at a time [fault 34]', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          fc.json(),
+          fc.json().map((json) => `{"batch_ingest_config":{"size_limit":${json},"size_limit_bytes":${json}}}`),
+          fc.constantFrom('<html>', '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}', '', 'null'),
+        ),
+        fc.constantFrom(200, 404, 500, 301),
+        async (body, status) => {
+          const { wholes, flush, close, stats } = await delivery({ limits: onFlush, info: { status, body } });
+          wholes(1);
+          await flush();
+          wholes(5);
+          await flush();
+          expect(stats()).toMatchObject({ sent: 6, dropped: 0 });
+          await close();
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it.each<[string, Verdict]>([
+    ['a missing page', 404],
+    ['an error', { status: 500, body: '{"batch_ingest_config":{"size_limit":5}}' }],
+    ['no JSON', { status: 200, body: '<html>' }],
+    ['a body beyond 64 KiB', info({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
+  ])('that answers with %s leaves the defaults as they are [fault 34]', async (_, answer) => {
+    expect((await largest(answer, 150)).runs).toBe(100);
+  });
+
+  it('is waited for by nothing, and is given up after two seconds [fault 34]', async () => {
+    const { whole, flush, service } = await delivery({ info: 'hold' });
+    whole();
+    await flush();
+    expect(service.requests).toHaveLength(1);
+    expect(virtualClock.nowMs).toBeLessThan(2_000);
+    await advance(40_000);
+    whole();
+    await flush();
+    expect(service.infoRequests).toBe(2);
+  });
+
+  it.each<[Verdict, number, number]>([
+    // A connection that breaks is tried twice.
+    [503, 5, 13],
+    ['reset', 5, 13],
+    [{ status: 200, body: '<html>' }, 5, 13],
+    [404, 1, 1],
+    [info({ batch_ingest_config: { size_limit: 5 } }), 1, 1],
+  ])('that answers with %j is asked %i to %i times in 35 minutes [fault 34]', async (answer, least, most) => {
+    const { whole, flush, service } = await delivery({ limits: onFlush, info: answer });
+    for (let minute = 0; minute < 70; minute++) {
+      whole();
+      await flush();
+      await advance(30_000);
+    }
+    expect(service.infoRequests).toBeGreaterThanOrEqual(least);
+    expect(service.infoRequests).toBeLessThanOrEqual(most);
+  });
+
+  it('that turns multipart off has runs sent one by one, until multipart is tried again', async () => {
+    const { whole, flush, service } = await delivery({
+      limits: onFlush,
+      info: info({ batch_ingest_config: { use_multipart_endpoint: false } }),
+    });
+    whole('first');
+    await flush();
+    whole('second');
+    await flush();
+    await advance(2_000);
+    whole('third');
+    await flush();
+
+    expect(service.routes).toEqual(['POST /runs/multipart', 'POST /runs', 'PATCH /runs/', 'POST /runs/multipart']);
+  });
+
+  it('that turns gzip on has bodies compressed', async () => {
+    const { whole, flush, service } = await delivery({
+      limits: onFlush,
+      info: info({ instance_flags: { gzip_body_enabled: true } }),
+    });
+    whole('first');
+    await flush();
+    await settle();
+    whole('second', { inputs: { text: 'x'.repeat(10_000) } });
+    await flush();
+
+    expect(service.requests.map(({ headers }) => headers['content-encoding'])).toEqual([undefined, 'gzip']);
+    expect(service.requests[1]?.body.length).toBeLessThan(2_000);
+    expect(service.requests[1]?.headers['content-length']).toBe(String(service.requests[1]?.body.length));
+    expect(service.arrivals('second')[0]?.fields.inputs).toEqual({ text: 'x'.repeat(10_000) });
+  });
+});
