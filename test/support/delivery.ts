@@ -6,6 +6,7 @@ import 'form-data-encoder';
 import 'p-queue';
 import 'undici';
 import { onTestFinished } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
 import type { Limits } from '../../src/base/limits.ts';
 import { delay } from '../../src/base/timers.ts';
 import { type ExporterTime, exporterFor } from '../../src/export/create-exporter.ts';
@@ -89,6 +90,7 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
     { monotonicMs: () => virtualClock.nowMs, random: () => 1, delay, ...setup.time },
   );
   onTestFinished(async () => {
+    diagnostics.setLog('silent');
     await finished(exporter.close({ timeoutMs: 0 }));
   });
   const start: Delivery['start'] = (name = 'run', options = {}, parent = undefined) =>

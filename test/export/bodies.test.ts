@@ -1,0 +1,193 @@
+// What stands in the body of a request, byte for byte; `wire.test.ts` compares it with the interface.
+import '../support/virtual-timers.ts';
+
+import { execFileSync } from 'node:child_process';
+import { openAsBlob } from 'node:fs';
+import { rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { readByBusboy } from '../support/busboy-reader.ts';
+import { delivery, finished, onFlush, until } from '../support/delivery.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { readParts } from '../support/multipart-reader.ts';
+import type { IngestRequest } from '../support/scripted-service.ts';
+
+const first = ({ requests }: { requests: readonly IngestRequest[] }): IngestRequest => requests[0] as IngestRequest;
+
+describe('a multipart body', () => {
+  it('has main part, inputs and outputs of a run, each with its length', async () => {
+    const { whole, flush, service } = await delivery({ options: { project: 'docs' } });
+    const { id } = whole('ask', { inputs: { q: 'ä' } }, { a: 1 });
+    await flush();
+    const { headers, body } = first(service);
+    const boundary = /boundary=(.*)$/.exec(headers['content-type'] ?? '')?.[1];
+    const [main] = readParts({ headers, body });
+    const part = (name: string, text: string) =>
+      `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}\r\n`;
+
+    expect(body.toString()).toBe(
+      part(`post.${id}`, main?.body.toString() ?? '') +
+        part(`post.${id}.inputs`, '{"q":"ä"}') +
+        part(`post.${id}.outputs`, '{"a":1}') +
+        `--${boundary}--\r\n`,
+    );
+    expect(JSON.parse(main?.body.toString() ?? '')).toMatchObject({ id, trace_id: id, session_name: 'docs' });
+    expect(headers['content-length']).toBe(String(body.length));
+  });
+
+  it('has no part for empty payloads, and error, tags and metadata in the main part', async () => {
+    const { start, flush, service } = await delivery();
+    const run = start('ask', { tags: ['a'], metadata: { 'k"ey': { n: 1 } } });
+    run.fail(new Error('"no"'));
+    await flush();
+
+    expect(readParts(first(service)).map(({ name }) => name)).toEqual([`post.${run.id}`]);
+    expect(service.arrivals('ask')[0]?.fields).toMatchObject({
+      error: expect.stringContaining('Error: "no"'),
+      tags: ['a'],
+      extra: { metadata: { 'k"ey': { n: 1 } } },
+    });
+  });
+
+  it('leaves out what is recorded of a run after its batch was laid', async () => {
+    const { start, exporter, service } = await delivery({ limits: onFlush });
+    const run = start('ask', { inputs: { q: 1 } });
+    const flushed = exporter.flush();
+    await until(() => service.requests.length === 1);
+    run.fail(new Error('late'));
+    await finished(flushed);
+
+    expect(service.arrivals('ask')[0]?.fields).not.toHaveProperty('error');
+    expect(service.arrivals('ask')[0]?.fields).not.toHaveProperty('end_time');
+  });
+
+  it('has another boundary each time, and is read the same by an independent parser, whatever the texts', async () => {
+    const boundaries = new Set<string>();
+    const text = fc.string({ unit: 'binary', maxLength: 100 });
+    await fc.assert(
+      fc.asyncProperty(text, text, async (name, payload) => {
+        const { whole, flush, service, close } = await delivery({ limits: onFlush });
+        whole(`x${name}`, { inputs: { payload } });
+        whole('boundary', { inputs: { payload: `\r\n--${[...boundaries].at(-1)}--\r\n` } });
+        await flush();
+        const request = first(service);
+        boundaries.add(/boundary=(.*)$/.exec(request.headers['content-type'] ?? '')?.[1] ?? '');
+        const parts = readParts(request).map((part) => [part.name, part.body.toString()]);
+        expect((await readByBusboy(request)).map((part) => [part.name, part.body.toString()])).toEqual(parts);
+        expect(request.arrivals.map(({ fields }) => fields.inputs)).toContainEqual({ payload: payload.toWellFormed() });
+        await close();
+      }),
+      { numRuns: 10 },
+    );
+    expect(boundaries.size).toBe(10);
+  });
+
+  it('is laid in a turn of the event loop of its own [fault 42]', async () => {
+    let turn = 0;
+    let isOver = false;
+    const count = (): void => {
+      turn++;
+      if (!isOver) setImmediate(count);
+    };
+    const turns: number[] = [];
+    const dispatcher = {
+      request: ({ path }: { path: string }) => {
+        if (path.endsWith('multipart')) turns.push(turn);
+        return Promise.reject(new Error('away'));
+      },
+    } as never;
+    const inputs = { text: 'x'.repeat(500_000) };
+    const { whole } = await delivery({ limits: { batchRuns: 2, batchBytes: 1e9 }, options: { dispatcher } });
+    for (let runs = 0; runs < 8; runs++) whole('r', { inputs });
+    count();
+    await until(() => turns.length >= 4);
+    isOver = true;
+
+    expect(new Set(turns.slice(0, 4)).size).toBe(4);
+  });
+});
+
+describe('an attachment', () => {
+  async function temporaryFile(content: string): Promise<string> {
+    const { path: folder, remove } = temporaryFolder();
+    onTestFinished(remove);
+    const path = join(folder, 'file');
+    await writeFile(path, content);
+    return path;
+  }
+
+  it('has its own type, name and length, of bytes, a Blob or a file', async () => {
+    const { start, exporter, service } = await delivery({ limits: onFlush });
+    const run = start('ask');
+    run.attach('a "b"', Buffer.alloc(100_000, 7), 'image/png');
+    run.attach('blob', new Blob(['bl', 'ob']), 'text/plain');
+    run.attach('file', await openAsBlob(await temporaryFile('file')), 'text/plain');
+    run.end();
+    const flushed = exporter.flush();
+    await until(() => service.requests.length === 1);
+    await finished(flushed);
+    const part = readParts(first(service)).find(({ headers }) => headers['content-type'] === 'image/png');
+
+    expect(part).toMatchObject({ name: `attachment.${run.id}.a %22b%22`, filename: 'a %22b%22' });
+    expect(part?.headers['content-length']).toBe('100000');
+    expect([...(service.arrivals('ask')[0]?.attachments.values() ?? [])].map(String).slice(1)).toEqual([
+      'blob',
+      'file',
+    ]);
+  });
+
+  it('goes with the post if it is there at the start, else with the patch', async () => {
+    const { start, flush, service } = await delivery({ limits: onFlush });
+    const run = start('ask');
+    await flush();
+    run.attach('late', Buffer.from('late'), 'text/plain');
+    run.end();
+    await flush();
+
+    expect(service.arrivals('ask').map(({ attachments }) => [...attachments.keys()])).toEqual([[], ['late']]);
+  });
+
+  it.each<[string, (path: string) => Promise<void>]>([
+    ['has changed', (path) => writeFile(path, 'much longer')],
+    ['has shrunk', (path) => truncate(path, 1)],
+    ['is gone', (path) => rm(path)],
+    ['is a folder', async () => {}],
+  ])(
+    'whose file %s is left out, in one line and in the metadata, and the others arrive [fault 116]',
+    async (what, change) => {
+      const path = what === 'is a folder' ? tmpdir() : await temporaryFile('file');
+      const { start, exporter, service, lines } = await delivery({
+        limits: onFlush,
+        reply: (_, at) => (at > 0 ? 202 : 429),
+      });
+      const run = start('ask');
+      run.attach('a', Buffer.from('a'), 'text/plain');
+      run.attach('file', await openAsBlob(path), 'text/plain');
+      run.attach('c', new Blob(['c']), 'text/plain');
+      await change(path);
+      run.end();
+      await finished(exporter.flush());
+      const arrivals = service.arrivals('ask');
+
+      expect(arrivals.length).toBeGreaterThan(1);
+      for (const { attachments } of arrivals) expect([...attachments.keys()]).toEqual(['a', 'c']);
+      expect(arrivals.at(-1)?.fields.extra?.metadata?.dropped_attachments).toBe(1);
+      expect(lines.filter((line) => line.includes('could not be read and is left out'))).toHaveLength(1);
+    },
+  );
+
+  it.skipIf(process.platform === 'win32')('of a FIFO without a writer holds nothing [fault 116]', async () => {
+    const path = `${await temporaryFile('')}.fifo`;
+    execFileSync('mkfifo', [path]);
+    const { start, flush, stats } = await delivery({ limits: onFlush });
+    const run = start('ask');
+    run.attach('fifo', await openAsBlob(path), 'text/plain');
+    run.end();
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+});

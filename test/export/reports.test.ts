@@ -1,0 +1,234 @@
+// What an exporter reports: drops, counts, latencies, errors, requests.
+import '../support/virtual-timers.ts';
+
+import { describe, expect, it } from 'vitest';
+import { addsUp } from '../support/adds-up.ts';
+import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { gate } from '../support/gate.ts';
+import { published } from '../support/published.ts';
+import type { Verdict } from '../support/scripted-service.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+const QUEUE_FULL = 'dropped (queue_full): the queue was full; raise limits.queueRuns or limits.queueBytes';
+
+describe('a drop', () => {
+  it('is reported to `onDrop` with reason, ids and detail, and a callback that fails harms nothing', async () => {
+    for (const fails of [() => Promise.reject(new Error('mine')), () => Promise.reject(), () => undefined]) {
+      const seen: unknown[] = [];
+      const { whole, flush, stats } = await delivery({
+        limits: { ...onFlush, queueRuns: 1 },
+        reply: () => 422,
+        options: {
+          onDrop: (reason, run) => {
+            seen.push([reason, run]);
+            if (seen.length === 1) throw new Error('mine');
+            return fails() as never;
+          },
+        },
+      });
+      const [first, second] = [whole('first'), whole('second')].map(({ id, traceId }) => ({ id, traceId }));
+      await flush();
+
+      expect(seen).toEqual([
+        ['queue_full', { ...second, name: 'second' }],
+        ['rejected', { ...first, name: 'first', detail: 'status 422' }],
+      ]);
+      expect(addsUp(stats())).toBe(true);
+    }
+  });
+
+  it('is reported in one line with others of the same turn, and later ones once a minute and at the end', async () => {
+    const { whole, close, lines } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
+    for (let count = 0; count < 501; count++) whole();
+    await settle();
+    expect(lines).toEqual([`warn: 500 runs were ${QUEUE_FULL}`]);
+    whole();
+    await advance(59_999);
+    whole();
+    await settle();
+    expect(lines).toHaveLength(1);
+    await advance(1);
+    whole();
+    await settle();
+    expect(lines.slice(1)).toEqual([`warn: 3 runs were ${QUEUE_FULL}`]);
+    whole();
+    await close();
+    expect(lines.slice(2)).toEqual([`warn: 1 run was ${QUEUE_FULL}`]);
+  });
+
+  it('is logged with what led to the last one, and without name or payload', async () => {
+    const { whole, flush, lines } = await delivery({ reply: () => 422 });
+    whole('canary-name', { inputs: { canary: 1 } }, { canary: 1 });
+    await flush();
+    await settle();
+
+    expect(lines).toEqual(['warn: 1 run was dropped (rejected): refused by the service (last: status 422)']);
+  });
+
+  it('is published on its channel', async () => {
+    const messages = published('runspan:run:dropped');
+    const { whole, flush, service } = await delivery({ limits: { ...onFlush, queueRuns: 1 }, reply: () => 400 });
+    const [first, second] = [whole('a', { inputs: { canary: 1 } }), whole('b')];
+    await flush();
+    const run = ({ id, traceId }: typeof first) => ({ id, traceId });
+
+    expect(messages).toEqual([
+      { endpoint: service.url, reason: 'queue_full', run: { ...run(second), name: 'b' } },
+      { endpoint: service.url, reason: 'rejected', run: { ...run(first), name: 'a', detail: 'status 400' } },
+    ]);
+  });
+});
+
+describe('the stats', () => {
+  it('say how old the first in line is, of started and ended runs, retries and pauses included', async () => {
+    let verdict: Verdict = { status: 429, headers: { 'retry-after': '200' } };
+    const { start, whole, flush, stats } = await delivery({ limits: { batchRuns: 1 }, reply: () => verdict });
+    expect(stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+    await advance(10);
+    const open = start('open');
+    await advance(90);
+    expect(stats().backlog.oldestMs).toBe(90);
+    open.end();
+    await advance(0);
+    whole();
+    await advance(150_000);
+    expect(stats().backlog.oldestMs).toBeGreaterThanOrEqual(150_000);
+    verdict = 202;
+    await flush({ timeoutMs: 1_000_000 });
+    expect(stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+  });
+
+  it('do not count the age of an open run of which nothing waits', async () => {
+    const { start, flush, stats } = await delivery({ limits: onFlush });
+    const run = start('open');
+    await flush();
+    await advance(60_000);
+    expect(stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
+    run.end();
+    await advance(7);
+    expect(stats().backlog.oldestMs).toBe(7);
+  });
+
+  it('count requests by kind, retries included', async () => {
+    const script: Verdict[] = [503, 404, 202, 202, 'reset'];
+    const { whole, flush, stats } = await delivery({ limits: onFlush, reply: (_, at) => script[at] ?? 202 });
+    whole();
+    await flush();
+    await advance(5_000);
+    whole();
+    await flush();
+
+    expect(stats().requests).toEqual({ multipart: 3, simple: 2 });
+  });
+
+  it('have the percentiles of the latest 500 requests, by nearest rank', async () => {
+    let tookMs = 0;
+    let next = 0;
+    // Without sockets, for the sake of six hundred requests.
+    const dispatcher = {
+      request: ({ path }: { path: string }) => {
+        if (path.endsWith('multipart')) tookMs += next;
+        return Promise.reject(new Error('away'));
+      },
+    } as never;
+    const { whole, flush, stats } = await delivery({
+      limits: { batchRuns: 1, requestsInFlight: 1, retryDelayMs: 1, retryDelayMaxMs: 1 },
+      options: { dispatcher },
+      time: { monotonicMs: () => virtualClock.nowMs + tookMs },
+    });
+    expect(stats().latency).toBeUndefined();
+    whole();
+    const requests = async (durations: readonly number[]): Promise<void> => {
+      for (const ms of durations) {
+        next = ms;
+        const { multipart } = stats().requests;
+        await until(() => stats().requests.multipart > multipart);
+      }
+    };
+    await requests([7]);
+    expect(stats().latency).toEqual({ p50Ms: 7, p99Ms: 7 });
+    await requests([3, 1]);
+    expect(stats().latency).toEqual({ p50Ms: 3, p99Ms: 7 });
+    await requests(Array.from({ length: 97 }, (_, at) => at + 4));
+    expect(stats().latency).toEqual({ p50Ms: 50, p99Ms: 99 });
+    await requests(Array.from({ length: 500 }, () => 5));
+    expect(stats().latency).toEqual({ p50Ms: 5, p99Ms: 5 });
+    await flush({ timeoutMs: 0 });
+  });
+
+  it.each<[Verdict, string | undefined]>([
+    [202, undefined],
+    [401, 'status 401: the API key was rejected'],
+    [413, 'status 413'],
+    [503, 'status 503'],
+  ])('after an answer of %j have the last error %j, and nothing of the answer', async (verdict, message) => {
+    const { whole, flush, stats, service } = await delivery({ reply: () => verdict, options: { apiKey: 'k' } });
+    whole();
+    await flush({ timeoutMs: 10 });
+    expect(stats().lastError?.message).toBe(message);
+    if (message === undefined) return;
+    expect(stats().lastError?.at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    service.reply = () => 202;
+    whole();
+    await flush();
+    expect(stats().lastError?.message).toBe(message);
+  });
+
+  it('have no secret of an error, and no error of a request that is broken off by us', async () => {
+    const failing = {
+      request: () => Promise.reject(new Error('lsv2_canary through http://me:canary@proxy')),
+    } as never;
+    const { whole, flush, stats, lines } = await delivery({ options: { dispatcher: failing, apiKey: 'canary' } });
+    whole();
+    await flush({ timeoutMs: 10 });
+    expect(stats().lastError).toBeDefined();
+    expect(JSON.stringify([stats(), lines])).not.toContain('canary');
+
+    const hanging = await delivery({ reply: () => 'hold' });
+    hanging.whole();
+    await hanging.close({ timeoutMs: 1 });
+    expect(hanging.stats()).toMatchObject({ lastError: undefined, latency: undefined });
+  });
+});
+
+it('each request is published on its channel, with what was sent and how it went, and no payload', async () => {
+  const messages = published('runspan:request:end');
+  let tookMs = 0;
+  const script: Verdict[] = [503, 'reset', 202, 404, 202];
+  const { wholes, whole, flush, service } = await delivery({
+    limits: onFlush,
+    time: { monotonicMs: () => virtualClock.nowMs + tookMs },
+    reply: (_, at) => {
+      tookMs += 8;
+      return script[at] ?? 202;
+    },
+  });
+  wholes(2);
+  await flush();
+  whole();
+  await flush();
+  const bytes = service.requests.map(({ body }) => body.length);
+  const common = (at: number) => ({ endpoint: service.url, durationMs: 8, bytes: bytes[at] });
+
+  expect(messages).toEqual([
+    { ...common(0), kind: 'multipart', runs: 2, status: 503, error: 'status 503' },
+    { ...common(1), kind: 'multipart', runs: 2, status: undefined, error: expect.stringContaining('ECONNRESET') },
+    { ...common(2), kind: 'multipart', runs: 2, status: 202, error: undefined },
+    { ...common(3), kind: 'multipart', runs: 1, status: 404, error: 'status 404' },
+    { ...common(4), kind: 'simple', runs: 1, status: 202, error: undefined },
+    { ...common(5), kind: 'simple', runs: 1, status: 202, error: undefined },
+  ]);
+});
+
+it('an exporter that sends nothing reports nothing', async () => {
+  const answer = gate<number>();
+  const { whole, exporter, lines, stats } = await delivery({ reply: () => answer });
+  whole();
+  const flushed = exporter.flush();
+  await advance(1_000);
+  expect(lines).toEqual([]);
+  answer.open(202);
+  await finished(flushed);
+  expect(lines).toEqual([]);
+  expect(stats()).toMatchObject({ sent: 1, lastError: undefined });
+});
