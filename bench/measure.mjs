@@ -3,6 +3,7 @@
  * the measured turns.
  */
 import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { runLoop } from './loop.mjs';
 import { givenPlan } from './plan.mjs';
 import { quantile } from './statistics.mjs';
@@ -29,7 +30,7 @@ export async function measure({ wrap, flush }) {
   await runLoop(work, warmupPlan, warmupTurns - turnsAfter + 1, turnsAfter);
   await flush();
   await sendAndWait({ kind: 'warm' });
-  const watch = startWatch();
+  const watch = await startWatch();
   await runLoop(work, plan, warmupTurns + 1, turns, turnMs);
   if (isDelivered) await flush();
   const { cpu, wallMs, ...figures } = watch.stop();
@@ -55,7 +56,7 @@ export async function measure({ wrap, flush }) {
 }
 
 /** Counts processor time, garbage collection and loop delay until `stop`. */
-function startWatch() {
+async function startWatch() {
   let gcMs = 0;
   const collections = new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) gcMs += duration;
@@ -63,6 +64,8 @@ function startWatch() {
   collections.observe({ entryTypes: ['gc'] });
   const loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
   loopDelay.enable();
+  // The histogram has no delay before its timer has fired once.
+  await sleep(5 * LOOP_DELAY_RESOLUTION_MS);
   const startMs = performance.now();
   const startCpu = process.cpuUsage();
   const stop = () => {
