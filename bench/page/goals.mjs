@@ -1,6 +1,7 @@
 /** The rows that the project sets itself goals for. A row returns undefined where the cell is not measured. */
 import { shown } from './numbers.mjs';
 
+const PEERS = ['otlp-json', 'otlp-protobuf', 'langfuse', 'braintrust', 'langsmith'];
 const WORK = ['tiny', 'fan-out', 'nested', 'conversation', 'stream', 'errors', 'mixed'];
 
 export const GOALS = [
@@ -21,11 +22,7 @@ export const GOALS = [
     of: serialization,
   },
   { title: 'Time of a call × by hand: p50, p99', goal: '≤ 1.25, ≤ 2', of: callTimes },
-  {
-    title: 'Event-loop delay p99 × by hand',
-    goal: '≤ 1.5',
-    of: (node) => ratio(node, 'agent', 'traceable', 'toLimit', 'loopDelayP99Ms'),
-  },
+  { title: 'Event-loop delay p99 × by hand (lowest peer)', goal: '≤ 1.5, below every peer', of: loopDelay },
   { title: 'Peak memory over the untraced program, MiB (OTLP/JSON)', goal: '≤ 64, below OTLP/JSON', of: memory },
   { title: 'The dearest other kind of work × OTLP/JSON', goal: '≤ 1.0', of: dearestWork },
   {
@@ -46,8 +43,8 @@ export function figureOf(node, cell, driver, figure, kind = 'median') {
   return node.cells.find(({ name }) => name === cell)?.drivers.find(({ name }) => name === driver)?.[figure]?.[kind];
 }
 
-function ratio(node, cell, driver, kind, figure = 'cpuUsPerRun') {
-  return textOf(figureOf(node, cell, driver, figure, kind));
+function ratio(node, cell, driver, kind) {
+  return textOf(figureOf(node, cell, driver, 'cpuUsPerRun', kind));
 }
 
 function serialization(node) {
@@ -59,6 +56,13 @@ function serialization(node) {
 function callTimes(node) {
   const ratios = ['turnP50Us', 'turnP99Us'].map((figure) => figureOf(node, 'agent', 'traceable', figure, 'toLimit'));
   return ratios.includes(undefined) ? undefined : ratios.map(shown).join(', ');
+}
+
+function loopDelay(node) {
+  const ratioOf = (driver) => figureOf(node, 'agent', driver, 'loopDelayP99Ms', 'toLimit');
+  const peers = PEERS.map(ratioOf).filter((value) => value !== undefined);
+  const own = ratioOf('traceable');
+  return own === undefined ? undefined : `${shown(own)} (${peers.length === 0 ? '–' : shown(Math.min(...peers))})`;
 }
 
 function memory(node) {

@@ -35,6 +35,12 @@ describe('docs/benchmarks.md', () => {
     expect(pageOf({ 24: lost })).toContain('| OpenTelemetry, OTLP/JSON | – | – |');
     expect(pageOf({ 24: lost })).toContain('| OpenTelemetry, OTLP/JSON | invalid: lost some |');
   });
+
+  it('has a value for each goal that is measured', () => {
+    const page = pageOf({ 24: nodeWith(10) });
+    expect(page).toContain('| `traceable` × OTLP/JSON | ≤ 0.85 | 2 |');
+    expect(page).toContain('| Model calls of 2 s × OTLP/JSON | ≤ 1.3 | not measured |');
+  });
 });
 
 describe('the compact results', () => {
@@ -73,7 +79,7 @@ function measured(node: string, name: string, more: object = {}): object {
 function nodeWith(otlpUs: number): NodeResults {
   const row = (name: string, us: number): object => {
     const figures = ['cpuUsPerRun', 'turnP50Us', 'turnP99Us', 'loopDelayP99Ms', 'loopDelayMaxMs', 'peakRssMiB'];
-    const figure = { median: us, min: us, max: us };
+    const figure = { median: us, min: us, max: us, toOtlp: us / otlpUs };
     return {
       name,
       ...Object.fromEntries([...figures, 'runs', 'bytesPerRun'].map((key) => [key, figure])),
