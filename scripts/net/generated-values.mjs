@@ -12,46 +12,16 @@ export function generatedValue(seed, index) {
   return random.chance(0.03) ? large(context) : branch(context, 0);
 }
 
-const KEYS = [
-  'a',
-  'b',
-  'id',
-  'name',
-  'content',
-  'role',
-  'text',
-  'messages',
-  'user',
-  'email',
-  'items',
-  'x y',
-  'é',
-  '0',
-  '7',
-];
+const KEYS = 'a b id name content role text messages user email items é 0 7'.split(' ');
 const ODD_KEYS = [
   '',
-  '__proto__',
-  'constructor',
-  'toString',
-  'length',
-  '日本',
-  '\ud800',
-  'a"b',
+  'x y',
   'line\nbreak',
+  '\ud800',
   'k'.repeat(90),
+  ...'__proto__ constructor length 日本 a"b'.split(' '),
 ];
-const SECRET_KEYS = [
-  'apiKey',
-  'api_key',
-  'Authorization',
-  'password',
-  'access_token',
-  'secret',
-  'X-API-KEY',
-  'token',
-  'tokens',
-];
+const SECRET_KEYS = 'apiKey api_key Authorization password access_token secret X-API-KEY token tokens'.split(' ');
 const SECRETS = [
   'Bearer abcdef0123456789abcdef0123456789',
   'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789',
@@ -69,8 +39,6 @@ const SECRETS = [
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const TEXTS = [
   '',
-  'hello',
-  'Grüße',
   'naïve café',
   '日本語のテキスト',
   '😀 and more 👩‍👩‍👧',
@@ -82,32 +50,12 @@ const TEXTS = [
 const ODD_TEXTS = [
   '\u2028\u2029',
   '\ufeffbom',
-  '<script>',
-  '__proto__',
-  'null',
-  '12',
-  '-',
-  '{',
-  '{"a":',
-  '[Truncated]',
-  '[Circular]',
   '1 2 3 4 5 6789',
+  ...'<script> __proto__ null 12 - { {"a": [Truncated] [Circular]'.split(' '),
 ];
-const NUMBERS = [
-  0,
-  -0,
-  1,
-  -1,
-  0.1,
-  1e21,
-  1e-7,
-  5e-324,
-  1.7976931348623157e308,
-  2 ** 53,
-  -(2 ** 31),
-  123456789.123,
-  Number.NaN,
-];
+const NUMBERS = '0 -0 1 -1 0.1 1e21 1e-7 5e-324 1.7976931348623157e308 9007199254740992 -2147483648 NaN'
+  .split(' ')
+  .map(Number);
 
 function branch(context, depth) {
   const { random } = context;

@@ -37,8 +37,7 @@ if (given.against === undefined || parts.some((part) => part !== 'programs' && p
 } else process.exitCode = (await compareAll()) ? 0 : 1;
 
 async function compareAll() {
-  const [against, candidate] = folders;
-  const options = { against, candidate, node: given.node, seed: Number(given.seed) };
+  const options = { folders, node: given.node, seed: Number(given.seed) };
   const startedMs = Date.now();
   let isFine = true;
   if (parts.includes('programs')) {

@@ -48,106 +48,80 @@ const SCENARIOS = {
   plain: () => ({}),
   'plain, more runs': () => ({ calls: 300 }),
   slow: () => ({ script: { delayMs: 40 } }),
-  'status 503': () => ({ script: { faults: times(3, { status: 503 }) } }),
-  'status 500': () => ({ script: { faults: times(5, { status: 500 }) }, calls: 60 }),
-  '429 with Retry-After': () => ({ script: { faults: [{ status: 429, headers: { 'retry-after': '1' } }] } }),
+  'status 503': () => failing(3, { status: 503 }),
+  'status 500': () => ({ ...failing(5, { status: 500 }), calls: 60 }),
+  '429 with Retry-After': () => failing(1, { status: 429, headers: { 'retry-after': '1' } }),
   '408 and 425': () => ({ script: { faults: [{ status: 408 }, { status: 425 }] } }),
-  'reset connections': () => ({ script: { faults: times(3, { reset: true }) } }),
-  'kept, then reset': () => ({
-    script: { faults: times(2, { reset: true, stores: true }), rule: conflict },
-    isSync: true,
-  }),
-  'kept, then 500': () => ({ script: { faults: [{ status: 500, stores: true }], rule: conflict }, isSync: true }),
-  'a request that hangs': () => ({
-    script: { faults: [{ hang: true }] },
-    options: { limits: { requestTimeoutMs: 150 } },
-  }),
-  '401, then well': () => ({ script: { faults: [{ status: 401 }] } }),
-  '302, then well': () => ({ script: { faults: [{ status: 302, headers: { location: '/elsewhere' } }] } }),
-  '403 for ever': () => ({ script: { always: { status: 403 } }, isSync: true, run: recordInVain }),
-  '503 for ever': () => ({ script: { always: { status: 503 } }, isSync: true, run: recordInVain }),
-  '400 for some runs': () => ({ script: { rule: refusing(400) }, mark: ' poison', isSync: true, calls: 60 }),
-  '422 for some runs': () => ({ script: { rule: refusing(422) }, mark: ' poison', isSync: true, calls: 60 }),
-  '418 for a batch': () => ({ script: { faults: [{ status: 418 }] }, isSync: true }),
+  'reset connections': () => failing(3, { reset: true }),
+  'kept, then reset': () => kept(2, { reset: true }),
+  'kept, then 500': () => kept(1, { status: 500 }),
+  'a request that hangs': () => ({ ...failing(1, { hang: true }), options: { limits: { requestTimeoutMs: 150 } } }),
+  '401, then well': () => failing(1, { status: 401 }),
+  '302, then well': () => failing(1, { status: 302, headers: { location: '/elsewhere' } }),
+  '403 for ever': () => down(403),
+  '503 for ever': () => down(503),
+  'no route at all': () => down(404),
+  '400 for some runs': () => ({ ...poisoned(refusing(400)), calls: 60 }),
+  '422 for some runs': () => ({ ...poisoned(refusing(422)), calls: 60 }),
+  '418 for a batch': () => ({ ...failing(1, { status: 418 }), isSync: true }),
   '413 for large runs': () => ({ script: { rule: tooLarge }, isSync: true, calls: 60, run: recordLarge }),
-  '413 for large batches': () => ({
-    script: { rule: (_, { length }) => (length > 60_000 ? 413 : undefined) },
-    isSync: true,
-    calls: 90,
-  }),
+  '413 for large batches': () => ({ script: { rule: tooMany }, isSync: true, calls: 90 }),
   'no multipart': (random) => ({ script: { rule: noMultipart(random.pick([404, 405, 501])) } }),
-  'no multipart, and poison': () => ({
-    script: { rule: (...args) => noMultipart(404)(...args) ?? refusing(422)(...args) },
-    mark: ' poison',
-    isSync: true,
-  }),
-  'no route at all': () => ({ script: { always: { status: 404 } }, isSync: true, run: recordInVain }),
-  'multipart off by /info': () => ({
-    script: { info: info({ batch_ingest_config: { use_multipart_endpoint: false } }) },
-    run: afterInfo,
-  }),
-  'gzip by /info': () => ({ script: { info: info({ instance_flags: { gzip_body_enabled: true } }) }, run: afterInfo }),
-  'gzip by /info, refused': () => ({
-    script: { info: info({ instance_flags: { gzip_body_enabled: true } }), rule: refusingGzip },
-    run: afterInfo,
-  }),
+  'no multipart, and poison': () => poisoned((...args) => noMultipart(404)(...args) ?? refusing(422)(...args)),
+  'multipart off by /info': () => informing({ batch_ingest_config: { use_multipart_endpoint: false } }),
+  'gzip by /info': () => informing({ instance_flags: { gzip_body_enabled: true } }),
+  'gzip by /info, refused': () => informing({ instance_flags: { gzip_body_enabled: true } }, refusingGzip),
   'small batches by /info': () => ({
-    script: { info: info({ batch_ingest_config: { size_limit: 5, size_limit_bytes: 70_000 } }) },
+    ...informing({ batch_ingest_config: { size_limit: 5, size_limit_bytes: 70_000 } }),
     run: (world) => afterInfo(world, 5),
   }),
-  'odd /info': (random) => ({
-    script: { info: random.pick([{ status: 200, body: '<html>' }, { status: 500 }, info([])]) },
-    run: afterInfo,
-  }),
+  'odd /info': (random) => informing(random.pick(['<html>', [], null, { batch_ingest_config: 7, version: {} }])),
+  'failing /info': () => ({ script: { info: { status: 500 } }, run: afterInfo }),
   'slow /info': () => ({ script: { info: { status: 404, delayMs: 300 } } }),
   'queue full': () => ({ script: { delayMs: 100 }, options: { limits: { queueRuns: 20 } }, isSync: true, calls: 60 }),
   'few open runs': () => ({ options: { limits: { openRuns: 4 } }, isSync: true }),
   'small payloads': () => ({ options: { limits: SMALL_PAYLOADS } }),
   'calls after shutdown': () => ({ isSync: true, run: recordTooLate }),
-  spill: () => ({
-    options: { durability: 'spill' },
-    script: { always: { status: 503 } },
-    isSync: true,
-    run: recordAndRecover,
-  }),
-  'write-ahead': () => ({
-    options: { durability: 'write-ahead' },
-    script: { always: { status: 503 } },
-    isSync: true,
-    run: recordAndRecover,
-  }),
-  'write-ahead, well': () => ({ options: { durability: 'write-ahead' } }),
-  'write-ahead, refused': () => ({
-    options: { durability: 'write-ahead' },
-    script: { rule: refusing(422) },
-    mark: ' poison',
-    isSync: true,
-  }),
-  'spill, 401': () => ({
-    options: { durability: 'spill' },
-    script: { always: { status: 401 } },
-    isSync: true,
-    run: recordAndRecover,
-  }),
+  spill: () => onDisk('spill', down(503, recordAndRecover)),
+  'spill, 401': () => onDisk('spill', down(401, recordAndRecover)),
+  'write-ahead': () => onDisk('write-ahead', down(503, recordAndRecover)),
+  'write-ahead, well': () => onDisk('write-ahead', {}),
+  'write-ahead, refused': () => onDisk('write-ahead', poisoned(refusing(422))),
 };
 
+const failing = (count, fault) => ({ script: { faults: Array.from({ length: count }, () => ({ ...fault })) } });
+
+/** The service keeps the runs, and its response is lost. */
+function kept(count, fault) {
+  const { script } = failing(count, { ...fault, stores: true });
+  return { script: { ...script, rule: conflict }, isSync: true };
+}
+
+const down = (status, run = recordInVain) => ({ script: { always: { status } }, isSync: true, run });
+
+const poisoned = (rule) => ({ script: { rule }, mark: ' poison', isSync: true });
+
+const informing = (body, rule) => ({
+  script: { info: { status: 200, body: JSON.stringify(body) }, rule },
+  run: afterInfo,
+});
+
+const onDisk = (durability, scenario) => ({ ...scenario, options: { durability } });
+
 const SMALL_PAYLOADS = { payloadDepth: 3, payloadWidth: 5, payloadNodes: 30, payloadBytes: 200, attachmentBytes: 50 };
-
-const times = (count, fault) => Array.from({ length: count }, () => ({ ...fault }));
-
-const info = (body) => ({ status: 200, body: JSON.stringify(body) });
 
 const refusing = (status) => (records) =>
   records.some(({ fields }) => fields.name.includes('poison')) ? status : undefined;
 
-const noMultipart =
-  (status) =>
-  (_, { path }) =>
-    path === '/runs/multipart' ? status : undefined;
+function noMultipart(status) {
+  return (_, { path }) => (path === '/runs/multipart' ? status : undefined);
+}
 
 const refusingGzip = (_, { headers }) => (headers['content-encoding'] === 'gzip' ? 415 : undefined);
 
 const tooLarge = (records) => (records.some(({ bytes }) => bytes > TOO_LARGE_BYTES) ? 413 : undefined);
+
+const tooMany = (_, { length }) => (length > 60_000 ? 413 : undefined);
 
 /** The service has one of the runs already. */
 const conflict = (records, _, { known }) => (records.some(({ fields }) => known.has(fields.id)) ? 409 : undefined);

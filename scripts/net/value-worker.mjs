@@ -37,7 +37,7 @@ if (show === undefined) {
       .copy(hashes, at * 8, 0, 8);
   }
   for (let at = 0; at < hashes.length; ) at += writeSync(1, hashes, at);
-} else for (const index of JSON.parse(first)) writeSync(1, `${JSON.stringify(await recorded(index))}\n`);
+} else for (const index of JSON.parse(first)) writeSync(1, `${await recorded(index)}\n`);
 
 /** JSON text of what is recorded of a value as input, output and metadata. */
 async function recorded(index) {

@@ -1,111 +1,68 @@
-// Compares what two builds record of generated values: npm run test:net -- values --against <folder of a built checkout>.
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
+// Compares what two builds record of generated values.
+import { differences, Findings, isTree, workerOutput } from './comparison.mjs';
 import { generatedValue } from './generated-values.mjs';
 
 /**
- * Differences that are meant. `of` matches the class of a difference as it is printed: the field, the kind of the value
- * there, what the other build records and what this one does.
+ * Differences that are meant, by their kind as it is printed: the field, the kind of the value there, what the other build
+ * records and what this one does.
  *
  * @type {{ of: RegExp, reason: string }[]}
  */
 const INTENDED = [];
 
 const BLOCK = 20_000;
+const HASH_BYTES = 8;
 /** Differences of which the values are looked at. */
-const LOOKED_AT_MAX = 2_000;
-const CONFIGURATIONS = ['default', 'redact paths', 'redact patterns', 'small limits', 'no keys hidden'];
+const SHOWN_MAX = 2_000;
 
 /**
  * Compares the records of `count` values, and returns whether every difference is intended.
  *
- * @param {{ node: string, against: string, candidate: string, count: number, seed: number }} options
+ * @param {{ node: string, folders: string[], count: number, seed: number }} options
  */
 export async function compareValues(options) {
   const different = [];
   for (let first = 0; first < options.count; first += BLOCK) {
     const count = Math.min(BLOCK, options.count - first);
-    const [old, now] = await fromBoth(options, [options.seed, first, count]);
-    if (old.length !== count * 8 || now.length !== count * 8) throw new Error('a worker has not hashed all values');
-    for (let at = 0; at < count; at++) {
-      if (!old.subarray(at * 8, at * 8 + 8).equals(now.subarray(at * 8, at * 8 + 8))) different.push(first + at);
+    const [old, now] = await outputs(options, [options.seed, first, count]);
+    if ([old, now].some(({ length }) => length !== count * HASH_BYTES)) throw new Error('a worker has left values out');
+    for (let at = 0; at < count * HASH_BYTES; at += HASH_BYTES) {
+      const isSame = old.subarray(at, at + HASH_BYTES).equals(now.subarray(at, at + HASH_BYTES));
+      if (!isSame) different.push(first + at / HASH_BYTES);
     }
   }
   console.log(`values: ${options.count} with seed ${options.seed}, ${different.length} recorded differently`);
-  if (different.length === 0) return true;
-  const classes = await classesOf(different.slice(0, LOOKED_AT_MAX), options);
-  let isFine = different.length <= LOOKED_AT_MAX || [...classes.keys()].every(intendedReason);
-  for (const [name, { count, index, old, now }] of [...classes].sort(([, a], [, b]) => b.count - a.count)) {
-    const reason = intendedReason(name);
-    if (reason === undefined) isFine = false;
-    console.log(`\n${reason === undefined ? 'NOT INTENDED' : `intended (${reason})`}: ${name}, ${count} times`);
-    console.log(
-      `  value ${index}, ${CONFIGURATIONS[index % CONFIGURATIONS.length]}\n  old ${cut(old)}\n  new ${cut(now)}`,
-    );
-  }
-  return isFine;
+  if (different.length > SHOWN_MAX) console.log(`Kinds are those of the first ${SHOWN_MAX}.`);
+  return different.length === 0 || showDifferences(different.slice(0, SHOWN_MAX), options);
 }
 
-const intendedReason = (name) => INTENDED.find(({ of }) => of.test(name))?.reason;
-
-const cut = (text = 'nothing') => (text.length > 300 ? `${text.slice(0, 300)}… (${text.length} characters)` : text);
-
-/** Output of a worker for each of the two builds. */
-async function fromBoth({ node, against, candidate }, args) {
-  return Promise.all([against, candidate].map((folder) => outputOf(node, folder, args)));
+function outputs(options, args) {
+  const { folders } = options;
+  const ended = folders.map((folder) => workerOutput('value-worker.mjs', folder, args, options));
+  return Promise.all(ended.map(async (each) => (await each).output));
 }
 
-function outputOf(node, folder, args) {
-  const worker = join(import.meta.dirname, 'value-worker.mjs');
-  const child = spawn(node, [worker, folder, ...args.map(String)], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const chunks = [];
-  child.stdout.on('data', (chunk) => chunks.push(chunk));
-  return new Promise((done, fail) => {
-    child.on('error', fail);
-    child.on('close', (code) =>
-      code === 0 ? done(Buffer.concat(chunks)) : fail(new Error(`worker ended with ${code}`)),
-    );
-  });
-}
-
-/** The classes of the differences, each with its smallest example. */
-async function classesOf(indexes, options) {
-  const classes = new Map();
-  const lines = await fromBoth(options, [options.seed, JSON.stringify(indexes), 0, '--show']);
-  const [old, now] = lines.map((text) =>
-    text
+async function showDifferences(indexes, options) {
+  const findings = new Findings(INTENDED);
+  const shown = await outputs(options, [options.seed, JSON.stringify(indexes), 0, '--show']);
+  const [olds, nows] = shown.map((output) =>
+    output
       .toString()
       .trimEnd()
       .split('\n')
-      .map((line) => JSON.parse(JSON.parse(line))),
+      .map((line) => JSON.parse(line)),
   );
   for (const [at, index] of indexes.entries()) {
     const value = generatedValue(options.seed, index);
     const sources = { inputs: { v: value }, outputs: value, metadata: { v: value } };
-    for (const found of differences(old[at], now[at], sources, 'record')) {
-      const example = { count: 0, index, old: JSON.stringify(found.old), now: JSON.stringify(found.now) };
-      const known = classes.get(found.name);
-      const isSmaller = known === undefined || `${example.old}`.length < `${known.old}`.length;
-      classes.set(found.name, { ...(isSmaller ? example : known), count: (known?.count ?? 0) + 1 });
+    for (const { path, old, now } of differences(olds[at], nows[at], true)) {
+      const source = path.reduce(below, sources);
+      const kind = `${path[0]}: ${kindOf(source)}: ${shapeOf(old)} → ${shapeOf(now)}`;
+      findings.add(kind, `value ${index}, at ${path.join('/')}`, old, now);
     }
   }
-  return classes;
+  return findings.report();
 }
-
-/** The places at which two records differ, as deep as the two have the same keys. */
-function* differences(old, now, source, field) {
-  if (Object.is(old, now)) return;
-  if (isTree(old) && isTree(now) && Array.isArray(old) === Array.isArray(now) && sameKeys(old, now)) {
-    for (const key of Object.keys(old)) {
-      yield* differences(old[key], now[key], below(source, key), field === 'record' ? key : field);
-    }
-  } else yield { old, now, name: `${field}: ${kindOf(source)}: ${shapeOf(old)} → ${shapeOf(now)}` };
-}
-
-const isTree = (value) => typeof value === 'object' && value !== null;
-
-/** The order of the keys counts too. */
-const sameKeys = (old, now) => JSON.stringify(Object.keys(old)) === JSON.stringify(Object.keys(now));
 
 function below(source, key) {
   try {
@@ -116,22 +73,17 @@ function below(source, key) {
 }
 
 function kindOf(value) {
-  if (!isTree(value)) return typeof value === 'object' ? 'null' : typeof value;
+  if (!isTree(value)) return value === null ? 'null' : typeof value;
   try {
-    return (
-      Object.prototype.toString.call(value).slice(8, -1) + (typeof value.toJSON === 'function' ? ' with toJSON' : '')
-    );
+    const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
+    return typeof value.toJSON === 'function' ? `${tag} with toJSON` : tag;
   } catch {
     return 'object that throws';
   }
 }
 
 function shapeOf(recorded) {
-  if (Array.isArray(recorded)) return 'list';
-  if (typeof recorded === 'object' && recorded !== null) return 'object';
-  const marker =
-    typeof recorded === 'string'
-      ? /\[(?:Truncated|Circular|Redacted|Threw|[A-Z]\w*)\b[^\]]{0,30}\]?/.exec(recorded)
-      : null;
+  if (isTree(recorded)) return Array.isArray(recorded) ? 'list' : 'object';
+  const marker = /\[[A-Z]\w*[^\]]{0,30}\]?/.exec(typeof recorded === 'string' ? recorded : '');
   return marker === null ? typeof recorded : `text with ${marker[0].replace(/\d+/g, 'N')}`;
 }

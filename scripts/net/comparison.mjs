@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+/**
+ * Standard output of a worker of this folder, which gets the folder of a build as its first argument, and how it ended.
+ *
+ * @param {string} worker
+ * @param {string} folder
+ * @param {unknown[]} args
+ * @param {{ node: string }} options
+ * @returns {Promise<{ output: Buffer, code: number | null }>}
+ */
+export function workerOutput(worker, folder, args, { node }) {
+  const env = Object.entries(process.env).filter(([name]) => !/^(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL)_/.test(name));
+  const child = spawn(node, [join(import.meta.dirname, worker), folder, ...args.map(String)], {
+    env: Object.fromEntries(env),
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 300_000,
+  });
+  const chunks = [];
+  child.stdout.on('data', (chunk) => chunks.push(chunk));
+  return new Promise((done, fail) => {
+    child.on('error', fail);
+    child.on('close', (code) => done({ output: Buffer.concat(chunks), code }));
+  });
+}
+
+/** The places at which two pieces of data differ. With `isOrdered` the order of keys counts too. */
+export function* differences(old, now, isOrdered, path = []) {
+  if (Object.is(old, now)) return;
+  if (!isTree(old) || !isTree(now) || !haveSameShape(old, now, isOrdered)) yield { path, old, now };
+  else {
+    for (const key of new Set([...Object.keys(old), ...Object.keys(now)])) {
+      yield* differences(old[key], now[key], isOrdered, [...path, key]);
+    }
+  }
+}
+
+export const isTree = (value) => typeof value === 'object' && value !== null;
+
+function haveSameShape(old, now, isOrdered) {
+  if (Array.isArray(old) || Array.isArray(now)) return old.length === now.length;
+  return !isOrdered || JSON.stringify(Object.keys(old)) === JSON.stringify(Object.keys(now));
+}
+
+/** Differences by their kind, each with its smallest example, beside the table of those that are intended. */
+export class Findings {
+  #intended;
+  #kinds = new Map();
+
+  /** @param {{ of: RegExp, reason: string }[]} intended  `of` matches the printed kind */
+  constructor(intended) {
+    this.#intended = intended;
+  }
+
+  add(kind, example, old, now) {
+    const found = { example, old: JSON.stringify(old) ?? 'nothing', now: JSON.stringify(now) ?? 'nothing', count: 1 };
+    const known = this.#kinds.get(kind);
+    if (known !== undefined) found.count += known.count;
+    const isSmaller = known === undefined || found.old.length + found.now.length < known.old.length + known.now.length;
+    this.#kinds.set(kind, isSmaller ? found : { ...known, count: found.count });
+  }
+
+  /** Prints all kinds; false when one is not intended. */
+  report() {
+    let isFine = true;
+    for (const [kind, { count, example, old, now }] of [...this.#kinds].sort(([, a], [, b]) => b.count - a.count)) {
+      const reason = this.#intended.find(({ of }) => of.test(kind))?.reason;
+      isFine &&= reason !== undefined;
+      console.log(`\n${reason === undefined ? 'NOT INTENDED' : `intended (${reason})`}: ${kind}, ${count} times`);
+      console.log(`  ${example}\n  old ${cut(old)}\n  new ${cut(now)}`);
+    }
+    return isFine;
+  }
+}
+
+const cut = (text) => (text.length > 600 ? `${text.slice(0, 600)}… (${text.length} characters)` : text);
