@@ -1,4 +1,5 @@
-// Runs generated programs with the package of a folder: node program-worker.mjs <folder> <seed> <list of indexes>.
+// Runs generated programs with the package of a folder: node program-worker.mjs <folder> <seed> <list of indexes> [<folder>].
+// With a second folder, its package is the one that recovers what the first has left on disk.
 // Writes a line of JSON for each program: what its code saw, what the service knows, the ledger, drops and log lines.
 import { mkdtempSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,8 +10,8 @@ import { generatedProgram, performed } from './generated-program.mjs';
 import { scenarioOf } from './scenarios.mjs';
 import { scriptedService } from './scripted-service.mjs';
 
-const [folder, seed, indexes] = process.argv.slice(2);
-const runspan = await import(pathToFileURL(join(resolve(folder), 'dist/index.js')).href);
+const [folder, seed, indexes, laterFolder = folder] = process.argv.slice(2);
+const [first, later] = await Promise.all([folder, laterFolder].map(load));
 // Values bring promises that reject.
 process.on('unhandledRejection', () => {});
 
@@ -25,28 +26,35 @@ const COUNT_OF_DROPS = /\d+ runs? (was|were) dropped/;
 for (const index of JSON.parse(indexes)) writeSync(1, `${JSON.stringify(await result(index))}\n`);
 process.exit();
 
+function load(of) {
+  return import(pathToFileURL(join(resolve(of), 'dist/index.js')).href);
+}
+
 async function result(index) {
-  const scenario = scenarioOf(index, Number(seed), runspan);
+  const scenario = scenarioOf(index, Number(seed), first);
   const program = generatedProgram(Number(seed) * 1_000 + index, scenario.shape);
   const service = await scriptedService(scenario.script);
   const spoolDir = mkdtempSync(join(tmpdir(), 'runspan-net-'));
   const lines = [];
   const drops = [];
   const ledgers = [];
+  let runspan;
   let exporter;
   const world = {
     service,
-    /** Configures the build anew, as a later process would. */
-    configure(more = {}) {
-      exporter = runspan.configure({
+    /** Configures a build anew, as a process of its own would. */
+    configure(build = later) {
+      runspan = build;
+      // What hides is of its build.
+      const { options } = scenarioOf(index, Number(seed), build);
+      exporter = build.configure({
         endpoint: service.url,
         apiKey: 'key',
         spoolDir,
         log: (level, message) => lines.push(`${level}: ${message}`),
         onDrop: (reason, { name, detail }) => drops.push([reason, name, detail]),
-        ...scenario.options,
-        ...more,
-        limits: { ...LIMITS, ...scenario.options?.limits, ...more.limits },
+        ...options,
+        limits: { ...LIMITS, ...options.limits },
       });
     },
     perform: async (other = program) => performed(other, runspan),
@@ -58,7 +66,7 @@ async function result(index) {
       return holds();
     },
   };
-  world.configure();
+  world.configure(first);
   const outcome = await scenario.run(world);
   await world.shutdown();
   await service.close();

@@ -27,20 +27,25 @@ const SHARE = 50;
  */
 export async function comparePrograms(options) {
   const { only, count, seed, folders } = options;
+  const [against, candidate] = folders;
   const indexes = only === undefined ? Array.from({ length: count }, (_, at) => at) : [only];
   const findings = new Findings(INTENDED);
-  let runs = 0;
   const different = new Set();
+  let runs = 0;
   for (let first = 0; first < indexes.length; first += SHARE) {
     const share = indexes.slice(first, first + SHARE);
-    const [olds, nows] = await Promise.all(folders.map((folder) => results(folder, share, options)));
-    for (const index of share) {
-      const [old, now] = [olds.get(index), nows.get(index)];
+    const [olds, nows] = await Promise.all(folders.map((folder) => results([folder], share, options)));
+    const recovering = share.filter((index) => olds.get(index)?.outcome.isRecovered);
+    const recovered = await results([against, candidate], recovering, options);
+    for (const [name, index, old, now] of [
+      ...share.map((each) => ['', each, olds.get(each), nows.get(each)]),
+      ...recovering.map((each) => ['spool of the other build: ', each, olds.get(each), recovered.get(each)]),
+    ]) {
       if (only !== undefined) console.log(JSON.stringify({ old, now }, undefined, 1));
       runs += Object.keys(old?.known ?? {}).length;
       for (const difference of differences(old, now, false)) {
         different.add(index);
-        const kind = [old?.scenario, ...difference.path].join('/').replace(/\d+/g, 'N');
+        const kind = name + [old?.scenario, ...difference.path].join('/').replace(/\d+/g, 'N');
         findings.add(kind, `program ${index}, at ${difference.path.join('/')}`, difference.old, difference.now);
       }
     }
@@ -52,13 +57,10 @@ export async function comparePrograms(options) {
 }
 
 /** The results of programs by their indexes, without those that a worker did not get to. */
-async function results(folder, indexes, options) {
-  const { output, code } = await workerOutput(
-    'program-worker.mjs',
-    folder,
-    [options.seed, JSON.stringify(indexes)],
-    options,
-  );
+async function results([folder, later = folder], indexes, options) {
+  if (indexes.length === 0) return new Map();
+  const args = [options.seed, JSON.stringify(indexes), later];
+  const { output, code } = await workerOutput('program-worker.mjs', folder, args, options);
   const made = output
     .toString()
     .split('\n')

@@ -8,7 +8,7 @@ import { generatedValue } from './generated-values.mjs';
 
 const [folder, seed, first, count, show] = process.argv.slice(2);
 const load = (entry) => import(pathToFileURL(join(resolve(folder), 'dist', entry)).href);
-const { configure, redact, secretPatterns, startRun } = await load('index.js');
+const { configure, redact, secretPatterns, startRun, traceable } = await load('index.js');
 const { recordRuns } = await load('testing.js');
 configure({ tracing: false, log: 'silent' });
 
@@ -39,26 +39,36 @@ if (show === undefined) {
   for (let at = 0; at < hashes.length; ) at += writeSync(1, hashes, at);
 } else for (const index of JSON.parse(first)) writeSync(1, `${await recorded(index)}\n`);
 
-/** JSON text of what is recorded of a value as input, output and metadata. */
+/** JSON text of what is recorded of a value as input, output and metadata, and of each third also as chunk, event and error. */
 async function recorded(index) {
   const recorder = recorders[index % recorders.length];
+  const { exporter } = recorder;
   const value = generatedValue(Number(seed), index);
-  // A rejection that a value brings belongs to nobody.
-  const run = startRun({ name: 'value', exporter: recorder.exporter, inputs: { v: value }, metadata: { v: value } });
-  run.end(value);
-  const [{ inputs, outputs, extra, attachments, ...others }] = recorder.runs;
+  startRun({ name: 'value', exporter, inputs: { v: value }, metadata: { v: value } }).end(value);
+  if (index % 3 === 0) {
+    const failed = startRun({ name: 'failed', exporter });
+    failed.event('event', { v: value });
+    failed.fail(value);
+    for (const _ of traceable(chunks, { name: 'chunks', exporter })(value)) break;
+  }
+  const records = await Promise.all(recorder.runs.map(shown));
   recorder.clear();
-  return JSON.stringify({
-    inputs,
-    outputs,
-    metadata: extra?.metadata,
-    error: others.error,
-    tags: others.tags,
-    attachments: attachments && (await Promise.all(attachments.map(shown))),
-  });
+  return JSON.stringify(Object.fromEntries(records));
 }
 
-async function shown({ name, mimeType, bytes }) {
+function* chunks(value) {
+  yield value;
+}
+
+async function shown({ name, inputs, outputs, extra, events, error, attachments = [] }) {
+  const shownEvents = events?.map((event) => ({ ...event, time: undefined }));
+  const hashes = await Promise.all(attachments.map(hashed));
+  // The frames of a stack are those of the build.
+  const text = error?.replace(/(?:\n\s+at .*)+/g, ' <frames>');
+  return [name, { inputs, outputs, metadata: extra?.metadata, events: shownEvents, error: text, attachments: hashes }];
+}
+
+async function hashed({ name, mimeType, bytes }) {
   const content = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes;
   return [name, mimeType, createHash('sha1').update(content).digest('base64')];
 }

@@ -3,7 +3,7 @@ import { differences, Findings, isTree, workerOutput } from './comparison.mjs';
 import { generatedValue } from './generated-values.mjs';
 
 /**
- * Differences that are meant, by their kind as it is printed: the field, the kind of the value there, what the other build
+ * Differences that are meant, by their kind as it is printed: the run and its field, the kind of the value there, what the other build
  * records and what this one does.
  *
  * @type {{ of: RegExp, reason: string }[]}
@@ -54,10 +54,14 @@ async function showDifferences(indexes, options) {
   );
   for (const [at, index] of indexes.entries()) {
     const value = generatedValue(options.seed, index);
-    const sources = { inputs: { v: value }, outputs: value, metadata: { v: value } };
+    const sources = {
+      value: { inputs: { v: value }, outputs: value, metadata: { v: value } },
+      chunks: { inputs: { input: value }, outputs: { outputs: [value] } },
+      failed: { events: [{ kwargs: { v: value } }], error: value },
+    };
     for (const { path, old, now } of differences(olds[at], nows[at], true)) {
       const source = path.reduce(below, sources);
-      const kind = `${path[0]}: ${kindOf(source)}: ${shapeOf(old)} → ${shapeOf(now)}`;
+      const kind = `${path.slice(0, 2).join(' ')}: ${kindOf(source)}: ${shapeOf(old)} → ${shapeOf(now)}`;
       findings.add(kind, `value ${index}, at ${path.join('/')}`, old, now);
     }
   }
