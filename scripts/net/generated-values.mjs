@@ -33,8 +33,9 @@ const SECRETS = [
   '{"password":"hunter2","user":{"apiKey":"12345"},"n":1}',
   'a text with {"authorization": "Basic dXNlcjpwYXNz"} in it',
   '[{"token":"abc"},{"name":"x"}]',
-  '{"password": "unfinished',
-  JSON.stringify({ outer: JSON.stringify({ secret: 'inner', n: 1 }) }),
+  'POST /login HTTP/1.1\r\nAuthorization: Basic dXNlcjpwYXNz\r\nAccept: a/b\r\n\r\npassword=hunter2&n=1',
+  'x-api-key: 1234\nContent-Type: text/plain',
+  '?token=abc&next=1',
 ];
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const TEXTS = [
@@ -104,11 +105,21 @@ function leaf(context) {
   if (kind < 2) return random.int(100_000) - 50_000;
   if (kind === 2) return random.pick(NUMBERS);
   if (kind === 3) return random.pick([true, false, null, null, undefined]);
-  if (kind === 4 && random.chance(0.5)) return random.pick(SECRETS);
+  if (kind === 4) return random.chance(0.5) ? random.pick(SECRETS) : jsonText(random);
   if (kind === 5) return random.pick(TEXTS) + random.pick(TEXTS);
   if (kind === 6 && random.chance(0.2)) return random.pick(ODD_TEXTS);
   if (kind === 7 && random.chance(0.1)) return `data:image/png;base64,${PNG}`;
   return text(random);
+}
+
+/** JSON text of other values, indented, cut off, encoded again or deep at times. */
+function jsonText(random) {
+  const value = object({ random, isPlain: true, ancestors: [], nodes: 150 }, 2);
+  let made = JSON.stringify({ [random.pick(SECRET_KEYS)]: random.pick(TEXTS), ...value }, undefined, random.int(3));
+  if (random.chance(0.1)) made = '['.repeat(300) + made + ']'.repeat(300);
+  for (let levels = random.chance(0.3) ? random.int(6) : 0; levels > 0; levels--) made = JSON.stringify(made);
+  if (random.chance(0.2)) made = made.slice(0, random.int(made.length));
+  return random.pick(['', '', '', ' ', 'result: ', '\ufeff']) + made;
 }
 
 function text(random) {

@@ -2,7 +2,7 @@
 import { differences, Findings, workerOutput } from './comparison.mjs';
 
 /**
- * Differences that are meant, by their kind as it is printed: `<scenario>/<field>/…`, with N for numbers. A start is sent only
+ * Differences that are meant, by their kind as it is printed: `<scenario>: <field>/…`, with N for numbers. A start is sent only
  * if its run is still open after `startDelayMs`; this is no difference here, as records are merged by their runs, and all
  * runs of programs whose requests are compared exactly start and end before the first batch.
  *
@@ -45,8 +45,9 @@ export async function comparePrograms(options) {
       runs += Object.keys(old?.known ?? {}).length;
       for (const difference of differences(old, now, false)) {
         different.add(index);
-        const kind = name + [old?.scenario, ...difference.path].join('/').replace(/\d+/g, 'N');
-        findings.add(kind, `program ${index}, at ${difference.path.join('/')}`, difference.old, difference.now);
+        const place = difference.path.join('/');
+        const kind = `${name}${old?.scenario}: ${place.replace(/\d+/g, 'N')}`;
+        findings.add(kind, `program ${index}, at ${place}`, difference.old, difference.now);
       }
     }
   }
