@@ -1,71 +1,373 @@
+// What goes to disk with `spill` and `write-ahead`, and when.
+import '../support/virtual-timers.ts';
+
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { startRun } from '../../src/run/start-run.ts';
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
-import { exporterTo, record } from '../support/delivering.ts';
+import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { ingestServer } from '../support/ingest-server.ts';
-import { readParts } from '../support/multipart-reader.ts';
-import { told } from '../support/told.ts';
+import { machine } from '../support/processes.ts';
+import type { Arrival } from '../support/scripted-service.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
 
-beforeEach(() => void told());
+/** The first request gets no answer, and no other is sent. */
+const oneHangs = { batchRuns: 1, requestsInFlight: 1, requestTimeoutMs: 2_000_000_000 };
 
-function spoolDir(): string {
-  const { path: dir, remove } = temporaryFolder();
-  onTestFinished(remove);
-  return dir;
-}
+const writeAhead = { durability: 'write-ahead' } as const;
 
-test('what a wrong key kept from delivery stays on disk from start to start, and arrives with the right one [fault 110]', async () => {
-  let status = 401;
-  await using server = await ingestServer(() => ({ status }));
-  const options = { durability: 'spill', spoolDir: spoolDir(), apiKey: 'key', workspaceId: 'w' } as const;
-  const recorded: string[] = [];
-  for (const _ of ['first', 'second']) {
-    const exporter = exporterTo(server.url, {}, options);
-    recorded.push(...record(exporter, 2));
-    await exporter.close({ timeoutMs: 500 });
-    expect(exporter.stats()).toMatchObject({ sent: 0, dropped: 0, queued: 0, inFlight: 0 });
-    expect(addsUp(exporter.stats())).toBe(true);
-  }
-  status = 202;
-  const received = server.received.length;
-  const last = exporterTo(server.url, {}, options);
-  recorded.push(...record(last, 1));
-  last.recover();
-  await last.finish({ timeoutMs: 20_000 });
+describe('with spill, ended runs go to disk', () => {
+  it.each([
+    [4, 'none'],
+    [5, 'none'],
+    [6, 'some'],
+  ])('from half of the queue on: of 10, beside one under way, of %i runs %s', async (count, which) => {
+    const { start, segments } = machine();
+    const { whole, wholes, stats } = await start({
+      limits: { ...oneHangs, queueRuns: 10, spillAfterMs: 1_000_000 },
+      reply: () => 'hold',
+    });
+    whole('under way');
+    await settle();
+    wholes(count);
+    await settle();
 
-  const names = server.received.slice(received).flatMap((request) => readParts(request).map(({ name }) => name));
-  const ids = names.flatMap((name) => /^post\.([^.]+)$/.exec(name)?.[1] ?? []);
-  expect(ids.sort()).toEqual(recorded.sort());
-  expect(last.stats()).toMatchObject({ created: 2, recovered: 8, sent: 10, dropped: 0 });
-  await last.close();
+    expect(segments().length > 0).toBe(which === 'some');
+    expect(stats()).toMatchObject({ created: count + 1, inFlight: 1, dropped: 0 });
+    expect(addsUp(stats())).toBe(true);
+  });
+
+  it('from half of its bytes on', async () => {
+    const inputs = { text: 'x'.repeat(10_000) };
+    for (const [queueBytes, isSpilled] of [
+      [80_000, false],
+      [40_000, true],
+    ] as const) {
+      const { start, segments } = machine();
+      const { whole } = await start({
+        limits: { ...oneHangs, queueBytes, spillAfterMs: 1_000_000 },
+        reply: () => 'hold',
+      });
+      whole('under way');
+      await settle();
+      for (let count = 0; count < 3; count++) whole('r', { inputs });
+      await settle();
+      expect(segments().length > 0).toBe(isSpilled);
+    }
+  });
+
+  it.each([
+    [4_900, 0],
+    [5_100, 1],
+  ])('once the service has been away for five seconds: after %i ms %i', async (ms, spooled) => {
+    const { whole, stats } = await machine().start({
+      limits: { batchRuns: 1, requestsInFlight: 1, retryDelayMs: 60_000, retryDelayMaxMs: 60_000 },
+      reply: () => 429,
+    });
+    whole('fails');
+    await settle();
+    await advance(ms);
+    whole('later');
+    await settle();
+
+    expect(stats().spooled).toBe(spooled);
+  });
+
+  it('instead of being refused where the queue is full, and ends keep their payloads', async () => {
+    const { start, wholes, stats, drops } = await machine().start({
+      limits: { ...oneHangs, queueRuns: 3 },
+      reply: () => 'hold',
+    });
+    const open = start('open', { inputs: { q: 1 } });
+    wholes(20);
+    open.end({ a: 'x'.repeat(1_000) });
+    await settle();
+
+    expect(drops).toEqual([]);
+    expect(addsUp(stats())).toBe(true);
+  });
+
+  it('together, and not each in a file, where they come one by one during an outage', async () => {
+    const { disk, start, segments } = machine();
+    const { whole, stats } = await start({ limits: oneHangs, reply: () => 'reset' });
+    whole();
+    await advance(6_000);
+    const { length } = segments();
+    for (let count = 0; count < 50; count++) {
+      whole();
+      await advance(100);
+    }
+    await advance(2_000);
+
+    expect(segments().length - length).toBeLessThanOrEqual(7);
+    expect(stats().spooled).toBeGreaterThan(40);
+    expect(disk.bytes).toBeGreaterThan(0);
+  });
+
+  it('and not while they are open', async () => {
+    const { start, stats } = await machine().start({ limits: { queueRuns: 10 }, reply: () => 'hold' });
+    for (let count = 0; count < 8; count++) start();
+    await settle();
+    expect(stats()).toMatchObject({ open: 8, spooled: 0 });
+  });
+
+  it('up to the limit of bytes, and the rest stays in memory up to its own', async () => {
+    const { disk, start } = machine();
+    const { wholes, stats, lines } = await start({
+      limits: { ...oneHangs, queueRuns: 4, spoolBytes: 3_000 },
+      reply: () => 'hold',
+    });
+    wholes(12);
+    await settle();
+    const { spooled, queued, inFlight, dropped } = stats();
+
+    expect(spooled).toBeGreaterThan(0);
+    expect(queued + inFlight).toBeGreaterThan(0);
+    expect(spooled + queued + inFlight + dropped).toBe(12);
+    expect(disk.bytes).toBeLessThanOrEqual(3_000 + 512);
+    expect(lines.join()).toMatch(/at its limit of \d+ bytes/);
+  });
 });
 
-test.each([
+describe('what is on disk', () => {
+  it('is delivered once the service answers again, is waited for by a flush, and leaves no file', async () => {
+    const { start, segments } = machine();
+    const { wholes, whole, flush, service, stats } = await start({ limits: { batchRuns: 5 }, reply: () => 503 });
+    whole('first');
+    await advance(6_000);
+    wholes(20);
+    await advance(2_000);
+    expect(stats().spooled).toBe(20);
+    expect(await flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 21 });
+    service.reply = () => 202;
+
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(stats()).toMatchObject({ created: 21, recovered: 0, sent: 21, spooled: 0, dropped: 0 });
+    expect(segments()).toEqual([]);
+    expect(service.arrivals('7').at(-1)).toMatchObject({ op: 'post', isEnded: true });
+  });
+
+  it('counts as corrupt if it is damaged or deleted meanwhile, and holds up no flush', async () => {
+    for (const harm of ['damage', 'delete'] as const) {
+      const { disk, start, segments } = machine();
+      const { whole, flush, service, stats, drops } = await start({ reply: () => 503 });
+      whole('first');
+      await advance(6_000);
+      whole('second');
+      await advance(2_000);
+      expect(stats().spooled).toBeGreaterThan(0);
+      if (harm === 'delete') disk.wipe();
+      else for (const path of segments()) disk.damage(path);
+      service.reply = () => 202;
+
+      expect(await flush()).toEqual({ ok: true, pending: 0 });
+      expect(stats().sent + stats().dropped).toBe(2);
+      expect(drops).toContain('corrupt second');
+    }
+  });
+
+  it.each([
+    [50_000, 'sent'],
+    [70_000, 'dropped'],
+  ] as const)('for %i ms, of 60 000 that it may be old, is %s', async (ms, place) => {
+    const { start } = machine();
+    const { whole, service, stats } = await start({
+      limits: { batchRuns: 1, spoolAgeMs: 60_000, retryDelayMaxMs: 1_000 },
+      reply: ({ names }) => (names[0] === 'whole first' ? 202 : 503),
+    });
+    whole('first');
+    await settle();
+    whole('bad');
+    await advance(6_000);
+    whole('kept');
+    await advance(ms);
+    service.reply = () => 202;
+    await until(() => stats().sent + stats().dropped === 3);
+
+    expect(stats()[place]).toBeGreaterThanOrEqual(2);
+  });
+});
+
+describe('with write-ahead', () => {
+  it('each record is on disk when the call returns, and gone once the service has it', async () => {
+    const { disk, start, segments } = machine();
+    const process = await start({ options: writeAhead });
+    const run = process.start('ask', { inputs: { q: 'canary-start' } });
+    expect(disk.text).toContain('canary-start');
+    run.end({ a: 'canary-end' });
+    expect(disk.text).toContain('canary-end');
+    await process.flush();
+
+    expect(segments()).toEqual([]);
+    expect(process.stats()).toMatchObject({ sent: 1, spooled: 0 });
+  });
+
+  it('the stack of an error is not read in the call, and is on disk a turn later', async () => {
+    const { disk, start } = machine();
+    const process = await start({ options: writeAhead, reply: () => 'hold' });
+    let isRead = false;
+    const error = Object.defineProperty(new Error('boom'), 'stack', {
+      get: () => {
+        isRead = true;
+        return 'Error: boom\n    at canary';
+      },
+    });
+    process.start('ask').fail(error);
+    expect(isRead).toBe(false);
+    expect(disk.text).toContain('Error: boom');
+    await settle();
+    expect(disk.text).toContain('at canary');
+  });
+
+  it('nothing is lost that a disk refuses and the service takes', async () => {
+    const { disk, start } = machine();
+    disk.bytesMax = 0;
+    const { wholes, flush, stats } = await start({ options: writeAhead });
+    wholes(3);
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
+  });
+});
+
+describe('an exporter that closes', () => {
+  it('leaves on disk what it could not send, drops nothing, and tells flushes that it is not delivered', async () => {
+    const { start, deliverRest } = machine();
+    const first = await start({ reply: () => 'hold' });
+    first.wholes(2);
+    const waits = first.exporter.flush();
+    expect(await first.close({ timeoutMs: 0 })).toEqual({ ok: false, pending: 2 });
+    expect(await finished(waits)).toEqual({ ok: false, pending: 2 });
+    expect(await first.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 2 });
+    expect(first.stats()).toMatchObject({ spooled: 2, queued: 0, inFlight: 0, dropped: 0 });
+    first.kill();
+
+    const next = await deliverRest();
+    expect(next.stats()).toMatchObject({ recovered: 2, sent: 3 });
+  });
+
+  it('counts the end of a run as dropped that comes when its start is on disk', async () => {
+    const { start } = machine();
+    const process = await start({ reply: () => 'hold' });
+    const run = process.start();
+    await process.close({ timeoutMs: 0 });
+    expect(process.stats()).toMatchObject({ spooled: 1, open: 0 });
+    run.end();
+
+    expect(process.stats()).toMatchObject({ spooled: 0, droppedByReason: { closed: 1 } });
+    expect(addsUp(process.stats())).toBe(true);
+  });
+
+  it('writes nothing twice when the process ends meanwhile', async () => {
+    const { disk, start, deliverRest } = machine();
+    const process = await start({ reply: () => 'hold' });
+    process.wholes(5);
+    await advance(300);
+    const closing = process.exporter.close({ timeoutMs: 0 });
+    process.exporter.endProcess();
+    await finished(closing);
+    const { bytes } = disk;
+    process.exit();
+    expect(disk.bytes).toBe(bytes);
+
+    const next = await deliverRest();
+    expect(next.stats()).toMatchObject({ recovered: 5, sent: 6 });
+  });
+});
+
+describe('a process that ends with little room on its disk', () => {
+  it('keeps as many runs as fit, the oldest first, and reports the others [fault 55]', async () => {
+    const { disk, start, deliverRest } = machine();
+    disk.bytesMax = 50_000;
+    const process = await start({ reply: () => 'hold' });
+    process.wholes(1_000);
+    process.exit();
+    const { spooled, dropped } = process.stats();
+    expect(spooled + dropped).toBe(1_000);
+    expect(spooled).toBeGreaterThan(20);
+    expect(process.lines.join()).toMatch(new RegExp(`ends with ${dropped} runs not delivered`));
+    // Less than one of them takes.
+    expect(disk.bytesMax - disk.bytes).toBeLessThan(1_000);
+    disk.bytesMax = 1e9;
+
+    const { service } = await deliverRest();
+    const names = new Set(service.batches.flat());
+    expect([...Array(spooled).keys()].filter((at) => !names.has(`whole ${at + 1}`))).toEqual([]);
+  });
+
+  it('keeps small runs although a large one does not fit', async () => {
+    const { disk, start, deliverRest } = machine();
+    disk.bytesMax = 50_000;
+    const process = await start({ reply: () => 'hold' });
+    process.wholes(3);
+    process.whole('large', { inputs: { text: 'x'.repeat(100_000) } });
+    process.wholes(3);
+    process.exit();
+    expect(process.drops).toEqual(['closed large']);
+    expect((await deliverRest()).stats()).toMatchObject({ recovered: 6, sent: 7 });
+  });
+});
+
+it.each([
   ['memory', false],
   ['spill', true],
   ['write-ahead', true],
 ] as const)(
   'with %s what is on disk is redacted, holds no key, and is for its owner alone [security 18]',
   async (durability, isKept) => {
-    await using server = await ingestServer(() => 'hold');
-    const dir = join(spoolDir(), 'spool');
-    const exporter = exporterTo(server.url, {}, { durability, spoolDir: dir, apiKey: 'canary-key' });
-    startRun({ name: 'ask', exporter, root: true, inputs: { question: 'kept', password: 'canary-input' } }).end({
-      ok: true,
+    const folder = temporaryFolder();
+    onTestFinished(() => folder.remove());
+    const dir = join(folder.path, 'spool');
+    const { whole, close } = await delivery({
+      reply: () => 'hold',
+      options: { durability, spoolDir: dir, apiKey: 'canary-key' },
     });
-    await exporter.close({ timeoutMs: 50 });
-
+    whole('ask', { inputs: { question: 'kept', password: 'canary-input' } });
+    await close({ timeoutMs: 50 });
     const paths = existsSync(dir)
       ? readdirSync(dir, { recursive: true, encoding: 'utf8' }).map((path) => join(dir, path))
       : [];
     const files = paths.filter((path) => statSync(path).isFile());
     const written = files.map((path) => readFileSync(path, 'latin1')).join('\n');
+
     expect(written.includes('kept')).toBe(isKept);
-    expect(written).not.toContain('canary');
+    expect(`${written}${paths}`).not.toContain('canary');
     expect(written).not.toContain(Buffer.from('canary').toString('base64').slice(0, 6));
     for (const path of paths) expect(statSync(path).mode & 0o077).toBe(0);
   },
 );
+
+it('runs arrive from disk as they would have without: payloads, metadata, errors, events, attachments', async () => {
+  const text = fc.string({ unit: 'binary', maxLength: 30 }).map((given) => given.toWellFormed());
+  const options = fc.record({
+    inputs: fc.dictionary(text, fc.jsonValue(), { maxKeys: 3 }),
+    metadata: fc.dictionary(text.filter(Boolean), text, { maxKeys: 2 }),
+    tags: fc.array(text.filter(Boolean), { maxLength: 2 }),
+    runType: fc.constantFrom('llm', 'tool'),
+  });
+  const given = fc.record({ options, isFailed: fc.boolean(), bytes: fc.uint8Array({ maxLength: 50 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(given, { minLength: 1, maxLength: 6 }), fc.boolean(), async (runs, isWriteAhead) => {
+      const { start, deliverRest } = machine();
+      // They are taken and not answered, so they are delivered again.
+      const first = await start({ options: isWriteAhead ? writeAhead : {}, reply: () => 'hold' });
+      for (const { options, isFailed, bytes } of runs) {
+        const run = first.start('ask', options);
+        run.event('token', { n: 1 });
+        run.attach('file', bytes, 'image/png');
+        if (isFailed) run.fail(new Error('mine'));
+        else run.end({ a: options.inputs });
+      }
+      await until(() => first.service.requests.length === 1);
+      first.exit();
+      const { service } = await deliverRest();
+      const arrivals = service.arrivals('ask');
+      const byId = (one: Arrival, other: Arrival): number => (one.id < other.id ? -1 : 1);
+
+      expect(arrivals).toHaveLength(2 * runs.length);
+      expect(arrivals.slice(runs.length).sort(byId)).toEqual(arrivals.slice(0, runs.length).sort(byId));
+      virtualClock.reset();
+    }),
+    { numRuns: 8 },
+  );
+});

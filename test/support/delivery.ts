@@ -139,7 +139,7 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-const STEPS_MAX = 10_000;
+const STEPS_MAX = 2_000;
 
 /** Moves the clock on until a promise settles. */
 export async function finished<Value>(promise: Promise<Value>): Promise<Value> {

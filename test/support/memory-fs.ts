@@ -43,6 +43,15 @@ export class MemoryDisk {
     file.bytes = harm(Buffer.from(file.bytes));
   }
 
+  /** Writes a file of somebody else. */
+  plant(path: string, bytes: Buffer): void {
+    this.#files.set(path, { bytes, mtimeMs: this.nowMs, links: 1 });
+  }
+
+  read(path: string): Buffer {
+    return Buffer.from(this.#files.get(path)?.bytes ?? []);
+  }
+
   /** Deletes everything, as somebody who needs the room may. */
   wipe(): void {
     for (const file of this.#files.values()) file.links = 0;
@@ -77,8 +86,8 @@ export class MemoryDisk {
     const fileAt = (path: string): File => files.get(path) ?? missing(path);
     const fs = {
       mkdirSync: (path: string, { recursive = false }: { recursive?: boolean } = {}) => {
-        this.obstacle('mkdir', path);
         if (folders.has(path)) return recursive ? undefined : fail('EEXIST', path);
+        this.obstacle('mkdir', path);
         if (recursive) for (let at = path; at !== '/'; at = dirname(at)) folders.add(at);
         else if (folders.has(dirname(path))) folders.add(path);
         else missing(path);
@@ -87,8 +96,8 @@ export class MemoryDisk {
       openSync: (path: string, flags: number) => {
         const isNew = (flags & 0o100) !== 0;
         if (isNew) {
-          this.obstacle('open', path);
           if (files.has(path)) fail('EEXIST', path);
+          this.obstacle('open', path);
           if (!folders.has(dirname(path))) missing(path);
           files.set(path, { bytes: Buffer.alloc(0), mtimeMs: this.nowMs, links: 1 });
         }

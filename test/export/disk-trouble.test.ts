@@ -1,0 +1,306 @@
+// Disks and folders that refuse: runs stay in memory, one line reports it, and nothing is lost that can be sent.
+import '../support/virtual-timers.ts';
+
+import fs, {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { SpoolFs } from '../../src/export/spool-fs.ts';
+import { randomFrom } from '../faults/random.ts';
+import { addsUp } from '../support/adds-up.ts';
+import { advance, type Delivery, delivery, type Setup, settle, until } from '../support/delivery.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { fail } from '../support/memory-fs.ts';
+import { machine } from '../support/processes.ts';
+import { filesBelow, killOwners, segmentsBelow } from '../support/spool.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+const writeAhead = { durability: 'write-ahead' } as const;
+
+/** A file system whose calls fail where `isFailing` says so. A write fails half-way; a short one reports what it wrote. */
+function failing(fault: string, isFailing: (call: number, name: string) => boolean): (fs: SpoolFs) => SpoolFs {
+  let calls = 0;
+  return (fs) =>
+    new Proxy(fs, {
+      get: (target, name: keyof SpoolFs) => {
+        const call = target[name] as unknown as (...args: unknown[]) => unknown;
+        return (...args: unknown[]) => {
+          const isShort = fault === 'short write';
+          if (!isFailing(++calls, name) || (isShort && name !== 'writeSync')) return call(...args);
+          if (name === 'closeSync') call(...args);
+          if (name === 'writeSync') {
+            const bytes = args[1] as Uint8Array;
+            const written = call(args[0], bytes.subarray(0, bytes.length >> 1));
+            if (isShort) return written;
+          }
+          return fail(fault, 'planted');
+        };
+      },
+    });
+}
+
+/**
+ * A process that is killed, one that ends while the service is away, and one that delivers. The disk fails for `isFailing`
+ * until the second one is about to end. Returns the names of kept runs that do not arrive.
+ */
+async function missing(fault: string, isFailing: (call: number, name: string) => boolean): Promise<string[]> {
+  let isSound = false;
+  const { start, deliverRest } = machine(failing(fault, (call, name) => !isSound && isFailing(call, name)));
+  const first = await start({ options: writeAhead, reply: () => 'hold' });
+  first.whole('first');
+  // What could not be written is in memory alone, as a line says.
+  const names = first.lines.length === 0 ? ['first'] : [];
+  first.kill();
+  const second = await start({ options: writeAhead, reply: () => 503, limits: { spillAfterMs: 1_000 } });
+  const record = (...more: string[]): void => {
+    names.push(...more);
+    for (const name of more) second.whole(name);
+  };
+  record('a', 'b', 'c');
+  await advance(5_000);
+  record('d', 'e');
+  await advance(65_000);
+  isSound = true;
+  await advance(65_000);
+  expect(addsUp(second.stats())).toBe(true);
+  second.exit();
+  const { service } = await deliverRest();
+  const arrived = new Set(service.batches.slice(-20).flat());
+  return names.filter((name) => !arrived.has(`whole ${name}`));
+}
+
+describe('a disk on which a call fails', () => {
+  it.each([
+    ['ENOSPC', '[fault 55]'],
+    ['EACCES', '[fault 56]'],
+    ['EROFS', '[fault 56]'],
+    ['EMFILE', '[fault 57]'],
+    ['EIO', '[fault 58]'],
+    ['short write', '[fault 58]'],
+    ['ENOENT', '[fault 65]'],
+  ])('(%s), once or from then on, costs no run of a process that goes on, and throws nothing %s', async (fault) => {
+    let calls = 0;
+    await missing('none', (call) => {
+      calls = call;
+      return false;
+    });
+    expect(calls).toBeGreaterThan(20);
+    // The campaign of the disk goes through all calls; here are some.
+    const random = randomFrom(fault.length);
+    for (let round = 0; round < 4; round++) {
+      const nth = 1 + Math.floor(random() * calls);
+      expect([nth, await missing(fault, (call) => call === nth)]).toEqual([nth, []]);
+      expect([nth, await missing(fault, (call) => call >= nth)]).toEqual([nth, []]);
+    }
+  });
+});
+
+describe('a disk that is full', () => {
+  it('is reported once, left alone for a minute, and used again [fault 55]', async () => {
+    const { disk, start } = machine();
+    const process = await start({ options: writeAhead, reply: () => 'hold' });
+    let attempts = 0;
+    disk.obstacle = (_, path) => {
+      attempts++;
+      fail('ENOSPC', path);
+    };
+    process.wholes(3);
+    const spoolLines = () => process.lines.filter((line) => line.includes('spool:'));
+    expect(spoolLines()).toEqual([
+      'warn: spool: cannot write in /spool (ENOSPC); runs are kept in memory only, and it is tried again every minute.',
+    ]);
+    const before = attempts;
+    await advance(50_000);
+    process.whole();
+    expect(attempts).toBe(before);
+    disk.obstacle = () => {};
+    await advance(15_000);
+    process.whole('canary');
+    expect(disk.text).toContain('canary');
+    expect(spoolLines()).toHaveLength(1);
+  });
+
+  it('leaves runs in memory, within the limits of the queue', async () => {
+    const { disk, start } = machine();
+    const { wholes, lines, stats } = await start({ limits: { queueRuns: 4 }, reply: () => 'hold' });
+    disk.obstacle = (_, path) => fail('ENOSPC', path);
+    wholes(6);
+    await settle();
+
+    expect(stats()).toMatchObject({ spooled: 0, droppedByReason: { queue_full: 2 } });
+    expect(lines.filter((line) => line.includes('ENOSPC'))).toHaveLength(1);
+  });
+
+  it('is tried once more when the process ends, however short ago it refused', async () => {
+    const { disk, start, deliverRest } = machine();
+    const process = await start({ limits: { queueRuns: 4 }, reply: () => 'hold' });
+    disk.obstacle = (_, path) => fail('ENOSPC', path);
+    process.wholes(4);
+    await settle();
+    disk.obstacle = () => {};
+    process.exit();
+
+    expect((await deliverRest()).stats()).toMatchObject({ recovered: 4, sent: 5 });
+  });
+});
+
+/** A folder on the real disk, in which processes follow each other. */
+function realFolder() {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder.remove());
+  const dir = join(folder.path, 'spool');
+  return {
+    dir,
+    beside: (name: string) => join(folder.path, name),
+    /** A process with one run in write-ahead, before a service that does not answer. */
+    process: async (setup: Setup = {}): Promise<Delivery> => {
+      const made = await delivery({
+        reply: () => 'hold',
+        ...setup,
+        options: { ...writeAhead, spoolDir: dir, ...setup.options },
+      });
+      made.whole('kept', { inputs: { canary: 1 } });
+      await settle();
+      return made;
+    },
+  };
+}
+
+/** Whether anything of a process with that folder is on disk, its lines, and whether its run arrives all the same. */
+async function withoutDisk(spoolDir: string) {
+  const { whole, flush, lines, stats } = await delivery({ options: { ...writeAhead, spoolDir } });
+  whole();
+  expect(await flush()).toEqual({ ok: true, pending: 0 });
+  expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  return lines;
+}
+
+it.each([['mkdirSync', 'writeSync'], ['writeSync']])(
+  'what dead processes have left on a full disk is delivered and deleted without %s %s [fault 55]',
+  async (...needRoom) => {
+    const folder = realFolder();
+    const first = await folder.process();
+    killOwners(folder.dir);
+    virtualClock.clear();
+    const wallMs = () => Date.now() + 120_000 + virtualClock.nowMs;
+    const full = failing('ENOSPC', (_, name) => needRoom.includes(name))(fs as SpoolFs);
+    const next = await delivery({
+      options: { ...writeAhead, spoolDir: folder.dir },
+      endpoint: first.service.url,
+      time: { fs: full, wallMs },
+    });
+    first.service.reply = () => 202;
+    next.whole();
+    await until(() => next.stats().sent === 2);
+
+    expect(next.stats()).toMatchObject({ created: 1, recovered: 1, dropped: 0 });
+    expect(segmentsBelow(folder.dir)).toEqual([]);
+  },
+);
+
+describe('a folder', () => {
+  it.each<[string, (dir: string) => string]>([
+    ['a file stands in its way', () => join(root, 'package.json', 'spool')],
+    ['its name is too long', (dir) => `${dir}/${'x'.repeat(300)}`],
+    ['the system has no folders there', () => '/proc/1/spool'],
+    ['it has a NUL', (dir) => `${dir}\0`],
+  ])('that cannot be made is reported in one line, and runs arrive: %s [fault 56]', async (_, pathOf) => {
+    expect(await withoutDisk(pathOf(realFolder().dir))).toEqual([
+      expect.stringMatching(/^warn: spool: cannot write in .* \([A-Z_]+\); runs are kept in memory only/),
+    ]);
+  });
+
+  it.each<[string, string, string, 'link' | 'file']>([
+    ['the spool’s is a link', '', 'spool', 'link'],
+    ['the version’s is a link', 'spool', 'spool/v1', 'link'],
+    ['the spool’s is a file', '', 'spool', 'file'],
+    ['the version’s is a file', 'spool', 'spool/v1', 'file'],
+  ])('that is not ours alone is not used: %s [fault 66]', async (_, made, planted, kind) => {
+    const { dir, beside } = realFolder();
+    mkdirSync(beside('elsewhere'));
+    mkdirSync(beside(made), { recursive: true });
+    if (kind === 'link') symlinkSync(beside('elsewhere'), beside(planted));
+    else writeFileSync(beside(planted), '');
+    const lines = await withoutDisk(dir);
+
+    expect(readdirSync(beside('elsewhere'))).toEqual([]);
+    expect(lines[0]).toMatch(/^warn: spool: .*; runs are kept in memory only, and it is tried again every minute\.$/);
+  });
+
+  it.runIf(process.getuid?.() === 0)('that belongs to another user is not used [fault 66]', async () => {
+    const { dir } = realFolder();
+    mkdirSync(dir);
+    chownSync(dir, 12_345, 12_345);
+    expect((await withoutDisk(dir))[0]).toContain('belongs to another user');
+  });
+
+  it('is made only when something is written, for this user alone, and is gone with its last run', async () => {
+    const folder = realFolder();
+    const idle = await delivery({ options: { ...writeAhead, spoolDir: folder.dir } });
+    await idle.flush();
+    expect(existsSync(folder.dir)).toBe(false);
+    const { service, flush, close } = await folder.process();
+    expect(segmentsBelow(folder.dir)).toHaveLength(1);
+    service.reply = () => 202;
+    await flush();
+    await close();
+    expect(filesBelow(folder.dir)).toEqual([]);
+  });
+
+  it('that is deleted in use is made again, and later runs are kept [fault 65]', async () => {
+    const folder = realFolder();
+    const first = await folder.process();
+    rmSync(folder.dir, { recursive: true });
+    first.whole('later', { inputs: { canary: 2 } });
+    const [path = ''] = segmentsBelow(folder.dir);
+    expect(readFileSync(join(folder.dir, path), 'latin1')).toContain('"canary":2');
+    await first.close({ timeoutMs: 0 });
+    expect(addsUp(first.stats())).toBe(true);
+  });
+
+  it('of a dead owner is not taken over if it, or a file of it, is a link [fault 66]', async () => {
+    const folder = realFolder();
+    const first = await folder.process();
+    const [segment = ''] = segmentsBelow(folder.dir);
+    const owner = dirname(join(folder.dir, segment));
+    renameSync(owner, folder.beside('elsewhere'));
+    symlinkSync(folder.beside('elsewhere'), owner);
+    killOwners(folder.beside(''));
+    const next = await folder.process({ service: first.service });
+    await advance(130_000);
+    expect(next.stats()).toMatchObject({ created: 1, recovered: 0 });
+    rmSync(owner);
+    renameSync(folder.beside('elsewhere'), owner);
+    renameSync(join(folder.dir, segment), folder.beside('segment'));
+    symlinkSync(folder.beside('segment'), join(folder.dir, segment));
+    await advance(130_000);
+
+    expect(next.stats()).toMatchObject({ created: 1, recovered: 0 });
+    expect(existsSync(folder.beside('segment'))).toBe(true);
+  });
+
+  it('in which a link has the name of the next file does not lead there [fault 66]', async () => {
+    const folder = realFolder();
+    const { service, whole, flush } = await folder.process();
+    const [first = ''] = segmentsBelow(folder.dir);
+    writeFileSync(folder.beside('victim'), 'precious');
+    for (let number = 2; number < 6; number++) {
+      symlinkSync(folder.beside('victim'), join(folder.dir, first.replaceAll('000000000001', `00000000000${number}`)));
+    }
+    service.reply = () => 202;
+    await flush();
+    service.reply = () => 'hold';
+    for (let count = 0; count < 3; count++) whole('next');
+
+    expect(readFileSync(folder.beside('victim'), 'utf8')).toBe('precious');
+  });
+});
