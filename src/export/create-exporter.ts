@@ -4,18 +4,18 @@ import { HttpClient } from '../http/client.ts';
 import { DropNotice } from './drop-notice.ts';
 import { flushAtExit, forgetAtExit } from './exit.ts';
 import { Exporter } from './exporter.ts';
-import { FallbackTransport } from './fallback-transport.ts';
+import { IngestClient } from './ingest-client.ts';
 import { IsolatingTransport } from './isolating-transport.ts';
 import type { Ledger } from './ledger.ts';
-import { MultipartTransport } from './multipart-transport.ts';
 import { Outage } from './outage.ts';
 import { Pace } from './pace.ts';
-import { RequestLog } from './request-log.ts';
 import { RetryingTransport } from './retrying-transport.ts';
+import { Sender } from './sender.ts';
+import { SenderTransport } from './sender-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
 import { flushOnSignals, forgetOnSignals } from './signals.ts';
-import { SimpleTransport } from './simple-transport.ts';
+import { SimpleIngestion } from './simple-ingestion.ts';
 import { openSpool, type Spool } from './spool.ts';
 import type { Destination } from './spool-folder.ts';
 import type { SpoolFs } from './spool-fs.ts';
@@ -60,16 +60,15 @@ export function exporterFor(
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
   const pace = new Pace(monotonicMs, { ...limits, ...time });
   const outage = new Outage(monotonicMs);
-  const requests = new RequestLog({ ledger, endpoint: endpoint.origin, monotonicMs });
-  const multipart = new IsolatingTransport(new MultipartTransport(client, info, pace, requests));
-  const simple = new IsolatingTransport(
-    new SimpleTransport(
-      client,
-      { inFlight: limits.simpleInFlight, requestsPerSecond: limits.simpleRequestsPerSecond, pace, ...time },
-      requests,
-    ),
-  );
-  const transport = new RetryingTransport(new FallbackTransport(multipart, simple, monotonicMs), pace, {
+  const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
+  const simple = new SimpleIngestion({
+    client: ingest,
+    inFlight: limits.simpleInFlight,
+    requestsPerSecond: limits.simpleRequestsPerSecond,
+    ...time,
+  });
+  const sender = new Sender({ client: ingest, info, simple, monotonicMs });
+  const transport = new RetryingTransport(new IsolatingTransport(new SenderTransport(sender)), pace, {
     ...limits,
     // What waits for long goes to the disk, where another age holds.
     ageMs: durability === 'memory' ? limits.ageMs : limits.spoolAgeMs,

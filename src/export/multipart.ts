@@ -1,18 +1,23 @@
+import { randomBytes } from 'node:crypto';
 import { setSoon } from '../base/timers.ts';
 import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
 import { attachmentFrames, readAttachments } from './attachment-parts.ts';
 import type { Item } from './delivery.ts';
 
-/** Stands for the payloads of a run that the service found too large. */
+/** Replaces the payloads of a run that the service found too large. */
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
+export function newBoundary(): string {
+  return `runspan-${randomBytes(16).toString('hex')}`;
+}
+
 /**
- * The body of `POST /runs/multipart`, in chunks to be sent one after the other:
+ * Encodes the body of `POST /runs/multipart`. Returns its chunks, in order:
  *
  *     --<boundary>
  *     Content-Disposition: form-data; name="post.<run id>"
  *     Content-Type: application/json
- *     Content-Length: 412
+ *     Content-Length: 000000412
  *
  *     {"id":"…","trace_id":"…","name":"…", … }
  *     --<boundary>
@@ -20,131 +25,151 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * The JSON frames are laid by hand into one buffer. Attachments follow the runs, framed by form-data-encoder under the same
- * boundary, and are not copied. Blobs are read first: one that cannot be is left out of its item, and its run says so.
+ * The JSON parts share one buffer. Attachments follow in chunks that form-data-encoder frames with the same boundary; their
+ * bytes are not copied. A Blob that cannot be read is left out. Returns a promise only if the batch has attachments or is
+ * larger than 2 MiB.
  */
-export function multipartBody(
+export function encodeMultipart(
   items: readonly Item[],
   boundary: string,
   signal: AbortSignal,
 ): Uint8Array[] | Promise<Uint8Array[]> {
-  const attached = items.filter((item) => item.stripped === 'nothing' && item.attachments.length > 0);
-  if (attached.length > 0) return withAttachments(items, attached, boundary, signal);
-  const body = framed(items, boundary).toBuffer(`--${boundary}--\r\n`);
-  return body instanceof Promise ? body.then((buffer) => [buffer]) : [body];
+  if (items.some(hasAttachments)) return encodeWithAttachments(items, boundary, signal);
+  const body = new PartBuffer(boundary, items);
+  return body.addRuns(items) ? [body.close()] : finish(body, items);
 }
 
-async function withAttachments(
+async function encodeWithAttachments(
   items: readonly Item[],
-  attached: readonly Item[],
   boundary: string,
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  const attachments = await readAttachments(attached, signal);
-  // None could be read, and by now no item has any.
-  if (attachments.length === 0) return multipartBody(items, boundary, signal);
-  return [await framed(items, boundary).toBuffer(''), ...(await attachmentFrames(attachments, boundary))];
+  // Reading comes first, because the main part of a run counts the attachments that could not be read.
+  const attachments = await readAttachments(items.filter(hasAttachments), signal);
+  const body = new PartBuffer(boundary, items);
+  while (!body.addRuns(items)) await nextTurn();
+  if (attachments.length === 0) return [body.close()];
+  return [body.bytes(), ...(await attachmentFrames(attachments, boundary))];
 }
 
-function framed(items: readonly Item[], boundary: string): Frames {
-  const frames = new Frames(boundary);
-  for (const item of items) frames.addRun(item);
-  return frames;
+async function finish(body: PartBuffer, items: readonly Item[]): Promise<Uint8Array[]> {
+  do await nextTurn();
+  while (!body.addRuns(items));
+  return [body.close()];
 }
 
-/** After so many bytes the application has its turn: writing them takes about as long as it may be kept waiting. */
+function hasAttachments({ stripped, attachments }: Item): boolean {
+  return stripped === 'nothing' && attachments.length > 0;
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setSoon(resolve));
+}
+
+/** Bytes written before the application gets a turn of the event loop. */
 const SLICE_BYTES = 2 * 1024 * 1024;
 
-/** Texts of up to this size are joined before they are written: a call costs more than copying them once more. */
-const JOINED_BYTES_MAX = 1_024;
+/** Estimated bytes of a run beside its payloads: the main part and the headers of up to four parts. */
+const RUN_BYTES = 1_600;
 
-class Frames {
-  readonly #prefix: string;
-  readonly #texts: string[] = [];
-  readonly #lengths: number[] = [];
-  #bytes = 0;
-  #joined = '';
-  #joinedBytes = 0;
-  #written = 0;
-  #writtenBytes = 0;
+/** Longest JSON text that is joined with its header, because for short texts a write costs more than the copy. */
+const JOINED_CHARACTERS_MAX = 1_024;
 
-  constructor(boundary: string) {
-    this.#prefix = `--${boundary}\r\nContent-Disposition: form-data; name="`;
+/** Digits of a `Content-Length`, which is written after its part. */
+const LENGTH_DIGITS = 9;
+
+/** The longest UTF-8 sequence. With less free space, a write may have been cut off. */
+const CHARACTER_BYTES_MAX = 4;
+
+const DIGIT_0 = 0x30;
+
+/**
+ * A buffer that parts are written to. The size of a part is known only after it is written, which is cheaper than counting
+ * its bytes first; hence the fixed width of `Content-Length`.
+ */
+class PartBuffer {
+  readonly #boundary: string;
+  #buffer: Buffer;
+  #length = 0;
+  #runs = 0;
+
+  constructor(boundary: string, items: readonly Item[]) {
+    this.#boundary = boundary;
+    let capacity = CHARACTER_BYTES_MAX * 2;
+    for (const { inputs, outputs, events } of items) {
+      capacity += RUN_BYTES + (inputs?.length ?? 0) + (outputs?.length ?? 0) + (events?.length ?? 0);
+    }
+    this.#buffer = Buffer.allocUnsafeSlow(capacity);
   }
 
-  addRun(item: Item): void {
+  /** Adds the runs that are not yet in the buffer, up to one slice. Returns whether all have been added. */
+  addRuns(items: readonly Item[]): boolean {
+    const sliceEnd = this.#length + SLICE_BYTES;
+    while (this.#runs < items.length && this.#length < sliceEnd) this.#addRun(items[this.#runs++] as Item);
+    return this.#runs === items.length;
+  }
+
+  /** Returns the encoded parts. The buffer must not be used afterwards. */
+  bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  close(): Buffer {
+    this.#write(`--${this.#boundary}--\r\n`);
+    return this.bytes();
+  }
+
+  #addRun(item: Item): void {
     const { run } = item.delivery;
     const name = `${item.op}.${run.id}`;
-    const main = mainJson(run, item.isEnded, item.endOverride);
-    this.#add(name, main, Buffer.byteLength(main));
-    if (item.stripped === 'payloads') {
-      const { inputs, outputs } = strippedPayloads(item);
-      if (isFilled(inputs)) this.#add(`${name}.inputs`, inputs, inputs.length);
-      if (isFilled(outputs)) this.#add(`${name}.outputs`, outputs, outputs.length);
-      return;
+    const { inputs, outputs, events } = item.stripped === 'payloads' ? strippedPayloads(item) : item;
+    this.#addPart(name, mainJson(run, item.isEnded, item.endOverride));
+    if (isFilled(inputs)) this.#addPart(`${name}.inputs`, inputs);
+    if (isFilled(outputs)) this.#addPart(`${name}.outputs`, outputs);
+    if (isFilled(events)) this.#addPart(`${name}.events`, events);
+  }
+
+  #addPart(name: string, json: string): void {
+    const header =
+      `--${this.#boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n` +
+      'Content-Type: application/json\r\nContent-Length: 000000000\r\n\r\n';
+    const jsonStart = this.#length + header.length;
+    if (json.length <= JOINED_CHARACTERS_MAX) {
+      this.#write(`${header}${json}\r\n`);
+    } else {
+      this.#write(header);
+      this.#write(json);
+      this.#write('\r\n');
     }
-    const { inputs, outputs, events } = item;
-    if (isFilled(inputs)) this.#add(`${name}.inputs`, inputs, item.inputsBytes);
-    if (isFilled(outputs)) this.#add(`${name}.outputs`, outputs, item.outputsBytes);
-    if (isFilled(events)) this.#add(`${name}.events`, events, Buffer.byteLength(events));
+    this.#writeLength(jsonStart - '\r\n\r\n'.length, this.#length - jsonStart - '\r\n'.length);
   }
 
-  /** A promise where it takes more than one slice. */
-  toBuffer(footer: string): Buffer | Promise<Buffer> {
-    this.#push(footer, footer.length);
-    this.#pushJoined();
-    const buffer = Buffer.allocUnsafeSlow(this.#bytes);
-    return this.#writeSlice(buffer) ? buffer : this.#writeRest(buffer);
-  }
-
-  async #writeRest(buffer: Buffer): Promise<Buffer> {
-    do await new Promise<void>((resolve) => void setSoon(resolve));
-    while (!this.#writeSlice(buffer));
-    return buffer;
-  }
-
-  /** Whether all is written. */
-  #writeSlice(buffer: Buffer): boolean {
-    const sliceEnd = this.#writtenBytes + SLICE_BYTES;
-    while (this.#written < this.#texts.length && this.#writtenBytes < sliceEnd) {
-      const text = this.#texts[this.#written] as string;
-      const length = this.#lengths[this.#written] as number;
-      // Text of one byte per character, nearly all of it, is copied instead of encoded.
-      buffer.write(text, this.#writtenBytes, length === text.length ? 'latin1' : 'utf8');
-      this.#written++;
-      this.#writtenBytes += length;
+  /** Writes the decimal digits of `length` so that they end at `end`. */
+  #writeLength(end: number, length: number): void {
+    let rest = length;
+    for (let at = end - 1; at >= end - LENGTH_DIGITS; at--) {
+      this.#buffer[at] = DIGIT_0 + (rest % 10);
+      rest = (rest / 10) | 0;
     }
-    return this.#written === this.#texts.length;
   }
 
-  #add(name: string, json: string, length: number): void {
-    const header = `${this.#prefix}${name}"\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
-    this.#push(header, header.length);
-    this.#push(json, length);
-    this.#push('\r\n', 2);
-  }
-
-  #push(text: string, length: number): void {
-    this.#bytes += length;
-    if (length <= JOINED_BYTES_MAX) {
-      this.#joined += text;
-      this.#joinedBytes += length;
-      return;
+  #write(text: string): void {
+    let written = this.#buffer.write(text, this.#length, 'utf8');
+    while (this.#buffer.length - this.#length - written < CHARACTER_BYTES_MAX) {
+      this.#grow(text.length);
+      written = this.#buffer.write(text, this.#length, 'utf8');
     }
-    this.#pushJoined();
-    this.#texts.push(text);
-    this.#lengths.push(length);
+    this.#length += written;
   }
 
-  #pushJoined(): void {
-    this.#texts.push(this.#joined);
-    this.#lengths.push(this.#joinedBytes);
-    this.#joined = '';
-    this.#joinedBytes = 0;
+  #grow(characters: number): void {
+    const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + characters);
+    this.#buffer.copy(grown, 0, 0, this.#length);
+    this.#buffer = grown;
   }
 }
 
-/** The payloads that go in the place of those that were too large: a marker wherever there was one. */
+/** Returns a marker in place of each payload of a run that is too large. */
 export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;

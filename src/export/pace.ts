@@ -1,23 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { defaultLimits } from '../base/limits.ts';
 import { clearTimer, delay, setTimer } from '../base/timers.ts';
-import { backoffMs } from '../http/retry-policy.ts';
+import { backoffMs, probeDelayMs } from '../http/retry-policy.ts';
 
 /** Between two times that back-offs are ended early. */
 const HURRY_EVERY_MS = 500;
 
-/** Delays before consecutive probes of a service that refuses every request. The last delay repeats. */
-const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
-
 const REFUSED_PAUSE_MAX_MS = 300_000;
 
 /** Minimum interval between probes triggered by a flush. */
-const HURRIED_PROBE_MS = PROBE_DELAYS_MS[0];
-
-/** Returns the delay in milliseconds before the next probe, given the number of consecutive refusals. */
-export function probeDelayMs(refusals: number, longestMs: number): number {
-  return Math.min(longestMs, PROBE_DELAYS_MS[refusals] ?? longestMs);
-}
+const HURRIED_PROBE_MS = 1_000;
 
 /** The share of a pause by which it is longer for one process than for another, so that not all return at once. */
 const JITTER = 0.1;

@@ -39,3 +39,11 @@ function parseHttpDate(text: string): number {
 function clamped(ms: number): number {
   return Math.min(RETRY_AFTER_MAX_MS, Math.max(RETRY_AFTER_MIN_MS, ms));
 }
+
+/** Delays before consecutive probes of a service that refuses every request. The last delay repeats. */
+const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
+
+/** Returns the delay in milliseconds before the next probe, given the number of consecutive refusals. */
+export function probeDelayMs(refusals: number, longestMs: number): number {
+  return Math.min(longestMs, PROBE_DELAYS_MS[refusals] ?? longestMs);
+}

@@ -1,8 +1,34 @@
-import { diagnostics } from '../base/diagnostics.ts';
 import type { HttpAnswer } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
 import { parseRetryAfter } from '../http/retry-policy.ts';
-import type { Outcome } from './transport.ts';
+import type { DropReason } from '../run/stats.ts';
+
+/** The result of one attempt for one run. `detail` is for log lines and never quotes what was sent or received. */
+export type Outcome =
+  /** The service has the run. `isRepetition` is set if a request with this single run received a 409. */
+  | { readonly kind: 'accepted'; readonly isRepetition?: true }
+  /** The run is given up. */
+  | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
+  /**
+   * A later attempt may succeed, after `afterMs` if the service sent `Retry-After`. `isSuspect` is set if the service received
+   * the request before it failed, so that the runs themselves may be the cause.
+   */
+  | {
+      readonly kind: 'failed';
+      readonly detail: string;
+      readonly afterMs?: number | undefined;
+      readonly isSuspect?: boolean;
+    }
+  /** The service refuses every request until it or the configuration changes. */
+  | { readonly kind: 'misconfigured'; readonly detail: string }
+  /** The service does not support the route. */
+  | { readonly kind: 'unsupported'; readonly detail: string }
+  /** The batch, or its only run, is too large. */
+  | { readonly kind: 'too_large'; readonly detail: string }
+  /** The service refuses the batch because at least one of its runs is malformed or already stored. */
+  | { readonly kind: 'invalid'; readonly detail: string }
+  /** The run was not attempted, because the attempt ended before its turn. */
+  | { readonly kind: 'unsent'; readonly detail: string };
 
 /** Facts about a request and its response that, together with the status, determine the outcome. */
 export interface ResponseContext {
@@ -67,12 +93,6 @@ export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outc
 export function outcomeOfError(thrown: unknown): Outcome {
   const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
-}
-
-/** Warns if the endpoint responds with a web page, for example a login page or another website. */
-export function noteWebPage(answer: HttpAnswer): void {
-  if (answer.status >= 300 || !/^text\/html\b/.test(header(answer, 'content-type') ?? '')) return;
-  diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');
 }
 
 function header(answer: HttpAnswer, name: string): string | undefined {

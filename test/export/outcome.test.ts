@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { outcomeOf, outcomeOfError, outcomeOfStatus } from '../../src/export/answer.ts';
+import { outcomeOf, outcomeOfError, outcomeOfStatus } from '../../src/export/outcome.ts';
 import type { Outcome } from '../../src/export/transport.ts';
 
 type Kind = Outcome['kind'];

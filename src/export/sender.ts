@@ -1,0 +1,183 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
+import { isBreak } from '../http/failure.ts';
+import { probeDelayMs } from '../http/retry-policy.ts';
+import type { Item } from './delivery.ts';
+import type { IngestClient, IngestResult } from './ingest-client.ts';
+import { encodeMultipart, newBoundary } from './multipart.ts';
+import type { Outcome } from './outcome.ts';
+import type { ServiceInfo } from './service-info.ts';
+import type { SimpleIngestion } from './simple-ingestion.ts';
+
+const compress = promisify(gzip);
+
+/** The fastest level. It already reduces JSON to about a fifth. */
+const GZIP_LEVEL = 1;
+
+/** A connection that breaks during a smaller upload says nothing about the size of the batch. */
+const LARGE_UPLOAD_BYTES = 1024 * 1024;
+
+/** Number of broken large uploads of a batch after which the batch counts as too large. Some gateways close without a 413. */
+const BROKEN_UPLOADS_MAX = 2;
+
+/** Maximum time before `/runs/multipart` is tried again after the service did not support it. */
+const FALLBACK_MAX_MS = 600_000;
+
+/** The body of a request to `/runs/multipart`. */
+export interface RequestBody {
+  readonly boundary: string;
+  readonly chunks: readonly Uint8Array[];
+  /** Size in bytes before compression. */
+  readonly sizeBytes: number;
+  /** Bytes of memory that `chunks` hold. */
+  readonly heldBytes: number;
+  readonly isGzipped: boolean;
+}
+
+/** A batch, as far as the sender uses it. */
+export interface SendableBatch {
+  readonly items: readonly Item[];
+  /** Built at the first attempt and reused by the next. Must be cleared if an item changes. */
+  readonly body: RequestBody | undefined;
+  setBody(body: RequestBody | undefined): void;
+  /** Number of large uploads of this batch during which the connection broke. */
+  brokenUploads: number;
+}
+
+export interface SenderOptions {
+  readonly client: IngestClient;
+  readonly info: ServiceInfo;
+  readonly simple: SimpleIngestion;
+  readonly monotonicMs: () => number;
+}
+
+/**
+ * Sends batches to `POST /runs/multipart`. If the service does not support it, sends the runs of the same batch by simple
+ * ingestion, and tries multipart again after 1 s, 5 s, 30 s and so on, up to every 10 minutes.
+ */
+export class Sender {
+  readonly #options: SenderOptions;
+  /** Number of consecutive attempts at multipart that the service did not support. */
+  #fallbacks = 0;
+  #fallbackUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes one attempt and returns the outcome of each item, in the order of the items. Never rejects. If the signal is
+   * aborted, items without a response are `unsent`.
+   */
+  async send(batch: SendableBatch, signal: AbortSignal): Promise<readonly Outcome[]> {
+    try {
+      const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
+      if (outcome !== undefined && outcome.kind !== 'unsupported') return batch.items.map(() => outcome);
+      if (outcome !== undefined) this.#fallBack();
+      return await this.#sendSingly(batch, signal);
+    } catch (thrown) {
+      if (signal.aborted) return batch.items.map(() => UNSENT);
+      const detail = messageOf(thrown);
+      diagnostics.error(`a batch could not be sent: ${detail}`);
+      return batch.items.map(() => ({ kind: 'dropped', reason: 'rejected', detail }));
+    }
+  }
+
+  get #isFallingBack(): boolean {
+    return this.#options.monotonicMs() < this.#fallbackUntilMs;
+  }
+
+  #fallBack(): void {
+    // A concurrent request has already started the fallback.
+    if (this.#isFallingBack) return;
+    this.#fallbackUntilMs = this.#options.monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
+  }
+
+  async #sendMultipart(batch: SendableBatch, signal: AbortSignal): Promise<Outcome> {
+    const { info } = this.#options;
+    if (info.refusesMultipart()) return { kind: 'unsupported', detail: '/info reports multipart off' };
+    let { body } = batch;
+    if (body === undefined) {
+      try {
+        body = await this.#encode(batch.items, signal);
+      } catch (thrown) {
+        signal.throwIfAborted();
+        // One of the records cannot be encoded. Splitting the batch isolates it.
+        return { kind: 'invalid', detail: messageOf(thrown) };
+      }
+      batch.setBody(body);
+    }
+    const result = await this.#post(body, batch.items.length, signal);
+    if (result.status === 415 && body.isGzipped) {
+      info.refuseGzip();
+      batch.setBody(undefined);
+      return this.#sendMultipart(batch, signal);
+    }
+    const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
+    if (result.status !== undefined) {
+      diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
+    }
+    // A single run that is too large says nothing about the size of batches.
+    if (outcome.kind === 'too_large' && batch.items.length > 1) info.limit.refused(body.sizeBytes);
+    if (outcome.kind === 'accepted') {
+      this.#fallbacks = 0;
+      info.limit.accepted(body.sizeBytes);
+    }
+    return outcome;
+  }
+
+  async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
+    const boundary = newBoundary();
+    const encoded = encodeMultipart(items, boundary, signal);
+    // Without the `await`, a batch without attachments is usually on its way within the same turn of the event loop.
+    const chunks = encoded instanceof Promise ? await encoded : encoded;
+    const sizeBytes = totalBytes(chunks);
+    if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
+    const gzipped = await compress(Buffer.concat(chunks), { level: GZIP_LEVEL });
+    return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
+  }
+
+  #post({ boundary, chunks, isGzipped }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
+    const contentType = `multipart/form-data; boundary=${boundary}`;
+    return this.#options.client.send('multipart', runs, {
+      method: 'POST',
+      path: '/runs/multipart',
+      headers: isGzipped
+        ? { 'content-type': contentType, 'content-encoding': 'gzip' }
+        : { 'content-type': contentType },
+      body: chunks,
+      signal,
+    });
+  }
+
+  async #sendSingly(batch: SendableBatch, signal: AbortSignal): Promise<readonly Outcome[]> {
+    // A run that is posted singly is a patch in the next multipart body.
+    batch.setBody(undefined);
+    const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
+    return outcomes.map((outcome) => {
+      if (outcome.kind !== 'unsupported') return outcome;
+      this.#fallbackUntilMs = Number.NEGATIVE_INFINITY;
+      const detail = `${outcome.detail}: neither /runs/multipart nor /runs is there, check the endpoint`;
+      return { kind: 'misconfigured', detail };
+    });
+  }
+}
+
+const UNSENT: Outcome = { kind: 'unsent', detail: 'the request was aborted' };
+
+/** A single run never counts as too large because of a broken connection: it would lose its payloads to a network failure. */
+function outcomeOfBreak(batch: SendableBatch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
+  if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
+  if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
+  batch.brokenUploads = 0;
+  const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
+  return { kind: 'too_large', detail };
+}
+
+function totalBytes(chunks: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (const chunk of chunks) bytes += chunk.length;
+  return bytes;
+}

@@ -1,0 +1,145 @@
+import type PQueue from 'p-queue';
+import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
+import { isFilled, mainJson } from '../run/encoded-run.ts';
+import type { Item } from './delivery.ts';
+import type { IngestClient } from './ingest-client.ts';
+import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
+import type { Outcome } from './outcome.ts';
+
+/** Number of consecutive failures after which the rest of the batch is not attempted. */
+const FAILURES_MAX = 3;
+
+/** Number of further attempts to patch a run that the service accepted and then does not know. Storing it may take a while. */
+const UNKNOWN_MAX = 3;
+
+export interface SimpleIngestionOptions {
+  readonly client: IngestClient;
+  /** Runs in flight. */
+  readonly inFlight: number;
+  readonly requestsPerSecond: number;
+  readonly monotonicMs: () => number;
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/**
+ * Sends runs one by one with `POST /runs` and `PATCH /runs/{id}`, for services without multipart ingestion. The number of
+ * requests per second is limited. A parent is sent before its children, because the service places a child by its parent.
+ * Attachments are left out.
+ */
+export class SimpleIngestion {
+  readonly #options: SimpleIngestionOptions;
+  /** Number of patches per run that received a 404 after the service had accepted the run. */
+  readonly #unknown = new WeakMap<Item, number>();
+  #queue: Promise<PQueue> | undefined;
+  #nextRequestAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: SimpleIngestionOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Attempts each run once and returns the outcomes in the order of the items. Stops early if `isOver` returns true, if the
+   * service asks for a pause or refuses every request, and after three consecutive failures. The remaining runs are `unsent`.
+   */
+  async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
+    const queue = await this.#loadQueue();
+    const outcomes = new Map<Item, Promise<Outcome>>();
+    const byId = new Map<string, Promise<Outcome>>();
+    let failures = 0;
+    let isStopped = false;
+    for (const item of parentsFirst(items)) {
+      const { id, parentRunId } = item.delivery.run;
+      const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
+      const attempt = async (): Promise<Outcome> => {
+        await parent;
+        isStopped ||= signal.aborted || isOver();
+        if (isStopped) return UNSENT;
+        const outcome = await this.#sendRun(item, signal);
+        failures = outcome.kind === 'failed' ? failures + 1 : 0;
+        isStopped ||= failures >= FAILURES_MAX || stopsBatch(outcome);
+        return outcome;
+      };
+      const outcome = queue.add(attempt).catch((thrown): Outcome => {
+        // The record cannot be encoded, for example because it is longer than a string can be.
+        return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
+      });
+      outcomes.set(item, outcome);
+      byId.set(id, outcome);
+    }
+    return Promise.all(items.map((item) => outcomes.get(item) as Promise<Outcome>));
+  }
+
+  async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
+    if (item.attachments.length > 0) {
+      diagnostics.warnOnce('simple attachments', 'the service takes single runs only: their attachments are left out');
+    }
+    if (item.op === 'post') {
+      const posted = await this.#request('POST', '/runs', postJson(item), signal);
+      if (posted.kind !== 'accepted' || !item.isEnded) return posted;
+      item.op = 'patch';
+      item.isPosted = true;
+    }
+    const patched = await this.#request('PATCH', `/runs/${item.delivery.run.id}`, patchJson(item), signal);
+    return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
+  }
+
+  /** The route exists, because the post was accepted. Only the run is missing. */
+  #outcomeOfUnknown(item: Item, detail: string): Outcome {
+    const times = (this.#unknown.get(item) ?? 0) + 1;
+    this.#unknown.set(item, times);
+    if (times > UNKNOWN_MAX) return { kind: 'dropped', reason: 'rejected', detail };
+    return { kind: 'failed', detail: `${detail} for a run that was accepted before` };
+  }
+
+  async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
+    await this.#waitForTurn(signal);
+    const headers = { 'content-type': 'application/json' };
+    const { outcome } = await this.#options.client.send('simple', 1, { method, path, headers, body: [body], signal });
+    return outcome;
+  }
+
+  /** Spaces the requests evenly. p-queue's own interval timer would keep the process alive. */
+  async #waitForTurn(signal: AbortSignal): Promise<void> {
+    const { monotonicMs, requestsPerSecond, delay } = this.#options;
+    const nowMs = monotonicMs();
+    this.#nextRequestAtMs = Math.max(nowMs, this.#nextRequestAtMs + 1_000 / requestsPerSecond);
+    if (this.#nextRequestAtMs > nowMs) await delay(this.#nextRequestAtMs - nowMs, signal);
+    signal.throwIfAborted();
+  }
+
+  #loadQueue(): Promise<PQueue> {
+    this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency: this.#options.inFlight }));
+    return this.#queue;
+  }
+}
+
+const UNSENT: Outcome = { kind: 'unsent', detail: 'the attempt ended before its turn' };
+
+/** Whether the outcome of one run shows that the next request would fail as well. */
+function stopsBatch(outcome: Outcome): boolean {
+  const { kind } = outcome;
+  return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
+}
+
+/** The dotted order of a run begins with that of its parent, so sorting by it puts parents first. */
+function parentsFirst(items: readonly Item[]): Item[] {
+  return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
+}
+
+/** The body of `POST /runs`: the start of the run with its inputs. */
+function postJson(item: Item): string {
+  const main = mainJson(item.delivery.run, false);
+  const inputs = item.stripped === 'payloads' ? STRIPPED_PAYLOAD : (item.inputs ?? '{}');
+  return `${main.slice(0, -1)},"inputs":${inputs}}`;
+}
+
+/** The body of `PATCH /runs/{id}`. It repeats the fields that identify the run, because a patch must be self-contained. */
+function patchJson(item: Item): string {
+  const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
+  let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
+  // Inputs that were set after the post. Inputs that this record has posted are not sent twice.
+  if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
+  if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
+  return `${json}}`;
+}
