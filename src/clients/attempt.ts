@@ -1,5 +1,5 @@
 import type { OpenAnswer } from '../http/client.ts';
-import { DeadlineError, failureOf } from '../http/failure.ts';
+import { DeadlineError, failureOf } from '../http/errors.ts';
 import { type CallFacts, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';
 import type { Call } from './call.ts';
 import type { CallOptions, RequestEvent } from './client-options.ts';

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import { DeadlineError, NoAnswerError } from '../http/failure.ts';
+import { DeadlineError, NoAnswerError } from '../http/errors.ts';
 
 /**
  * The text of a body, read to its end. Undefined where it is longer than so many bytes, or the text up to there if it may be

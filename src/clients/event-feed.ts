@@ -1,6 +1,6 @@
 import type { OpenAnswer } from '../http/client.ts';
+import { failureOf, NoAnswerError } from '../http/errors.ts';
 import { EventStream, EventTooLongError, type ServerSentEvent } from '../http/event-stream.ts';
-import { failureOf, NoAnswerError } from '../http/failure.ts';
 import type { Api } from './api.ts';
 import type { Call } from './call.ts';
 import { FeedBreak, type StreamCall, StreamConnection } from './stream-connection.ts';

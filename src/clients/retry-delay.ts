@@ -1,4 +1,4 @@
-import { backoffMs, isTransient, parseRetryAfter } from '../http/retry-policy.ts';
+import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
 import type { FailedAnswer } from './api-error.ts';
 
 const FIRST_DELAY_MS = 500;

@@ -2,7 +2,7 @@ import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { RunspanError } from '../base/errors.ts';
 import { ignoreRejection } from '../base/rejection.ts';
 import { cut, messageOf, shown } from '../base/text.ts';
-import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
+import { isTransient, parseRetryAfter } from '../http/retry.ts';
 import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';
 import { pathOf } from './call.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { OpenAnswer } from '../http/client.ts';
-import { DeadlineError, failureOf } from '../http/failure.ts';
+import { DeadlineError, failureOf } from '../http/errors.ts';
 import type { Run } from '../run/run.ts';
 import { runErrorOf } from './agent-event.ts';
 import type { AgentService } from './agent-service.ts';

@@ -1,5 +1,5 @@
+import { DeadlineError, NoAnswerError } from '../http/errors.ts';
 import { EventStream, type EventStreamItem, EventTooLongError } from '../http/event-stream.ts';
-import { DeadlineError, NoAnswerError } from '../http/failure.ts';
 import type { Api } from './api.ts';
 import type { Call } from './call.ts';
 import { SeenEvents } from './seen-events.ts';

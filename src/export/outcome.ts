@@ -1,6 +1,6 @@
 import type { HttpAnswer } from '../http/client.ts';
-import { failureOf } from '../http/failure.ts';
-import { parseRetryAfter } from '../http/retry-policy.ts';
+import { failureOf } from '../http/errors.ts';
+import { parseRetryAfter } from '../http/retry.ts';
 import type { DropReason } from '../run/stats.ts';
 
 /** The result of one attempt for one run. `detail` is for log lines and never quotes what was sent or received. */

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { defaultLimits } from '../base/limits.ts';
 import { clearTimer, delay, setTimer } from '../base/timers.ts';
-import { backoffMs, probeDelayMs } from '../http/retry-policy.ts';
+import { backoffMs, probeDelayMs } from '../http/retry.ts';
 
 /** Between two times that back-offs are ended early. */
 const HURRY_EVERY_MS = 500;

@@ -1,6 +1,6 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import type { HttpClient } from '../http/client.ts';
-import { isTransient } from '../http/retry-policy.ts';
+import { isTransient } from '../http/retry.ts';
 import { BatchLimit } from './batch-limit.ts';
 import type { BatchSize } from './queue.ts';
 

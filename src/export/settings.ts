@@ -5,7 +5,7 @@ import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostic
 import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
-import { environmentProxies, type Proxies } from '../http/proxies.ts';
+import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { redactionOf } from '../run/default-redaction.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { payloadRules } from '../run/payload-rules.ts';

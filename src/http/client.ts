@@ -3,12 +3,10 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { withoutTracing } from '../base/suppression.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import { createConnections, isOfUsedConnection } from './connections.ts';
-import { DeadlineError, NoAnswerError } from './failure.ts';
-import type { Proxies } from './proxies.ts';
-import { SetupError } from './setup-error.ts';
+import { createConnections, isReusedConnectionError, type Proxies } from './connections.ts';
+import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 
-/** Bytes of an answer that are read; the rest is not waited for. */
+/** Maximum number of bytes that are read of a response body. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
@@ -38,18 +36,18 @@ export interface HttpClientOptions {
   /** Sends the requests instead of our own connection pool. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
   readonly proxies?: Proxies | undefined;
-  /** Requests under way keep the process alive, until the head of an answer by their deadline too: for callers that wait. */
+  /** Whether requests in flight keep the process alive. For callers that wait for the response. @default false */
   readonly holdsProcess?: boolean;
 }
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Begins with a slash. */
+  /** Starts with a slash. Appended to the path of the endpoint. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent one chunk after the other, with the length of all of them. */
+  /** The chunks of the body, in order. */
   readonly body?: readonly (string | Uint8Array)[];
-  /** Sent instead of a body, with the length that is given; for `open` only, which sends it once. */
+  /** Replaces `body`. Only for `open`, which sends a request once. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
   /**
@@ -68,27 +66,26 @@ export interface StreamBody {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** At most 64 KiB of the body. */
+  /** The first 64 KiB of the body. */
   readonly text: string;
-  /** Whether the request went without a key, and without an `authorization` in its place. */
+  /** Whether the request had neither an API key nor an `authorization` header. */
   readonly isKeyless?: boolean;
 }
 
-/** An answer of which only the head has come. */
+/** A response whose body has not been read. */
 export interface OpenAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: HttpAnswer['headers'];
-  /** To be read to its end, or destroyed. Fails when it breaks off, or with the reason of the request's signal. */
+  /** Must be read to its end or destroyed. Fails if the connection breaks, or with the reason of the request's signal. */
   readonly body: Readable;
 }
 
 /**
- * Sends single requests with a deadline to one endpoint. Unless `holdsProcess` they never keep the process alive. They are
- * never traced, and `undici` is loaded at the first of them. Rejects when no answer came: refused, reset, timed out or
- * aborted; any status is an answer.
+ * Sends requests with a deadline to one endpoint. Requests are not traced. `undici` is loaded by the first request. A request
+ * rejects if no response arrives; any status counts as a response.
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
@@ -100,12 +97,12 @@ export class HttpClient {
   constructor(options: HttpClientOptions) {
     this.#options = options;
     this.#headers = options.headers;
-    // Each request under way listens to it.
+    // Each request in flight adds a listener.
     this.#destroyed.setMaxListeners(0);
     this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
-  /** What is sent with every request from now on, in the place of what was. */
+  /** Replaces the headers that are sent with every request. */
   setHeaders(headers: HttpClientOptions['headers']): void {
     this.#headers = headers;
   }
@@ -121,8 +118,8 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request once, and resolves when the head of its answer has come, which the deadline is for. Neither a limit nor a
-   * deadline holds for the body: its reader has them.
+   * Sends a request once and resolves with the response head. The deadline applies to the head. The body has no size limit and no
+   * deadline; its reader must enforce them.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#attempt(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
@@ -134,25 +131,24 @@ export class HttpClient {
       });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
-      // Destroyed before its end it fails, and nobody has to listen then; whoever reads it is told all the same.
+      // A body that is destroyed early emits an error. A reader still receives it.
       body.on('error', () => {});
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
-      // undici does so for what it has taken.
+      // undici destroys only streams that it has started to read.
       request.stream?.stream.destroy();
       throw thrown;
     }
   }
 
-  /** Breaks off what is under way. A dispatcher that was passed in is left alone. */
+  /** Aborts the requests in flight and closes the connections. A `dispatcher` from the options stays open. */
   async destroy(): Promise<void> {
     this.#destroyed.abort(new NoAnswerError('the client was closed'));
     const pool = await Promise.resolve(this.#pool).catch(() => undefined);
     await pool?.destroy();
   }
 
-  /** Ends by itself after so many milliseconds, with the signal, and when the client is destroyed. */
   #attempt(signal: AbortSignal | undefined, timeoutMs: number): Attempt {
     return new Attempt(this.#destroyed, signal, timeoutMs, this.#options.holdsProcess ?? false);
   }
@@ -160,10 +156,10 @@ export class HttpClient {
   async #within<Answer>(attempt: Attempt, send: (dispatcher: Dispatcher) => Promise<Answer>): Promise<Answer> {
     const found = this.#dispatcher();
     const dispatcher = found instanceof Promise ? await found : found;
-    // undici would connect first.
+    // undici would connect before it checks the signal.
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // Not every dispatcher heeds it; the deadline has to hold for all.
+      // The dispatcher of an application may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -177,7 +173,7 @@ export class HttpClient {
     const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
     const answer = await dispatch().catch((error) => {
       // No response has arrived, and the retry uses another connection, so no delay is needed before it.
-      if (breaker.aborted || !isOfUsedConnection(error)) throw error;
+      if (breaker.aborted || !isReusedConnectionError(error)) throw error;
       return dispatch();
     });
     const { statusCode: status } = answer;
@@ -198,8 +194,6 @@ export class HttpClient {
     timeouts: { headersTimeout: number; bodyTimeout: number } | undefined = undefined,
   ): Promise<Dispatcher.ResponseData> {
     return dispatcher.request({
-      // Options of undici's that the host has put on all objects, `query` for example, are none of ours.
-      __proto__: null,
       origin: this.#options.endpoint.origin,
       path: this.#basePath + request.path,
       method: request.method,
@@ -207,12 +201,12 @@ export class HttpClient {
       body: bodyOf(request),
       ...timeouts,
       signal: breaker,
-      // A dispatcher of the application may follow redirects, and would take the key along.
+      // A dispatcher of the application that follows redirects would send the key to another origin.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions);
   }
 
-  /** A promise only until there is one. */
+  /** Returns a promise only while the connections are being created. */
   #dispatcher(): Dispatcher | Promise<Dispatcher> {
     return this.#options.dispatcher ?? this.#pool ?? this.#connect();
   }
@@ -256,7 +250,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
       bytes += chunk.length;
       if (bytes < ANSWER_BYTES_MAX) return;
       take();
-      // And with it the connection, which a huge answer would keep busy.
+      // This closes the connection, which would otherwise receive the rest of the response.
       body.destroy();
     });
     body.once('end', take);
@@ -272,7 +266,7 @@ async function drained(body: Dispatcher.ResponseData['body']): Promise<string> {
   return '';
 }
 
-/** Ends a request before it is answered. undici takes an emitter in the place of an AbortSignal, whose listeners cost more. */
+/** Aborts a request. undici accepts an emitter as the signal; its listeners cost less than those of an AbortSignal. */
 class Breaker extends EventEmitter {
   aborted = false;
   reason: unknown;
@@ -285,7 +279,7 @@ class Breaker extends EventEmitter {
   }
 }
 
-/** One request under way. */
+/** A request in flight. It aborts at its deadline, with its signal, and when the client is destroyed. */
 class Attempt extends Breaker implements Progress {
   waitsFor: string | undefined;
   readonly #destroyed: Breaker;

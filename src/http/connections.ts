@@ -1,19 +1,20 @@
 import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
-import { type Proxies, proxyFor } from './proxies.ts';
-import { SetupError } from './setup-error.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { type EnvironmentName, env } from '../base/env.ts';
+import { isLoopback } from '../base/loopback.ts';
+import { markProxyError, SetupError } from './errors.ts';
 
 export interface ConnectionOptions {
   readonly endpoint: URL;
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** Those of which one may lead to the endpoint. */
   readonly proxies?: Proxies | undefined;
-  /** Connections keep the process alive while a request is under way; else they never do. */
+  /** Whether a request in flight keeps the process alive. @default false */
   readonly holdsProcess?: boolean;
 }
 
-/** What sends requests to the endpoint over connections that are kept. */
+/** Creates a connection pool for the endpoint. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
   // Bun replaces undici with stub classes that have no methods.
@@ -39,62 +40,131 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
-    // Without these a proxy that hangs would be waited for by the default of undici, five minutes.
+    // undici's own timeout for a proxy that hangs is five minutes.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
-/** Errors of connections over which an answer had come before. */
-const errorsOfUsed = new WeakSet<Error>();
+/** Errors of connections that had received a response before. */
+const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether a request failed because the service had closed the connection that was kept since an earlier one, which
- * both sides may do at the same moment, and which says nothing about the service.
+ * Whether a request failed because the service closed a kept-alive connection just as it was reused. This may happen at any
+ * time and says nothing about the service.
  */
-export function isOfUsedConnection(error: unknown): boolean {
+export function isReusedConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, socket } = error as { code?: string; socket?: { bytesRead?: number } | null };
   if (code === 'UND_ERR_SOCKET') return (socket?.bytesRead ?? 0) > 0;
-  return (code === 'ECONNRESET' || code === 'EPIPE') && errorsOfUsed.has(error);
+  return (code === 'ECONNRESET' || code === 'EPIPE') && reusedConnectionErrors.has(error);
 }
 
-const errorsOfProxies = new WeakSet<Error>();
-
-/** Whether a request failed because there was no connection to the proxy. */
-export function isOfProxy(error: unknown): boolean {
-  return error instanceof Error && errorsOfProxies.has(error);
-}
-
-/** Makes the sockets of a connector let the process end, unless they are to hold it, and takes note of their errors. */
+/**
+ * Wraps a connector so that its sockets do not keep the process alive, unless `holdsProcess` is set.
+ *
+ * undici reconnects for as long as a request has not been written. If a proxy accepts connections and closes them at once,
+ * that is a tight loop. After a connection to the proxy that received nothing, the next attempt therefore fails.
+ */
 function watched(
   connect: buildConnector.connector,
   { isToProxy, holdsProcess }: { readonly isToProxy: boolean; readonly holdsProcess: boolean },
 ): buildConnector.connector {
+  let hasClosedEmpty = false;
   return (options, callback) => {
-    // The declaration leaves out that the connector gives back the socket at once (undici lib/core/connect.js), and that
-    // of a proxy a promise, and the socket when the proxy has answered.
+    if (isToProxy && hasClosedEmpty) {
+      hasClosedEmpty = false;
+      const error = Object.assign(new Error('the proxy closed the connection'), { code: 'ECONNRESET' });
+      markProxyError(error);
+      queueMicrotask(() => callback(error, null));
+      return;
+    }
+    // The declaration omits the return value: a socket (undici lib/core/connect.js), or for a tunnel a promise, with the
+    // socket following once the proxy has answered.
     const socket = connect(options, (...result) => {
-      // After an error undici leaves it out.
-      if (result[1]) watch(result[1], holdsProcess);
-      else if (isToProxy && result[0]) errorsOfProxies.add(result[0]);
+      const [error, connected] = result;
+      if (connected) watch(connected, holdsProcess);
+      else if (isToProxy && error) markProxyError(error);
+      if (isToProxy) {
+        connected?.once('close', () => {
+          hasClosedEmpty = connected.bytesRead === 0;
+        });
+      }
       callback(...result);
     }) as unknown as Socket | Promise<void>;
     if ('unref' in socket) watch(socket, holdsProcess);
-    return socket;
   };
 }
 
-const seen = new WeakSet<Socket>();
+const watchedSockets = new WeakSet<Socket>();
 
 function watch(socket: Socket, holdsProcess: boolean): void {
-  if (seen.has(socket)) return;
-  seen.add(socket);
+  if (watchedSockets.has(socket)) return;
+  watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // undici refs a kept-alive socket again for each request: a hanging service would hold an application that has finished.
+    // undici refs a kept-alive socket for each request. A service that hangs would then keep a finished program alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {
-    if (socket.bytesRead > 0) errorsOfUsed.add(error);
+    if (socket.bytesRead > 0) reusedConnectionErrors.add(error);
   });
+}
+
+/** A proxy and the environment variable that sets it. */
+export interface NamedProxy {
+  readonly address: string;
+  readonly variable: EnvironmentName;
+}
+
+/** The proxies that the environment sets. */
+export interface Proxies {
+  /** Used for HTTP endpoints, and for HTTPS endpoints if `https` is undefined. */
+  readonly http: NamedProxy | undefined;
+  readonly https: NamedProxy | undefined;
+  /** Hosts that are reached directly, in the format of `NO_PROXY`. */
+  readonly except: string;
+}
+
+/** Why no proxy is used for an endpoint. */
+export type NoProxy = 'none is named' | 'this machine' | 'an exception';
+
+/**
+ * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Lower-case names take precedence, as in curl. Returns undefined if no proxy
+ * is set. Warns about an unusable address without quoting it, because it may contain credentials.
+ */
+export function environmentProxies(): Proxies | undefined {
+  const http = proxyOf('http_proxy', 'HTTP_PROXY');
+  const https = proxyOf('https_proxy', 'HTTPS_PROXY');
+  if (http === undefined && https === undefined) return undefined;
+  return { http, https, except: env('no_proxy') ?? env('NO_PROXY') ?? '' };
+}
+
+/** Returns the proxy for an endpoint, or the reason why none is used. */
+export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProxy | NoProxy {
+  const { http, https } = proxies ?? {};
+  const named = endpoint.protocol === 'https:' ? (https ?? http) : http;
+  if (proxies === undefined || named === undefined) return 'none is named';
+  if (isLoopback(endpoint.hostname)) return 'this machine';
+  return isException(endpoint, proxies.except) ? 'an exception' : named;
+}
+
+/** Follows undici (lib/dispatcher/env-http-proxy-agent.js): a host name includes its subdomains, and `*` means all hosts. */
+function isException({ hostname, port, protocol }: URL, except: string): boolean {
+  if (except === '*') return true;
+  const portAsked = port || (protocol === 'https:' ? '443' : '80');
+  return except.split(/[,\s]+/).some((entry) => {
+    const [, host = entry, portMeant = portAsked] = /^(.+):(\d+)$/.exec(entry) ?? [];
+    const name = host.replace(/^\*?\./, '').toLowerCase();
+    return entry !== '' && Number(portMeant) === Number(portAsked) && `.${hostname}`.endsWith(`.${name}`);
+  });
+}
+
+function proxyOf(...names: EnvironmentName[]): NamedProxy | undefined {
+  const variable = names.find((candidate) => env(candidate) !== undefined);
+  const text = variable === undefined ? undefined : env(variable);
+  if (variable === undefined || text === undefined) return undefined;
+  const address = text.includes('://') ? text : `http://${text}`;
+  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return { address, variable };
+  diagnostics.warnOnce(`proxy ${variable}`, `configuration: ${variable} is no http or https address; it is left out.`);
+  return undefined;
 }

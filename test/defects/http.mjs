@@ -1,7 +1,7 @@
 // Mistakes in how services are asked, each of which has to make a test fail.
 const client = 'src/http/client.ts';
 const connections = 'src/http/connections.ts';
-const failure = 'src/http/failure.ts';
+const failure = 'src/http/errors.ts';
 const answer = 'src/export/answer.ts';
 const answerTests = ['test/export/answer.test.ts'];
 const pace = 'src/export/pace.ts';
@@ -54,7 +54,7 @@ export const defects = [
   },
   {
     title: 'this machine is reached through a proxy',
-    file: 'src/http/proxies.ts',
+    file: 'src/http/connections.ts',
     find: "  if (isLoopback(endpoint.hostname)) return 'this machine';\n",
     replace: '',
     tests: ['test/http/proxies.test.ts'],
@@ -68,14 +68,14 @@ export const defects = [
   },
   {
     title: 'an exception to the proxies is one for the end of other names, too',
-    file: 'src/http/proxies.ts',
+    file: 'src/http/connections.ts',
     find: '.endsWith(`.',
     replace: '.endsWith(`',
     tests: ['test/http/proxies.test.ts'],
   },
   {
     title: 'exceptions to the proxies are left out',
-    file: 'src/http/proxies.ts',
+    file: 'src/http/connections.ts',
     find: "except: env('no_proxy') ?? env('NO_PROXY') ?? ''",
     replace: "except: ''",
     tests: ['test/http/proxies.test.ts'],

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { build, type Rollup } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Proxies } from '../../src/http/proxies.ts';
+import type { Proxies } from '../../src/http/connections.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { bareEnvironment, moduleText, runNode } from '../support/program.ts';

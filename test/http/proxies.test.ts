@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
-import { failureOf } from '../../src/http/failure.ts';
-import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/proxies.ts';
+import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/connections.ts';
+import { failureOf } from '../../src/http/errors.ts';
 import { told } from '../support/told.ts';
 import { serve } from './server.ts';
 
@@ -250,6 +250,26 @@ describe('a proxy', () => {
     expect((await client.send(GET)).status).toBe(204);
     expect([sent.length, by.asked.length]).toEqual([1, 0]);
   });
+
+  test.each(['http://service.test', 'https://service.test'])(
+    'that accepts connections and closes them is connected to once per request, for %s',
+    async (endpoint) => {
+      let connections = 0;
+      const server = createNetServer((socket) => {
+        connections++;
+        socket.on('error', () => {});
+        socket.end();
+      });
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      onTestFinished(() => void server.close());
+      const { port } = server.address() as AddressInfo;
+      const client = clientTo(endpoint, byProxy(`http://127.0.0.1:${port}`));
+      for (let sent = 1; sent <= 5; sent++) {
+        await expect(client.send(GET)).rejects.toThrow();
+        expect(connections).toBe(sent);
+      }
+    },
+  );
 
   test.each(['http://service.test', 'https://service.test'])(
     'that refuses the connection is the one to check, for %s, and its credentials are not told',

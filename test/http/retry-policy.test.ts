@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { backoffMs, isTransient, parseRetryAfter } from '../../src/http/retry-policy.ts';
+import { backoffMs, isTransient, parseRetryAfter } from '../../src/http/retry.ts';
 
 describe('a status', () => {
   const ranges: [boolean, number[]][] = [

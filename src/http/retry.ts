@@ -1,24 +1,24 @@
-/** Retry-After is honoured within these bounds, whatever the service asks for. */
+/** Bounds of the delay that a `Retry-After` header can request. */
 export const RETRY_AFTER_MIN_MS = 1_000;
 export const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
-/** Whether the same request may succeed later. 501, 505 and their neighbours are final, codes that nobody knows are not. */
+/** Whether the same request may succeed later. 501 and 505 are final; unknown 5xx codes are not. */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
 }
 
 /**
- * The milliseconds to wait that a Retry-After header asks for, within the bounds above: whole seconds or an HTTP date
- * (RFC 9110, 10.2.3). A date is taken against the service's own `Date` header, where there is one. Undefined when the
- * header is absent or malformed.
+ * Parses a `Retry-After` header: whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns the delay in milliseconds, between
+ * 1 second and 5 minutes, or undefined if the header is absent or malformed. A date is compared with the `Date` header of the
+ * response, if there is one, because the clocks may differ.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
-  // V8 reads "-5" and "1.5" as dates; an HTTP date begins with the name of a day.
+  // V8 parses "-5" and "1.5" as dates. An HTTP date begins with the name of a day.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined;
   const until = parseHttpDate(text);
   if (Number.isNaN(until)) return undefined;
@@ -26,12 +26,12 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   return clamped(until - (Number.isNaN(serverNow) ? nowMs : serverNow));
 }
 
-/** Full jitter: anything between nothing and the doubled delay. `attempt` counts from 0, `random` from 0 to 1. */
+/** Returns an exponential back-off with full jitter, in milliseconds. `attempt` counts from 0; `random` is between 0 and 1. */
 export function backoffMs(attempt: number, random: number, firstMs: number, longestMs: number): number {
   return Math.floor(random * Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30)));
 }
 
-/** The form of asctime names no zone; it is Greenwich time like the others (RFC 9110, 5.6.7). */
+/** The asctime format has no time zone. It is GMT like the other formats (RFC 9110, 5.6.7). */
 function parseHttpDate(text: string): number {
   return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
 }

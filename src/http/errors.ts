@@ -1,34 +1,35 @@
-import { isOfProxy } from './connections.ts';
-import { SetupError } from './setup-error.ts';
-
-/** A message of our own, which holds nothing that was sent. */
+/** No response arrived. The message contains none of the data that was sent. */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
 }
 
-/** The time for a request is over. */
+/** No response arrived before the deadline of the request. */
 export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
 }
 
-/** Why a request had no answer. */
+/** The request cannot be sent until the configuration changes. The message contains none of the data to be sent. */
+export class SetupError extends Error {
+  override readonly name: string = 'SetupError';
+}
+
+/** Why no response arrived. */
 export interface Failure {
-  /** For messages: never what is sent, where to, or with which credentials, as the texts of such errors may be. */
+  /** `problem` and `advice` in one text for messages. Contains no payload, address or credentials. */
   readonly detail: string;
-  /** The same in two, for whoever tells them apart: what is the matter, and what to do where that is known. */
   readonly problem: string;
   readonly advice: string | undefined;
-  /** Of the first error underneath that has one. */
+  /** The code of the first enclosed error that has one, for example `ECONNREFUSED`. */
   readonly code: string | undefined;
-  /** Only a change of the set-up can help: a certificate, the credentials of a proxy. */
+  /** Whether the request fails until the configuration changes, for example because of a certificate. */
   readonly isLasting: boolean;
-  /** Whether the request may have arrived, so that what it carried may be the cause. */
+  /** Whether the request may have reached the service, so that its content may be the cause. */
   readonly mayHaveArrived: boolean;
-  /** Whether it is known that nothing was sent: there was no connection. */
+  /** Whether no data was sent, because there was no connection. */
   readonly isUnsent: boolean;
 }
 
-/** What is the matter and what to do, by the code of an error. */
+/** Problem and advice by error code. */
 const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
   ECONNREFUSED: ['nothing listens there', 'check the endpoint, and that the service runs'],
   ENOTFOUND: ['the name of the host is not known', 'check the endpoint'],
@@ -42,82 +43,92 @@ const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]
   ERR_SSL_WRONG_VERSION_NUMBER: ['it does not speak TLS', 'check whether the endpoint begins with http or https'],
 };
 
-const OF_TLS = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
-/** Before there is a connection. Other errors of TLS may end one that is there. */
+const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
+
+/** Errors before the connection is established. Other TLS errors may also end an established connection. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
-const UNDER_WAY = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
-/** Errors are read through so many others that enclose them. */
+/** Errors after the request may have been sent. */
+const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
+
+/** Number of nested causes that are searched for a code. */
 const DEPTH_MAX = 5;
 
-/** What an error that a request ended with says, whatever it is; never its own text, unless that is known to be harmless. */
+/** Describes the error of a request. Never quotes an error message, unless it is one of ours. */
 export function failureOf(thrown: unknown): Failure {
   try {
-    if (thrown instanceof NoAnswerError) {
-      return { ...told(thrown.message), code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
-    }
+    if (thrown instanceof NoAnswerError) return { ...FAILURE, ...describe(thrown.message), mayHaveArrived: true };
     if (thrown instanceof SetupError) {
-      return { ...told(thrown.message), code: undefined, isLasting: true, mayHaveArrived: false, isUnsent: true };
+      return { ...FAILURE, ...describe(thrown.message), isLasting: true, isUnsent: true };
     }
     const code = codeOf(thrown, DEPTH_MAX);
-    if (isOfProxy(thrown)) return failureOfProxy(code);
+    if (isProxyError(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
   } catch {
+    // A getter of the error threw.
     return failureOfCode(undefined);
   }
 }
 
-/** Whether the connection broke while a request was under way. */
+const FAILURE = { code: undefined, isLasting: false, mayHaveArrived: false, isUnsent: false } as const;
+
+const proxyErrors = new WeakSet<Error>();
+
+/** Marks an error as a failure to connect to the proxy rather than to the service. */
+export function markProxyError(error: Error): void {
+  proxyErrors.add(error);
+}
+
+function isProxyError(error: unknown): boolean {
+  return error instanceof Error && proxyErrors.has(error);
+}
+
+/** Whether the connection broke during the request. */
 export function isBreak(thrown: unknown): boolean {
   return /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(failureOf(thrown).code ?? '');
 }
 
 function failureOfCode(code: string | undefined): Failure {
-  const isLasting = code !== undefined && OF_TLS.test(code);
+  const isLasting = code !== undefined && TLS_ERROR.test(code);
   const known = code === undefined ? undefined : KNOWN[code];
   const [problem, advice] = known ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
   return {
-    ...told(problem, advice, code === undefined ? ' without a reason' : ` (${code})`),
+    ...describe(problem, advice, code === undefined ? ' without a reason' : ` (${code})`),
     code,
     isLasting,
-    mayHaveArrived: code !== undefined && UNDER_WAY.test(code),
+    mayHaveArrived: code !== undefined && IN_FLIGHT.test(code),
     isUnsent: code !== undefined && UNSENT.test(code),
   };
 }
 
-/** What is told of certificates is as true of a proxy's. */
 function failureOfProxy(code: string | undefined): Failure {
   const failure = failureOfCode(code);
+  // The advice on certificates applies to the proxy's certificate as well.
   if (failure.isLasting) return failure;
   const reason = code === undefined ? '' : ` (${code})`;
-  const proxy = told('the proxy cannot be reached', 'check it, and HTTP_PROXY and HTTPS_PROXY', reason);
-  return { ...failure, ...proxy, isUnsent: true };
+  const description = describe('the proxy cannot be reached', 'check it, and HTTP_PROXY and HTTPS_PROXY', reason);
+  return { ...failure, ...description, isUnsent: true };
 }
 
-/** The answer of a proxy is told in the text alone (undici lib/dispatcher/proxy-agent.js). */
+/** undici reports the status of the proxy only in the message (lib/dispatcher/proxy-agent.js). */
 function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] = /^Proxy response \((\d{3})\)/.exec(textOf(thrown)) ?? [];
   if (status === undefined) return undefined;
-  const isLasting = status.startsWith('4');
   const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
-  const reason = ` (status ${status})`;
-  return { ...told(problem, undefined, reason), code: undefined, isLasting, mayHaveArrived: false, isUnsent: true };
+  const description = describe(problem, undefined, ` (status ${status})`);
+  return { ...FAILURE, ...description, isLasting: status.startsWith('4'), isUnsent: true };
 }
 
-/**
- * Recognizes errors of undici's parser. These errors have no code, and their message may quote the response. A status
- * below 100 is an assertion error.
- */
+/** Errors of undici's parser have no code, and their message may quote the response. A status below 100 is an assertion error. */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
   if (thrown.name !== 'HTTPParserError' && !isAssertion) return undefined;
-  const told = { detail: 'the answer is no HTTP', problem: 'the answer is no HTTP', advice: undefined };
-  return { ...told, code: undefined, isLasting: false, mayHaveArrived: true, isUnsent: false };
+  return { ...FAILURE, ...describe('the answer is no HTTP'), mayHaveArrived: true };
 }
 
-function told(problem: string, advice?: string, reason = ''): Pick<Failure, 'detail' | 'problem' | 'advice'> {
+function describe(problem: string, advice?: string, reason = ''): Pick<Failure, 'detail' | 'problem' | 'advice'> {
   const detail = advice === undefined ? problem : `${problem}; ${advice}`;
   return { detail: `${detail}${reason}`, problem: `${problem}${reason}`, advice };
 }
@@ -126,7 +137,7 @@ function textOf(thrown: unknown): string {
   return thrown instanceof Error ? String(thrown.message) : '';
 }
 
-/** A host with several addresses fails with several errors in one; wrappers keep theirs as `cause`. */
+/** Searches `cause` and the `errors` of an AggregateError, which a host with several addresses fails with. */
 function codeOf(thrown: unknown, depthMax: number): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || depthMax === 0) return undefined;
   const { code, cause, errors } = thrown as { code?: unknown; cause?: unknown; errors?: unknown };
