@@ -6,14 +6,14 @@ import { publish } from '../run/channels.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { DroppedRun, DropReason } from '../run/stats.ts';
 import { untraced } from '../run/untraced.ts';
-import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
+import { forgetReporter, type Reporter, reportAtExit } from './process-end.ts';
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
-/** Between two lines about drops. */
-const TELL_EVERY_MS = 60_000;
+/** Minimum time between two log lines about drops. */
+const REPORT_EVERY_MS = 60_000;
 
-/** What each reason means, and what helps. */
+/** The meaning of each reason, with a remedy. */
 const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
@@ -23,14 +23,14 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   closed: 'the exporter was closed before delivery',
 };
 
-/** Tells of given-up runs: each to `onDrop` and on a channel, and their number in a line per minute at the most. */
-export class DropNotice implements Teller {
+/** Reports dropped runs: each to `onDrop` and to a diagnostics channel, and their number in at most one log line a minute. */
+export class DropNotice implements Reporter {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
   readonly #endpoint: string;
-  readonly #untold = new Map<DropReason, { count: number; detail: string | undefined }>();
-  #toldAtMs = Number.NEGATIVE_INFINITY;
-  #isTelling = false;
+  readonly #unreported = new Map<DropReason, { count: number; detail: string | undefined }>();
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  #isScheduled = false;
 
   constructor(onDrop: OnDrop | undefined, monotonicMs: () => number, endpoint = '') {
     this.#onDrop = onDrop;
@@ -39,29 +39,29 @@ export class DropNotice implements Teller {
   }
 
   add(reason: DropReason, { id, traceId, name }: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, detail?: string): void {
-    this.#untold.set(reason, { count: (this.#untold.get(reason)?.count ?? 0) + 1, detail });
+    this.#unreported.set(reason, { count: (this.#unreported.get(reason)?.count ?? 0) + 1, detail });
     const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
     const onDrop = this.#onDrop;
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
-    tellAtExit(this);
-    if (this.#isTelling || this.#monotonicMs() - this.#toldAtMs < TELL_EVERY_MS) return;
-    // Many come at once as a rule: they make one line.
-    this.#isTelling = true;
-    setSoon(() => this.tell());
+    reportAtExit(this);
+    if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
+    // Drops usually occur in groups, which share one line.
+    this.#isScheduled = true;
+    setSoon(() => this.report());
   }
 
-  /** Tells what has not been told yet; called by itself now and then, and when the exporter closes. */
-  tell(): void {
-    this.#isTelling = false;
-    forgetTeller(this);
-    if (this.#untold.size === 0) return;
-    for (const [reason, { count, detail }] of this.#untold) {
+  /** Logs the drops since the last report. Also called when the exporter closes and when the process exits. */
+  report(): void {
+    this.#isScheduled = false;
+    forgetReporter(this);
+    if (this.#unreported.size === 0) return;
+    for (const [reason, { count, detail }] of this.#unreported) {
       const runs = count === 1 ? 'run was' : 'runs were';
       const last = detail === undefined ? '' : ` (last: ${detail})`;
       diagnostics.warn(`${count} ${runs} dropped (${reason}): ${MEANINGS[reason]}${last}`);
     }
-    this.#untold.clear();
-    this.#toldAtMs = this.#monotonicMs();
+    this.#unreported.clear();
+    this.#reportedAtMs = this.#monotonicMs();
   }
 }

@@ -297,7 +297,7 @@ export class Exporter implements RunSink {
       for (const delivery of this.#queue.drain()) if (delivery.stage !== 'settled') this.#giveUp(delivery, 'closed');
       await this.#dispatcher.stop().catch((thrown) => report('shutdown', thrown));
       this.#disk?.close();
-      this.#parts.notice.tell();
+      this.#parts.notice.report();
       await this.#parts.closed(this);
     }
   }

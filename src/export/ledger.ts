@@ -1,21 +1,20 @@
-import type { Backlog, DeliveryError, Stats } from '../run/stats.ts';
-import { Latencies, latencyOf } from './latencies.ts';
+import type { Backlog, DeliveryError, Latency, Stats } from '../run/stats.ts';
 
 export type { DropReason, Stats } from '../run/stats.ts';
 
-/** What is counted, and only ever counted up or moved: the part of `Stats` that adds up. */
+/** The counters of `Stats`. */
 export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
-/** Where a run can be while it is counted. */
+/** The states of a run in the ledger. */
 export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/** What an exporter counts and what its requests have told. It is there for longer than the exporter. */
+/** The counters of an exporter and the figures of its requests. A ledger outlives its exporter. */
 export class Ledger {
   readonly counts: Counts = noCounts();
   readonly latencies: Latencies = new Latencies();
   lastError: DeliveryError | undefined;
 
-  /** Takes over what another one holds, which nobody writes to any more. */
+  /** Adds the figures of a ledger that no longer changes. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.latencies.values) this.latencies.add(ms);
@@ -23,7 +22,7 @@ export class Ledger {
   }
 }
 
-/** Adds ledgers up, and what their exporters hold at the moment. */
+/** Returns the sum of ledgers and of the backlogs of their exporters. */
 export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlog[] = []): Stats {
   const counts = noCounts();
   for (const ledger of ledgers) addInto(counts, ledger.counts);
@@ -33,14 +32,40 @@ export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlo
       bytes: backlogs.reduce((sum, { bytes }) => sum + bytes, 0),
       oldestMs: backlogs.reduce((oldest, { oldestMs }) => Math.max(oldest, oldestMs), 0),
     },
-    latency: latencyOf(ledgers.map(({ latencies }) => latencies)),
+    latency: latencyOf(ledgers),
     lastError: latest(ledgers),
   };
 }
 
-/** The stats of nothing. */
+/** Returns `Stats` in which every counter is 0. */
 export function noStats(): Stats {
   return totalStats([]);
+}
+
+/** Number of durations that an exporter keeps. */
+const DURATIONS_MAX = 500;
+
+/** The durations of the latest requests, in milliseconds. */
+class Latencies {
+  readonly #durationsMs: number[] = [];
+  #next = 0;
+
+  get values(): readonly number[] {
+    return this.#durationsMs;
+  }
+
+  add(ms: number): void {
+    this.#durationsMs[this.#next] = ms;
+    this.#next = (this.#next + 1) % DURATIONS_MAX;
+  }
+}
+
+/** Returns the percentiles of all durations together, or undefined if there are none. */
+function latencyOf(ledgers: readonly Ledger[]): Latency | undefined {
+  const sorted = ledgers.flatMap(({ latencies }) => latencies.values).sort((a, b) => a - b);
+  if (sorted.length === 0) return undefined;
+  const nearestRank = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] as number;
+  return { p50Ms: nearestRank(0.5), p99Ms: nearestRank(0.99) };
 }
 
 function noCounts(): Counts {
@@ -67,7 +92,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** Times in ISO 8601 sort as text. */
+/** Returns the latest error. Timestamps in ISO 8601 sort as text. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {

@@ -17,7 +17,7 @@ export function newBoundary(): string {
  *     --<boundary>
  *     Content-Disposition: form-data; name="post.<run id>"
  *     Content-Type: application/json
- *     Content-Length: 000000412
+ *     Content-Length:       412
  *
  *     {"id":"…","trace_id":"…","name":"…", … }
  *     --<boundary>
@@ -75,8 +75,8 @@ const RUN_BYTES = 1_600;
 /** Longest JSON text that is joined with its header, because for short texts a write costs more than the copy. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
-/** Digits of a `Content-Length`, which is written after its part. */
-const LENGTH_DIGITS = 9;
+/** Space for a `Content-Length`, which is written after its part. Leading spaces are not part of a header's value (RFC 9110, 5.5). */
+const LENGTH_SPACE = ' '.repeat(9);
 
 /** The longest UTF-8 sequence. With less free space, a write may have been cut off. */
 const CHARACTER_BYTES_MAX = 4;
@@ -132,7 +132,7 @@ class PartBuffer {
   #addPart(name: string, json: string): void {
     const header =
       `--${this.#boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n` +
-      'Content-Type: application/json\r\nContent-Length: 000000000\r\n\r\n';
+      `Content-Type: application/json\r\nContent-Length: ${LENGTH_SPACE}\r\n\r\n`;
     const jsonStart = this.#length + header.length;
     if (json.length <= JOINED_CHARACTERS_MAX) {
       this.#write(`${header}${json}\r\n`);
@@ -146,11 +146,12 @@ class PartBuffer {
 
   /** Writes the decimal digits of `length` so that they end at `end`. */
   #writeLength(end: number, length: number): void {
+    let at = end;
     let rest = length;
-    for (let at = end - 1; at >= end - LENGTH_DIGITS; at--) {
-      this.#buffer[at] = DIGIT_0 + (rest % 10);
-      rest = (rest / 10) | 0;
-    }
+    do {
+      this.#buffer[--at] = DIGIT_0 + (rest % 10);
+      rest = Math.trunc(rest / 10);
+    } while (rest > 0);
   }
 
   #write(text: string): void {

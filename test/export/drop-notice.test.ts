@@ -49,8 +49,8 @@ describe('DropNotice', () => {
     const notice = new DropNotice(undefined, () => 0);
     notice.add('expired', makeRun());
     notice.add('closed', makeRun());
-    notice.tell();
-    notice.tell();
+    notice.report();
+    notice.report();
 
     expect(lines).toHaveLength(2);
     expect(lines[1]).toMatch(/^warn: 1 run was dropped \(closed\)/);
@@ -96,7 +96,7 @@ describe('DropNotice', () => {
     const notice = new DropNotice(undefined, () => 0, 'https://traces.example');
     notice.add('rejected', first, 'status 400');
     notice.add('queue_full', second);
-    notice.tell();
+    notice.report();
 
     expect(messages).toEqual([
       {

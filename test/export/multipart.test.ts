@@ -27,7 +27,7 @@ describe('encodeMultipart', () => {
       `"dotted_order":"${run.dottedOrder}","session_name":"docs","end_time":"2026-01-02T03:04:05.700000Z"}`;
     const part = (name: string, length: number, body: string) =>
       `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${String(length).padStart(9, '0')}\r\n\r\n${body}\r\n`;
+      `Content-Length: ${String(length).padStart(9)}\r\n\r\n${body}\r\n`;
     const expected =
       part(`post.${ROOT}`, main.length, main) +
       part(`post.${ROOT}.inputs`, 10, '{"q":"ä"}') +
