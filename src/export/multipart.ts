@@ -17,7 +17,7 @@ export function newBoundary(): string {
  *     --<boundary>
  *     Content-Disposition: form-data; name="post.<run id>"
  *     Content-Type: application/json
- *     Content-Length:       412
+ *     Content-Length: 412
  *
  *     {"id":"…","trace_id":"…","name":"…", … }
  *     --<boundary>
@@ -75,18 +75,12 @@ const RUN_BYTES = 1_600;
 /** Longest JSON text that is joined with its header, because for short texts a write costs more than the copy. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
-/** Space for a `Content-Length`, which is written after its part. Leading spaces are not part of a header's value (RFC 9110, 5.5). */
-const LENGTH_SPACE = ' '.repeat(9);
-
 /** The longest UTF-8 sequence. With less free space, a write may have been cut off. */
 const CHARACTER_BYTES_MAX = 4;
 
-const DIGIT_0 = 0x30;
+const CRLF_BYTES = 2;
 
-/**
- * A buffer that parts are written to. The size of a part is known only after it is written, which is cheaper than counting
- * its bytes first; hence the fixed width of `Content-Length`.
- */
+/** A buffer that parts are written to. It grows if the text needs more bytes than it has characters. */
 class PartBuffer {
   readonly #boundary: string;
   #buffer: Buffer;
@@ -129,29 +123,35 @@ class PartBuffer {
     if (isFilled(events)) this.#addPart(`${name}.events`, events);
   }
 
+  /**
+   * The bytes of a part are known once it is written, which is cheaper than counting them first. The header is written with
+   * the number of characters, which is right for ASCII, and corrected for any other text.
+   */
   #addPart(name: string, json: string): void {
-    const header =
-      `--${this.#boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${LENGTH_SPACE}\r\n\r\n`;
-    const jsonStart = this.#length + header.length;
-    if (json.length <= JOINED_CHARACTERS_MAX) {
-      this.#write(`${header}${json}\r\n`);
-    } else {
-      this.#write(header);
-      this.#write(json);
-      this.#write('\r\n');
+    const start = this.#length;
+    let lengthBytes = json.length;
+    for (;;) {
+      const length = String(lengthBytes);
+      const header =
+        `--${this.#boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+      if (json.length <= JOINED_CHARACTERS_MAX) {
+        this.#write(`${header}${json}\r\n`);
+      } else {
+        this.#write(header);
+        this.#write(json);
+        this.#write('\r\n');
+      }
+      const writtenBytes = this.#length - start - header.length - CRLF_BYTES;
+      if (writtenBytes === lengthBytes) return;
+      const corrected = String(writtenBytes);
+      if (corrected.length === length.length) {
+        this.#buffer.write(corrected, start + header.length - 2 * CRLF_BYTES - length.length, 'latin1');
+        return;
+      }
+      lengthBytes = writtenBytes;
+      this.#length = start;
     }
-    this.#writeLength(jsonStart - '\r\n\r\n'.length, this.#length - jsonStart - '\r\n'.length);
-  }
-
-  /** Writes the decimal digits of `length` so that they end at `end`. */
-  #writeLength(end: number, length: number): void {
-    let at = end;
-    let rest = length;
-    do {
-      this.#buffer[--at] = DIGIT_0 + (rest % 10);
-      rest = Math.trunc(rest / 10);
-    } while (rest > 0);
   }
 
   #write(text: string): void {

@@ -1,34 +1,38 @@
 import { monotonicNowMs } from '../base/clock.ts';
+import { defaultLimits } from '../base/limits.ts';
 import type { HttpClient } from '../http/client.ts';
 import { isTransient } from '../http/retry.ts';
-import { BatchLimit } from './batch-limit.ts';
 import type { BatchSize } from './queue.ts';
 
-/** What a service may ask for; anything outside is brought back within. */
+/** Bounds of the limits that a service can set. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 
-/** It is of use only while it comes early. */
+/**
+ * Runs per batch if the response sets no limit and neither does the application. Larger batches cost less per run.
+ */
+const UNLIMITED_RUNS = 500;
+
+/** The response is useful only if it arrives early. */
 const TIMEOUT_MS = 2_000;
 
-/** When it has failed, it is asked again after this, and after twice as long each time. */
-const AGAIN_MS = 30_000;
-const AGAIN_MAX_MS = 600_000;
+/** Delay before a failed request is repeated. It doubles with each failure. */
+const RETRY_MS = 30_000;
+const RETRY_MAX_MS = 600_000;
 
 /**
- * What the service says of itself at `GET /info`: how large a batch may be, whether it takes gzip, and whether it takes
- * multipart ingestion at all. It is asked in the background, and again later when that failed; until it has answered, and
- * when it answers with something else, the defaults hold.
+ * The capabilities of the service according to `GET /info`: the maximum size of a batch, and whether the service accepts gzip
+ * and multipart ingestion. The request is made in the background and repeated if it fails. Until the response arrives, and if
+ * it is unusable, the defaults apply.
  */
 export class ServiceInfo {
-  /** What it has said of the size of a batch, and shown since. */
   readonly limit: BatchLimit;
   readonly #client: HttpClient;
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
-  #asked: Promise<void> = Promise.resolve();
-  #askAtMs = Number.NEGATIVE_INFINITY;
-  #againMs = AGAIN_MS;
+  #request: Promise<void> = Promise.resolve();
+  #requestAtMs = Number.NEGATIVE_INFINITY;
+  #retryMs = RETRY_MS;
   #refusesMultipart = false;
   #takesGzip = false;
 
@@ -39,13 +43,14 @@ export class ServiceInfo {
     this.limit = new BatchLimit(defaults);
   }
 
+  /** Maximum size of a batch. */
   get batch(): BatchSize {
     return this.limit.size;
   }
 
   /**
-   * Whether the service says that it does not take multipart ingestion. Says so once: it is tried again when the fallback
-   * has lasted for its time.
+   * Whether the service reports that multipart ingestion is off. Returns true only once, because the sender tries multipart
+   * again when the fallback ends.
    */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
@@ -57,51 +62,99 @@ export class ServiceInfo {
     return this.#takesGzip;
   }
 
-  /** The service has answered a gzipped body with 415. */
+  /** Called when the service has answered a gzipped body with 415. */
   refuseGzip(): void {
     this.#takesGzip = false;
   }
 
-  /** Asks the service, the first time that it is called and when it is time to ask again. Never rejects. */
+  /** Requests `/info` if that has not been done, or if it is time to retry. Never rejects. */
   ask(): Promise<void> {
-    if (this.#monotonicMs() < this.#askAtMs) return this.#asked;
-    this.#askAtMs = Number.POSITIVE_INFINITY;
-    this.#asked = this.#read();
-    return this.#asked;
+    if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
+    this.#requestAtMs = Number.POSITIVE_INFINITY;
+    this.#request = this.#read();
+    return this.#request;
   }
 
   async #read(): Promise<void> {
     try {
       const headers = { accept: 'application/json' };
       const answer = await this.#client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
-      if (answer.status === 200) this.#take(JSON.parse(answer.text));
-      else if (isTransient(answer.status)) this.#askLater();
+      if (answer.status === 200) this.#apply(JSON.parse(answer.text));
+      else if (isTransient(answer.status)) this.#retryLater();
     } catch {
-      // No answer, or no JSON.
-      this.#askLater();
+      // No response, or no JSON.
+      this.#retryLater();
     }
   }
 
-  #askLater(): void {
-    this.#askAtMs = this.#monotonicMs() + this.#againMs;
-    this.#againMs = Math.min(AGAIN_MAX_MS, this.#againMs * 2);
+  #retryLater(): void {
+    this.#requestAtMs = this.#monotonicMs() + this.#retryMs;
+    this.#retryMs = Math.min(RETRY_MAX_MS, this.#retryMs * 2);
   }
 
-  #take(info: unknown): void {
+  #apply(info: unknown): void {
     const ingest = field(info, 'batch_ingest_config');
-    this.limit.say({
-      runs: clamped(field(ingest, 'size_limit'), RUNS) ?? this.#defaults.runs,
-      bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? this.#defaults.bytes,
+    const { runs, bytes } = this.#defaults;
+    const runsMax = field(ingest, 'size_limit');
+    const isUnlimited = isObject(info) && runsMax === undefined && runs === defaultLimits.batchRuns;
+    this.limit.set({
+      runs: clamped(runsMax, RUNS) ?? (isUnlimited ? UNLIMITED_RUNS : runs),
+      bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? bytes,
     });
     this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
     this.#takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
   }
 }
 
+/** Growth of the limit with each full batch that is accepted after a 413. */
+const GROWTH = 1.01;
+
+/**
+ * The maximum size of a batch. After a 413, half of the refused size. That limit grows by a hundredth with each accepted batch
+ * of at least half its size, so that about one batch in seventy is refused if a gateway accepts less than `/info` reports.
+ */
+class BatchLimit {
+  /** The limit according to `/info`, or the default. */
+  #set: BatchSize;
+  #size: BatchSize;
+
+  constructor(defaults: BatchSize) {
+    this.#set = defaults;
+    this.#size = defaults;
+  }
+
+  get size(): BatchSize {
+    return this.#size;
+  }
+
+  /** Sets the limit that the service reports. A lower limit that results from a 413 stays. */
+  set(size: BatchSize): void {
+    const isLowered = this.#size.bytes < this.#set.bytes;
+    const bytes = isLowered ? Math.min(this.#size.bytes, size.bytes) : size.bytes;
+    this.#set = size;
+    this.#size = { runs: size.runs, bytes };
+  }
+
+  /** Called when a batch of this size was too large. */
+  refused(bytes: number): void {
+    const half = Math.max(BYTES.min, Math.floor(bytes / 2));
+    if (half < this.#size.bytes) this.#size = { runs: this.#size.runs, bytes: half };
+  }
+
+  /** Called when a batch of this size was accepted. */
+  accepted(bytes: number): void {
+    const { runs, bytes: limit } = this.#size;
+    if (limit >= this.#set.bytes || bytes < limit / 2) return;
+    this.#size = { runs, bytes: Math.min(this.#set.bytes, Math.ceil(limit * GROWTH)) };
+  }
+}
+
 function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined;
+  return isObject(value) && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function clamped(value: unknown, { min, max }: { min: number; max: number }): number | undefined {

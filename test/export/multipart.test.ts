@@ -27,7 +27,7 @@ describe('encodeMultipart', () => {
       `"dotted_order":"${run.dottedOrder}","session_name":"docs","end_time":"2026-01-02T03:04:05.700000Z"}`;
     const part = (name: string, length: number, body: string) =>
       `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${String(length).padStart(9)}\r\n\r\n${body}\r\n`;
+      `Content-Length: ${length}\r\n\r\n${body}\r\n`;
     const expected =
       part(`post.${ROOT}`, main.length, main) +
       part(`post.${ROOT}.inputs`, 10, '{"q":"ä"}') +
@@ -127,8 +127,15 @@ describe('encodeMultipart', () => {
     expect(body.toString('latin1').split(inputs)).toHaveLength(megabytes + 1);
   });
 
-  it.each(['a', 'ä', '你', '😀'])('carries a long text of %s', async (character) => {
-    const inputs = JSON.stringify({ text: character.repeat(300_000) });
+  it.each([
+    ['a', 300_000],
+    ['ä', 300_000],
+    ['你', 300_000],
+    ['😀', 300_000],
+    // 995 characters in 1 323 bytes: the length has another number of digits.
+    ['aaaaaaaaaäé你', 82],
+  ])('carries %s, repeated %i times', async (text, times) => {
+    const inputs = JSON.stringify({ text: text.repeat(times) });
     const parts = readJsonParts(request(await encoded([makeItem(ended(makeRun({ id: ROOT, inputs })))])));
 
     expect(parts.get(`post.${ROOT}.inputs`)).toEqual(JSON.parse(inputs));

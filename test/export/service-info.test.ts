@@ -7,9 +7,9 @@ import { type Answer, ingestServer } from '../support/ingest-server.ts';
 
 const defaults = { runs: 100, bytes: 20_971_520 };
 
-async function asked(answer: Answer): Promise<ServiceInfo> {
+async function asked(answer: Answer, size = defaults): Promise<ServiceInfo> {
   await using server = await ingestServer(() => ({ status: 202 }), answer);
-  const info = new ServiceInfo(clientOf(server.url), defaults);
+  const info = new ServiceInfo(clientOf(server.url), size);
   await info.ask();
   return info;
 }
@@ -54,7 +54,6 @@ describe('ServiceInfo', () => {
     ['null', ok(null)],
     ['a list', ok([1, 2])],
     ['limits of the wrong type', limits('10', null)],
-    ['a polluting key', { status: 200, body: '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}' }],
     ['a body beyond 64 KiB', ok({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
   ] as [string, Answer][])('keeps the defaults after %s [fault 34]', async (_, answer) => {
     const info = await asked(answer);
@@ -62,6 +61,17 @@ describe('ServiceInfo', () => {
     expect(info.batch).toEqual(defaults);
     expect([info.refusesMultipart(), info.takesGzip]).toEqual([false, false]);
   });
+
+  it.each([
+    ['no limit', ok({}), 100, 500],
+    ['a polluting key', { status: 200, body: '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}' }, 100, 500],
+    ['no limit, beside a limit of the application', ok({}), 30, 30],
+  ] as [string, Answer, number, number][])(
+    'allows, after a response with %s, the right number of runs',
+    async (_, answer, own, runs) => {
+      expect((await asked(answer, { ...defaults, runs: own })).batch.runs).toBe(runs);
+    },
+  );
 
   it('hears that multipart is off and gzip on', async () => {
     const info = await asked(
@@ -170,3 +180,70 @@ function answering(answer: () => HttpAnswer, sent: HttpRequest[] = []): HttpClie
   };
   return { send } as HttpClient;
 }
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** The client is not used. */
+const newLimit = () => new ServiceInfo({} as HttpClient, defaults).limit;
+
+/** A limit after a refusal of so many bytes. */
+function refused(bytes: number): ServiceInfo['limit'] {
+  const limit = newLimit();
+  limit.refused(bytes);
+  return limit;
+}
+
+describe('the limit of a batch', () => {
+  it.each([
+    [10 * MIB, 5 * MIB],
+    [2 * MIB + 1, MIB],
+    [128 * KIB + 2, 64 * KIB + 1],
+    [128 * KIB, 64 * KIB],
+    [128 * KIB - 2, 64 * KIB],
+    [10, 64 * KIB],
+  ])('of a service that has refused %i bytes is %i bytes [fault 11]', (bytes, expected) => {
+    expect(refused(bytes).size).toEqual({ runs: 100, bytes: expected });
+  });
+
+  it('is not raised by a refusal [fault 11]', () => {
+    const limit = refused(2 * MIB);
+    limit.refused(10 * MIB);
+    expect(limit.size.bytes).toBe(MIB);
+  });
+
+  it.each([
+    [500_000, 1_010_000],
+    [499_999, 1_000_000],
+    [1_000_000, 1_010_000],
+  ])('of 1 000 000 bytes is after an accepted batch of %i bytes %i bytes [fault 11]', (bytes, expected) => {
+    const limit = refused(2_000_000);
+    limit.accepted(bytes);
+    expect(limit.size.bytes).toBe(expected);
+  });
+
+  it('is back where it was after 70 full batches, and goes no further than the service says [fault 11]', () => {
+    const limit = refused(20 * MIB);
+    for (let batch = 0; batch < 69; batch++) limit.accepted(limit.size.bytes);
+    expect(limit.size.bytes).toBeLessThan(20 * MIB);
+    limit.accepted(limit.size.bytes);
+    expect(limit.size).toEqual(defaults);
+    limit.accepted(20 * MIB);
+    expect(limit.size).toEqual(defaults);
+  });
+
+  it.each([
+    [50_000, 50_000],
+    [5 * MIB, MIB],
+  ])('is, lowered to 1 MiB, when the service says %i bytes, %i bytes', (said, expected) => {
+    const limit = refused(2 * MIB);
+    limit.set({ runs: 7, bytes: said });
+    expect(limit.size).toEqual({ runs: 7, bytes: expected });
+  });
+
+  it('is what the service says, where nothing was refused, more than the default too', () => {
+    const limit = newLimit();
+    limit.set({ runs: 500, bytes: 40 * MIB });
+    expect(limit.size).toEqual({ runs: 500, bytes: 40 * MIB });
+  });
+});
