@@ -2,6 +2,11 @@
 export interface Limits {
   /** Wait after the first queued run before a batch is sent, so that a run's start and end travel together. */
   lingerMs: number;
+  /**
+   * Time for which the start of a run waits for its end, so that both are sent as one record. A run that is open for longer is
+   * sent, and its end follows. 0 sends a start after `lingerMs`.
+   */
+  startDelayMs: number;
   /** Runs per request; what the service's `/info` says takes its place. */
   batchRuns: number;
   /** Bytes of body per request, likewise. A single larger run goes alone. */
@@ -59,6 +64,7 @@ const MIB = 1024 * 1024;
 
 export const defaultLimits: Readonly<Limits> = {
   lingerMs: 250,
+  startDelayMs: 2_000,
   batchRuns: 100,
   batchBytes: 20 * MIB,
   requestsInFlight: 4,

@@ -4,14 +4,10 @@ import { HttpClient } from '../http/client.ts';
 import { DropNotice } from './drop-notice.ts';
 import { Exporter } from './exporter.ts';
 import { IngestClient } from './ingest-client.ts';
-import { IsolatingTransport } from './isolating-transport.ts';
 import type { Ledger } from './ledger.ts';
-import { Outage } from './outage.ts';
-import { Pace } from './pace.ts';
 import { flushAtExit, flushOnSignals, forgetAtExit, forgetOnSignals } from './process-end.ts';
-import { RetryingTransport } from './retrying-transport.ts';
+import { SendGate } from './send-gate.ts';
 import { Sender } from './sender.ts';
-import { SenderTransport } from './sender-transport.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
 import { SimpleIngestion } from './simple-ingestion.ts';
@@ -32,14 +28,10 @@ export interface ExporterTime {
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
-/** What reaches the service of an exporter. */
-const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient; pace: Pace }>();
+/** Settings and connection of each exporter, to renew its key. */
+const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient }>();
 
-/**
- * Puts an exporter together: retry ∘ fallback ∘ isolation ∘ multipart, over one HTTP client. It counts in the
- * ledger;
- * `closed` is called when it has closed.
- */
+/** Creates an exporter that counts in the ledger. `closed` is called when it has closed. */
 export function exporterFor(
   settings: Settings,
   ledger: Ledger,
@@ -57,36 +49,26 @@ export function exporterFor(
   });
   const { monotonicMs } = time;
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
-  const pace = new Pace(monotonicMs, { ...limits, ...time });
-  const outage = new Outage(monotonicMs);
+  const gate = new SendGate({ ...limits, random: time.random });
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
   const simple = new SimpleIngestion({
+    ...time,
     client: ingest,
     inFlight: limits.simpleInFlight,
     requestsPerSecond: limits.simpleRequestsPerSecond,
-    ...time,
-  });
-  const sender = new Sender({ client: ingest, info, simple, monotonicMs });
-  const transport = new RetryingTransport(new IsolatingTransport(new SenderTransport(sender)), pace, {
-    ...limits,
-    // What waits for long goes to the disk, where another age holds.
-    ageMs: durability === 'memory' ? limits.ageMs : limits.spoolAgeMs,
-    endpoint: endpoint.origin,
-    outage,
-    monotonicMs,
   });
   const exporter = new Exporter({
+    ...time,
     capture: settings.capture,
     limits,
-    transport,
+    sender: (heldBytes) => new Sender({ client: ingest, info, simple, monotonicMs, heldBytes }),
     info,
-    pace,
-    outage,
+    gate,
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
-    monotonicMs,
+    endpoint: endpoint.origin,
     opened: (exporter) => {
       flushAtExit(exporter, limits.exitFlushMs);
       if (settings.handleSignals) flushOnSignals(exporter, limits.exitFlushMs);
@@ -98,13 +80,13 @@ export function exporterFor(
       await client.destroy();
     },
   });
-  services.set(exporter, { settings, client, pace });
+  services.set(exporter, { settings, client });
   return exporter;
 }
 
 /**
- * Hands the key of new settings to an exporter that still has something to deliver with an older one, where both are for
- * the same workspace of the same service: what waits because the old key was rejected is tried again at once.
+ * Passes the key of new settings to an exporter that still delivers runs with an older key, if both are for the same
+ * workspace of the same service. Runs that wait because the old key was rejected are sent again at once.
  */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
@@ -113,7 +95,7 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   const hasKey = headers['x-api-key'] !== undefined || typeof requestHeaders === 'function';
   if (service === undefined || !isSame || !hasKey) return;
   service.client.setHeaders(requestHeaders);
-  service.pace.unblock();
+  exporter.retryNow();
 }
 
 /**

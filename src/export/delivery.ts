@@ -1,203 +1,227 @@
+import { diagnostics } from '../base/diagnostics.ts';
 import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
-import type { ErrorText } from '../run/error-text.ts';
-import type { FlushGroup } from './barrier.ts';
+import type { FlushGroup } from './flush-tracker.ts';
 import type { Place } from './ledger.ts';
 import type { Ticket } from './replay.ts';
 import type { Segment } from './spool.ts';
 
 /**
- * Where a run stands on its way. A run has at most one record on its way at a time:
+ * The stages of a run in delivery. A run has at most one record in delivery at a time:
  *
- *     start ─► started ──────(sent alone)──────► posting ──accepted──► posted
+ *     start ─► started ──(still open when due)──► posting ──accepted──► posted
  *                 │ end                             │ end                │ end
  *                 ▼                                 ▼                    ▼
  *               whole                             held ──accepted──►   patch
  *                 └────────────► finishing ◄─────────────────────────────┘
- *                                    │ accepted or given up
+ *                                    │ accepted, spilled or dropped
  *                                    ▼
  *                                 settled
  *
- * - `started`, `whole`, `patch` wait in the queue; `posting` and `finishing` are in flight;
- * - `ending`: the post is accepted and the run has ended, and what is attached to it is still read;
- * - `held`: the post is in flight and the end is recorded, so the patch waits for the post to settle;
- * - a given-up record settles the run from wherever it stands.
+ * - `started`, `incomplete`, `whole` and `patch` wait in the queue. `posting` and `finishing` are in a batch, in flight
+ *   or waiting for a retry.
+ * - `incomplete`: the run is sent as incomplete, because it is open for too long or too many runs are open.
+ * - `held`: the run has ended while its post is in a batch. The patch waits until the post is settled.
+ * - `kept`: the start of an open run was left on disk when the exporter closed.
+ * - A run can be dropped in every stage.
  */
-export type Stage = 'started' | 'whole' | 'patch' | 'posting' | 'posted' | 'ending' | 'held' | 'finishing' | 'settled';
+export type Stage =
+  | 'started'
+  | 'incomplete'
+  | 'whole'
+  | 'patch'
+  | 'posting'
+  | 'posted'
+  | 'held'
+  | 'finishing'
+  | 'settled'
+  | 'kept';
 
-/** One run between its start and the moment when it is delivered or given up. */
+/** A run from its start until it is settled. The fields are always in this order, so that all have one shape. */
 export interface Delivery {
   readonly run: EncodedRun;
-  /** Monotonic milliseconds. */
+  /** Monotonic time of the start. */
   readonly startedAtMs: number;
-  /** When the part of it that waits or is under way was recorded, in the time of `Pace.activeMs`. */
-  recordedAtMs: number;
-  /** The same in monotonic milliseconds. */
+  /** Monotonic time at which the record that is waiting or in a batch was recorded. */
   queuedAtMs: number;
+  /** The same moment in active time (`SendGate.activeAt`), which the age limit refers to. */
+  activeAtMs: number;
   stage: Stage;
-  /** The service has its start, so that what is left to send is a patch. */
+  /** Whether the service has accepted the post, so that only a patch remains. */
   isPosted: boolean;
-  /**
-   * Time at which the exporter stopped waiting for the run to end. The run is sent as incomplete, and again when it
-   * ends.
-   */
+  /** End time of a run that was sent as incomplete. */
   incompleteAt: string | undefined;
-  /** Number of payload bytes that are queued or in flight. */
+  /** Size that counts against the limits of the queue. */
   bytes: number;
-  /** The payloads that were counted last, and their bytes in UTF-8. */
-  readonly inputs: CountedText;
-  readonly outputs: CountedText;
-  /** What was attached when it started, which its post carries. What comes later is counted at the end, and goes with it. */
-  attachedAtStart: readonly HeldAttachment[];
-  /** The flushes that wait for its post, and for its patch. */
+  /** The metadata that was counted last, and its size. */
+  countedMetadata: EncodedRun['metadata'];
+  metadataBytes: number;
+  /** Groups of the flushes that wait for the post and for the patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
-  /** In write-ahead, where on disk its start stands, and later what it was at its end. */
+  /** Segments that hold the start and the end in write-ahead. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  /** It comes from the disk, where it stands until it has settled. */
+  /** Set if the run was read from disk. Its record stays there until the run is settled. */
   readonly ticket: Ticket | undefined;
+  /** Neighbours in the list of open runs. */
+  older: Delivery | undefined;
+  newer: Delivery | undefined;
+}
+
+/** Part of a request: the post or the patch of a run, as it was when its batch was formed. */
+export interface Item {
+  readonly delivery: Delivery;
+  /** Simple ingestion turns a post into a patch once the post is accepted and the end remains. */
+  op: 'post' | 'patch';
+  /** Whether the record includes the end of the run. */
+  readonly isEnded: boolean;
+  readonly endOverride: EndOverride | undefined;
+  readonly inputs: string | undefined;
+  readonly outputs: string | undefined;
+  readonly events: string | undefined;
+  /** Attachments that could not be read are removed. */
+  attachments: readonly HeldAttachment[];
+  /** Whether simple ingestion has posted the run. If so, only its patch remains to be sent. */
+  isPosted: boolean;
+  /** Content that is left out because the service found the run too large. */
+  stripped: 'nothing' | 'attachments' | 'payloads';
+}
+
+/** The body of a request to `/runs/multipart`. */
+export interface RequestBody {
+  readonly boundary: string;
+  readonly chunks: readonly Uint8Array[];
+  /** Size in bytes before compression. */
+  readonly sizeBytes: number;
+  /** Bytes of memory that `chunks` hold. */
+  readonly heldBytes: number;
+  readonly isGzipped: boolean;
+}
+
+/** Facts shared by all pieces of a batch that is split because the service refuses it. */
+export interface Lineage {
+  isPartlyAccepted: boolean;
+  /** Whether it is counted among the batches of which nothing was accepted. */
+  isCounted: boolean;
+}
+
+/** Records that are sent in one request. */
+export interface Batch {
+  readonly items: readonly Item[];
+  /** Built by the sender at the first attempt and kept for retries. */
+  body: RequestBody | undefined;
+  /** Number of large uploads during which the connection broke. */
+  brokenUploads: number;
+  attempts: number;
+  notBeforeMs: number;
+  /** Number of failures that the runs themselves may have caused. */
+  suspicions: number;
+  readonly lineage: Lineage;
 }
 
 const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
-
+const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
-/** The delivery of a run that has just started; `startedAtMs` is monotonic, `recordedAtMs` of `Pace.activeMs`. */
-export function newDelivery(
-  run: EncodedRun,
-  startedAtMs: number,
-  recordedAtMs: number,
-  postGroup: FlushGroup | undefined,
-  ticket?: Ticket,
-): Delivery {
+/** Size that every record counts with in addition to its content: the main part and the lines around parts. */
+const RECORD_BYTES = 960;
+
+/** The same for the lines around an attachment, which contain its name twice. */
+const ATTACHMENT_BYTES = 256;
+
+export function newDelivery(run: EncodedRun, nowMs: number, activeAtMs: number, ticket?: Ticket): Delivery {
   return {
     run,
-    startedAtMs,
-    recordedAtMs,
-    queuedAtMs: startedAtMs,
+    startedAtMs: nowMs,
+    queuedAtMs: nowMs,
+    activeAtMs,
     stage: 'started',
     isPosted: false,
     incompleteAt: undefined,
     bytes: 0,
-    inputs: new CountedText(),
-    outputs: new CountedText(),
-    attachedAtStart: run.attachments?.slice() ?? NO_ATTACHMENTS,
-    postGroup,
+    countedMetadata: undefined,
+    metadataBytes: 0,
+    postGroup: undefined,
     patchGroup: undefined,
     startSegment: undefined,
     endSegment: undefined,
     ticket,
+    older: undefined,
+    newer: undefined,
   };
 }
 
-/** Where the ledger has a run that stands at this stage. */
+/** Returns the counter of the ledger that includes a run in this stage. */
 export function placeOf(stage: Stage): Place {
   if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
   return stage === 'finishing' ? 'inFlight' : 'open';
 }
 
-/** When the part of it that waits or is under way was recorded; undefined when there is none. */
-export function waitingSinceMs({ stage, queuedAtMs }: Delivery): number | undefined {
-  return stage === 'posted' || stage === 'ending' || stage === 'settled' ? undefined : queuedAtMs;
+/** Whether the end of the run is still to be recorded. */
+export function isOpen({ stage }: Delivery): boolean {
+  return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/** One record under way: the post or the patch of a run, as it was when its batch was taken. */
-export interface Item {
-  readonly delivery: Delivery;
-  /** Simple ingestion turns a post into a patch once the post is accepted and the end remains. */
-  op: 'post' | 'patch';
-  /** Whether the record carries the end of the run. */
-  readonly isEnded: boolean;
-  readonly endOverride: EndOverride | undefined;
-  readonly inputs: string | undefined;
-  /** Bytes in UTF-8, as of the other payloads; 0 where there is none. */
-  readonly inputsBytes: number;
-  readonly outputs: string | undefined;
-  readonly outputsBytes: number;
-  readonly events: string | undefined;
-  /** Whether the outcome is known. Later outcomes are ignored. */
-  isSettled: boolean;
-  /** Without those that turned out to be unreadable. */
-  attachments: readonly HeldAttachment[];
-  /** Whether simple ingestion has already posted the run. If so, only its patch remains to be sent. */
-  isPosted: boolean;
-  /** What is left out because the service found the run too large: first its attachments, then its payloads as well. */
-  stripped: 'nothing' | 'attachments' | 'payloads';
+/** Whether the record waits in the queue. */
+export function isWaiting({ stage }: Delivery): boolean {
+  return stage === 'started' || stage === 'incomplete' || stage === 'whole' || stage === 'patch';
 }
 
 /**
- * Counts the bytes of a payload, which goes over the whole text: once for the queue, the batch and the frames, and again
- * only when it has become another text.
+ * Returns the size of the content of a run. Text counts one byte per character, because counting bytes takes time in
+ * proportion to the text, in the call of the application.
  */
-export class CountedText {
-  #text: string | undefined;
-  #bytes = 0;
-
-  bytesOf(text: string | undefined): number {
-    if (text !== this.#text) {
-      this.#text = text;
-      this.#bytes = text === undefined ? 0 : Buffer.byteLength(text);
-    }
-    return this.#bytes;
+export function sizeOfContent(delivery: Delivery): number {
+  const { run } = delivery;
+  if (run.metadata !== delivery.countedMetadata) {
+    delivery.countedMetadata = run.metadata;
+    delivery.metadataBytes = 0;
+    if (run.metadata !== undefined) for (const json of run.metadata.values()) delivery.metadataBytes += json.length;
   }
+  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length + delivery.metadataBytes;
+  bytes += lengthOf(run.inputs) + lengthOf(run.outputs) + lengthOf(run.events) + (run.error?.length ?? 0);
+  if (run.tags !== undefined) for (const tag of run.tags) bytes += tag.length;
+  if (run.attachments === undefined) return bytes;
+  for (const { name, mimeType, bytes: content } of run.attachments) {
+    bytes += ATTACHMENT_BYTES + 2 * name.length + mimeType.length + sizeOf(content);
+  }
+  return bytes;
 }
 
-/** Takes the record of a queued delivery, and moves it into flight. */
-export function takeItem(delivery: Delivery): Item {
-  const { run, isPosted } = delivery;
-  // What an earlier process has left behind may have no end; it is all that there is.
-  const isLast = delivery.stage !== 'started';
-  const isEnded = isLast ? run.endTime !== undefined : delivery.incompleteAt !== undefined;
-  const item: Item = {
+/** Returns the bytes by which the payloads are longer in UTF-8 than their number of characters. */
+export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): number {
+  return byteLengthOf(inputs) - lengthOf(inputs) + byteLengthOf(outputs) - lengthOf(outputs);
+}
+
+/** Returns the record of a waiting delivery. */
+export function itemOf(delivery: Delivery): Item {
+  const { run, isPosted, stage, incompleteAt } = delivery;
+  const isLast = stage === 'whole' || stage === 'patch';
+  // A run that an earlier process left on disk may have no end.
+  const isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
+  const outputs = isEnded ? run.outputs : undefined;
+  return {
     delivery,
     op: isPosted ? 'patch' : 'post',
     isEnded,
-    endOverride: endOverrideOf(delivery, isLast),
+    endOverride: endOverrideOf(incompleteAt, isLast),
     inputs: run.inputs,
-    inputsBytes: delivery.inputs.bytesOf(run.inputs),
-    outputs: isEnded ? run.outputs : undefined,
-    outputsBytes: isEnded ? delivery.outputs.bytesOf(run.outputs) : 0,
+    outputs,
     events: isEnded ? run.events : undefined,
-    attachments: (isLast ? run.attachments?.slice() : startAttachments(delivery)) ?? NO_ATTACHMENTS,
-    isSettled: false,
+    attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
     isPosted: false,
     stripped: 'nothing',
   };
-  delivery.stage = isLast ? 'finishing' : 'posting';
-  return item;
 }
 
-function endOverrideOf({ incompleteAt }: Delivery, isLast: boolean): EndOverride | undefined {
-  if (incompleteAt === undefined) return undefined;
-  return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
-}
-
-/** Those that the run has not let go of since. */
-function startAttachments({ run, attachedAtStart }: Delivery): readonly HeldAttachment[] {
-  return attachedAtStart.filter((attachment) => run.attachments?.includes(attachment));
-}
-
-/** Lets go of what an accepted post has carried, so that the patch does not carry it again. */
-export function releasePosted({ delivery, inputs, attachments }: Item): void {
-  const { run } = delivery;
-  delivery.isPosted = true;
+/** Removes the content that an accepted post has delivered, so that the patch does not repeat it. */
+export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
-  // The count would hold on to the text.
-  delivery.inputs.bytesOf(run.inputs);
-  delivery.attachedAtStart = NO_ATTACHMENTS;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
-/** Lets go of everything that a settled run carried: the application may hold on to the run itself for long. */
-export function releaseAll(delivery: Delivery): void {
-  releaseRun(delivery.run);
-  delivery.inputs.bytesOf(undefined);
-  delivery.outputs.bytesOf(undefined);
-  delivery.attachedAtStart = NO_ATTACHMENTS;
-}
-
-/** The same for what was recorded of it since. */
+/** Removes the content of a settled run. The application may hold on to the run for a long time. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
@@ -208,17 +232,16 @@ export function releaseRun(run: EncodedRun): void {
 }
 
 /**
- * Replaces the outputs of a run by a marker, and drops its events. Its attachments are also dropped, unless they are in
- * flight with the post of the run.
+ * Replaces the outputs of a run by a marker and removes its events and attachments. Attachments stay while the post is
+ * in a batch, because the post may include them.
  */
-export function dropEndPayloads({ run, stage, attachedAtStart }: Delivery): void {
-  if (run.outputs !== undefined) run.outputs = '{"runspan":"left out: the queue was full"}';
+export function dropEndPayloads({ run, stage }: Delivery): void {
+  if (run.outputs !== undefined) run.outputs = LEFT_OUT;
   run.events = undefined;
-  const inFlight = stage === 'posting' ? attachedAtStart : NO_ATTACHMENTS;
-  dropAttachments(run, run.attachments?.filter((attachment) => !inFlight.includes(attachment)) ?? []);
+  if (stage !== 'posting') dropAttachments(run, run.attachments ?? NO_ATTACHMENTS);
 }
 
-/** Leaves attachments of a run out, and says in its metadata how many. */
+/** Removes attachments from a run and counts them in its metadata. */
 export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachment[]): void {
   if (dropped.length === 0) return;
   const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
@@ -226,27 +249,49 @@ export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachmen
   run.attachments = run.attachments?.filter((attachment) => !dropped.includes(attachment));
 }
 
-/** Bytes that every record is counted with beside what is counted: the rest of its main part, the lines around parts. */
-const RECORD_BYTES = 960;
-
-/** The same for the lines around an attachment, which tell its name twice. */
-const ATTACHMENT_BYTES = 256;
-
-/** Bytes of what a run holds now, for the queue's and the batch's bounds. */
-export function heldBytes({ run, inputs, outputs }: Delivery): number {
-  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length;
-  bytes += inputs.bytesOf(run.inputs) + outputs.bytesOf(run.outputs);
-  for (const tag of run.tags ?? []) bytes += tag.length;
-  if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
-  if (run.error !== undefined) bytes += errorBytes(run.error);
-  if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
-  for (const { name, mimeType, bytes: content } of run.attachments ?? []) {
-    bytes += ATTACHMENT_BYTES + 2 * Buffer.byteLength(name) + mimeType.length + sizeOf(content);
-  }
-  return bytes;
+export function newBatch(items: readonly Item[], nowMs: number, origin?: Batch): Batch {
+  return {
+    items,
+    body: undefined,
+    attempts: 0,
+    notBeforeMs: nowMs,
+    brokenUploads: 0,
+    suspicions: origin?.suspicions ?? 0,
+    lineage: origin?.lineage ?? { isPartlyAccepted: false, isCounted: false },
+  };
 }
 
-/** One whose stack has not been read yet is left unread, and counted by an estimate. */
-function errorBytes(error: string | ErrorText): number {
-  return typeof error === 'string' ? Buffer.byteLength(error) : error.length;
+export function halves(items: readonly Item[]): (readonly Item[])[] {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+}
+
+/** Shuffles items, so that a batch with many bad runs is not mistaken for an entirely bad one at every attempt. */
+export function shuffled(items: readonly Item[], random: () => number): Item[] {
+  const keyed = items.map((item) => ({ item, at: random() }));
+  return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);
+}
+
+/** Removes the attachments of a run that is too large for the service, then its payloads. */
+export function strip(item: Item): void {
+  const isWithAttachments = item.stripped === 'nothing' && item.attachments.length > 0;
+  item.stripped = isWithAttachments ? 'attachments' : 'payloads';
+  if (isWithAttachments) dropAttachments(item.delivery.run, item.attachments);
+  diagnostics.warnOnce(
+    `stripped ${item.stripped}`,
+    `a run is too large for the service; its ${item.stripped} are left out, as are those of other runs that are too large`,
+  );
+}
+
+function endOverrideOf(incompleteAt: string | undefined, isLast: boolean): EndOverride | undefined {
+  if (incompleteAt === undefined) return undefined;
+  return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
+}
+
+function lengthOf(text: string | undefined): number {
+  return text === undefined ? 0 : text.length;
+}
+
+function byteLengthOf(text: string | undefined): number {
+  return text === undefined ? 0 : Buffer.byteLength(text);
 }

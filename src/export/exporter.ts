@@ -1,221 +1,182 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import type { Limits } from '../base/limits.ts';
+import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
-import { setSoon } from '../base/timers.ts';
+import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { flushLimitMs } from '../run/flush-limit.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/timestamp.ts';
-import {
-  type Delivery,
-  dropEndPayloads,
-  type Item,
-  newDelivery,
-  placeOf,
-  releaseAll,
-  releasePosted,
-  releaseRun,
-} from './delivery.ts';
-import { Disk } from './disk.ts';
-import { Dispatcher } from './dispatcher.ts';
+import { type Delivery, dropEndPayloads, isOpen, releaseRun } from './delivery.ts';
+import { DeliveryLoop } from './delivery-loop.ts';
 import type { DropNotice } from './drop-notice.ts';
-import { type Counts, type DropReason, type Ledger, type Place, type Stats, totalStats } from './ledger.ts';
-import { Load } from './load.ts';
-import { OpenRuns } from './open-runs.ts';
-import type { Outage } from './outage.ts';
-import type { Pace } from './pace.ts';
-import { DeliveryQueue } from './queue.ts';
+import { PendingFlushes } from './flush-tracker.ts';
+import { type DropReason, type Ledger, type Stats, totalStats } from './ledger.ts';
+import { Replay } from './replay.ts';
+import type { SendGate } from './send-gate.ts';
+import type { Sender, SenderOptions } from './sender.ts';
 import type { ServiceInfo } from './service-info.ts';
+import { Settling } from './settling.ts';
+import { Spill } from './spill.ts';
 import type { Spool } from './spool.ts';
-import type { Outcome, Transport } from './transport.ts';
+import { DeliveryStates } from './states.ts';
 
 const FLUSH_TIMEOUT_MS = 30_000;
 
-/** What an exporter is put together from. */
 export interface ExporterParts {
   readonly capture: CapturePolicy;
   readonly limits: Limits;
-  readonly transport: Transport;
+  /** Creates the sender. `heldBytes` is an option of it. */
+  readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
-  readonly pace: Pace;
-  readonly outage: Outage;
+  readonly gate: SendGate;
   /** Where runs are kept on disk; undefined with durability `memory`. */
   readonly spool: Spool | undefined;
-  /** Every record is on disk before the call of the application returns. */
+  /** Whether every record is on disk before the call of the application returns. */
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;
+  /** Origin of the service. */
+  readonly endpoint: string;
   readonly monotonicMs: () => number;
-  /** Called when it takes its first run. */
+  readonly random: () => number;
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Called at the first run. */
   readonly opened: (exporter: Exporter) => void;
-  /** Called when it has closed; ends the connections. */
+  /** Called when the exporter has closed; ends the connections. */
   readonly closed: (exporter: Exporter) => Promise<void>;
 }
 
 /**
- * Takes runs, keeps them within bounds, and delivers them in the background: the one place where the state of delivery
- * changes. `delivery.ts` draws the way of a run, `ledger.ts` says how runs are counted.
+ * Takes runs, keeps them within limits, and delivers them in the background. `DeliveryStates` holds the state of all runs,
+ * `DeliveryLoop` sends them, `Settling` decides what follows from the responses, `Spill` and `Replay` decide what goes to
+ * disk and comes back.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
   readonly #parts: ExporterParts;
-  readonly #stats: Counts;
-  readonly #open: OpenRuns;
-  readonly #queue = new DeliveryQueue();
-  readonly #load: Load;
-  readonly #dispatcher: Dispatcher;
-  readonly #disk: Disk | undefined;
+  readonly #states: DeliveryStates;
+  readonly #loop: DeliveryLoop;
+  readonly #spill: Spill | undefined;
+  readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Starts and ends so far, and how many there were when the end of the process waited for them in vain. */
+  /** Number of starts and ends, and that number when a flush at the end of the process was in vain. */
   #recorded = 0;
   #finishedInVainAt: number | undefined;
-  /**
-   * Runs that were sent before `end` was called. The keys are weak: a caller that can still call `end` holds the run
-   * itself.
-   */
-  readonly #sentEarly = new WeakMap<EncodedRun, Delivery>();
+  /** Timer for the run that has been open for the longest time. */
+  #openRunTimer: NodeJS.Timeout | undefined;
+  /** Callers of `ready`, and the timer that keeps the process alive for them. */
+  #waiting: (() => void)[] = [];
+  #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
+    const { capture, spool, gate, ledger, limits, isWriteAhead, monotonicMs } = parts;
     this.#parts = parts;
-    this.capture = parts.capture;
-    this.#stats = parts.ledger.counts;
-    this.#load = new Load(parts.limits);
-    this.#dispatcher = new Dispatcher({
-      queue: this.#queue,
-      transport: parts.transport,
-      info: parts.info,
-      pace: parts.pace,
-      limits: parts.limits,
-      taken: (items) => {
-        for (const { delivery } of items) if (delivery.stage === 'finishing') this.#move('queued', 'inFlight');
-      },
-      settle: (item, outcome) => this.#settle(item, outcome),
-      finished: () => this.#changed(),
-    });
-    this.#open = new OpenRuns({
-      runsMax: parts.limits.openRuns,
-      ageMaxMs: parts.limits.openRunAgeMs,
-      monotonicMs: parts.monotonicMs,
-      overdue: (delivery) => this.#sendIncomplete(delivery),
-    });
-    const { spool } = parts;
+    this.capture = capture;
+    const states = new DeliveryStates({ ...parts, counts: ledger.counts });
+    this.#states = states;
     if (spool !== undefined) {
-      this.#disk = new Disk({
-        ...parts,
-        spool,
-        queue: this.#queue,
-        stats: this.#stats,
-        load: this.#load,
-        isSending: () => this.#dispatcher.isSending,
-        changed: () => this.#changed(),
-        giveUp: (delivery, reason) => this.#giveUp(delivery, reason),
-        countDrop: (run, reason) => this.#countDrop(run, reason),
-      });
+      const isSending = (): boolean => this.#loop.isSending;
+      const changed = (): void => this.#loop.wake();
+      this.#replay = new Replay({ spool, states, gate, limits, monotonicMs, isSending, changed });
+      this.#spill = new Spill({ spool, isWriteAhead, states, replay: this.#replay, gate, limits, monotonicMs });
     }
-    // Applications hand them on by themselves, as in `process.once('SIGTERM', exporter.close)`.
+    const flushes = new PendingFlushes();
+    this.#loop = new DeliveryLoop({
+      ...parts,
+      states,
+      flushes,
+      settling: new Settling({
+        ...parts,
+        states,
+        flushes,
+        // Runs that wait for long go to disk, where another age limit applies.
+        ageMs: spool === undefined ? limits.ageMs : limits.spoolAgeMs,
+      }),
+      sender: parts.sender((bytes) => states.addBytes(bytes)),
+      spill: this.#spill,
+      replay: this.#replay,
+      changed: () => this.#changed(),
+    });
+    // Applications pass them on, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
     this.stats = this.stats.bind(this);
+    this.ready = this.ready.bind(this);
   }
 
   start(run: EncodedRun): boolean {
-    if (this.#stats.created++ === 0) this.#begin();
+    if (this.#parts.ledger.counts.created++ === 0) this.#begin();
     const refusal = this.#refusal(run);
     if (refusal !== undefined) {
-      this.#countDrop(run, refusal);
+      this.#states.countDrop(run, refusal);
       return false;
     }
-    const { monotonicMs, pace } = this.#parts;
-    const nowMs = monotonicMs();
-    const delivery = newDelivery(run, nowMs, pace.activeAt(nowMs), undefined);
-    this.#load.awaitPost(delivery);
-    this.#stats.open++;
     this.#recorded++;
-    this.#load.runs++;
-    this.#load.weigh(delivery);
-    this.#disk?.started(delivery);
-    this.#queue.addStart(delivery);
-    this.#open.add(delivery);
-    this.#changed();
+    const delivery = this.#states.start(run);
+    this.#spill?.started(delivery);
+    if (this.#states.queue.openRuns > this.#parts.limits.openRuns) this.#sendIncomplete();
+    if (this.#openRunTimer === undefined) this.#watchOpenRuns();
+    this.#loop.recorded();
     return true;
   }
 
   skip(): void {
-    this.#stats.sampledOut++;
-  }
-
-  ending(run: EncodedRun): void {
-    const delivery = this.#openDelivery(run);
-    if (delivery === undefined) return;
-    // A flush waits for it from now on.
-    this.#load.awaitPatch(delivery);
-    if (delivery.stage !== 'posted') return;
-    delivery.stage = 'ending';
-    this.#load.runs++;
+    this.#parts.ledger.counts.sampledOut++;
   }
 
   end(run: EncodedRun): void {
-    const delivery = this.#openDelivery(run);
-    // Given up before its end, or sent without waiting for what is attached to it: counted already.
-    if (delivery === undefined) {
-      if (this.#disk?.forgetKept(run) === true) this.#countDrop(run, 'closed');
-      const early = this.#sentEarly.get(run);
-      if (early === undefined || early.stage === 'settled') releaseRun(run);
-      else this.#disk?.ended(early);
+    const delivery = run.sinkState as Delivery | undefined;
+    if (delivery === undefined || !isOpen(delivery)) {
+      // The run was dropped, and counted, while it was open.
+      if (delivery?.stage === 'kept') this.#states.endKept(delivery);
+      releaseRun(run);
       return;
     }
     if (this.#state === 'closed') {
-      this.#giveUp(delivery, 'closed');
+      this.#states.drop(delivery, 'closed');
       return;
     }
-    this.#open.delete(run);
-    this.#stats.open--;
-    this.#stats.queued++;
     this.#recorded++;
-    this.#fitEnd(delivery);
-    const bytesBefore = delivery.bytes;
-    this.#load.weigh(delivery);
-    this.#disk?.ended(delivery);
-    if (delivery.stage === 'started') {
-      delivery.stage = 'whole';
-      this.#queue.moveToReady(delivery, bytesBefore);
-    } else {
-      this.#load.awaitPatch(delivery);
-      if (delivery.stage === 'posting') delivery.stage = 'held';
-      else this.#queuePatch(delivery);
-    }
-    this.#changed();
+    if (this.#states.isOverfull) this.#fitEnd(delivery);
+    this.#states.end(delivery);
+    this.#spill?.ended(delivery);
+    this.#loop.recorded();
   }
 
   /**
-   * Sends what was recorded before the call and waits until it has settled. Returns early when the service has asked for
-   * a pause that outlasts the limit. Never rejects.
+   * Sends everything recorded before the call and waits until it is delivered or dropped. Returns early when the service
+   * asks for a pause that outlasts the limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
-    if (this.#pending === 0) return { ok: true, pending: 0 };
-    const passed = this.#load.passed();
-    this.#disk?.changed();
-    this.#parts.pace.hurry();
-    this.#dispatcher.hurry();
+    if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
     let isInTime = false;
     try {
-      isInTime = await this.#parts.pace.isSettledWithin(passed, limitMs);
+      isInTime = await this.#loop.flush(limitMs);
     } catch (thrown) {
       report('flush', thrown);
     }
-    this.#dispatcher.calm();
-    // What was left on disk meanwhile, by closing, is waited for no longer, and not delivered either.
-    const pending = isInTime ? (this.#disk?.keptRuns ?? 0) : this.#pending;
+    // Runs that were left on disk meanwhile, by closing, are not delivered.
+    const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
     return { ok: pending === 0, pending };
   }
 
   /**
-   * Flushes, and goes on with what is on disk as long as there is time: the process ends by itself, unless something is
-   * recorded yet. What was waited for in vain is not waited for again.
+   * Resolves when the queue is less than three quarters full, at once if it is already, or when the exporter closes. Keeps
+   * the process alive meanwhile.
+   */
+  ready(): Promise<void> {
+    if (this.#isReady) return Promise.resolve();
+    this.#waitTimer ??= setTimer(() => {}, DELAY_MAX_MS);
+    return new Promise((resolve) => void this.#waiting.push(resolve));
+  }
+
+  /**
+   * Flushes, and then delivers runs from disk while there is time, because the process is about to end. Does nothing if
+   * nothing was recorded since a call that failed.
    */
   finish(limit: Required<FlushLimit>): Promise<FlushResult> {
     return this.#withoutRejection('flush', this.#finish(limit));
@@ -223,38 +184,41 @@ export class Exporter implements RunSink {
 
   async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
     const recorded = this.#recorded;
-    if (recorded === this.#finishedInVainAt) return { ok: false, pending: this.#pending };
+    if (recorded === this.#finishedInVainAt) return { ok: false, pending: this.#states.pendingRuns };
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     for (;;) {
       const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
       const result = await this.flush({ timeoutMs: leftMs });
       if (!result.ok) this.#finishedInVainAt = recorded;
-      if (!result.ok || leftMs === 0 || this.#disk?.isReplaying !== true) return result;
-      this.#disk.changed();
+      if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
+      this.#loop.wake();
       await new Promise<void>((resolve) => setSoon(resolve));
     }
   }
 
-  /** Whether there is nothing to deliver, and nothing on its way back from the disk. */
+  /** Whether nothing is to be delivered or on its way back from disk. */
   get isSettled(): boolean {
-    return this.#pending === 0 && this.#disk?.isReplaying !== true;
+    return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
   }
 
-  /**
-   * Immediately claims runs that earlier processes left on disk for this destination, without waiting for the first
-   * run.
-   */
+  /** Claims runs that earlier processes left on disk for this destination, without waiting for the first run. */
   recover(): void {
-    this.#disk?.look(false);
+    this.#replay?.look(false);
   }
 
-  /** Flushes within the limit, then gives up what is left; later runs are counted as dropped. */
+  /** Flushes within the limit, then drops what is left or leaves it on disk. Later runs are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#withoutRejection('shutdown', this.#close(limit));
     return this.#closing;
   }
 
-  /** Closes as soon as the runs that it has are finished and delivered; theirs are still taken until then. */
+  /** Sends the next request now, although the service has refused the last ones: their cause may be gone. */
+  retryNow(): void {
+    this.#parts.gate.unblock(this.#parts.monotonicMs());
+    this.#loop.wake();
+  }
+
+  /** Closes as soon as its runs have ended and are delivered. Takes runs until then. */
   retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
@@ -267,23 +231,19 @@ export class Exporter implements RunSink {
 
   backlog(): Backlog {
     const nowMs = this.#parts.monotonicMs();
-    return { bytes: this.#load.bytes, oldestMs: nowMs - (this.#dispatcher.oldestAtMs ?? nowMs) };
+    return { bytes: this.#states.bytes, oldestMs: nowMs - (this.#loop.oldestAtMs ?? nowMs) };
   }
 
-  /** Keeps on disk what is left when the process ends now, and gives up the rest, of which one line tells. */
+  /** Leaves undelivered runs on disk when the process ends, and drops the others. Logs one line if runs are dropped. */
   endProcess(): void {
     this.#state = 'closed';
-    this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
-    const left = this.#unsettled();
-    for (const delivery of left) this.#giveUp(delivery, 'closed');
-    const count = left.length;
+    const count = this.#leaveRest();
     if (count > 0) diagnostics.warn(`the process ends with ${count} ${count === 1 ? 'run' : 'runs'} not delivered`);
-    this.#disk?.close();
   }
 
   #begin(): void {
     this.#parts.opened(this);
-    if (this.#disk !== undefined) setSoon(() => this.#disk?.look(true)).unref();
+    if (this.#replay !== undefined) setSoon(() => this.#replay?.look(true)).unref();
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -292,174 +252,99 @@ export class Exporter implements RunSink {
       return await this.flush(limit);
     } finally {
       this.#state = 'closed';
-      this.#open.close();
-      this.#disk?.keep(this.#unsettled(), (delivery) => this.#leave(delivery));
-      for (const delivery of this.#queue.drain()) if (delivery.stage !== 'settled') this.#giveUp(delivery, 'closed');
-      await this.#dispatcher.stop().catch((thrown) => report('shutdown', thrown));
-      this.#disk?.close();
+      this.#replay?.close();
+      await this.#loop.stop().catch((thrown) => report('shutdown', thrown));
+      this.#leaveRest();
+      clearTimer(this.#openRunTimer);
+      this.#changed();
       this.#parts.notice.report();
       await this.#parts.closed(this);
     }
+  }
+
+  /** Leaves the runs that are not settled on disk, and drops those that the disk does not take. Returns their number. */
+  #leaveRest(): number {
+    let left = this.#loop.unsettled;
+    this.#states.queue.clear();
+    this.#replay?.close();
+    if (this.#spill !== undefined) {
+      const unwritten = new Set(this.#spill.keep(left));
+      for (const delivery of left) if (!unwritten.has(delivery)) this.#states.keep(delivery);
+      left = [...unwritten];
+    }
+    for (const delivery of left) this.#states.drop(delivery, 'closed');
+    this.#parts.spool?.close();
+    return left.length;
   }
 
   /** Logs an internal error instead of rejecting. */
   #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
     return result.catch((thrown) => {
       report(method, thrown);
-      return { ok: false, pending: this.#pending };
+      return { ok: false, pending: this.#states.pendingRuns };
     });
-  }
-
-  /** Runs of this process that are not delivered and not given up. */
-  get #pending(): number {
-    const { spilledRuns = 0, keptRuns = 0 } = this.#disk ?? {};
-    return this.#load.runs + spilledRuns + keptRuns;
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {
     if (this.#state === 'closing' || this.#state === 'closed') return 'closed';
     if (run.refused) return 'queue_full';
-    if (!this.#load.isFullFor(run)) return undefined;
-    if (this.#disk === undefined) return 'queue_full';
-    // What waits can go to the disk, or stands there; what is under way cannot, and is bounded by itself.
-    while (this.#load.isFullFor(run, this.#queue.fresh)) if (!this.#disk.makeRoom()) return 'queue_full';
+    const states = this.#states;
+    if (!states.isFullFor(run)) return undefined;
+    if (this.#spill === undefined) return 'queue_full';
+    // Waiting runs can go to disk, or are there. Runs in batches cannot, but their number is limited.
+    const { queue } = states;
+    while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;
   }
 
-  /** Beyond the limits an end is kept without its payloads, unless others can go to disk instead. */
+  /** Beyond the limits an end is kept without its payloads, unless other runs can go to disk instead. */
   #fitEnd(delivery: Delivery): void {
-    while (this.#load.isOverfull && this.#disk?.makeRoom() === true);
-    if (this.#load.isOverfull) dropEndPayloads(delivery);
+    while (this.#states.isOverfull && this.#spill?.makeRoom() === true);
+    if (this.#states.isOverfull) dropEndPayloads(delivery);
   }
 
-  #queuePatch(delivery: Delivery): void {
-    // A posted run has nothing in the backlog until its patch comes.
-    if (delivery.stage === 'posted') this.#load.runs++;
-    delivery.stage = 'patch';
-    delivery.queuedAtMs = this.#parts.monotonicMs();
-    delivery.recordedAtMs = this.#parts.pace.activeAt(delivery.queuedAtMs);
-    this.#queue.addReady(delivery);
+  get #isReady(): boolean {
+    return this.#state === 'closing' || this.#state === 'closed' || this.#states.hasRoom;
   }
 
-  /** Called after every change. */
+  /** Called when runs were settled. */
   #changed(): void {
-    if (this.#state === 'retiring' && this.#pending === 0 && this.#open.size === 0) void this.close();
-    this.#dispatcher.schedule();
-    this.#disk?.changed();
+    const { pendingRuns, queue } = this.#states;
+    if (this.#state === 'retiring' && pendingRuns === 0 && queue.openRuns === 0) void this.close();
+    if (this.#waiting.length === 0 || !this.#isReady) return;
+    clearTimer(this.#waitTimer);
+    this.#waitTimer = undefined;
+    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  #settle(item: Item, outcome: Outcome): void {
-    const { delivery } = item;
-    // Given up meanwhile, by an end that came after closing, and counted then.
-    if (delivery.stage === 'settled') return;
-    if (outcome.kind !== 'accepted') {
-      if (outcome.kind === 'dropped') this.#giveUp(delivery, outcome.reason, outcome.detail || undefined);
-      else this.#giveUp(delivery, 'rejected', outcome.kind);
-      return;
-    }
-    const isLast = delivery.stage === 'finishing';
-    this.#load.leave(delivery, isLast ? 'both' : 'post');
-    if (isLast) {
-      this.#move('inFlight', this.#disk?.placeOfAccepted(delivery) ?? 'sent');
-      this.#forget(delivery);
-      return;
-    }
-    releasePosted(item);
-    this.#disk?.posted(delivery);
-    if (delivery.stage === 'held' && this.#state === 'closed') {
-      this.#giveUp(delivery, 'closed');
-    } else if (delivery.stage === 'held') {
-      this.#load.weigh(delivery);
-      this.#queuePatch(delivery);
-      this.#changed();
-    } else {
-      delivery.stage = delivery.patchGroup === undefined ? 'posted' : 'ending';
-      if (delivery.stage === 'posted') this.#load.runs--;
-      this.#load.relieve(delivery);
-      if (delivery.incompleteAt !== undefined && !item.isEnded) this.#queueIncomplete(delivery);
-    }
-  }
+  // ── Open runs ──
 
-  // ── Counting ──
-
-  #giveUp(delivery: Delivery, reason: DropReason, detail?: string): void {
-    this.#stats[placeOf(delivery.stage)]--;
-    this.#disk?.gaveUp(delivery);
-    this.#leave(delivery);
-    this.#countDrop(delivery.run, reason, detail);
-  }
-
-  /** Lets go of a delivery from wherever it stands. */
-  #leave(delivery: Delivery): void {
-    this.#open.delete(delivery.run);
-    this.#load.leave(delivery, 'both');
-    if (delivery.stage === 'posted') this.#load.runs++;
-    this.#forget(delivery);
-  }
-
-  #countDrop(run: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, reason: DropReason, detail?: string): void {
-    this.#stats.dropped++;
-    this.#stats.droppedByReason[reason]++;
-    this.#parts.notice.add(reason, run, detail);
-  }
-
-  #forget(delivery: Delivery): void {
-    this.#load.runs--;
-    this.#load.relieve(delivery);
-    delivery.stage = 'settled';
-    releaseAll(delivery);
-    this.#disk?.settled(delivery);
-  }
-
-  #move(from: Place, to: Place): void {
-    this.#stats[from]--;
-    this.#stats[to]++;
-  }
-
-  /** The deliveries that have not settled, but for runs that are open with nothing to send. */
-  #unsettled(): Delivery[] {
-    const underWay = this.#dispatcher.underWay.map(({ delivery }) => delivery);
-    return [...new Set([...this.#queue.all(), ...underWay])].filter(({ stage }) => stage !== 'settled');
-  }
-
-  /**
-   * Sends an open run as incomplete because it is too old or too many runs are open. Its end is sent when `end` is
-   * called.
-   */
-  #sendIncomplete(delivery: Delivery): void {
-    const { run } = delivery;
+  /** Sends the run that is open for the longest time as incomplete. Its end is sent when `end` is called. */
+  #sendIncomplete(): void {
+    const oldest = this.#states.queue.oldestOpen;
+    if (oldest === undefined) return;
     diagnostics.warnOnce(
       'incomplete',
-      'a run is sent as incomplete, as will be others that are open for over limits.openRunAgeMs or beyond limits.openRuns',
+      'a run is sent as incomplete, as are other runs that are open for over limits.openRunAgeMs or beyond limits.openRuns',
     );
-    this.#sentEarly.set(run, delivery);
-    // The run has ended, but its attached streams are still being read.
-    if (run.endTime !== undefined) {
-      this.end(run);
-      return;
-    }
-    this.#open.delete(run);
-    delivery.incompleteAt = isoTimestamp(clock.nowUs());
-    if (delivery.stage === 'posted') this.#queueIncomplete(delivery);
+    this.#states.sendIncomplete(oldest, isoTimestamp(clock.nowUs()));
   }
 
-  /** Queues a patch that marks a posted run as incomplete. */
-  #queueIncomplete(delivery: Delivery): void {
-    if (delivery.stage !== 'posted') return;
-    this.#load.awaitPost(delivery);
-    this.#load.runs++;
-    delivery.stage = 'started';
-    delivery.queuedAtMs = this.#parts.monotonicMs();
-    delivery.recordedAtMs = this.#parts.pace.activeAt(delivery.queuedAtMs);
-    this.#queue.addStart(delivery);
-    this.#changed();
-  }
-
-  /** Returns the delivery of a run whose end has not been recorded, even if the run was already sent as incomplete. */
-  #openDelivery(run: EncodedRun): Delivery | undefined {
-    const delivery = this.#open.get(run) ?? this.#sentEarly.get(run);
-    const isOpen = delivery !== undefined && delivery.stage !== 'settled' && placeOf(delivery.stage) === 'open';
-    return isOpen ? delivery : undefined;
+  #watchOpenRuns(): void {
+    const { limits, monotonicMs } = this.#parts;
+    const { queue } = this.#states;
+    const ageOf = ({ startedAtMs }: Delivery): number => monotonicMs() - startedAtMs;
+    while (queue.oldestOpen !== undefined && ageOf(queue.oldestOpen) >= limits.openRunAgeMs) this.#sendIncomplete();
+    this.#openRunTimer = undefined;
+    if (queue.oldestOpen === undefined) return;
+    const leftMs = Math.max(1, limits.openRunAgeMs - ageOf(queue.oldestOpen));
+    this.#openRunTimer = setTimer(
+      () => {
+        this.#watchOpenRuns();
+        this.#loop.recorded();
+      },
+      Math.min(DELAY_MAX_MS, leftMs),
+    ).unref();
   }
 }
 

@@ -1,140 +1,200 @@
-import { type Delivery, type Item, takeItem } from './delivery.ts';
+import type { Batch, Delivery } from './delivery.ts';
 
-/** How much one batch may take. */
+/** Limits of one batch. */
 export interface BatchSize {
   readonly runs: number;
   readonly bytes: number;
 }
 
 /**
- * The deliveries that wait to be sent. Ended ones stand in one line; runs that have only started stand in another, since
- * their end may still come and travel in the same record:
+ * Everything that waits to be sent, and the runs that are open:
  *
- *     starts   s1 s2 s3 …          an end moves its run from here, wherever it stands,
- *     ready    e1 e2 e3 e4 …  ◄─── to the end of this line
+ *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; from the cursor on nothing was sent, so that an end that comes
+ *                        ▼               in time travels with its start
+ *     ready     e1 e2 e3 …               ended runs, in order of their ends
+ *     retries   b1 b2 …                  batches that are sent again at their `notBeforeMs`
  *
- * It is a data structure: no timer, no promise, no limit of its own.
+ * The open runs form a linked list, because a run may leave it from any place.
  */
 export class DeliveryQueue {
-  /** A Set keeps its order and lets go of any member at once. */
-  readonly #starts = new Set<Delivery>();
+  #oldest: Delivery | undefined;
+  #newest: Delivery | undefined;
+  /** First open run whose start was not sent. */
+  #firstStart: Delivery | undefined;
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
-  #bytes = 0;
-  /** Of those, what has come from the disk, and stands there until it has settled. */
-  #fromDisk = { runs: 0, bytes: 0 };
+  readonly #retries: Batch[] = [];
+  /** Number of open runs, and of those whose start was not sent. */
+  openRuns = 0;
+  starts = 0;
+  /** Size of all waiting runs, retries not included. */
+  bytes = 0;
+  /** Ready runs that were read from disk, and stay there until they are settled. */
+  #runsFromDisk = 0;
+  #bytesFromDisk = 0;
+  /** Number of runs in `retries`. */
+  retriedRuns = 0;
 
-  /** Deliveries whose end is recorded. */
   get readyRuns(): number {
     return this.#ready.length - this.#head;
   }
 
   get runs(): number {
-    return this.readyRuns + this.#starts.size;
+    return this.readyRuns + this.starts;
   }
 
-  get bytes(): number {
-    return this.#bytes;
+  get freshRuns(): number {
+    return this.runs - this.#runsFromDisk;
   }
 
-  /** What waits and has not come from the disk. */
-  get fresh(): BatchSize & { readonly readyRuns: number } {
-    const { runs, bytes } = this.#fromDisk;
-    return { runs: this.runs - runs, readyRuns: this.readyRuns - runs, bytes: this.#bytes - bytes };
+  get freshReadyRuns(): number {
+    return this.readyRuns - this.#runsFromDisk;
   }
 
-  /** What stands first in either line. */
-  get heads(): readonly Delivery[] {
-    return [this.#first(true), this.#first(false)].filter((delivery) => delivery !== undefined);
+  get freshBytes(): number {
+    return this.bytes - this.#bytesFromDisk;
+  }
+
+  get oldestOpen(): Delivery | undefined {
+    return this.#oldest;
+  }
+
+  get firstStart(): Delivery | undefined {
+    return this.#firstStart;
+  }
+
+  get firstReady(): Delivery | undefined {
+    return this.#ready[this.#head];
+  }
+
+  get retries(): readonly Batch[] {
+    return this.#retries;
   }
 
   addStart(delivery: Delivery): void {
-    this.#starts.add(delivery);
-    this.#bytes += delivery.bytes;
+    delivery.older = this.#newest;
+    if (this.#newest === undefined) this.#oldest = delivery;
+    else this.#newest.newer = delivery;
+    this.#newest = delivery;
+    this.#firstStart ??= delivery;
+    this.openRuns++;
+    this.starts++;
+    this.bytes += delivery.bytes;
   }
 
-  /** Adds a delivery whose end is recorded. */
+  /** Moves the cursor on: the first start is in a batch now. */
+  shiftStart(): void {
+    const delivery = this.#firstStart as Delivery;
+    this.#firstStart = delivery.newer;
+    this.starts--;
+    this.bytes -= delivery.bytes;
+  }
+
+  /** Removes a run that is no longer open. `isStart`: its start was not sent. */
+  removeOpen(delivery: Delivery, isStart: boolean): void {
+    if (delivery.older === undefined && this.#oldest !== delivery) return;
+    if (this.#firstStart === delivery) this.#firstStart = delivery.newer;
+    if (delivery.older === undefined) this.#oldest = delivery.newer;
+    else delivery.older.newer = delivery.newer;
+    if (delivery.newer === undefined) this.#newest = delivery.older;
+    else delivery.newer.older = delivery.older;
+    delivery.older = undefined;
+    delivery.newer = undefined;
+    this.openRuns--;
+    if (!isStart) return;
+    this.starts--;
+    this.bytes -= delivery.bytes;
+  }
+
   addReady(delivery: Delivery): void {
     this.#ready.push(delivery);
-    this.#bytes += delivery.bytes;
+    this.bytes += delivery.bytes;
     if (delivery.ticket === undefined) return;
-    this.#fromDisk.runs++;
-    this.#fromDisk.bytes += delivery.bytes;
+    this.#runsFromDisk++;
+    this.#bytesFromDisk += delivery.bytes;
   }
 
-  /** Moves a run that has ended before its start was sent; `bytesBefore` is what it was added with. */
-  moveToReady(delivery: Delivery, bytesBefore: number): void {
-    this.#starts.delete(delivery);
-    this.#bytes -= bytesBefore;
-    this.addReady(delivery);
-  }
-
-  /** The next records, up to `startsMax` starts before ended ones; a record larger than the size comes alone. */
-  take(size: BatchSize, startsMax: number): Item[] {
-    const items: Item[] = [];
-    let bytes = 0;
-    while (items.length < size.runs) {
-      const delivery = this.#first(items.length < startsMax);
-      if (delivery === undefined || (items.length > 0 && bytes + delivery.bytes > size.bytes)) break;
-      this.#remove(delivery);
-      bytes += delivery.bytes;
-      items.push(takeItem(delivery));
+  shiftReady(): void {
+    const delivery = this.#ready[this.#head] as Delivery;
+    this.bytes -= delivery.bytes;
+    if (delivery.ticket !== undefined) {
+      this.#runsFromDisk--;
+      this.#bytesFromDisk -= delivery.bytes;
     }
-    return items;
+    this.#ready[this.#head++] = undefined;
+    // The array is cut when half of it is used, so that taking an item costs O(1) on average.
+    if (this.#head * 2 >= this.#ready.length) {
+      this.#ready = this.#ready.slice(this.#head);
+      this.#head = 0;
+    }
   }
 
   /**
-   * The oldest fresh ones that have ended, up to so many bytes or one that has more, as long as `isWanted`; taken out. Those
-   * from the disk that stand before them go to the end of the line.
+   * Removes and returns the oldest ready runs that are not on disk, while `isWanted` returns true: up to `bytesMax`, or
+   * one larger run. Runs from disk that precede them move to the end of the line.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
     const passed: Delivery[] = [];
     let bytes = 0;
-    for (let next = this.#ready[this.#head]; next !== undefined && isWanted(); next = this.#ready[this.#head]) {
+    for (let next = this.firstReady; next !== undefined && isWanted(); next = this.firstReady) {
       const isFresh = next.ticket === undefined;
       if (isFresh) bytes += next.bytes;
       if (taken.length > 0 && bytes > bytesMax) break;
-      this.#remove(next);
+      this.shiftReady();
       (isFresh ? taken : passed).push(next);
     }
     for (const delivery of passed) this.addReady(delivery);
     return taken;
   }
 
-  /** Everything that waits. */
-  all(): Delivery[] {
-    return [...this.#starts, ...(this.#ready.slice(this.#head) as Delivery[])];
+  addRetry(batch: Batch): void {
+    this.#retries.push(batch);
+    this.retriedRuns += batch.items.length;
   }
 
-  /** The same, taken out. */
-  drain(): Delivery[] {
-    const all = this.all();
-    this.#starts.clear();
-    this.#ready = [];
-    this.#head = 0;
-    this.#bytes = 0;
-    this.#fromDisk = { runs: 0, bytes: 0 };
+  /** Removes and returns the batch with the fewest attempts among those that are due, the oldest first. */
+  takeRetry(nowMs: number): Batch | undefined {
+    let at = -1;
+    for (const [index, { attempts, notBeforeMs }] of this.#retries.entries()) {
+      if (notBeforeMs > nowMs) continue;
+      if (at < 0 || attempts < (this.#retries[at] as Batch).attempts) at = index;
+    }
+    if (at < 0) return undefined;
+    const [batch] = this.#retries.splice(at, 1) as [Batch];
+    this.retriedRuns -= batch.items.length;
+    return batch;
+  }
+
+  /** When the next retry is due. */
+  get nextRetryMs(): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const { notBeforeMs } of this.#retries) nextMs = Math.min(nextMs, notBeforeMs);
+    return nextMs;
+  }
+
+  endBackOffs(nowMs: number): void {
+    for (const batch of this.#retries) batch.notBeforeMs = Math.min(batch.notBeforeMs, nowMs);
+  }
+
+  /** Returns every run that waits, retries included. */
+  all(): Delivery[] {
+    const all: Delivery[] = [];
+    for (let next = this.#firstStart; next !== undefined; next = next.newer) all.push(next);
+    for (let at = this.#head; at < this.#ready.length; at++) all.push(this.#ready[at] as Delivery);
+    for (const { items } of this.#retries) for (const { delivery } of items) all.push(delivery);
     return all;
   }
 
-  #first(mayStart: boolean): Delivery | undefined {
-    const start = mayStart ? this.#starts.values().next().value : undefined;
-    return start ?? this.#ready[this.#head];
-  }
-
-  #remove(delivery: Delivery): void {
-    this.#bytes -= delivery.bytes;
-    if (this.#starts.delete(delivery)) return;
-    if (delivery.ticket !== undefined) {
-      this.#fromDisk.runs--;
-      this.#fromDisk.bytes -= delivery.bytes;
-    }
-    this.#ready[this.#head++] = undefined;
-    // The consumed front is cut off when it is half of the array, so that taking stays O(1) on average.
-    if (this.#head * 2 >= this.#ready.length) {
-      this.#ready = this.#ready.slice(this.#head);
-      this.#head = 0;
-    }
+  /** Removes everything that waits. Open runs whose start was sent stay. */
+  clear(): void {
+    while (this.#firstStart !== undefined) this.removeOpen(this.#firstStart, true);
+    this.#ready = [];
+    this.#head = 0;
+    this.#retries.length = 0;
+    this.retriedRuns = 0;
+    this.bytes = 0;
+    this.#runsFromDisk = 0;
+    this.#bytesFromDisk = 0;
   }
 }

@@ -4,7 +4,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
-import type { Item } from './delivery.ts';
+import type { Batch, Item, RequestBody } from './delivery.ts';
 import type { IngestClient, IngestResult } from './ingest-client.ts';
 import { encodeMultipart, newBoundary } from './multipart.ts';
 import type { Outcome } from './outcome.ts';
@@ -25,32 +25,13 @@ const BROKEN_UPLOADS_MAX = 2;
 /** Maximum time before `/runs/multipart` is tried again after the service did not support it. */
 const FALLBACK_MAX_MS = 600_000;
 
-/** The body of a request to `/runs/multipart`. */
-export interface RequestBody {
-  readonly boundary: string;
-  readonly chunks: readonly Uint8Array[];
-  /** Size in bytes before compression. */
-  readonly sizeBytes: number;
-  /** Bytes of memory that `chunks` hold. */
-  readonly heldBytes: number;
-  readonly isGzipped: boolean;
-}
-
-/** A batch, as far as the sender uses it. */
-export interface SendableBatch {
-  readonly items: readonly Item[];
-  /** Built at the first attempt and reused by the next. Must be cleared if an item changes. */
-  readonly body: RequestBody | undefined;
-  setBody(body: RequestBody | undefined): void;
-  /** Number of large uploads of this batch during which the connection broke. */
-  brokenUploads: number;
-}
-
 export interface SenderOptions {
   readonly client: IngestClient;
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
+  /** Called with the bytes that a request body starts to hold, or with a negative number when it is removed. */
+  readonly heldBytes: (bytes: number) => void;
 }
 
 /**
@@ -71,7 +52,7 @@ export class Sender {
    * Makes one attempt and returns the outcome of each item, in the order of the items. Never rejects. If the signal is
    * aborted, items without a response are `unsent`.
    */
-  async send(batch: SendableBatch, signal: AbortSignal): Promise<readonly Outcome[]> {
+  async send(batch: Batch, signal: AbortSignal): Promise<readonly Outcome[]> {
     try {
       const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
       if (outcome !== undefined && outcome.kind !== 'unsupported') return batch.items.map(() => outcome);
@@ -95,7 +76,7 @@ export class Sender {
     this.#fallbackUntilMs = this.#options.monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
   }
 
-  async #sendMultipart(batch: SendableBatch, signal: AbortSignal): Promise<Outcome> {
+  async #sendMultipart(batch: Batch, signal: AbortSignal): Promise<Outcome> {
     const { info } = this.#options;
     if (info.refusesMultipart()) return { kind: 'unsupported', detail: '/info reports multipart off' };
     let { body } = batch;
@@ -107,12 +88,12 @@ export class Sender {
         // One of the records cannot be encoded. Splitting the batch isolates it.
         return { kind: 'invalid', detail: messageOf(thrown) };
       }
-      batch.setBody(body);
+      this.#setBody(batch, body);
     }
     const result = await this.#post(body, batch.items.length, signal);
     if (result.status === 415 && body.isGzipped) {
       info.refuseGzip();
-      batch.setBody(undefined);
+      this.#setBody(batch, undefined);
       return this.#sendMultipart(batch, signal);
     }
     const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
@@ -126,6 +107,11 @@ export class Sender {
       info.limit.accepted(body.sizeBytes);
     }
     return outcome;
+  }
+
+  #setBody(batch: Batch, body: RequestBody | undefined): void {
+    this.#options.heldBytes((body?.heldBytes ?? 0) - (batch.body?.heldBytes ?? 0));
+    batch.body = body;
   }
 
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
@@ -152,9 +138,9 @@ export class Sender {
     });
   }
 
-  async #sendSingly(batch: SendableBatch, signal: AbortSignal): Promise<readonly Outcome[]> {
+  async #sendSingly(batch: Batch, signal: AbortSignal): Promise<readonly Outcome[]> {
     // A run that is posted singly is a patch in the next multipart body.
-    batch.setBody(undefined);
+    this.#setBody(batch, undefined);
     const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {
       if (outcome.kind !== 'unsupported') return outcome;
@@ -168,7 +154,7 @@ export class Sender {
 const UNSENT: Outcome = { kind: 'unsent', detail: 'the request was aborted' };
 
 /** A single run never counts as too large because of a broken connection: it would lose its payloads to a network failure. */
-function outcomeOfBreak(batch: SendableBatch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
+function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;

@@ -40,6 +40,8 @@ export interface EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined;
   attachments: HeldAttachment[] | undefined;
+  /** State of the sink that took the run. A field saves a look-up by run in every call. */
+  sinkState?: unknown;
 }
 
 /** Who a run is, from its start on. */
@@ -82,6 +84,7 @@ export function newRecord(identity: RunIdentity): EncodedRun {
     error: undefined,
     endTime: undefined,
     attachments: undefined,
+    sinkState: undefined,
   };
 }
 

@@ -45,7 +45,7 @@ function whole(exporter: Exporter, fields: Partial<EncodedRun> = {}): EncodedRun
 async function waiting(options: Parameters<typeof onDisk>[0]) {
   const made = onDisk({ ...options, limits: { batchRuns: 1, requestsInFlight: 1, ...options.limits } });
   whole(made.exporter);
-  const first = await made.transport.sending(0);
+  const first = await made.sender.sending(0);
   const answer = async (): Promise<void> => {
     made.outage.succeeded();
     first.settle({ kind: 'accepted' });
@@ -108,9 +108,9 @@ describe('with spill, what has ended goes to the disk', () => {
     for (let made = 0; made < 20; made++) whole(earlier.exporter);
     earlier.die();
     const limits = { queueRuns: 8, batchRuns: 1, requestsInFlight: 1 };
-    const { exporter, transport } = onDisk({ limits }, earlier.disk);
+    const { exporter, sender } = onDisk({ limits }, earlier.disk);
     exporter.recover();
-    await transport.sending(0);
+    await sender.sending(0);
     expect(exporter.stats()).toMatchObject({ recovered: 20, queued: 19, inFlight: 1 });
     for (let made = 0; made < 30; made++) whole(exporter);
     expect(exporter.stats().dropped).toBe(0);
@@ -159,7 +159,7 @@ function bytesOf(run: EncodedRun): number {
 
 describe('what is on disk', () => {
   it('is sent when the service answers again, is waited for by a flush, and leaves no file', async () => {
-    const { exporter, transport, outage, time, disk, answer } = await waiting({});
+    const { exporter, sender, outage, time, disk, answer } = await waiting({});
     outage.failed();
     time.nowMs += 5_000;
     const run = whole(exporter);
@@ -168,7 +168,7 @@ describe('what is on disk', () => {
     expect(await exporter.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 2 });
     const flushed = exporter.flush();
     await answer();
-    const [item] = await transport.finish(1);
+    const [item] = await sender.finish(1);
     expect(item).toMatchObject({ op: 'post', isEnded: true, inputs: '{"question":1}', outputs: '{"answer":2}' });
     expect(item?.delivery.run.id).toBe(run.id);
     expect(await flushed).toEqual({ ok: true, pending: 0 });
@@ -177,14 +177,14 @@ describe('what is on disk', () => {
   });
 
   it('is not asked for while the service is away and requests under way will tell of its return', async () => {
-    const { exporter, transport, outage, time, answer } = await waiting({});
+    const { exporter, sender, outage, time, answer } = await waiting({});
     outage.failed();
     time.nowMs += 5_000;
     whole(exporter);
     await turns(8);
     expect(exporter.stats()).toMatchObject({ spooled: 1, queued: 0 });
     await answer();
-    expect((await transport.sending(1)).items[0]?.delivery.ticket).toBeDefined();
+    expect((await sender.sending(1)).items[0]?.delivery.ticket).toBeDefined();
   });
 
   it('counts as corrupt where it cannot be read any more', async () => {
@@ -209,12 +209,12 @@ describe('what is on disk', () => {
     first.disk.nowMs += 1_000;
     whole(second.exporter, { name: 'other' });
     second.die();
-    const { exporter, transport } = onDisk({}, first.disk);
+    const { exporter, sender } = onDisk({}, first.disk);
     exporter.recover();
     await turns(6);
     void exporter.flush();
     await turns(6);
-    const names = transport.sendings.flatMap(({ items }) => items.map(({ delivery }) => delivery.run.name));
+    const names = sender.sendings.flatMap(({ items }) => items.map(({ delivery }) => delivery.run.name));
     expect(names).toEqual(['poison', 'other']);
   });
 
@@ -273,18 +273,18 @@ describe('a disk that refuses', () => {
   });
 
   it('loses nothing of what is written ahead and can be sent', async () => {
-    const { exporter, transport, disk } = onDisk({ isWriteAhead: true });
+    const { exporter, sender, disk } = onDisk({ isWriteAhead: true });
     disk.obstacle = (_, path) => fail('ENOSPC', path);
     whole(exporter);
     const flushed = exporter.flush();
-    await transport.finish(0);
+    await sender.finish(0);
     expect(await flushed).toEqual({ ok: true, pending: 0 });
   });
 });
 
 describe('with write-ahead', () => {
   it('a record is on disk when the call returns, and gone when the service has it', async () => {
-    const { exporter, transport, disk } = onDisk({ isWriteAhead: true });
+    const { exporter, sender, disk } = onDisk({ isWriteAhead: true });
     const run = makeRun();
     exporter.start(run);
     expect(segments(disk)).toHaveLength(1);
@@ -292,7 +292,7 @@ describe('with write-ahead', () => {
     exporter.end(ended(run));
     expect(disk.bytes).toBeGreaterThan(afterStart);
     void exporter.flush();
-    await transport.finish(0);
+    await sender.finish(0);
     expect(segments(disk)).toEqual([]);
   });
 
@@ -320,11 +320,11 @@ describe('with write-ahead', () => {
     const open = makeRun({ name: 'never ended' });
     first.exporter.start(open);
     first.die();
-    const { exporter, transport, disk } = onDisk({ isWriteAhead: true }, first.disk);
+    const { exporter, sender, disk } = onDisk({ isWriteAhead: true }, first.disk);
     whole(exporter);
     await turns(6);
     void exporter.flush();
-    const items = await transport.finish(0);
+    const items = await sender.finish(0);
     expect(items.map(({ delivery, isEnded }) => [delivery.run.id, isEnded])).toEqual(
       expect.arrayContaining([...runs.map(({ id }) => [id, true]), [open.id, false]]),
     );
@@ -341,7 +341,7 @@ describe('what an earlier process has left, and somebody has damaged', () => {
     await turns(6);
     if (made.exporter.stats().recovered > made.exporter.stats().dropped) {
       void made.exporter.flush();
-      await made.transport.finish(0);
+      await made.sender.finish(0);
       await turns(6);
     }
     expect(addsUp(made.exporter.stats())).toBe(true);
@@ -384,9 +384,9 @@ describe('what an earlier process has left, and somebody has damaged', () => {
       bytes[bytes.indexOf('"start_time"')] = 0;
       return bytes;
     });
-    const { exporter, transport } = await finding(first.disk);
+    const { exporter, sender } = await finding(first.disk);
     expect(exporter.stats()).toMatchObject({ recovered: 1, sent: 1, dropped: 0 });
-    expect(transport.sendings[0]?.items[0]).toMatchObject({ isEnded: true, delivery: { run: { id: run.id } } });
+    expect(sender.sendings[0]?.items[0]).toMatchObject({ isEnded: true, delivery: { run: { id: run.id } } });
   });
 
   it('is dropped once, and not sent as well, where it is the end of a run whose start is whole', async () => {
@@ -422,21 +422,21 @@ it('counts the start that a dead process has left as sent when the file that may
   const second = onDisk({ isWriteAhead: true }, first.disk);
   whole(second.exporter);
   second.die();
-  const { exporter, transport, disk } = onDisk({}, first.disk);
+  const { exporter, sender, disk } = onDisk({}, first.disk);
   whole(exporter);
   await turns(6);
   void exporter.flush();
-  await transport.sending(0);
+  await sender.sending(0);
   disk.wipe();
-  await transport.finish(0);
+  await sender.finish(0);
   await turns(6);
   expect(exporter.stats()).toMatchObject({ created: 1, recovered: 1, sent: 2, spooled: 0 });
 });
 
 describe('an exporter that closes', () => {
   it('does not read back what it leaves to the disk while a request is broken off', async () => {
-    const { exporter, transport, disk } = onDisk({ limits: { batchRuns: 1, requestsInFlight: 1 } });
-    transport.send = async function* (_, signal) {
+    const { exporter, sender, disk } = onDisk({ limits: { batchRuns: 1, requestsInFlight: 1 } });
+    sender.send = async function* (_, signal) {
       await once(signal, 'abort');
       await turns(9);
       yield { items: [], outcome: { kind: 'accepted' } };
@@ -459,11 +459,11 @@ describe('an exporter that closes', () => {
     expect(await closed).toEqual({ ok: false, pending: 2 });
     expect(first.exporter.stats()).toMatchObject({ spooled: 2, dropped: 0, queued: 0, inFlight: 0 });
 
-    const { exporter, transport } = onDisk({}, first.disk);
+    const { exporter, sender } = onDisk({}, first.disk);
     exporter.start(makeRun());
     await turns(6);
     void exporter.flush();
-    await transport.finish(0);
+    await sender.finish(0);
     expect(exporter.stats()).toMatchObject({ recovered: 2, sent: 2, open: 1 });
   });
 
@@ -483,7 +483,7 @@ describe('an exporter that closes', () => {
       next.exporter.recover();
       await turns(6);
       void next.exporter.flush();
-      const names = (await next.transport.finish(0)).map(({ delivery }) => delivery.run.name);
+      const names = (await next.sender.finish(0)).map(({ delivery }) => delivery.run.name);
       expect(names).toHaveLength(spooled);
       return { names, leftBytes };
     }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Counts, Ledger, totalStats } from '../../src/export/ledger.ts';
-import type { Outcome } from '../../src/export/transport.ts';
+import type { Outcome } from '../../src/export/outcome.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
 import type { DeliveryError } from '../../src/run/stats.ts';
 import { addsUp } from '../support/adds-up.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Outcome } from '../../src/export/outcome.ts';
 import { outcomeOf, outcomeOfError, outcomeOfStatus } from '../../src/export/outcome.ts';
-import type { Outcome } from '../../src/export/transport.ts';
 
 type Kind = Outcome['kind'];
 

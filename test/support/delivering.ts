@@ -5,7 +5,7 @@ import { Ledger } from '../../src/export/ledger.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { ended, makeRun } from './encoded-run.ts';
 
-const quick: Partial<Limits> = { lingerMs: 5, retryDelayMs: 5, retryDelayMaxMs: 20 };
+const quick: Partial<Limits> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, retryDelayMaxMs: 20 };
 
 /** An exporter as it is put together for an application, with short waits, or with those of a test's own time. */
 export function exporterTo(

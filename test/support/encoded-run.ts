@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Delivery, Item } from '../../src/export/delivery.ts';
-import { CountedText, takeItem } from '../../src/export/delivery.ts';
+import { itemOf, newDelivery } from '../../src/export/delivery.ts';
 import type { Ticket } from '../../src/export/replay.ts';
 import { dottedOrder } from '../../src/run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../../src/run/encoded-run.ts';
@@ -35,33 +35,19 @@ export function ended(run: EncodedRun, fields: Partial<EncodedRun> = {}): Encode
 }
 
 /** A delivery that waits in the queue at the given stage. */
-export function makeDelivery(fields: Partial<Delivery> = {}): Delivery {
-  return {
-    run: fields.stage === 'started' ? makeRun() : ended(makeRun()),
-    attachedAtStart: fields.run?.attachments ?? [],
-    startedAtMs: 0,
-    recordedAtMs: 0,
-    queuedAtMs: 0,
-    stage: 'whole',
-    isPosted: fields.stage === 'patch',
-    incompleteAt: undefined,
-    bytes: 1_024,
-    inputs: new CountedText(),
-    outputs: new CountedText(),
-    postGroup: undefined,
-    patchGroup: undefined,
-    startSegment: undefined,
-    endSegment: undefined,
-    ticket: undefined,
-    ...fields,
-  };
-}
-
-/** The record of an ended run that is on its way. */
-export function makeItem(
+export function makeDelivery(
   run: EncodedRun = ended(makeRun()),
   stage: 'started' | 'whole' | 'patch' = 'whole',
   ticket?: Ticket,
-): Item {
-  return takeItem(makeDelivery({ run, stage, ticket }));
+): Delivery {
+  const delivery = newDelivery(run, 0, 0, ticket);
+  delivery.stage = stage;
+  delivery.isPosted = stage === 'patch';
+  delivery.bytes = 1_024;
+  return delivery;
+}
+
+/** The record of an ended run that is on its way. */
+export function makeItem(run?: EncodedRun, stage?: 'started' | 'whole' | 'patch', ticket?: Ticket): Item {
+  return itemOf(makeDelivery(run, stage, ticket));
 }

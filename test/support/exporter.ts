@@ -1,18 +1,18 @@
 import { defaultLimits, type Limits } from '../../src/base/limits.ts';
-import type { Item } from '../../src/export/delivery.ts';
+import { delay } from '../../src/base/timers.ts';
+import type { Batch, Item } from '../../src/export/delivery.ts';
 import { DropNotice, type OnDrop } from '../../src/export/drop-notice.ts';
 import { Exporter } from '../../src/export/exporter.ts';
-import { Ledger } from '../../src/export/ledger.ts';
-import { Outage } from '../../src/export/outage.ts';
-import { Pace } from '../../src/export/pace.ts';
+import { Ledger, type Stats } from '../../src/export/ledger.ts';
+import type { Outcome } from '../../src/export/outcome.ts';
+import { SendGate } from '../../src/export/send-gate.ts';
+import type { Sender, SenderOptions } from '../../src/export/sender.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Spool } from '../../src/export/spool.ts';
-import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { HttpClient } from '../../src/http/client.ts';
 import { payloadRules } from '../../src/run/payload-rules.ts';
-import { turns } from './virtual-time.ts';
 
-/** One batch that has been handed to the transport and waits for its outcome. */
+/** A batch that was handed to the sender and waits for its outcomes. */
 export interface Sending {
   readonly items: readonly Item[];
   readonly signal: AbortSignal;
@@ -20,41 +20,27 @@ export interface Sending {
   readonly end: () => void;
 }
 
-/** A transport whose outcomes the test decides, batch by batch. */
-export class HandTransport implements Transport {
+/** A sender whose outcomes the test decides, batch by batch. */
+export class HandSender {
   readonly sendings: Sending[] = [];
   #waiting: (() => void)[] = [];
 
-  async *send(items: readonly Item[], signal: AbortSignal): AsyncGenerator<Settlement> {
-    const outcomes: (Settlement | undefined)[] = [];
-    let wake = (): void => {};
-    const push = (settlement: Settlement | undefined): void => {
-      outcomes.push(settlement);
-      wake();
-    };
-    this.sendings.push({
-      items,
-      signal,
-      settle: (outcome, some = items) => push({ items: some, outcome }),
-      end: () => push(undefined),
+  send(batch: Batch, signal: AbortSignal): Promise<readonly Outcome[]> {
+    const { items } = batch;
+    const outcomes = new Map<Item, Outcome>();
+    const ended = new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      this.sendings.push({
+        items,
+        signal,
+        settle: (outcome, some = items) => {
+          for (const item of some) outcomes.set(item, outcome);
+        },
+        end: resolve,
+      });
     });
     for (const resolve of this.#waiting.splice(0)) resolve();
-    const aborted = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    });
-    for (;;) {
-      while (outcomes.length === 0) {
-        await Promise.race([
-          aborted,
-          new Promise<void>((resolve) => {
-            wake = resolve;
-          }),
-        ]);
-      }
-      const settlement = outcomes.shift();
-      if (settlement === undefined) return;
-      yield settlement;
-    }
+    return ended.then(() => items.map((item) => outcomes.get(item) ?? { kind: 'unsent', detail: '' }));
   }
 
   /** The batch with the given number, as soon as it is there. */
@@ -73,7 +59,12 @@ export class HandTransport implements Transport {
   }
 }
 
-/** An exporter over a transport that the test decides for; nothing is sent before a flush, unless the limits say so. */
+/** Lets everything happen that is due now. */
+export async function turns(count = 3): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** An exporter over a sender that the test decides for; nothing is sent before a flush, unless the limits say so. */
 export function makeExporter(
   limits: Partial<Limits> = {},
   onDrop?: OnDrop,
@@ -85,16 +76,16 @@ export function makeExporter(
     connectTimeoutMs: 1,
     requestTimeoutMs: 1,
   });
-  const all = { ...defaultLimits, lingerMs: 1_000_000, ...limits };
+  const all = { ...defaultLimits, lingerMs: 1_000_000, startDelayMs: 0, ...limits };
   const time = { nowMs: 0 };
   const monotonicMs = (): number => time.nowMs;
-  const pace = new Pace(monotonicMs);
-  const outage = new Outage(monotonicMs);
-  const transport = new HandTransport();
+  const gate = new SendGate({ ...all, random: () => 0 });
+  const sender = new HandSender();
   const info = new ServiceInfo(client, { runs: all.batchRuns, bytes: all.batchBytes });
   // The service has nothing to say, and nobody is asked.
   info.ask = () => Promise.resolve();
   const { attachmentBytes, streamIdleMs } = all;
+  let hooks: Pick<SenderOptions, 'deferred' | 'isPaused' | 'heldBytes'> | undefined;
   const exporter = new Exporter({
     capture: {
       project: 'default',
@@ -106,17 +97,35 @@ export function makeExporter(
       streamIdleMs,
     },
     limits: all,
-    transport,
+    sender: (given) => {
+      hooks = given;
+      return sender as unknown as Sender;
+    },
     info,
-    pace,
-    outage,
+    gate,
     spool: disk.spool,
     isWriteAhead: disk.isWriteAhead ?? false,
     ledger: new Ledger(),
     notice: new DropNotice(onDrop, monotonicMs),
+    endpoint: 'http://127.0.0.1:9',
     monotonicMs,
+    random: () => 0,
+    delay: async (ms, signal) => {
+      const atMs = time.nowMs + ms;
+      await delay(ms, signal);
+      time.nowMs = Math.max(time.nowMs, atMs);
+    },
     opened: () => {},
     closed: async () => {},
   });
-  return { exporter, transport, pace, outage, time };
+  const outage = { failed: () => gate.failed(time.nowMs), succeeded: () => gate.accepted(time.nowMs) };
+  return { exporter, sender, outage, pause: (ms: number) => hooks?.deferred(ms), time };
+}
+
+/** Whether a ledger adds up: every run is counted once. */
+export function addsUp(stats: Stats): boolean {
+  const places = stats.open + stats.queued + stats.inFlight + stats.spooled + stats.sent + stats.dropped;
+  const reasons = Object.values(stats.droppedByReason).reduce((sum, count) => sum + count, 0);
+  const isNegative = Object.values(stats).some((count) => typeof count === 'number' && count < 0);
+  return !isNegative && stats.created + stats.recovered === places && stats.dropped === reasons;
 }

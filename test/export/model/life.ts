@@ -2,17 +2,13 @@ import { defaultLimits, type Limits } from '../../../src/base/limits.ts';
 import { delay } from '../../../src/base/timers.ts';
 import { DropNotice, type OnDrop } from '../../../src/export/drop-notice.ts';
 import { Exporter } from '../../../src/export/exporter.ts';
-import { FallbackTransport } from '../../../src/export/fallback-transport.ts';
-import { IsolatingTransport } from '../../../src/export/isolating-transport.ts';
+import { IngestClient } from '../../../src/export/ingest-client.ts';
 import { Ledger } from '../../../src/export/ledger.ts';
-import { MultipartTransport } from '../../../src/export/multipart-transport.ts';
-import { Outage } from '../../../src/export/outage.ts';
-import { Pace } from '../../../src/export/pace.ts';
-import { RequestLog } from '../../../src/export/request-log.ts';
-import { RetryingTransport } from '../../../src/export/retrying-transport.ts';
+import { SendGate } from '../../../src/export/send-gate.ts';
+import { Sender } from '../../../src/export/sender.ts';
 import { ServiceInfo } from '../../../src/export/service-info.ts';
 import type { Durability } from '../../../src/export/settings.ts';
-import { SimpleTransport } from '../../../src/export/simple-transport.ts';
+import { SimpleIngestion } from '../../../src/export/simple-ingestion.ts';
 import { openSpool } from '../../../src/export/spool.ts';
 import type { SpoolFs } from '../../../src/export/spool-fs.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/http/client.ts';
@@ -56,19 +52,17 @@ export class Life {
     const client = this.#client(service);
     const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
     const time = { monotonicMs, random: () => 1, delay };
-    const pace = new Pace(monotonicMs, { ...limits, ...time });
-    const outage = new Outage(monotonicMs);
     const ledger = new Ledger();
-    const requests = new RequestLog({ ledger, endpoint: endpoint.origin, monotonicMs });
-    const multipart = new MultipartTransport(client, info, pace, requests);
-    const simple = new SimpleTransport(
-      client,
-      { inFlight: limits.simpleInFlight, requestsPerSecond: limits.simpleRequestsPerSecond, pace, ...time },
-      requests,
-    );
-    const both = new FallbackTransport(new IsolatingTransport(multipart), new IsolatingTransport(simple), monotonicMs);
+    const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
+    const simple = new SimpleIngestion({
+      ...time,
+      client: ingest,
+      inFlight: limits.simpleInFlight,
+      requestsPerSecond: limits.simpleRequestsPerSecond,
+    });
     const onDrop: OnDrop = (...drop) => this.isDead || parts.onDrop(...drop);
     return new Exporter({
+      ...time,
       capture: {
         project: 'default',
         hideInputs: false,
@@ -79,21 +73,14 @@ export class Life {
         streamIdleMs: 1,
       },
       limits,
-      transport: new RetryingTransport(both, pace, {
-        ...limits,
-        ageMs: durability === 'memory' ? limits.ageMs : limits.spoolAgeMs,
-        endpoint: endpoint.origin,
-        outage,
-        monotonicMs,
-      }),
+      sender: (heldBytes) => new Sender({ client: ingest, info, simple, monotonicMs, heldBytes }),
       info,
-      pace,
-      outage,
+      gate: new SendGate({ ...limits, ...time }),
+      endpoint: endpoint.origin,
       spool: durability === 'memory' ? undefined : spoolFor(endpoint, limits, parts),
       isWriteAhead: durability === 'write-ahead',
       ledger,
       notice: new DropNotice(onDrop, monotonicMs),
-      monotonicMs,
       opened: () => {},
       closed: async () => {},
     });

@@ -1,0 +1,297 @@
+import { setMaxListeners } from 'node:events';
+import type PQueue from 'p-queue';
+import { diagnostics } from '../base/diagnostics.ts';
+import type { Limits } from '../base/limits.ts';
+import { messageOf } from '../base/text.ts';
+import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
+import { type Batch, type Delivery, newBatch } from './delivery.ts';
+import type { PendingFlushes } from './flush-tracker.ts';
+import type { Outcome } from './outcome.ts';
+import type { Replay } from './replay.ts';
+import type { SendGate } from './send-gate.ts';
+import type { Sender } from './sender.ts';
+import type { ServiceInfo } from './service-info.ts';
+import type { Settling } from './settling.ts';
+import type { Spill } from './spill.ts';
+import type { DeliveryStates } from './states.ts';
+
+/** Interval between two times at which a flush ends back-offs. */
+const HURRY_EVERY_MS = 500;
+
+/** Runs that may wait for a retry before no further batches are formed. */
+const RETRIED_RUNS_MAX = 1_000;
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+export interface DeliveryLoopParts {
+  readonly states: DeliveryStates;
+  readonly gate: SendGate;
+  readonly sender: Sender;
+  readonly settling: Settling;
+  readonly info: ServiceInfo;
+  readonly flushes: PendingFlushes;
+  readonly limits: Pick<Limits, 'lingerMs' | 'startDelayMs' | 'requestsInFlight'>;
+  readonly monotonicMs: () => number;
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly spill: Spill | undefined;
+  readonly replay: Replay | undefined;
+  /** Called when runs were settled, or left memory. */
+  readonly changed: () => void;
+}
+
+/**
+ * Decides when a batch is formed and sent. Everything that happens later is due at a certain time; one timer wakes the loop
+ * for the earliest.
+ */
+export class DeliveryLoop {
+  readonly #parts: DeliveryLoopParts;
+  readonly #abort = new AbortController();
+  /** An array, because a Set that changes with each batch makes the garbage collector keep the content of batches. */
+  readonly #inFlight: Batch[] = [];
+  /** Age at which the start of a run is sent. */
+  readonly #startDueMs: number;
+  #slots: Promise<PQueue> | undefined;
+  #stopped = (): void => {};
+  #lingerUntilMs = NEVER;
+  #hurriedAtMs = Number.NEGATIVE_INFINITY;
+  /** Whether nothing can be sent until a request finishes or the timer fires. */
+  #isHeld = false;
+  #isPumpScheduled = false;
+  #wakesAtMs = NEVER;
+  #sleep: AbortController | undefined;
+
+  constructor(parts: DeliveryLoopParts) {
+    this.#parts = parts;
+    this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
+    // Each request in flight listens to it.
+    setMaxListeners(0, this.#abort.signal);
+  }
+
+  /** Whether a batch is in flight or waits for a retry. */
+  get isSending(): boolean {
+    return this.#inFlight.length + this.#parts.states.queue.retries.length > 0;
+  }
+
+  /** When the oldest waiting record, or the oldest record in a batch, was recorded. */
+  get oldestAtMs(): number | undefined {
+    const { firstStart, firstReady, retries } = this.#parts.states.queue;
+    let oldestMs = Math.min(firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
+    for (const { items } of [...retries, ...this.#inFlight]) {
+      for (const { delivery } of items) if (isInBatch(delivery)) oldestMs = Math.min(oldestMs, delivery.queuedAtMs);
+    }
+    return oldestMs === NEVER ? undefined : oldestMs;
+  }
+
+  /** All runs that wait or are in a batch. */
+  get unsettled(): Delivery[] {
+    const inFlight = this.#inFlight.flatMap(({ items }) => items.map(({ delivery }) => delivery));
+    return [...new Set([...this.#parts.states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
+  }
+
+  /** Called after each start and end, in the call of the application. */
+  recorded(): void {
+    const { states, info, spill } = this.#parts;
+    if (spill?.isDue === true) {
+      this.#pumpSoon();
+      return;
+    }
+    if (this.#isHeld) return;
+    const { queue } = states;
+    const { runs, bytes } = info.batch;
+    const { readyRuns } = queue;
+    if (readyRuns >= runs || queue.bytes >= bytes || this.#parts.flushes.size > 0) {
+      this.#pumpSoon();
+    } else if (readyRuns === 0) {
+      if (queue.firstStart !== undefined) this.#wakeAt(queue.firstStart.startedAtMs + this.#startDueMs);
+    } else if (this.#lingerUntilMs === NEVER) {
+      this.#lingerUntilMs = this.#parts.monotonicMs() + this.#parts.limits.lingerMs;
+      this.#wakeAt(this.#lingerUntilMs);
+    }
+  }
+
+  /** Called when something else has changed: a pause has ended, or there is something on disk. */
+  wake(): void {
+    this.#pumpSoon();
+  }
+
+  /**
+   * Sends everything recorded so far and waits until it is settled. Returns false if the limit comes first, if a pause
+   * outlasts the limit, or if the service refuses two probes for the same reason. One timer keeps the process alive.
+   */
+  async flush(limitMs: number): Promise<boolean> {
+    const { states, gate, flushes, monotonicMs } = this.#parts;
+    const nowMs = monotonicMs();
+    const flushed = states.flushed().then(() => true);
+    const flush = flushes.add(nowMs + limitMs);
+    if (limitMs > 0) gate.hurryProbe(nowMs);
+    outside(() => this.#pump());
+    flushes.paused(gate.pausedUntilMs);
+    const timer = setTimer(() => flush.resolve(false), limitMs);
+    try {
+      return await Promise.race([flushed, flush.isOver]);
+    } finally {
+      clearTimer(timer);
+      flushes.delete(flush);
+    }
+  }
+
+  /** Aborts the requests in flight and sends nothing more. Resolves when their outcomes are known. */
+  async stop(): Promise<void> {
+    this.#sleep?.abort();
+    this.#wakesAtMs = Number.NEGATIVE_INFINITY;
+    this.#abort.abort(new Error('the exporter was closed'));
+    if (this.#inFlight.length === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#stopped = resolve;
+    });
+  }
+
+  /** Batches are formed outside of the call path, one per turn of the event loop. */
+  #pumpSoon(): void {
+    if (this.#isPumpScheduled) return;
+    this.#isPumpScheduled = true;
+    setSoon(() => {
+      this.#isPumpScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#abort.signal.aborted) return;
+    try {
+      this.#sendNext();
+    } catch (thrown) {
+      report(thrown);
+    }
+  }
+
+  #sendNext(): void {
+    const { states, gate, spill, replay, info, monotonicMs } = this.#parts;
+    const nowMs = monotonicMs();
+    this.#endBackOffs(nowMs);
+    const spillDueMs = spill?.run(nowMs) ?? NEVER;
+    replay?.run();
+    if (states.queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
+    else if (this.#lingerUntilMs === NEVER && !this.#isHeld) this.#lingerUntilMs = nowMs + this.#parts.limits.lingerMs;
+    else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = nowMs;
+    if (this.#hasSlot && gate.openAtMs <= nowMs) {
+      const batch = states.queue.takeRetry(nowMs) ?? this.#freshBatch(nowMs);
+      if (batch !== undefined) {
+        if (gate.pausedUntilMs <= nowMs) void info.ask();
+        void this.#send(batch);
+      }
+    }
+    this.#sleepUntilDue(nowMs, spillDueMs);
+  }
+
+  get #hasSlot(): boolean {
+    const { gate, limits } = this.#parts;
+    return this.#inFlight.length < (gate.isRefused ? 1 : limits.requestsInFlight);
+  }
+
+  #freshBatch(nowMs: number): Batch | undefined {
+    if (this.#freshDueMs > nowMs) return undefined;
+    const { states, info, limits } = this.#parts;
+    const { firstStart, bytes } = states.queue;
+    let startsUntilMs = Number.NEGATIVE_INFINITY;
+    if (this.#parts.flushes.size > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
+    // Starts that are due soon travel with the first, so that not each has a request of its own.
+    else if (this.#isStartDue(firstStart, nowMs)) startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
+    const items = states.take(info.batch, startsUntilMs);
+    this.#lingerUntilMs = states.queue.readyRuns === 0 ? NEVER : nowMs + limits.lingerMs;
+    return newBatch(items, nowMs);
+  }
+
+  #isStartDue(start: Delivery | undefined, nowMs: number): boolean {
+    return start !== undefined && start.startedAtMs + this.#startDueMs <= nowMs;
+  }
+
+  /** When the next batch of runs that were not sent yet is due. */
+  get #freshDueMs(): number {
+    const { states, info, gate, limits } = this.#parts;
+    const { queue } = states;
+    const batches = this.#inFlight.length + queue.retries.length;
+    const mayForm = gate.isOutage ? batches < limits.requestsInFlight : queue.retriedRuns < RETRIED_RUNS_MAX;
+    if (!mayForm || queue.runs === 0) return NEVER;
+    const { runs, bytes } = info.batch;
+    if (this.#parts.flushes.size > 0 || queue.readyRuns >= runs || queue.bytes >= bytes)
+      return Number.NEGATIVE_INFINITY;
+    return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
+  }
+
+  /** While a flush waits, ends back-offs: at once, and then twice a second. */
+  #endBackOffs(nowMs: number): void {
+    if (this.#parts.flushes.size === 0 || nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
+    this.#hurriedAtMs = nowMs;
+    this.#parts.gate.endBackOff();
+    this.#parts.states.queue.endBackOffs(nowMs);
+  }
+
+  #sleepUntilDue(nowMs: number, spillDueMs: number): void {
+    const { states, gate, replay } = this.#parts;
+    const { queue } = states;
+    const isClosed = gate.openAtMs > nowMs;
+    this.#isHeld = isClosed || !this.#hasSlot;
+    let dueMs = spillDueMs;
+    if (this.#hasSlot) {
+      const hasWork = queue.runs > 0 || queue.retries.length > 0 || replay?.isWaiting === true;
+      if (!isClosed) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
+      else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
+    }
+    const isBackingOff = queue.retries.length > 0 || gate.openAtMs > Math.max(nowMs, gate.pausedUntilMs);
+    if (this.#parts.flushes.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
+    if (dueMs <= nowMs) this.#pumpSoon();
+    else this.#wakeAt(dueMs);
+  }
+
+  #wakeAt(atMs: number): void {
+    if (atMs >= this.#wakesAtMs) return;
+    this.#wakesAtMs = atMs;
+    this.#sleep?.abort();
+    const sleep = new AbortController();
+    this.#sleep = sleep;
+    const wake = (): void => {
+      this.#wakesAtMs = NEVER;
+      this.#pump();
+    };
+    outside(() => this.#parts.delay(atMs - this.#parts.monotonicMs(), sleep.signal).then(wake, () => {}));
+  }
+
+  /** Never rejects. */
+  async #send(batch: Batch): Promise<void> {
+    const { sender, settling, changed } = this.#parts;
+    this.#inFlight.push(batch);
+    let outcomes: readonly Outcome[] = [];
+    try {
+      this.#slots ??= createSlots(this.#parts.limits.requestsInFlight);
+      const slots = await this.#slots;
+      outcomes = await slots.add(() => sender.send(batch, this.#abort.signal));
+    } catch (thrown) {
+      this.#slots = undefined;
+      report(thrown);
+    }
+    this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
+    try {
+      settling.settle(batch, outcomes);
+      changed();
+    } catch (thrown) {
+      report(thrown);
+    }
+    if (this.#abort.signal.aborted && this.#inFlight.length === 0) this.#stopped();
+    this.#pump();
+  }
+}
+
+/** Loads p-queue with the first batch. */
+async function createSlots(concurrency: number): Promise<PQueue> {
+  const { default: Queue } = await import('p-queue');
+  return new Queue({ concurrency });
+}
+
+function isInBatch({ stage }: Delivery): boolean {
+  return stage === 'posting' || stage === 'held' || stage === 'finishing';
+}
+
+function report(thrown: unknown): void {
+  diagnostics.error(`delivery failed: ${messageOf(thrown)}`);
+}

@@ -1,0 +1,183 @@
+import type { Limits } from '../base/limits.ts';
+import { setSoon } from '../base/timers.ts';
+import type { EncodedRun } from '../run/encoded-run.ts';
+import { ErrorText } from '../run/error-text.ts';
+import type { Delivery } from './delivery.ts';
+import type { Replay } from './replay.ts';
+import type { SendGate } from './send-gate.ts';
+import type { Spool, SpooledRecord } from './spool.ts';
+import type { DeliveryStates } from './states.ts';
+
+/** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */
+const HIGH_SHARE = 0.5;
+const LOW_SHARE = 0.25;
+
+/** Written at once, in some milliseconds of the event loop. */
+const SLICE_BYTES = 1_024 * 1_024;
+
+/**
+ * Interval between two writes during an outage, so that not each run has a file of its own, and between two attempts
+ * after the disk refused.
+ */
+const REST_MS = 1_000;
+
+export interface SpillParts {
+  readonly spool: Spool;
+  /** Whether every record is on disk before the call of the application returns. */
+  readonly isWriteAhead: boolean;
+  readonly states: DeliveryStates;
+  readonly replay: Replay;
+  readonly gate: SendGate;
+  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes' | 'spillAfterMs'>;
+  readonly monotonicMs: () => number;
+}
+
+/**
+ * Decides what goes to disk. With `spill`: ended runs, when the queue is half full, when the service has been unavailable
+ * for five seconds, and when the exporter closes. With `write-ahead`: also every record at its call.
+ */
+export class Spill {
+  readonly #parts: SpillParts;
+  /** Whether the queue was above the high share and is not below the low share yet. */
+  #isDraining = false;
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
+  #failsUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: SpillParts) {
+    this.#parts = parts;
+  }
+
+  /** Writes the start of a run in write-ahead. */
+  started(delivery: Delivery): void {
+    const { isWriteAhead, spool } = this.#parts;
+    if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
+  }
+
+  /** Writes the end of a run in write-ahead. */
+  ended(delivery: Delivery): void {
+    if (!this.#parts.isWriteAhead) return;
+    const { error } = delivery.run;
+    const isUnread = error instanceof ErrorText && !error.isRead;
+    this.#appendEnd(delivery, isUnread ? error.headlines : error);
+    // The stack must not be read in this call. A second record contains it.
+    if (isUnread) setSoon(() => this.#appendEnd(delivery, error)).unref();
+  }
+
+  /** Whether the queue is so full that runs should go to disk. */
+  get isDue(): boolean {
+    return this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE);
+  }
+
+  /** Writes one slice if it is time to. Returns when to call again. */
+  run(nowMs: number): number {
+    const { gate, limits, states } = this.#parts;
+    const isUnavailable = gate.isOutage && gate.outageMs(nowMs) >= limits.spillAfterMs;
+    const isWanted = (): boolean => {
+      if (nowMs < this.#failsUntilMs) return false;
+      return this.isDue || (isUnavailable && nowMs >= this.#restsUntilMs && states.queue.freshReadyRuns > 0);
+    };
+    if (isWanted()) {
+      this.#isDraining = true;
+      this.#spill(nowMs, () => this.#isAbove(LOW_SHARE) || isUnavailable);
+      if (isWanted()) return nowMs;
+      this.#isDraining = false;
+      this.#restsUntilMs = nowMs + REST_MS;
+    }
+    if (states.queue.freshReadyRuns === 0 || !gate.isOutage) return Number.POSITIVE_INFINITY;
+    return Math.max(nowMs - gate.outageMs(nowMs) + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
+  }
+
+  /** Writes a slice for a run that would be refused otherwise. Returns false if nothing could be written. */
+  makeRoom(): boolean {
+    return this.#spill(this.#parts.monotonicMs(), () => true);
+  }
+
+  /**
+   * Writes the runs that are left when the exporter closes, the oldest first, and returns those that the disk did not
+   * take. A refused slice is halved, down to single runs. After a run that does not fit, only runs of at most half its
+   * size are tried, so that a full disk costs few attempts.
+   */
+  keep(deliveries: readonly Delivery[]): Delivery[] {
+    const left: Delivery[] = [];
+    let bytesMax = Number.POSITIVE_INFINITY;
+    const keepFitting = (slice: readonly Delivery[]): void => {
+      const fitting = slice.filter(({ bytes }) => bytes <= bytesMax);
+      left.push(...slice.filter(({ bytes }) => bytes > bytesMax));
+      const [first] = fitting;
+      if (first === undefined || this.#parts.spool.keep(fitting.map(recordOf))) return;
+      if (fitting.length === 1) {
+        left.push(first);
+        bytesMax = first.bytes / 2;
+        return;
+      }
+      const half = Math.ceil(fitting.length / 2);
+      keepFitting(fitting.slice(0, half));
+      keepFitting(fitting.slice(half));
+    };
+    const unwritten = deliveries.filter((delivery) => !isOnDisk(delivery));
+    for (const slice of slices(unwritten.sort(byAge))) keepFitting(slice);
+    return left;
+  }
+
+  #spill(nowMs: number, isWanted: () => boolean): boolean {
+    const { states, spool, replay } = this.#parts;
+    if (nowMs < this.#failsUntilMs) return false;
+    const taken = states.queue.takeFresh(SLICE_BYTES, isWanted);
+    if (taken.length === 0) return false;
+    const segment = spool.spill(taken.map(recordOf));
+    if (segment === undefined) {
+      for (const delivery of taken) states.queue.addReady(delivery);
+      this.#failsUntilMs = nowMs + REST_MS;
+      return false;
+    }
+    replay.spilled(segment, taken.length, states.spilled(taken));
+    return true;
+  }
+
+  /** Replaces the record of the start: a leftover file must make sense by itself to the next process. */
+  #appendEnd(delivery: Delivery, error: EncodedRun['error']): void {
+    if (delivery.stage === 'settled') return;
+    const { spool } = this.#parts;
+    const segment = spool.append({ ...recordOf(delivery), run: { ...delivery.run, error } });
+    if (segment === undefined) return;
+    for (const replaced of [delivery.startSegment, delivery.endSegment]) {
+      if (replaced !== undefined) spool.release(replaced);
+    }
+    delivery.startSegment = undefined;
+    delivery.endSegment = segment;
+  }
+
+  #isAbove(share: number): boolean {
+    const { states, limits } = this.#parts;
+    const { freshReadyRuns, freshRuns, freshBytes } = states.queue;
+    if (freshReadyRuns === 0) return false;
+    return freshRuns > limits.queueRuns * share || freshBytes > limits.queueBytes * share;
+  }
+}
+
+/** Returns the record of everything that remains to be sent of a run. */
+function recordOf({ run, isPosted }: Delivery): SpooledRecord {
+  return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
+}
+
+function isOnDisk({ run, startSegment, endSegment, ticket }: Delivery): boolean {
+  return ticket !== undefined || (run.endTime === undefined ? startSegment : endSegment) !== undefined;
+}
+
+function byAge(one: Delivery, other: Delivery): number {
+  return one.queuedAtMs - other.queuedAtMs;
+}
+
+function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {
+  let slice: Delivery[] = [];
+  let bytes = 0;
+  for (const delivery of deliveries) {
+    slice.push(delivery);
+    bytes += delivery.bytes;
+    if (bytes < SLICE_BYTES) continue;
+    yield slice;
+    slice = [];
+    bytes = 0;
+  }
+  if (slice.length > 0) yield slice;
+}

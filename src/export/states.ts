@@ -1,0 +1,384 @@
+import type { Limits } from '../base/limits.ts';
+import type { EncodedRun } from '../run/encoded-run.ts';
+import {
+  bytesBeyondLength,
+  type Delivery,
+  type Item,
+  isOpen,
+  itemOf,
+  newDelivery,
+  placeOf,
+  releasePosted,
+  releaseRun,
+  sizeOfContent,
+} from './delivery.ts';
+import type { DropNotice } from './drop-notice.ts';
+import { type FlushGroup, FlushTracker } from './flush-tracker.ts';
+import type { Counts, DropReason, Place } from './ledger.ts';
+import { type BatchSize, DeliveryQueue } from './queue.ts';
+import type { SendGate } from './send-gate.ts';
+import type { Segment, Spool } from './spool.ts';
+import type { RunName } from './spool-record.ts';
+
+/** Runs and ends of accepted traces are accepted up to this multiple of the queue's limits. */
+const ACCEPTED_SHARE = 1.25;
+
+/** Bytes of a character in UTF-8. Batches that are small even so need no exact count, which takes time. */
+const CHARACTER_BYTES_MAX = 3;
+
+/** Share of the queue's limits below which `Exporter.ready` resolves. */
+const ROOM_SHARE = 0.75;
+
+/** Where a run that comes back from disk is counted. */
+export type Origin = 'own' | 'earlier process' | 'unfinished';
+
+export interface StatesParts {
+  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
+  readonly counts: Counts;
+  readonly notice: DropNotice;
+  readonly gate: SendGate;
+  readonly monotonicMs: () => number;
+  readonly spool: Spool | undefined;
+}
+
+/**
+ * The states of all runs in delivery: nothing else changes the stage of a run, the counters of the ledger, the usage of
+ * the queue, or the records that a flush waits for. Each method is one transition. `delivery.ts` shows the stages.
+ */
+export class DeliveryStates {
+  readonly queue: DeliveryQueue = new DeliveryQueue();
+  readonly #parts: StatesParts;
+  readonly #counts: Counts;
+  readonly #tracker = new FlushTracker();
+  /** Runs of which something is in memory and not delivered, and the size of their content and of request bodies. */
+  #runs = 0;
+  #bytes = 0;
+  /** Runs of this process that are only on disk, and runs that were left there when the exporter closed. */
+  #spilledRuns = 0;
+  #keptRuns = 0;
+
+  constructor(parts: StatesParts) {
+    this.#parts = parts;
+    this.#counts = parts.counts;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Runs of this process that are neither delivered nor dropped. */
+  get pendingRuns(): number {
+    return this.#runs + this.#spilledRuns + this.#keptRuns;
+  }
+
+  get keptRuns(): number {
+    return this.#keptRuns;
+  }
+
+  /** Whether there is no room for a run: at the limits for a new trace, beyond them for a run of an accepted trace. */
+  isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.#bytes): boolean {
+    const { queueRuns, queueBytes } = this.#parts.limits;
+    const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
+    return runs >= queueRuns * share || bytes >= queueBytes * share;
+  }
+
+  /** Whether the next end must be kept without its payloads. */
+  get isOverfull(): boolean {
+    return this.#bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
+  }
+
+  get hasRoom(): boolean {
+    const { queueRuns, queueBytes } = this.#parts.limits;
+    return this.#runs < queueRuns * ROOM_SHARE && this.#bytes < queueBytes * ROOM_SHARE;
+  }
+
+  /** Resolves when everything recorded so far is delivered or dropped, except the ends of open runs. */
+  flushed(): Promise<void> {
+    return this.#tracker.flushed();
+  }
+
+  /** Adds to the usage. A request body counts as long as it exists. */
+  addBytes(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  // ── Recording ──
+
+  start(run: EncodedRun): Delivery {
+    const nowMs = this.#parts.monotonicMs();
+    const delivery = newDelivery(run, nowMs, this.#parts.gate.activeAt(nowMs));
+    run.sinkState = delivery;
+    delivery.postGroup = this.#tracker.enter();
+    this.#counts.open++;
+    this.#runs++;
+    delivery.bytes = sizeOfContent(delivery);
+    this.#bytes += delivery.bytes;
+    this.queue.addStart(delivery);
+    return delivery;
+  }
+
+  end(delivery: Delivery): void {
+    const { stage } = delivery;
+    this.#counts.open--;
+    this.#counts.queued++;
+    this.queue.removeOpen(delivery, stage === 'started');
+    if (stage === 'incomplete') {
+      this.queue.bytes += this.#weigh(delivery);
+      delivery.stage = delivery.isPosted ? 'patch' : 'whole';
+      if (delivery.isPosted) delivery.patchGroup ??= this.#tracker.enter();
+      return;
+    }
+    this.#weigh(delivery);
+    if (stage === 'started') {
+      delivery.stage = 'whole';
+      this.queue.addReady(delivery);
+      return;
+    }
+    delivery.patchGroup ??= this.#tracker.enter();
+    if (stage === 'posting') {
+      delivery.stage = 'held';
+      return;
+    }
+    this.#runs++;
+    this.#addPatch(delivery);
+  }
+
+  /** Queues an open run as incomplete, at once or when its post is accepted. Its end is sent when it comes. */
+  sendIncomplete(delivery: Delivery, incompleteAt: string): void {
+    this.queue.removeOpen(delivery, delivery.stage === 'started');
+    delivery.incompleteAt = incompleteAt;
+    if (delivery.stage === 'posting') return;
+    if (delivery.stage === 'posted') {
+      this.#runs++;
+      delivery.postGroup = this.#tracker.enter();
+      this.#queueAgain(delivery);
+    }
+    delivery.stage = 'incomplete';
+    this.#weigh(delivery);
+    this.queue.addReady(delivery);
+  }
+
+  /** Counts a run that is dropped before it has a delivery. */
+  countDrop(run: RunName, reason: DropReason, detail?: string): void {
+    this.#counts.dropped++;
+    this.#counts.droppedByReason[reason]++;
+    this.#parts.notice.add(reason, run, detail);
+  }
+
+  // ── Sending ──
+
+  /** Moves records from the queue into a batch: starts of up to `startsUntilMs`, then ended runs. One record may exceed the size. */
+  take(size: BatchSize, startsUntilMs: number): Item[] {
+    const items: Item[] = [];
+    let bytes = 0;
+    /** Number of items whose bytes are counted exactly. */
+    let counted = 0;
+    while (items.length < size.runs) {
+      const start = this.queue.firstStart;
+      const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
+      const delivery = isStart ? start : this.queue.firstReady;
+      if (delivery === undefined) break;
+      // An open run may have changed since its start.
+      if (isOpen(delivery)) this.queue.bytes += this.#weigh(delivery);
+      bytes += delivery.bytes;
+      if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
+        for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);
+        bytes += bytesBeyondLength(delivery);
+        counted++;
+      }
+      if (items.length > 0 && bytes > size.bytes) break;
+      if (isStart) this.queue.shiftStart();
+      else this.queue.shiftReady();
+      items.push(itemOf(delivery));
+      if (isOpen(delivery)) {
+        delivery.stage = 'posting';
+      } else {
+        delivery.stage = 'finishing';
+        this.#move('queued', 'inFlight');
+      }
+    }
+    return items;
+  }
+
+  accepted(item: Item): void {
+    const { delivery } = item;
+    const { stage, ticket, run } = delivery;
+    if (stage === 'finishing') {
+      this.#move('inFlight', ticket?.awaitsEnd(run) === true ? 'spooled' : 'sent');
+      this.#settle(delivery);
+    } else if (stage === 'posting' || stage === 'held') {
+      releasePosted(item);
+      delivery.isPosted = true;
+      this.#leavePost(delivery);
+      if (stage === 'held') {
+        this.#weigh(delivery);
+        this.#addPatch(delivery);
+        return;
+      }
+      delivery.stage = 'posted';
+      this.#runs--;
+      this.#setBytes(delivery, 0);
+      if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
+    }
+  }
+
+  /** Drops a run that is not in the queue. */
+  drop(delivery: Delivery, reason: DropReason, detail?: string): void {
+    if (delivery.stage === 'settled') return;
+    const { id, traceId, name } = delivery.run;
+    this.#counts[placeOf(delivery.stage)]--;
+    delivery.ticket?.gaveUp(delivery.run);
+    this.#leave(delivery);
+    this.countDrop({ id, traceId, name }, reason, detail);
+  }
+
+  // ── Disk ──
+
+  /** Records that the deliveries are on disk instead of in memory. Returns the group that waits for their segment. */
+  spilled(deliveries: readonly Delivery[]): FlushGroup {
+    const group = oldestGroup(deliveries);
+    group.pending++;
+    for (const delivery of deliveries) {
+      this.#move('queued', 'spooled');
+      this.#settle(delivery);
+    }
+    this.#spilledRuns += deliveries.length;
+    return group;
+  }
+
+  /** Records that a spilled segment was read, or is left to the next process. */
+  unspilled(runs: number): void {
+    this.#spilledRuns -= runs;
+  }
+
+  /** Called when all records of a spilled segment are settled. */
+  segmentSettled(group: FlushGroup): void {
+    this.#tracker.leave(group);
+  }
+
+  /** Queues a run that was read from disk, or drops it if it is too old. */
+  recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
+    this.#countBack(origin);
+    this.#counts.queued++;
+    this.#runs++;
+    this.#weigh(delivery);
+    if (origin !== 'own') delivery.patchGroup = this.#tracker.enter();
+    if (isExpired) this.drop(delivery, 'expired');
+    else this.queue.addReady(delivery);
+  }
+
+  /** Counts a run on disk that can no longer be read or is too old. */
+  lost(run: RunName, reason: 'corrupt' | 'expired', origin: Origin): void {
+    this.#countBack(origin);
+    this.countDrop(run, reason);
+  }
+
+  /** Counts delivered starts of earlier processes whose ends were never recorded. */
+  endless(runs: number): void {
+    this.#counts.spooled -= runs;
+    this.#counts.sent += runs;
+  }
+
+  /** Leaves a run on disk to the next process. */
+  keep(delivery: Delivery): void {
+    this.#move(placeOf(delivery.stage), 'spooled');
+    this.#keptRuns++;
+    const isOpenRun = delivery.ticket === undefined && isOpen(delivery);
+    if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
+    delivery.startSegment = undefined;
+    delivery.endSegment = undefined;
+    this.#leave(delivery);
+    if (isOpenRun) delivery.stage = 'kept';
+  }
+
+  /** Leaves spilled runs to the next process. */
+  keepSpilled(): void {
+    this.#keptRuns += this.#spilledRuns;
+    this.#spilledRuns = 0;
+  }
+
+  /** Drops the end of a run whose start is left on disk. */
+  endKept(delivery: Delivery): void {
+    delivery.stage = 'settled';
+    this.#counts.spooled--;
+    this.#keptRuns--;
+    this.countDrop(delivery.run, 'closed');
+  }
+
+  // ── Parts of transitions ──
+
+  #addPatch(delivery: Delivery): void {
+    delivery.stage = 'patch';
+    this.#queueAgain(delivery);
+    this.queue.addReady(delivery);
+  }
+
+  #queueAgain(delivery: Delivery): void {
+    delivery.queuedAtMs = this.#parts.monotonicMs();
+    delivery.activeAtMs = this.#parts.gate.activeAt(delivery.queuedAtMs);
+  }
+
+  #move(from: Place, to: Place): void {
+    this.#counts[from]--;
+    this.#counts[to]++;
+  }
+
+  /** Takes a run off the count of the disk, or adds it if it belongs to an earlier process. */
+  #countBack(origin: Origin): void {
+    if (origin === 'earlier process') this.#counts.recovered++;
+    else this.#counts.spooled--;
+  }
+
+  #leave(delivery: Delivery): void {
+    this.queue.removeOpen(delivery, false);
+    if (delivery.stage === 'posted') this.#runs++;
+    this.#settle(delivery);
+  }
+
+  #settle(delivery: Delivery): void {
+    this.#runs--;
+    this.#setBytes(delivery, 0);
+    delivery.stage = 'settled';
+    delivery.countedMetadata = undefined;
+    this.#leavePost(delivery);
+    if (delivery.patchGroup !== undefined) this.#tracker.leave(delivery.patchGroup);
+    delivery.patchGroup = undefined;
+    this.#release(delivery.endSegment);
+    delivery.endSegment = undefined;
+    delivery.ticket?.settled(delivery.run);
+    releaseRun(delivery.run);
+  }
+
+  #leavePost(delivery: Delivery): void {
+    if (delivery.postGroup !== undefined) this.#tracker.leave(delivery.postGroup);
+    delivery.postGroup = undefined;
+    this.#release(delivery.startSegment);
+    delivery.startSegment = undefined;
+  }
+
+  #release(segment: Segment | undefined): void {
+    if (segment !== undefined) this.#parts.spool?.release(segment);
+  }
+
+  /** Counts the content of a delivery. Returns the difference. */
+  #weigh(delivery: Delivery): number {
+    return this.#setBytes(delivery, sizeOfContent(delivery));
+  }
+
+  #setBytes(delivery: Delivery, bytes: number): number {
+    const difference = bytes - delivery.bytes;
+    this.#bytes += difference;
+    delivery.bytes = bytes;
+    return difference;
+  }
+}
+
+/** Returns the group of the oldest flush that waits for one of the deliveries. */
+function oldestGroup(deliveries: readonly Delivery[]): FlushGroup {
+  let oldest: FlushGroup | undefined;
+  for (const { postGroup, patchGroup } of deliveries) {
+    const group = postGroup ?? patchGroup;
+    if (oldest === undefined || (group !== undefined && group.number < oldest.number)) oldest = group;
+  }
+  return oldest as FlushGroup;
+}
