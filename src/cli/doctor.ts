@@ -5,9 +5,8 @@ import { messageOf, visibleJson } from '../base/text.ts';
 import { version } from '../base/version.ts';
 import { destinationOf } from '../export/create-exporter.ts';
 import type { Settings } from '../export/settings.ts';
-import { SegmentFile } from '../export/spool-file.ts';
-import { destinationHash, FORMAT_FOLDER, makePrivateFolders } from '../export/spool-folder.ts';
-import { removeFile, type SpoolFs, systemFs } from '../export/spool-fs.ts';
+import { destinationHash, FORMAT_FOLDER } from '../export/spool/directory.ts';
+import { makeFolders, removeFile, type SpoolFs, systemFs, writeNewFile } from '../export/spool/fs.ts';
 import { HttpClient } from '../http/client.ts';
 import type { Invocation } from './arguments.ts';
 import { packageFindings } from './doctor-packages.ts';
@@ -96,18 +95,10 @@ export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Findin
   }
 }
 
-/** Throws what hinders. */
+/** Writes and deletes a file where the spool would write. Throws an `UnsafeFolder` or a file-system error. */
 function tryToWrite(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
-  makePrivateFolders(fs, spoolDir, names);
+  makeFolders(fs, spoolDir, names);
   const path = join(spoolDir, ...names, `doctor-${randomUUID()}`);
-  try {
-    const file = new SegmentFile(fs, path);
-    try {
-      file.append(Buffer.alloc(TRIED_BYTES));
-    } finally {
-      file.close();
-    }
-  } finally {
-    removeFile(fs, path);
-  }
+  writeNewFile(fs, path, Buffer.alloc(TRIED_BYTES));
+  removeFile(fs, path);
 }

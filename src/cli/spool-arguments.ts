@@ -1,4 +1,4 @@
-import { isDestination } from '../export/spool-folder.ts';
+import { isDestination } from '../export/spool/directory.ts';
 import { quoted } from './terminal-text.ts';
 import { lastOf, readWords, webAddress } from './words.ts';
 

@@ -2,8 +2,8 @@ import { env } from '../base/env.ts';
 import { destinationOf } from '../export/create-exporter.ts';
 import { isSameOrigin } from '../export/service-settings.ts';
 import type { Settings } from '../export/settings.ts';
-import { addressOf, destinationHash } from '../export/spool-folder.ts';
-import type { DestinationSurvey } from '../export/spool-survey.ts';
+import { addressOf, destinationHash } from '../export/spool/directory.ts';
+import type { DestinationSurvey } from '../export/spool/survey.ts';
 import { counted } from './terminal-text.ts';
 
 /** The folder's name of what settings lead to, and how messages call it, without the key or the workspace. */

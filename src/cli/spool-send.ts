@@ -6,10 +6,9 @@ import { exporterFor } from '../export/create-exporter.ts';
 import type { Exporter } from '../export/exporter.ts';
 import { Ledger, totalStats } from '../export/ledger.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
-import { restoreBad } from '../export/spool-bad.ts';
-import { FORMAT_FOLDER } from '../export/spool-folder.ts';
-import { systemFs } from '../export/spool-fs.ts';
-import { type Holding, surveySpool } from '../export/spool-survey.ts';
+import { FORMAT_FOLDER } from '../export/spool/directory.ts';
+import { systemFs } from '../export/spool/fs.ts';
+import { type Holding, restoreBad, surveySpool } from '../export/spool/survey.ts';
 import type { Stats } from '../run/stats.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
 import { checkEndpoint, namedDestination, othersText } from './spool-destination.ts';
@@ -143,8 +142,8 @@ function stockOf(settings: Settings, hashes: readonly string[]): Stock {
   const own = survey.filter(({ hash }) => hashes.includes(hash));
   const held = own.flatMap(({ owners }) => owners.filter(isHolding));
   return {
-    dead: held.filter(({ isAlive }) => !isAlive),
-    living: held.filter(({ isAlive }) => isAlive),
+    dead: held.filter(({ state }) => state === 'dead'),
+    living: held.filter(({ state }) => state !== 'dead'),
     bad: own.flatMap(({ bad }) => bad.files),
     others: othersText(survey.filter((one) => !own.includes(one))),
   };

@@ -2,8 +2,8 @@ import { resolve } from 'node:path';
 import { env } from '../base/env.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { resolveSettings, type Settings } from '../export/settings.ts';
-import { defaultSpoolDir } from '../export/spool-folder.ts';
-import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../export/spool-survey.ts';
+import { defaultSpoolDir } from '../export/spool/fs.ts';
+import { type DestinationSurvey, type Files, type Holding, purge, surveySpool } from '../export/spool/survey.ts';
 import type { SpoolInvocation } from './spool-arguments.ts';
 import { checkEndpoint, namedDestination, othersText } from './spool-destination.ts';
 import { counted } from './terminal-text.ts';
@@ -56,7 +56,9 @@ function listing(folder: string, survey: readonly DestinationSurvey[]): string |
     if (held.length === 0 && bad.files.length === 0) continue;
     lines.push('', hash);
     for (const owner of held) {
-      lines.push(`  process ${owner.name.split('-', 1)[0]}, ${owner.isAlive ? 'alive' : 'dead'}: ${contents(owner)}`);
+      lines.push(
+        `  process ${owner.name.split('-', 1)[0]}, ${owner.state === 'dead' ? 'dead' : 'alive'}: ${contents(owner)}`,
+      );
     }
     if (bad.files.length > 0) lines.push(`  damaged, set aside: ${filesText(bad)}${sinceText(bad)}`);
   }
@@ -83,8 +85,8 @@ function purgeAll(
   print: Print,
 ): number {
   const owners = survey.flatMap((one) => one.owners);
-  const spared = isAll ? [] : owners.filter(({ isAlive, files }) => isAlive && files.length > 0);
-  const waiting = owners.filter(({ isAlive }) => isAll || !isAlive);
+  const spared = isAll ? [] : owners.filter(({ state, files }) => state !== 'dead' && files.length > 0);
+  const waiting = owners.filter(({ state }) => isAll || state === 'dead');
   const damaged = survey.map(({ bad }) => bad);
   const living = counted(spared.length, 'living process', 'living processes');
   const others = spared.length === 0 ? '' : `the runs of ${living} are kept; --all deletes them too\n`;

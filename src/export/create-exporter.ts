@@ -11,9 +11,9 @@ import { Sender } from './sender.ts';
 import { ServiceInfo } from './service-info.ts';
 import type { Settings } from './settings.ts';
 import { SimpleIngestion } from './simple-ingestion.ts';
-import { openSpool, type Spool } from './spool.ts';
-import type { Destination } from './spool-folder.ts';
-import type { SpoolFs } from './spool-fs.ts';
+import type { Destination } from './spool/directory.ts';
+import type { SpoolFs } from './spool/fs.ts';
+import { openSpool, type Spool } from './spool/spool.ts';
 
 /** Clocks, random numbers and the file system. Tests pass their own. */
 export interface ExporterTime {

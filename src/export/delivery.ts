@@ -4,7 +4,7 @@ import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup } from './flush-tracker.ts';
 import type { Place } from './ledger.ts';
 import type { Ticket } from './replay.ts';
-import type { Segment } from './spool.ts';
+import type { Segment } from './spool/spool.ts';
 
 /**
  * The stages of a run in delivery. A run has at most one record in delivery at a time:

@@ -19,7 +19,7 @@ import type { Sender, SenderOptions } from './sender.ts';
 import type { ServiceInfo } from './service-info.ts';
 import { Settling } from './settling.ts';
 import { Spill } from './spill.ts';
-import type { Spool } from './spool.ts';
+import type { Spool } from './spool/spool.ts';
 import { DeliveryStates } from './states.ts';
 
 const FLUSH_TIMEOUT_MS = 30_000;

@@ -4,8 +4,8 @@ import type { EncodedRun } from '../run/encoded-run.ts';
 import { newDelivery } from './delivery.ts';
 import type { FlushGroup } from './flush-tracker.ts';
 import type { SendGate } from './send-gate.ts';
-import type { ReadSegment, Segment, Spool, SpooledRecord } from './spool.ts';
-import type { RunName } from './spool-record.ts';
+import type { RunName, SpooledRecord } from './spool/record.ts';
+import type { ReadSegment, Segment, Spool } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
 /** Share of the queue's limits up to which segments are read: well below the share at which runs go to disk. */

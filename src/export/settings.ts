@@ -15,7 +15,7 @@ import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sa
 import type { CapturePolicy } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, type Service, serviceOf } from './service-settings.ts';
-import { defaultSpoolDir } from './spool-folder.ts';
+import { defaultSpoolDir } from './spool/fs.ts';
 
 /**
  * Options of `configure` and `createExporter`. Each is optional; what is not given comes from the environment variable

@@ -5,7 +5,7 @@ import { ErrorText } from '../run/error-text.ts';
 import type { Delivery } from './delivery.ts';
 import type { Replay } from './replay.ts';
 import type { SendGate } from './send-gate.ts';
-import type { Spool, SpooledRecord } from './spool.ts';
+import type { Spool, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
 /** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */

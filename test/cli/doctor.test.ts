@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { nodeFinding, spoolFinding } from '../../src/cli/doctor.ts';
 import { resolveSettings, type Settings } from '../../src/export/settings.ts';
-import { type SpoolFs, systemFs } from '../../src/export/spool-fs.ts';
+import { type SpoolFs, systemFs } from '../../src/export/spool/fs.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Answer, type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';

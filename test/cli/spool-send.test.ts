@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { SpoolInvocation } from '../../src/cli/spool-arguments.ts';
 import { sendSpool } from '../../src/cli/spool-send.ts';
-import type { Segment } from '../../src/export/spool.ts';
+import type { Segment } from '../../src/export/spool/spool.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { runRunspan } from '../support/program.ts';
 import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';

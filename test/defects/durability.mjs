@@ -103,7 +103,7 @@ export const defects = [
   },
   {
     title: 'a disk that has just failed is not tried at the end of the process',
-    file: 'src/export/spool.ts',
+    file: 'src/export/spool/spool.ts',
     find: '    this.#writesFromMs = Number.NEGATIVE_INFINITY;\n',
     replace: '',
     tests,

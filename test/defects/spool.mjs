@@ -60,21 +60,21 @@ export const defects = [
   },
   {
     title: 'a link is followed',
-    file: 'src/export/spool-folder.ts',
+    file: 'src/export/spool/directory.ts',
     find: 'const facts = fs.lstatSync(path);',
     replace: 'const facts = fs.fstatSync(fs.openSync(path, 0));',
     tests: unit,
   },
   {
     title: 'a home folder that does not exist is the place of the spool',
-    file: 'src/export/spool-folder.ts',
+    file: 'src/export/spool/directory.ts',
     find: 'if (statSync(home).isDirectory()) return',
     replace: "if (home !== '') return",
     tests: ['test/export/settings.test.ts'],
   },
   {
     title: 'all keys of an endpoint share one folder',
-    file: 'src/export/spool-folder.ts',
+    file: 'src/export/spool/directory.ts',
     find: 'sha256(apiKey)',
     replace: "''",
     tests: unit,
@@ -102,7 +102,7 @@ export const defects = [
   },
   {
     title: 'a disk that fails is asked again for every run',
-    file: 'src/export/spool.ts',
+    file: 'src/export/spool/spool.ts',
     find: 'this.#writesFromMs = this.#monotonicMs() + RETRY_MS;',
     replace: '',
     tests: unit,

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Segment, Spool, SpooledRecord } from '../../src/export/spool.ts';
-import { type SpoolFs, systemFs } from '../../src/export/spool-fs.ts';
+import { type SpoolFs, systemFs } from '../../src/export/spool/fs.ts';
+import type { Segment, Spool, SpooledRecord } from '../../src/export/spool/spool.ts';
 import { root } from '../support/folders.ts';
 import { drain, filesBelow, killOwners, makeRecord, numberOf, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';

@@ -6,7 +6,7 @@ import { root } from '../support/folders.ts';
 import { type Started, startNode } from '../support/program.ts';
 import { drain, killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 
-const SPOOL = pathToFileURL(join(root, 'node_modules/.cache/modules/export/spool.js')).href;
+const SPOOL = pathToFileURL(join(root, 'node_modules/.cache/modules/export/spool/spool.js')).href;
 
 let started = 0;
 

@@ -15,9 +15,8 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ReadSegment, Segment, SpooledRecord } from '../../src/export/spool.ts';
-import { BAD_BYTES_MAX } from '../../src/export/spool-bad.ts';
-import { destinationHash } from '../../src/export/spool-folder.ts';
+import { BAD_BYTES_MAX, destinationHash } from '../../src/export/spool/directory.ts';
+import type { ReadSegment, Segment, SpooledRecord } from '../../src/export/spool/spool.ts';
 import { root } from '../support/folders.ts';
 import { drain, filesBelow, killOwners, makeRecord, numberOf, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';

@@ -1,4 +1,4 @@
-import type { SpoolFs } from '../../src/export/spool-fs.ts';
+import type { SpoolFs } from '../../src/export/spool/fs.ts';
 import { fail } from '../support/memory-fs.ts';
 
 /** What a call to the file system may come to. */

@@ -6,9 +6,9 @@ import { Exporter } from '../../src/export/exporter.ts';
 import { Ledger, type Stats } from '../../src/export/ledger.ts';
 import type { Outcome } from '../../src/export/outcome.ts';
 import { SendGate } from '../../src/export/send-gate.ts';
-import type { Sender, SenderOptions } from '../../src/export/sender.ts';
+import type { Sender } from '../../src/export/sender.ts';
 import { ServiceInfo } from '../../src/export/service-info.ts';
-import type { Spool } from '../../src/export/spool.ts';
+import type { Spool } from '../../src/export/spool/spool.ts';
 import { HttpClient } from '../../src/http/client.ts';
 import { payloadRules } from '../../src/run/payload-rules.ts';
 
@@ -85,7 +85,6 @@ export function makeExporter(
   // The service has nothing to say, and nobody is asked.
   info.ask = () => Promise.resolve();
   const { attachmentBytes, streamIdleMs } = all;
-  let hooks: Pick<SenderOptions, 'deferred' | 'isPaused' | 'heldBytes'> | undefined;
   const exporter = new Exporter({
     capture: {
       project: 'default',
@@ -97,10 +96,7 @@ export function makeExporter(
       streamIdleMs,
     },
     limits: all,
-    sender: (given) => {
-      hooks = given;
-      return sender as unknown as Sender;
-    },
+    sender: () => sender as unknown as Sender,
     info,
     gate,
     spool: disk.spool,
@@ -119,7 +115,7 @@ export function makeExporter(
     closed: async () => {},
   });
   const outage = { failed: () => gate.failed(time.nowMs), succeeded: () => gate.accepted(time.nowMs) };
-  return { exporter, sender, outage, pause: (ms: number) => hooks?.deferred(ms), time };
+  return { exporter, sender, outage, pause: (ms: number) => gate.defer(time.nowMs, ms), time };
 }
 
 /** Whether a ledger adds up: every run is counted once. */

@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { SpoolFs } from '../../src/export/spool-fs.ts';
+import type { SpoolFs } from '../../src/export/spool/fs.ts';
 
 interface File {
   bytes: Buffer;
@@ -74,7 +74,12 @@ export class MemoryDisk {
     const fs = new Proxy(view, {
       get: (target, name: keyof SpoolFs) => (isDead ? () => fail('EIO', 'of a dead process') : target[name]),
     });
-    return { fs, die: () => (isDead = true) };
+    const die = (): void => {
+      isDead = true;
+      // The next process starts when this one counts as dead.
+      this.nowMs += 11_000;
+    };
+    return { fs, die };
   }
 
   #view(startTime: string): SpoolFs {
@@ -125,7 +130,6 @@ export class MemoryDisk {
       },
       readFileSync: (from: number | string) => {
         if (typeof from === 'number') return Buffer.from((open.get(from) ?? fail('EBADF', String(from))).file.bytes);
-        if (from.endsWith('boot_id')) return 'one boot';
         // Field 22 is the start; what stands in parentheses may hold anything.
         return `1 (node) S ${'0 '.repeat(18)}${startTime} 0`;
       },

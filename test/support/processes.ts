@@ -1,5 +1,5 @@
 // Processes that follow each other on one disk in memory, before one service. Import `virtual-timers.ts` first, as for `delivery.ts`.
-import type { SpoolFs } from '../../src/export/spool-fs.ts';
+import type { SpoolFs } from '../../src/export/spool/fs.ts';
 import { advance, type Delivery, delivery, type Setup, until } from './delivery.ts';
 import { MEMORY_SPOOL, MemoryDisk } from './memory-fs.ts';
 import { type ScriptedService, scriptedService } from './scripted-service.ts';

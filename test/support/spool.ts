@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { openSpool, type Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/spool.ts';
+import { openSpool, type Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/spool/spool.ts';
 import { ended, makeRun } from './encoded-run.ts';
 import { temporaryFolder } from './folders.ts';
 
@@ -50,12 +50,12 @@ export function filesBelow(dir: string): string[] {
 
 export const segmentsBelow = (dir: string): string[] => filesBelow(dir).filter((path) => path.endsWith('.seg'));
 
-/** Makes every owner there is one of a process that never was, as if all had been killed. */
-export function killOwners(dir: string): void {
+/** Makes all owners look as if their processes had been killed half a minute ago. */
+export function killOwners(dir: string, nowMs: number = Date.now()): void {
   for (const path of filesBelow(dir).filter((name) => name.endsWith('owner.json'))) {
-    const text = readFileSync(join(dir, path), 'utf8');
-    // A disk that was full may have kept half of it.
-    if (text.endsWith('}\n')) writeFileSync(join(dir, path), text.replace(/"pid":\d+/, `"pid":${2 ** 22 + 1}`));
+    const owner = JSON.parse(readFileSync(join(dir, path), 'utf8'));
+    writeFileSync(join(dir, path), `${JSON.stringify({ ...owner, pid: 2 ** 22 + 1 })}\n`);
+    utimesSync(join(dir, path), nowMs / 1_000 - 30, nowMs / 1_000 - 30);
   }
 }
 

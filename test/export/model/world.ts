@@ -4,7 +4,7 @@ import { diagnostics } from '../../../src/base/diagnostics.ts';
 import type { Limits } from '../../../src/base/limits.ts';
 import type { DropReason } from '../../../src/export/ledger.ts';
 import type { Durability } from '../../../src/export/settings.ts';
-import type { SpoolFs } from '../../../src/export/spool-fs.ts';
+import type { SpoolFs } from '../../../src/export/spool/fs.ts';
 import type { EncodedRun } from '../../../src/run/encoded-run.ts';
 import type { FlushResult } from '../../../src/run/sink.ts';
 import { addsUp } from '../../support/adds-up.ts';

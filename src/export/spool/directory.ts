@@ -1,0 +1,307 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import {
+  checkFolder,
+  checkFolders,
+  codeOf,
+  ifExists,
+  ignoreErrors,
+  isFull,
+  makeFolders,
+  readWhole,
+  removeFile,
+  type SpoolFs,
+  writeNewFile,
+} from './fs.ts';
+
+/**
+ * The folders of the spool:
+ *
+ *     <spool>/v1/<destination>/<owner>/owner.json
+ *                             │       /000000000001-<token of the owner that wrote the file>.seg
+ *                             /bad/…
+ */
+export const FORMAT_FOLDER = 'v1';
+export const BAD_FOLDER = 'bad';
+const OWNER_FILE = 'owner.json';
+
+/** Maximum bytes of the damaged files in `bad`. The oldest files are deleted first. */
+export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
+
+/** Interval of the heartbeats of an owner. */
+export const HEARTBEAT_MS = 5_000;
+
+/** Time without a heartbeat after which an owner is dead: if its process has ended, and if its process is unknown. */
+const ENDED_SILENCE_MS = 10_000;
+const UNKNOWN_SILENCE_MS = 60_000;
+
+/** Maximum bytes of `owner.json`. A larger file was not written by this library. */
+const OWNER_BYTES_MAX = 4_096;
+
+/** The service and the tenant that runs are sent to. */
+export interface Destination {
+  readonly endpoint: URL;
+  readonly workspaceId: string | undefined;
+  readonly apiKey: string | undefined;
+}
+
+/** A segment that was taken over. */
+export interface ClaimedSegment {
+  readonly path: string;
+  readonly bytes: number;
+  readonly modifiedAtMs: number;
+}
+
+/**
+ * `ended`: the process does not exist, but its last heartbeat is less than 10 seconds old. A process with this id may run on
+ * another machine with the same host name.
+ */
+export type OwnerState = 'alive' | 'ended' | 'dead';
+
+/** The folder of one exporter. */
+export class OwnerFolder {
+  readonly fs: SpoolFs;
+  readonly spoolDir: string;
+  readonly destinationHash: string;
+  readonly destinationPath: string;
+  readonly path: string;
+  readonly #name: string;
+  readonly #wallMs: () => number;
+  #ownerJson: Buffer | undefined;
+
+  constructor(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: () => number) {
+    this.fs = fs;
+    this.spoolDir = resolve(spoolDir);
+    this.destinationHash = destinationHash;
+    this.destinationPath = join(this.spoolDir, FORMAT_FOLDER, destinationHash);
+    this.#wallMs = wallMs;
+    this.#name = `${process.pid}-${Math.floor(wallMs()).toString(36)}-${randomBytes(8).toString('hex')}`;
+    this.path = join(this.destinationPath, this.#name);
+  }
+
+  /** Creates the folder if it does not exist. Throws an `UnsafeFolder` or a file-system error. */
+  make(): void {
+    this.#ownerJson ??= Buffer.from(`${JSON.stringify(ownProcess(this.fs))}\n`);
+    makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, this.#name]);
+    try {
+      writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
+    } catch (thrown) {
+      // If there is no room for the file, the time of the folder is the heartbeat.
+      if (codeOf(thrown) !== 'EEXIST' && !isFull(thrown)) throw thrown;
+    }
+  }
+
+  /** Returns the path of a new segment. */
+  segmentPath(sequence: number): string {
+    return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
+  }
+
+  /** Shows other processes that this owner is alive. Returns `false` if somebody has deleted the folder. */
+  heartbeat(): boolean {
+    const seconds = this.#wallMs() / 1_000;
+    return touch(this.fs, join(this.path, OWNER_FILE), seconds) || touch(this.fs, this.path, seconds);
+  }
+
+  /** Deletes the folder if it has no segments. Otherwise marks it as abandoned, so that the next process takes it over. */
+  leave(): void {
+    if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
+      touch(this.fs, join(this.path, OWNER_FILE), 0);
+    }
+  }
+
+  /**
+   * Moves the segments of dead owners of the destination to this folder. Each segment is renamed, so that only one of
+   * several processes gets it. Returns them in the order in which they were written. Throws an `UnsafeFolder` or a file-system
+   * error.
+   */
+  takeOver(): ClaimedSegment[] {
+    checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
+    const claimed: ClaimedSegment[] = [];
+    for (const { name, path, state } of ownersIn(this.fs, this.destinationPath, this.#wallMs())) {
+      if (state !== 'dead' || name === this.#name || removeIfEmpty(this.fs, path)) continue;
+      try {
+        this.make();
+      } catch (thrown) {
+        if (!isFull(thrown)) throw thrown;
+        // This makes room for a folder. Without the file, the owner counts as alive for a minute.
+        removeFile(this.fs, join(path, OWNER_FILE));
+        this.make();
+      }
+      claimed.push(...segmentsIn(this.fs, path).flatMap((file) => this.#claim(path, file)));
+      removeIfEmpty(this.fs, path);
+    }
+    return claimed;
+  }
+
+  /** Moves a damaged segment to the folder `bad`. Throws an `UnsafeFolder` or a file-system error. */
+  setAside(path: string): void {
+    makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, BAD_FOLDER]);
+    const folder = join(this.destinationPath, BAD_FOLDER);
+    this.fs.renameSync(path, join(folder, basename(path)));
+    // Another process may delete the same files.
+    ignoreErrors(() => deleteOldest(this.fs, folder));
+  }
+
+  /** Returns no segment if another process was faster, or if the file cannot be moved. */
+  #claim(from: string, file: string): ClaimedSegment[] {
+    const path = join(this.path, file);
+    try {
+      const facts = this.fs.lstatSync(join(from, file));
+      if (!facts.isFile()) return [];
+      this.fs.renameSync(join(from, file), path);
+      return [{ path, bytes: facts.size, modifiedAtMs: facts.mtimeMs }];
+    } catch {
+      return [];
+    }
+  }
+}
+
+/** An owner of a destination. */
+export interface Owner {
+  readonly name: string;
+  readonly path: string;
+  readonly state: OwnerState;
+}
+
+/** Returns the owners in the folder of a destination, the oldest first. Throws file-system errors. */
+export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): Owner[] {
+  const own = ownProcess(fs);
+  return fs
+    .readdirSync(destinationPath)
+    .map((name) => ({ name, path: join(destinationPath, name) }))
+    .filter(({ name, path }) => tokenOf(name) !== undefined && ignoreErrors(() => checkFolder(fs, path) ?? true))
+    .sort((one, other) => startedAtMs(one.name) - startedAtMs(other.name))
+    .map(({ name, path }) => ({ name, path, state: stateOf(fs, path, own, wallMs) }));
+}
+
+/** Returns the names of the segments in a folder in the order in which they were written, or none if there is no folder. */
+export function segmentsIn(fs: SpoolFs, folder: string): string[] {
+  const names = ifExists(() => fs.readdirSync(folder)) ?? [];
+  // Earlier versions added `.a1` to `.a5` to a name after processes had ended while delivering the segment.
+  return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
+}
+
+/** Deletes the folder of an owner if it has no files except `owner.json`. Returns whether it was deleted. Never throws. */
+export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
+  try {
+    if (!fs.readdirSync(folder).every((name) => name === OWNER_FILE)) return false;
+    removeFile(fs, join(folder, OWNER_FILE));
+    fs.rmdirSync(folder);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the hash
+ * includes a fingerprint of the API key instead, so that runs of one tenant are never sent with the key of another.
+ */
+export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
+  const workspace =
+    workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
+  return sha256(`${addressOf(endpoint)}\n${workspace}`).slice(0, 32);
+}
+
+/** Returns the URL of an endpoint without its user, query and trailing slashes. */
+export function addressOf(endpoint: URL): string {
+  return endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
+}
+
+/** Whether a folder with this name belongs to a destination. */
+export function isDestination(name: string): boolean {
+  return /^[0-9a-f]{32}$/.test(name);
+}
+
+/** The process of an owner. The namespace and the start time are undefined on systems without `/proc`. */
+interface OwnerProcess {
+  readonly pid: number;
+  readonly host: string;
+  /** The namespace of the process id. In containers, nearly every program has the id 1. */
+  readonly pidNamespace: string | undefined;
+  /** Clock ticks between the start of the machine and of the process. Tells it from a later process with the same id. */
+  readonly startTime: string | undefined;
+}
+
+function ownProcess(fs: SpoolFs): OwnerProcess {
+  return {
+    pid: process.pid,
+    host: hostname(),
+    pidNamespace: ignoreErrors(() => fs.readlinkSync('/proc/self/ns/pid')),
+    startTime: ignoreErrors(() => startTimeOf(fs, 'self')),
+  };
+}
+
+function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number): OwnerState {
+  let owner: Partial<OwnerProcess>;
+  let heartbeatAtMs: number;
+  try {
+    const file = ifExists(() => readWhole(fs, join(folder, OWNER_FILE), OWNER_BYTES_MAX));
+    owner = ignoreErrors(() => ({ ...(JSON.parse(String(file?.bytes)) as object) })) ?? {};
+    heartbeatAtMs = file?.modifiedAtMs ?? fs.lstatSync(folder).mtimeMs;
+  } catch {
+    return 'alive';
+  }
+  if (heartbeatAtMs === 0) return 'dead';
+  // Absolute, because a clock that is ahead must not protect an owner for ever.
+  const silentMs = Math.abs(wallMs - heartbeatAtMs);
+  const { pid, host, pidNamespace, startTime } = owner;
+  const isInReach = host === own.host && pidNamespace === own.pidNamespace;
+  if (isInReach && pid === own.pid && startTime === own.startTime) return 'alive';
+  if (!isInReach || pidNamespace === undefined || startTime === undefined)
+    return silentMs > UNKNOWN_SILENCE_MS ? 'dead' : 'alive';
+  if (isRunning(fs, Number(pid), startTime)) return 'alive';
+  return silentMs > ENDED_SILENCE_MS ? 'dead' : 'ended';
+}
+
+function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
+  try {
+    return startTimeOf(fs, pid) === startTime;
+  } catch (thrown) {
+    return !['ENOENT', 'ESRCH'].includes(codeOf(thrown));
+  }
+}
+
+/** Returns field 22 of `/proc/<pid>/stat`. Field 2 is the name of the program, which may contain spaces and parentheses. */
+function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
+  const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+}
+
+/** Returns the random part of an owner's name, or `undefined` for other names. */
+function tokenOf(name: string): string | undefined {
+  return /^\d{1,10}-[0-9a-z]{1,12}-([0-9a-f]{16})$/.exec(name)?.[1];
+}
+
+function startedAtMs(name: string): number {
+  return Number.parseInt(name.split('-')[1] ?? '', 36);
+}
+
+/** Sets the time of a file or folder. Returns `false` if it does not exist. */
+function touch(fs: SpoolFs, path: string, seconds: number): boolean {
+  try {
+    fs.utimesSync(path, seconds, seconds);
+    return true;
+  } catch (thrown) {
+    return codeOf(thrown) !== 'ENOENT';
+  }
+}
+
+function deleteOldest(fs: SpoolFs, folder: string): void {
+  const files = fs.readdirSync(folder).map((name) => {
+    const path = join(folder, name);
+    const { size, mtimeMs } = fs.lstatSync(path);
+    return { path, size, mtimeMs };
+  });
+  files.sort((one, other) => other.mtimeMs - one.mtimeMs);
+  let bytes = 0;
+  for (const { path, size } of files) {
+    bytes += size;
+    if (bytes > BAD_BYTES_MAX) fs.unlinkSync(path);
+  }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

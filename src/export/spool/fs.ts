@@ -1,0 +1,166 @@
+import fs from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+/** The file-system calls of the spool. Tests pass their own to make each call fail. */
+export type SpoolFs = Pick<
+  typeof fs,
+  | 'closeSync'
+  | 'fdatasync'
+  | 'fdatasyncSync'
+  | 'fstatSync'
+  | 'ftruncateSync'
+  | 'lstatSync'
+  | 'mkdirSync'
+  | 'openSync'
+  | 'readFileSync'
+  | 'readdirSync'
+  | 'readlinkSync'
+  | 'renameSync'
+  | 'rmdirSync'
+  | 'unlinkSync'
+  | 'utimesSync'
+  | 'writeSync'
+>;
+
+export const systemFs: SpoolFs = fs;
+
+const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY, O_WRONLY } = fs.constants;
+
+/** Creates a file for the current user only and opens it. Fails if the path exists, also if it is a symbolic link. */
+export function createFile(fs: SpoolFs, path: string): number {
+  return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+}
+
+/** Appends to a file of this size, in one call. If that fails, throws and removes the part that was written. */
+export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8Array): void {
+  let written = 0;
+  try {
+    written = fs.writeSync(fd, bytes);
+  } finally {
+    if (written < bytes.byteLength) ignoreErrors(() => fs.ftruncateSync(fd, size));
+  }
+  // A full disk or a limit on the file size may accept a part without an error.
+  if (written < bytes.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
+}
+
+/** Creates a file with this content, or throws and leaves no file. */
+export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void {
+  const fd = createFile(fs, path);
+  try {
+    appendWhole(fs, fd, 0, bytes);
+  } catch (thrown) {
+    ignoreErrors(() => fs.unlinkSync(path));
+    throw thrown;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** The content of a file and the time of its last change. */
+export interface FileContent {
+  readonly bytes: Buffer;
+  readonly modifiedAtMs: number;
+}
+
+/**
+ * Reads a whole file. Returns `undefined` if the path is a link or a pipe, or if the file is larger than `bytesMax`. Throws
+ * file-system errors.
+ */
+export function readWhole(fs: SpoolFs, path: string, bytesMax: number): FileContent | undefined {
+  if (!fs.lstatSync(path).isFile()) return undefined;
+  // Without O_NONBLOCK, opening a pipe that has no writer would block the process.
+  const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const facts = fs.fstatSync(fd);
+    if (!facts.isFile() || facts.size > bytesMax) return undefined;
+    return { bytes: fs.readFileSync(fd), modifiedAtMs: facts.mtimeMs };
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Deletes a file if it exists. */
+export function removeFile(fs: SpoolFs, path: string): void {
+  ifExists(() => fs.unlinkSync(path));
+}
+
+/** Returns the result of `read`, or `undefined` if the path does not exist. Rethrows other errors. */
+export function ifExists<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (thrown) {
+    if (codeOf(thrown) === 'ENOENT') return undefined;
+    throw thrown;
+  }
+}
+
+/** Returns the result of `call`, or `undefined` if it throws. */
+export function ignoreErrors<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the code of a file-system error, for example `ENOSPC`. */
+export function codeOf(thrown: unknown): string {
+  const code = thrown instanceof Error ? (thrown as NodeJS.ErrnoException).code : undefined;
+  return typeof code === 'string' ? code : 'unknown error';
+}
+
+/** Whether the disk, or the user's quota, has no room. */
+export function isFull(thrown: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
+}
+
+/** A folder that another user could control. The message is for the log. */
+export class UnsafeFolder extends Error {}
+
+/** Creates `spoolDir` and folders below it for the current user only, and checks each. Throws as `checkFolders`. */
+export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
+  for (const path of pathsBelow(spoolDir, names)) {
+    makeFolder(fs, path, path === resolve(spoolDir));
+    checkFolder(fs, path);
+  }
+}
+
+/** Checks `spoolDir` and folders below it. Throws an `UnsafeFolder` or a file-system error. */
+export function checkFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
+  for (const path of pathsBelow(spoolDir, names)) checkFolder(fs, path);
+}
+
+/** Throws an `UnsafeFolder` if the path is not a folder of the current user. */
+export function checkFolder(fs: SpoolFs, path: string): void {
+  const facts = fs.lstatSync(path);
+  if (facts.isSymbolicLink()) throw new UnsafeFolder(`${path} is a symbolic link`);
+  if (!facts.isDirectory()) throw new UnsafeFolder(`${path} is not a folder`);
+  const uid = process.getuid?.();
+  if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
+}
+
+/** Returns the default of `spoolDir`: a folder in the user's home, or in the system's temporary folder if there is no home. */
+export function defaultSpoolDir(): string {
+  // A user id without a name has no home, and the home of a service account often does not exist.
+  const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
+  return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
+}
+
+function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
+  const root = resolve(spoolDir);
+  return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
+}
+
+/** Not `recursive`: Node never returns from that where the system has no folders, as below `/proc`. */
+function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 });
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || !makesParents || dirname(path) === path) throw thrown;
+    makeFolder(fs, dirname(path), true);
+    makeFolder(fs, path, false);
+  }
+}

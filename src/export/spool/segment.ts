@@ -1,0 +1,242 @@
+import { crc32 } from 'node:zlib';
+
+/**
+ * A segment is a file of frames, one per record. Numbers are big-endian:
+ *
+ *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
+ *
+ * The head has its own checksum. If only the payload is damaged, the next frame is still found and the run id is known.
+ * If the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records it had.
+ * Every later version keeps this head, so that an older version can tell a newer file from a damaged file.
+ *
+ * Files of version 1 have a head of 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
+ * the twelve bytes before it and the payload.
+ */
+const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
+
+const VERSION = 2;
+
+const VERSION_AT = 4;
+const ORDINAL_AT = 8;
+const LENGTH_AT = 12;
+const ID_AT = 16;
+const PAYLOAD_CRC_AT = 52;
+const HEAD_CRC_AT = 56;
+const HEAD_BYTES = 60;
+
+/** Bytes before each section of a payload, which hold its length. */
+const LENGTH_BYTES = 4;
+
+/** Maximum bytes of one payload. */
+export const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
+
+/** Maximum bytes of one segment. A larger file is not read. */
+export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
+
+/** The payload of one frame: a list of sections. */
+export interface Frame {
+  readonly version: number;
+  /** Id of the run; empty in files of version 1. */
+  readonly id: string;
+  /** Views into the file. */
+  readonly sections: readonly Uint8Array[];
+}
+
+/** The content of a segment. */
+export interface SegmentContent {
+  readonly frames: readonly Frame[];
+  /** Run ids of the records that are lost; an id that cannot be read is empty. */
+  readonly lostIds: readonly string[];
+  /** Whether a later version wrote the file. Such a file must not be changed. */
+  readonly isLaterVersion: boolean;
+}
+
+/** Reads the frames of a segment. Never throws. */
+export function readFrames(file: Buffer): SegmentContent {
+  if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
+  const frames: Frame[] = [];
+  const lostIds: string[] = [];
+  let at = 0;
+  for (let ordinal = 0; at < file.length; ordinal++) {
+    const head = headAt(file, at);
+    if (head === undefined) {
+      lostIds.push(...lostIn(file.subarray(at), ordinal));
+      break;
+    }
+    if (head.version !== VERSION) return { frames: [], lostIds: [], isLaterVersion: true };
+    const payload = file.subarray(at + HEAD_BYTES, at + HEAD_BYTES + head.length);
+    const sections = crc32(payload) === head.payloadCrc ? sectionsOf(payload) : undefined;
+    if (sections === undefined) lostIds.push(head.id);
+    else frames.push({ version: VERSION, id: head.id, sections });
+    at += HEAD_BYTES + head.length;
+  }
+  return { frames, lostIds, isLaterVersion: false };
+}
+
+/** Encodes frames one after the other into one buffer, which is reused. */
+export class FrameBuffer {
+  #bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The frames as bytes. Valid until the next call of another method. */
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Adds a frame. Returns `false`, and adds nothing, if the payload is larger than `PAYLOAD_BYTES_MAX`. */
+  add(id: string, ordinal: number, sections: readonly (string | Uint8Array)[]): boolean {
+    const start = this.#length;
+    this.#reserve(HEAD_BYTES);
+    this.#length += HEAD_BYTES;
+    for (const section of sections) this.#addSection(section);
+    const payloadAt = start + HEAD_BYTES;
+    const length = this.#length - payloadAt;
+    if (length > PAYLOAD_BYTES_MAX) {
+      this.#length = start;
+      return false;
+    }
+    const head = this.#bytes.subarray(start, payloadAt);
+    MAGIC.copy(head);
+    head.writeUInt32BE(VERSION << 24, VERSION_AT);
+    head.writeUInt32BE(ordinal, ORDINAL_AT);
+    head.writeUInt32BE(length, LENGTH_AT);
+    head.write(id, ID_AT, PAYLOAD_CRC_AT - ID_AT, 'latin1');
+    head.writeUInt32BE(crc32(this.#bytes.subarray(payloadAt, this.#length)), PAYLOAD_CRC_AT);
+    head.writeUInt32BE(crc32(head.subarray(0, HEAD_CRC_AT)), HEAD_CRC_AT);
+    return true;
+  }
+
+  /** Removes all frames. A buffer that has grown large is released. */
+  clear(): void {
+    this.#length = 0;
+    if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
+  }
+
+  #addSection(section: string | Uint8Array): void {
+    const length = Buffer.byteLength(section);
+    this.#reserve(LENGTH_BYTES + length);
+    const at = this.#bytes.writeUInt32BE(length, this.#length);
+    if (typeof section !== 'string') this.#bytes.set(section, at);
+    // Text with one byte per character, which most text is, is copied instead of encoded.
+    else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
+    this.#length = at + length;
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+const INITIAL_BYTES = 64 * 1024;
+const KEPT_BYTES_MAX = 2 * 1024 * 1024;
+
+/** A file of records on disk. */
+export interface Segment {
+  readonly path: string;
+  /** Whether another owner wrote it. */
+  readonly isForeign: boolean;
+}
+
+/** A segment of an owner, as the spool tracks it. */
+export class StoredSegment implements Segment {
+  readonly path: string;
+  readonly isForeign: boolean;
+  /** Monotonic time if this process wrote it, otherwise the time of the file. */
+  readonly writtenAtMs: number;
+  /** Descriptor while this process writes the segment. */
+  readonly fd: number;
+  bytes = 0;
+  /** Number of appended records, and of those that are still needed. */
+  appended = 0;
+  needed = 0;
+  isDamaged = false;
+
+  constructor(path: string, isForeign: boolean, writtenAtMs: number, fd = -1) {
+    this.path = path;
+    this.isForeign = isForeign;
+    this.writtenAtMs = writtenAtMs;
+    this.fd = fd;
+  }
+}
+
+interface Head {
+  readonly version: number;
+  readonly ordinal: number;
+  readonly length: number;
+  readonly id: string;
+  readonly payloadCrc: number;
+}
+
+/** Returns the head at this position, or `undefined` if its checksum does not match. */
+function headAt(file: Buffer, at: number): Head | undefined {
+  if (file.length - at < HEAD_BYTES || !hasMagic(file, at)) return undefined;
+  const head = file.subarray(at, at + HEAD_BYTES);
+  if (crc32(head.subarray(0, HEAD_CRC_AT)) !== head.readUInt32BE(HEAD_CRC_AT)) return undefined;
+  return {
+    version: head[VERSION_AT] as number,
+    ordinal: head.readUInt32BE(ORDINAL_AT),
+    length: head.readUInt32BE(LENGTH_AT),
+    id: head.toString('latin1', ID_AT, PAYLOAD_CRC_AT),
+    payloadCrc: head.readUInt32BE(PAYLOAD_CRC_AT),
+  };
+}
+
+/**
+ * Returns the run ids of the records in the unreadable rest of a file, which begins with this ordinal. Later heads are only
+ * counted: a payload may contain bytes that look like a frame.
+ */
+function lostIn(rest: Buffer, ordinal: number): string[] {
+  const ids: string[] = [];
+  for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
+    const head = headAt(rest, at);
+    const missing = head === undefined ? -1 : head.ordinal - ordinal - ids.length;
+    // Each record before this head takes the bytes of a head at least.
+    if (head === undefined || missing < 0 || missing > at / HEAD_BYTES) continue;
+    for (let count = 0; count < missing; count++) ids.push('');
+    ids.push(head.id);
+  }
+  // File systems append zeros after a loss of power. A file without any record had one at least.
+  const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
+  return ids.length > 0 || isPadding ? ids : [''];
+}
+
+/** Reads a file of version 1 up to the first damaged frame. */
+function readVersion1(file: Buffer): SegmentContent {
+  const frames: Frame[] = [];
+  let at = 0;
+  while (file.length - at >= 16 && hasMagic(file, at)) {
+    const payload = file.subarray(at + 16, at + 16 + file.readUInt32BE(at + 8));
+    if (crc32(payload, crc32(file.subarray(at, at + 12))) !== file.readUInt32BE(at + 12)) break;
+    const sections = sectionsOf(payload);
+    if (sections === undefined) break;
+    frames.push({ version: 1, id: '', sections });
+    at += 16 + payload.length;
+  }
+  return { frames, lostIds: at < file.length ? lostIn(file.subarray(at), frames.length) : [], isLaterVersion: false };
+}
+
+function hasMagic(file: Buffer, at: number): boolean {
+  return MAGIC.compare(file, at, at + MAGIC.length) === 0;
+}
+
+function sectionsOf(payload: Buffer): Uint8Array[] | undefined {
+  const sections: Uint8Array[] = [];
+  let at = 0;
+  while (at < payload.length) {
+    if (payload.length - at < LENGTH_BYTES) return undefined;
+    const length = payload.readUInt32BE(at);
+    at += LENGTH_BYTES;
+    if (length > payload.length - at) return undefined;
+    sections.push(payload.subarray(at, at + length));
+    at += length;
+  }
+  return sections;
+}

@@ -1,0 +1,200 @@
+import { join, resolve } from 'node:path';
+import { diagnostics } from '../../base/diagnostics.ts';
+import {
+  addressOf,
+  BAD_FOLDER,
+  FORMAT_FOLDER,
+  isDestination,
+  OwnerFolder,
+  type OwnerState,
+  ownersIn,
+  removeIfEmpty,
+  segmentsIn,
+} from './directory.ts';
+import { checkFolders, ifExists, ignoreErrors, readWhole, removeFile, type SpoolFs, systemFs } from './fs.ts';
+import { type RunName, readRecords, type SegmentRecords } from './record.ts';
+import { SEGMENT_BYTES_MAX } from './segment.ts';
+
+/** Segments of one folder. */
+export interface Files {
+  readonly folder: string;
+  readonly files: readonly string[];
+  readonly bytes: number;
+  /** Time at which the oldest file was last written; undefined if there is none. */
+  readonly oldestMs: number | undefined;
+}
+
+/** Segments of one owner, and the number of their runs. */
+export interface Holding extends Files {
+  readonly runs: number;
+}
+
+export interface OwnerSurvey extends Holding {
+  readonly name: string;
+  readonly state: OwnerState;
+}
+
+/** Files for one endpoint and workspace, or key. */
+export interface DestinationSurvey {
+  readonly hash: string;
+  readonly owners: readonly OwnerSurvey[];
+  /** Files that were set aside. Their runs are not counted, because readable records were usually delivered. */
+  readonly bad: Files;
+}
+
+/**
+ * Lists everything in a spool folder and changes nothing. Returns an empty list if the folder does not exist. Throws an
+ * `UnsafeFolder` or a file-system error.
+ */
+export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = systemFs): DestinationSurvey[] {
+  const hashes = ifExists(() => destinationsIn(fs, spoolDir)) ?? [];
+  return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
+}
+
+/** Deletes the files, and their folder if it is empty then. Throws file-system errors. */
+export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
+  for (const file of files) removeFile(fs, file);
+  removeIfEmpty(fs, folder);
+}
+
+/**
+ * Moves the segments from `bad` that were set aside unread to a new owner folder, which is marked as abandoned so that the next
+ * exporter takes it over. Their age begins anew. Throws an `UnsafeFolder` or a file-system error.
+ */
+export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
+  const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
+  const bad = join(owner.destinationPath, BAD_FOLDER);
+  if (ifExists(() => checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash, BAD_FOLDER]) ?? true) !== true) return;
+  try {
+    for (const file of segmentsIn(fs, bad)) {
+      const path = join(bad, file);
+      const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
+      // Readable records of a damaged segment were delivered before it was set aside. Earlier versions also set segments aside
+      // unread, after five processes had ended while delivering them.
+      const isUnread = damagedRuns.length === 0 || file.endsWith('.a5.seg');
+      if (records.length === 0 || !isUnread) continue;
+      owner.make();
+      fs.utimesSync(path, wallMs / 1_000, wallMs / 1_000);
+      fs.renameSync(path, join(owner.path, file));
+    }
+  } finally {
+    owner.leave();
+  }
+}
+
+/**
+ * Deletes runs that were left for other destinations longer ago than `ageMaxMs` and that no running process delivers: one file
+ * per step, whose runs are yielded. Logs once how to deliver the remaining ones.
+ */
+export function* expireLeftovers(
+  { fs, spoolDir, destinationHash }: OwnerFolder,
+  endpoint: URL,
+  wallMs: number,
+  ageMaxMs: number,
+): Generator<readonly RunName[]> {
+  const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
+  const leftovers = hashes.flatMap((hash) => ignoreErrors(() => leftoversOf(fs, spoolDir, hash, wallMs)) ?? []);
+  const waiting = leftovers.filter(({ writtenAtMs }) => wallMs - writtenAtMs <= ageMaxMs);
+  if (waiting.length > 0) diagnostics.warnOnce(`spool ${spoolDir} others`, leftoversText(spoolDir, endpoint, waiting));
+  for (const leftover of leftovers) if (!waiting.includes(leftover)) yield* deleteLeftover(fs, leftover);
+}
+
+/** Segments that a dead owner left for a destination without a running process. */
+interface Leftover {
+  readonly destinationHash: string;
+  readonly folder: string;
+  readonly files: readonly string[];
+  /** Time at which the newest file was written. */
+  readonly writtenAtMs: number;
+}
+
+/**
+ * Deletes the files of a leftover, one per step, and yields the runs of each file. Each run is yielded once. Skips files of a
+ * later version, and files that another process has deleted.
+ */
+function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<readonly RunName[]> {
+  const ids = new Set<string>();
+  for (const file of files) {
+    try {
+      const content = readSegment(fs, file);
+      if (content === undefined || content.isLaterVersion) continue;
+      fs.unlinkSync(file);
+      const runs = [...content.records.map(({ run }) => run), ...content.damagedRuns];
+      yield runs.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
+    } catch {
+      // The next look tries this file again.
+    }
+  }
+  removeIfEmpty(fs, folder);
+}
+
+/** Returns the log line about leftovers, with the command that delivers them, quoted for a POSIX shell. */
+function leftoversText(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): string {
+  const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
+  const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
+  const options = ['--dir', spoolDir, '--endpoint', addressOf(endpoint), ...hashes.flatMap((hash) => ['--from', hash])];
+  const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
+  return (
+    `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
+    `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`: it sends the runs to ${endpoint.origin} with ` +
+    'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.'
+  );
+}
+
+/** Maximum number of destinations in the command that a log line contains. */
+const DESTINATIONS_MAX = 5;
+
+function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {
+  checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash]);
+  const owners = ownersIn(fs, join(spoolDir, FORMAT_FOLDER, destinationHash), wallMs);
+  // A living owner takes over the files of the dead ones.
+  if (owners.some(({ state }) => state !== 'dead')) return [];
+  return owners.flatMap(({ path: folder }) => {
+    const files = segmentsIn(fs, folder).map((name) => join(folder, name));
+    const writtenAtMs = Math.max(...files.map((path) => fs.lstatSync(path).mtimeMs));
+    return files.length === 0 ? [] : [{ destinationHash, folder, files, writtenAtMs }];
+  });
+}
+
+function destinationsIn(fs: SpoolFs, spoolDir: string): string[] {
+  checkFolders(fs, spoolDir, [FORMAT_FOLDER]);
+  return fs.readdirSync(join(spoolDir, FORMAT_FOLDER)).filter(isDestination);
+}
+
+function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: number): DestinationSurvey {
+  checkFolders(fs, spoolDir, [FORMAT_FOLDER, hash]);
+  const folder = join(resolve(spoolDir), FORMAT_FOLDER, hash);
+  const owners = ownersIn(fs, folder, wallMs).sort((one, other) => (one.name < other.name ? -1 : 1));
+  return {
+    hash,
+    owners: owners.map(({ name, path, state }) => ({ name, state, ...holdingIn(fs, path) })),
+    bad: holdingIn(fs, join(folder, BAD_FOLDER)),
+  };
+}
+
+/** Skips files that are deleted or claimed meanwhile. */
+function holdingIn(fs: SpoolFs, folder: string): Holding {
+  const files: string[] = [];
+  const ids = new Set<string>();
+  let bytes = 0;
+  let oldestMs: number | undefined;
+  for (const name of segmentsIn(fs, folder)) {
+    const path = join(folder, name);
+    const content = ifExists(() => readWhole(fs, path, SEGMENT_BYTES_MAX));
+    if (content === undefined) continue;
+    for (const { run } of readRecords(content.bytes).records) ids.add(run.id);
+    bytes += content.bytes.length;
+    oldestMs = Math.min(oldestMs ?? content.modifiedAtMs, content.modifiedAtMs);
+    files.push(path);
+  }
+  return { folder, files, runs: ids.size, bytes, oldestMs };
+}
+
+function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
+  const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
+  return content && readRecords(content.bytes);
+}
+
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
