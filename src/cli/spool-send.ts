@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { env } from '../base/env.ts';
 import { visible } from '../base/text.ts';
+import { delay } from '../base/timers.ts';
 import { exporterFor } from '../export/create-exporter.ts';
 import type { Exporter } from '../export/exporter.ts';
 import { Ledger, totalStats } from '../export/ledger.ts';
@@ -39,6 +40,7 @@ export async function sendSpool(
   const settings = settingsFor(invocation);
   const hashes = [...new Set([...invocation.from, namedDestination(settings).hash])];
   prepare(invocation, settings, hashes);
+  while (hasEndedOwners(settings, hashes)) await delay(500, undefined, true);
   const before = stockOf(settings, hashes);
   const stats = await deliver(settings, hashes, patienceMs);
   const after = stockOf(settings, hashes);
@@ -77,6 +79,12 @@ function prepare({ from, includesBad }: SpoolInvocation, { spoolDir }: Settings,
   if (missing !== undefined)
     throw new Error(`there is no destination ${missing} in ${spoolDir}; runspan spool list shows the destinations`);
   if (includesBad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
+}
+
+/** Whether a process has just ended, so that its files can be taken over within 10 seconds. */
+function hasEndedOwners({ spoolDir }: Settings, hashes: readonly string[]): boolean {
+  const survey = surveySpool(spoolDir, Date.now()).filter(({ hash }) => hashes.includes(hash));
+  return survey.some(({ owners }) => owners.some(({ state, files }) => state === 'ended' && files.length > 0));
 }
 
 function unreadableText(files: number): string {

@@ -107,11 +107,12 @@ export function destinationOf({ endpoint, headers }: Settings): Destination {
 }
 
 function spoolFor(settings: Settings, { monotonicMs, wallMs, fs }: ExporterTime): Spool {
-  const { spoolDir, spoolDestination, limits } = settings;
+  const { spoolDir, spoolDestination, syncEveryMs, limits } = settings;
   return openSpool({
     ...destinationOf(settings),
     spoolDir,
     spoolDestination,
+    syncEveryMs,
     bytesMax: limits.spoolBytes,
     ageMaxMs: limits.spoolAgeMs,
     monotonicMs,

@@ -72,6 +72,14 @@ export interface ConfigureOptions {
    * folder
    */
   spoolDir?: string;
+  /**
+   * Interval in milliseconds at which data on disk is synced to the device, in the background. After a loss of power, only
+   * runs that started or ended in the last interval are missing. Without it, the operating system decides when to
+   * write. Needs `durability: 'write-ahead'` or `'spill'`.
+   *
+   * @default no sync
+   */
+  syncEveryMs?: number;
   /** Limits, as listed in `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
@@ -108,6 +116,7 @@ const DURABILITIES: readonly string[] = ['memory', 'spill', 'write-ahead'] satis
 export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
+  readonly syncEveryMs: number | undefined;
   /** Hash of the destination whose folder the spool uses, if it is not the destination of these settings. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
@@ -133,6 +142,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
   'allowInsecure',
   'durability',
   'spoolDir',
+  'syncEveryMs',
   'limits',
   'headers',
   'dispatcher',
@@ -193,7 +203,7 @@ function unknownOption(key: string, options: object): Hiding | undefined {
 }
 
 /** Options, else environment, else defaults. */
-export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir'> {
+export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const expected = DURABILITIES.join(', ');
   const isKnown = (value: string): boolean => DURABILITIES.includes(value);
   const durability =
@@ -201,7 +211,19 @@ export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durabil
     optional('RUNSPAN_DURABILITY', env('RUNSPAN_DURABILITY') as Durability | undefined, expected, isKnown);
   const isFolder = (value: unknown): boolean => typeof value === 'string' && value !== '';
   const spoolDir = optional('spoolDir', options.spoolDir, 'a folder', isFolder) ?? env('RUNSPAN_SPOOL_DIR');
-  return { durability: durability ?? 'memory', spoolDir: resolve(spoolDir ?? defaultSpoolDir()) };
+  const isInterval = (value: unknown): boolean =>
+    Number.isInteger(value) && (value as number) > 0 && (value as number) <= DELAY_MAX_MS;
+  const syncEveryMs = optional(
+    'syncEveryMs',
+    options.syncEveryMs,
+    'a positive whole number of milliseconds',
+    isInterval,
+  );
+  return {
+    durability: durability ?? 'memory',
+    spoolDir: resolve(spoolDir ?? defaultSpoolDir()),
+    syncEveryMs,
+  };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {

@@ -14,7 +14,7 @@ import fs, {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { SpoolFs } from '../../src/export/spool-fs.ts';
+import type { SpoolFs } from '../../src/export/spool/fs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, type Delivery, delivery, type Setup, settle, until } from '../support/delivery.ts';

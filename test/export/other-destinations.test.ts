@@ -164,7 +164,7 @@ describe('runs that wait on disk for another key', () => {
     const { dir, work } = await rotated();
     const paths = segmentsBelow(dir).map((path) => join(dir, path));
     for (const path of paths) {
-      copyFileSync(join(root, 'test/fixtures/spool/version-2.seg'), path);
+      copyFileSync(join(root, 'test/fixtures/spool/version-3.seg'), path);
       utimesSync(path, 1, 1);
     }
     expect(await work()).toMatchObject({ recovered: 0, dropped: 0 });

@@ -441,7 +441,7 @@ describe('damage', () => {
     const lines = told();
     const { dir, open } = spoolFolder();
     const { path } = open().spill([makeRecord(1)]) as Segment;
-    const later = readFileSync(join(root, 'test/fixtures/spool/version-2.seg'));
+    const later = readFileSync(join(root, 'test/fixtures/spool/version-3.seg'));
     writeFileSync(path, later);
     for (let restarts = 0; restarts < 7; restarts++) {
       killOwners(dir);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { openSpool, type Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/spool/spool.ts';
@@ -41,6 +41,7 @@ export function numberOf({ run }: SpooledRecord): number {
 
 /** Every path below a folder that is no folder itself, relative to it, in order. */
 export function filesBelow(dir: string): string[] {
+  if (!existsSync(dir)) return [];
   const entries = readdirSync(dir, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => !entry.isDirectory())

@@ -7,7 +7,6 @@ export type SpoolFs = Pick<
   typeof fs,
   | 'closeSync'
   | 'fdatasync'
-  | 'fdatasyncSync'
   | 'fstatSync'
   | 'ftruncateSync'
   | 'lstatSync'

@@ -1,6 +1,7 @@
 import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isBlob, isMimeType } from '../../run/attachment.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
-import { type Frame, readFrames } from './segment.ts';
+import { readWhole, type SpoolFs } from './fs.ts';
+import { type Frame, readFrames, SEGMENT_BYTES_MAX } from './segment.ts';
 
 /** The content of a post or a patch of a run, after redaction. */
 export interface SpooledRecord {
@@ -19,11 +20,19 @@ export interface SegmentRecords {
   /** Runs of the records that cannot be read. */
   readonly damagedRuns: readonly RunName[];
   readonly isLaterVersion: boolean;
+  /** Size of the file. */
+  readonly bytes: number;
+  readonly modifiedAtMs: number;
 }
 
-/** Reads the records of a segment. Never throws. */
-export function readRecords(file: Buffer): SegmentRecords {
-  const { frames, lostIds, isLaterVersion } = readFrames(file);
+/**
+ * Reads the records of a segment. Returns `undefined` if the path is not a file, or if the file is too large. Throws file-system
+ * errors.
+ */
+export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
+  const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
+  if (content === undefined) return undefined;
+  const { frames, lostIds, isLaterVersion } = readFrames(content.bytes);
   const records: SpooledRecord[] = [];
   const damagedRuns = lostIds.map(unnamed);
   for (const frame of frames) {
@@ -31,7 +40,8 @@ export function readRecords(file: Buffer): SegmentRecords {
     if (record !== undefined) records.push(record);
     else damagedRuns.push(unnamed(frame.id));
   }
-  return { records, damagedRuns, isLaterVersion };
+  const { bytes, modifiedAtMs } = content;
+  return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
 
 /**

@@ -138,35 +138,6 @@ export class FrameBuffer {
 const INITIAL_BYTES = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
-/** A file of records on disk. */
-export interface Segment {
-  readonly path: string;
-  /** Whether another owner wrote it. */
-  readonly isForeign: boolean;
-}
-
-/** A segment of an owner, as the spool tracks it. */
-export class StoredSegment implements Segment {
-  readonly path: string;
-  readonly isForeign: boolean;
-  /** Monotonic time if this process wrote it, otherwise the time of the file. */
-  readonly writtenAtMs: number;
-  /** Descriptor while this process writes the segment. */
-  readonly fd: number;
-  bytes = 0;
-  /** Number of appended records, and of those that are still needed. */
-  appended = 0;
-  needed = 0;
-  isDamaged = false;
-
-  constructor(path: string, isForeign: boolean, writtenAtMs: number, fd = -1) {
-    this.path = path;
-    this.isForeign = isForeign;
-    this.writtenAtMs = writtenAtMs;
-    this.fd = fd;
-  }
-}
-
 interface Head {
   readonly version: number;
   readonly ordinal: number;
@@ -197,10 +168,10 @@ function lostIn(rest: Buffer, ordinal: number): string[] {
   const ids: string[] = [];
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
-    const missing = head === undefined ? -1 : head.ordinal - ordinal - ids.length;
-    // Each record before this head takes the bytes of a head at least.
-    if (head === undefined || missing < 0 || missing > at / HEAD_BYTES) continue;
-    for (let count = 0; count < missing; count++) ids.push('');
+    const index = head === undefined ? -1 : head.ordinal - ordinal;
+    // Each record before this head has the bytes of a head at least.
+    if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
+    while (ids.length < index) ids.push('');
     ids.push(head.id);
   }
   // File systems append zeros after a loss of power. A file without any record had one at least.

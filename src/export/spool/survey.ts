@@ -11,9 +11,8 @@ import {
   removeIfEmpty,
   segmentsIn,
 } from './directory.ts';
-import { checkFolders, ifExists, ignoreErrors, readWhole, removeFile, type SpoolFs, systemFs } from './fs.ts';
-import { type RunName, readRecords, type SegmentRecords } from './record.ts';
-import { SEGMENT_BYTES_MAX } from './segment.ts';
+import { checkFolders, ifExists, ignoreErrors, removeFile, type SpoolFs, systemFs } from './fs.ts';
+import { type RunName, readSegment } from './record.ts';
 
 /** Segments of one folder. */
 export interface Files {
@@ -92,6 +91,9 @@ export function* expireLeftovers(
   wallMs: number,
   ageMaxMs: number,
 ): Generator<readonly RunName[]> {
+  // One look is enough for all exporters of a process, which may be hundreds.
+  if (Math.abs(wallMs - (lookedAtMs.get(spoolDir) ?? 0)) < LOOK_MS) return;
+  lookedAtMs.set(spoolDir, wallMs);
   const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
   const leftovers = hashes.flatMap((hash) => ignoreErrors(() => leftoversOf(fs, spoolDir, hash, wallMs)) ?? []);
   const waiting = leftovers.filter(({ writtenAtMs }) => wallMs - writtenAtMs <= ageMaxMs);
@@ -141,6 +143,12 @@ function leftoversText(spoolDir: string, endpoint: URL, leftovers: readonly Left
   );
 }
 
+/** Minimum time between two looks at the other destinations of a folder. */
+const LOOK_MS = 50_000;
+
+/** Time of the last look at each folder. */
+const lookedAtMs = new Map<string, number>();
+
 /** Maximum number of destinations in the command that a log line contains. */
 const DESTINATIONS_MAX = 5;
 
@@ -180,19 +188,14 @@ function holdingIn(fs: SpoolFs, folder: string): Holding {
   let oldestMs: number | undefined;
   for (const name of segmentsIn(fs, folder)) {
     const path = join(folder, name);
-    const content = ifExists(() => readWhole(fs, path, SEGMENT_BYTES_MAX));
-    if (content === undefined) continue;
-    for (const { run } of readRecords(content.bytes).records) ids.add(run.id);
-    bytes += content.bytes.length;
-    oldestMs = Math.min(oldestMs ?? content.modifiedAtMs, content.modifiedAtMs);
+    const segment = ifExists(() => readSegment(fs, path));
+    if (segment === undefined) continue;
+    for (const { run } of segment.records) ids.add(run.id);
+    bytes += segment.bytes;
+    oldestMs = Math.min(oldestMs ?? segment.modifiedAtMs, segment.modifiedAtMs);
     files.push(path);
   }
   return { folder, files, runs: ids.size, bytes, oldestMs };
-}
-
-function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
-  const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
-  return content && readRecords(content.bytes);
 }
 
 function shellWord(text: string): string {
