@@ -79,6 +79,7 @@ async function result(index) {
     ledgers,
     drops: shown(drops).sort((a, b) => (`${a}` < `${b}` ? -1 : 1)),
     lines: distinct(shown(lines)),
+    irregular: distinct(shown(service.irregular)),
     known: Object.fromEntries(
       [...service.known.values()].map((run) => [steadyName(service, run), knowledge(shown, run)]),
     ),

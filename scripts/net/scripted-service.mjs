@@ -19,13 +19,24 @@ import { gunzipSync } from 'node:zlib';
 
 /** @param {Script} script */
 export async function scriptedService(script) {
-  const service = { script, url: '', requests: [], known: new Map(), infoRequests: 0, isHeld: false, close };
+  const service = {
+    script,
+    url: '',
+    requests: [],
+    known: new Map(),
+    infoRequests: 0,
+    accepted: new Set(),
+    irregular: [],
+    close,
+  };
   const server = createServer(async (message, response) => {
     try {
       await answer(service, message, response);
     } catch (error) {
       // A client that breaks a request off is part of some scripts.
-      if (!message.socket.destroyed) response.writeHead(500).end(String(error));
+      if (message.socket.destroyed) return;
+      service.irregular.push(`malformed: ${error.message}`);
+      response.writeHead(500).end();
     }
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -49,24 +60,28 @@ async function answer(service, message, response) {
     return void service.infoRequests++;
   }
   const body = message.headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
-  const request = {
-    method: message.method,
-    path: message.url,
-    headers: message.headers,
-    length: raw.length,
-    parts: [],
-  };
-  request.parts = message.url === '/runs/multipart' ? partsOf(message.headers['content-type'], body) : undefined;
-  const records = request.parts === undefined ? [simpleRecord(message, body)] : recordsOf(request.parts);
+  const { method, url: path, headers } = message;
+  const parts = path === '/runs/multipart' ? partsOf(headers['content-type'], body) : undefined;
+  const records = parts === undefined ? [simpleRecord(message, body)] : recordsOf(parts);
+  const request = { method, path, headers, length: raw.length, parts };
   service.requests.push(request);
   const fault = script.always ?? script.faults?.shift();
   const status = fault?.status ?? script.rule?.(records, request, service) ?? 202;
   if (script.delayMs !== undefined) await delay(script.delayMs);
   const isStored = fault === undefined ? status < 300 : fault.stores === true;
+  if (isStored && fault === undefined) for (const record of records) accept(service, record);
   if (isStored) for (const record of records) store(service.known, record);
   if (fault?.reset === true) return void message.socket.resetAndDestroy();
   if (fault?.hang === true) return;
   response.writeHead(status, { 'content-type': 'application/json', ...fault?.headers }).end('{}');
+}
+
+/** Notes a record that the client knows to be accepted already, and an end that comes before its start. */
+function accept({ accepted, known, irregular }, { kind, fields: { id, name } }) {
+  const key = `${kind}.${id}`;
+  if (accepted.has(key)) irregular.push(`accepted again: ${kind} of ${name}`);
+  if (kind === 'patch' && !known.has(id)) irregular.push(`patch before post: ${name}`);
+  accepted.add(key);
 }
 
 /** The parts of a multipart body; each has to be as long as its Content-Length. */
