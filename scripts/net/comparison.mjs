@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
+/** A worker that hangs is ended; its share takes seconds on a machine that has nothing else to do. */
+const WORKER_TIMEOUT_MS = 600_000;
+
 /**
  * Standard output of a worker of this folder, which gets the folder of a build as its first argument, and how it ended.
  *
@@ -15,7 +18,7 @@ export function workerOutput(worker, folder, args, { node }) {
   const child = spawn(node, [join(import.meta.dirname, worker), folder, ...args.map(String)], {
     env: Object.fromEntries(env),
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: 300_000,
+    timeout: WORKER_TIMEOUT_MS,
   });
   const chunks = [];
   child.stdout.on('data', (chunk) => chunks.push(chunk));

@@ -10,7 +10,8 @@ import { generatedValue } from './generated-values.mjs';
  */
 const INTENDED = [];
 
-const BLOCK = 20_000;
+/** Values of one pair of workers. */
+const BLOCK = 10_000;
 const HASH_BYTES = 8;
 /** Differences of which the values are looked at. */
 const SHOWN_MAX = 2_000;
@@ -25,7 +26,8 @@ export async function compareValues(options) {
   for (let first = 0; first < options.count; first += BLOCK) {
     const count = Math.min(BLOCK, options.count - first);
     const [old, now] = await outputs(options, [options.seed, first, count]);
-    if ([old, now].some(({ length }) => length !== count * HASH_BYTES)) throw new Error('a worker has left values out');
+    if ([old, now].some(({ length }) => length !== count * HASH_BYTES))
+      throw new Error(`A worker ended before value ${first + count}.`);
     for (let at = 0; at < count * HASH_BYTES; at += HASH_BYTES) {
       const isSame = old.subarray(at, at + HASH_BYTES).equals(now.subarray(at, at + HASH_BYTES));
       if (!isSame) different.push(first + at / HASH_BYTES);
