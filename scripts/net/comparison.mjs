@@ -71,10 +71,24 @@ export class Findings {
       const reason = this.#intended.find(({ of }) => of.test(kind))?.reason;
       isFine &&= reason !== undefined;
       console.log(`\n${reason === undefined ? 'NOT INTENDED' : `intended (${reason})`}: ${kind}, ${count} times`);
-      console.log(`  ${example}\n  old ${cut(old)}\n  new ${cut(now)}`);
+      const from = firstDifference(old, now) - CONTEXT;
+      console.log(`  ${example}\n  old ${cut(old, from)}\n  new ${cut(now, from)}`);
     }
     return isFine;
   }
 }
 
-const cut = (text) => (text.length > 600 ? `${text.slice(0, 600)}… (${text.length} characters)` : text);
+/** Characters of an example before its first difference, and in all. */
+const CONTEXT = 100;
+const SHOWN = 600;
+
+function firstDifference(old, now) {
+  let at = 0;
+  while (at < old.length && old[at] === now[at]) at++;
+  return at;
+}
+
+function cut(text, from) {
+  const part = text.slice(Math.max(0, from), Math.max(0, from) + SHOWN);
+  return part.length === text.length ? text : `${from > 0 ? '…' : ''}${part}… (${text.length} characters)`;
+}
