@@ -15,7 +15,7 @@ import { ended, makeRun } from '../support/encoded-run.ts';
 import { root } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { requestBody } from '../support/request-body.ts';
-import { accepting, type Connection, scriptServer } from '../support/script-server.ts';
+import { accepting, acceptOne, type Connection, scriptServer } from '../support/script-server.ts';
 import { told } from '../support/told.ts';
 import { until, virtualTime } from '../support/virtual-time.ts';
 
@@ -101,6 +101,7 @@ describe('an answer that is no HTTP', () => {
   it.each([
     ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n'],
     ['a length that is too long', 'HTTP/1.1 202 Accepted\r\nContent-Length: 10\r\n\r\n{}'],
+    ['a status of 099', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
     ['chunks without an end', 'HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}'],
   ])('but %s has the runs sent again [fault 31]', async (_, bytes) => {
     told();
@@ -113,6 +114,27 @@ describe('an answer that is no HTTP', () => {
     await exporter.close();
 
     expect(exporter.stats()).toMatchObject({ sent: 2, dropped: 0 });
+  });
+});
+
+describe('an answer of 202', () => {
+  const head = 'HTTP/1.1 202 Accepted\r\nContent-Length: 100\r\n\r\n{';
+
+  it.each<[string, (connection: Connection) => void]>([
+    ['breaks off', ({ socket }) => void socket.end(head)],
+    ['is reset', ({ socket }) => void socket.write(head, () => setImmediate(() => socket.resetAndDestroy()))],
+    ['never ends', ({ socket }) => void socket.write(head)],
+  ])('whose body %s counts as delivered [fault 25]', async (_, answer) => {
+    const server = await scriptServer(async (connection) => {
+      await connection.request();
+      answer(connection);
+    }, acceptOne);
+    const exporter = exporterTo(server.url, { lingerMs: 1_000_000, requestsInFlight: 1 });
+    recordSingles(exporter, 2);
+
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+    expect(server.requests).toHaveLength(1);
+    await exporter.close();
   });
 });
 

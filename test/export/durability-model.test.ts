@@ -1,12 +1,14 @@
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { steps } from './model/steps.ts';
 import { World } from './model/world.ts';
 
 afterEach(() => diagnostics.setLog('warn'));
+// The exporters of processes that have died in the model are still there when the tests end.
+afterAll(() => diagnostics.setLog('silent'));
 
 test.each(['memory', 'spill', 'write-ahead'] as const)(
   'with %s nothing that is promised is lost, no patch comes before its post, and the ledger adds up at every step',

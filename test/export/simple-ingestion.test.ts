@@ -168,6 +168,46 @@ describe('a service without multipart ingestion', () => {
     await until(() => stats().sent === 3);
   });
 
+  it('that fails at any one request gets only what it has not accepted again [fault 114]', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 10 }), async (failing) => {
+        const { wholes, flush, close, service, stats } = await delivery({
+          limits: { ...onFlush, simpleInFlight: 1 },
+          reply: simple((_, index) => (index === failing ? 503 : 202)),
+        });
+        wholes(5);
+        await flush();
+        const calls = service.requests
+          .filter(({ isMultipart }) => !isMultipart)
+          .map(({ method, arrivals: [run] }) => `${method} ${run?.id}`);
+
+        expect(stats()).toMatchObject({ sent: 5, dropped: 0 });
+        // One call twice, and every other once.
+        expect(calls).toHaveLength(11);
+        expect(new Set(calls).size).toBe(10);
+        await close();
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  it('after batches that it took gets only the one that it refused again [fault 114]', async () => {
+    const { wholes, flush, service, stats } = await delivery({
+      limits: { ...onFlush, batchRuns: 2 },
+      reply: ({ isMultipart }, index) => (isMultipart && index === 2 ? 404 : 202),
+    });
+    wholes(8);
+    await flush();
+
+    expect(service.batches.slice(0, 2)).toEqual([
+      ['whole 1', 'whole 2'],
+      ['whole 3', 'whole 4'],
+    ]);
+    expect(new Set(service.batches.slice(3).flat())).toContain('start 5');
+    expect(service.batches.slice(3).flat()).not.toContain('start 1');
+    expect(stats()).toMatchObject({ sent: 8, dropped: 0 });
+  });
+
   it('gets a patch again that it does not know, three times at the most, and its post once [fault 7]', async () => {
     for (const [unknown, isDelivered] of [
       [3, true],

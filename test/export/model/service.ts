@@ -1,4 +1,3 @@
-import type { HttpAnswer, HttpRequest } from '../../../src/http/client.ts';
 import { readJsonParts } from '../../support/multipart-reader.ts';
 
 /**
@@ -37,8 +36,21 @@ interface Arrival {
   readonly outputs: string | undefined;
 }
 
-/** `undefined` where no answer comes, `silence` where none ever does. */
-type Answer = HttpAnswer | 'reset' | 'silence';
+/** A request, as it came over the wire. */
+interface WireRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+interface WireAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** `reset` breaks the connection, `silence` never answers. */
+type Answer = WireAnswer | 'reset' | 'silence';
 
 /** A service that remembers what it was given, and in what order. It reads the wire, and knows nothing of who writes it. */
 export class ModelService {
@@ -57,7 +69,7 @@ export class ModelService {
   secondPosts = 0;
   #requests = 0;
 
-  answer(request: HttpRequest): Answer {
+  answer(request: WireRequest): Answer {
     if (request.path === '/info') return status(404);
     const arrivals = arrivalsIn(request);
     const isSimple = request.path !== '/runs/multipart';
@@ -107,8 +119,8 @@ export class ModelService {
   }
 }
 
-function status(status: number, headers: HttpAnswer['headers'] = {}): HttpAnswer {
-  return { status, headers, text: '{}' };
+function status(status: number, headers: WireAnswer['headers'] = {}): WireAnswer {
+  return { status, headers };
 }
 
 function isTooLarge(arrivals: readonly Arrival[]): boolean {
@@ -116,13 +128,12 @@ function isTooLarge(arrivals: readonly Arrival[]): boolean {
   return arrivals.length > 1 || arrivals.some((arrival) => arrival.name === 'large' && isWithPayload(arrival));
 }
 
-function arrivalsIn({ method, path, headers, body = [] }: HttpRequest): Arrival[] {
-  const bytes = Buffer.concat(body.map((chunk) => Buffer.from(chunk)));
+function arrivalsIn({ method, path, headers, body }: WireRequest): Arrival[] {
   if (path !== '/runs/multipart') {
-    const run = JSON.parse(bytes.toString('utf8'));
+    const run = JSON.parse(body.toString('utf8'));
     return [arrivalOf(method === 'POST' ? 'post' : 'patch', run, run.inputs, run.outputs)];
   }
-  const parts = readJsonParts({ headers: { ...headers }, body: bytes });
+  const parts = readJsonParts({ headers, body });
   const arrivals: Arrival[] = [];
   for (const [part, main] of parts) {
     const [op, , payload] = part.split('.');

@@ -2,11 +2,11 @@
 import 'p-queue';
 import { diagnostics } from '../../../src/base/diagnostics.ts';
 import type { Limits } from '../../../src/base/limits.ts';
-import type { DropReason } from '../../../src/export/ledger.ts';
 import type { Durability } from '../../../src/export/settings.ts';
 import type { SpoolFs } from '../../../src/export/spool/fs.ts';
 import type { EncodedRun } from '../../../src/run/encoded-run.ts';
 import type { FlushResult } from '../../../src/run/sink.ts';
+import type { DropReason } from '../../../src/run/stats.ts';
 import { addsUp } from '../../support/adds-up.ts';
 import { ended, makeRun } from '../../support/encoded-run.ts';
 import { fail, MemoryDisk } from '../../support/memory-fs.ts';
@@ -15,11 +15,11 @@ import { virtualClock } from '../../support/virtual-timers.ts';
 import { Life, SHORT_AGES } from './life.ts';
 import { ModelService, type Mood } from './service.ts';
 
-/** A segment that ends the fifth process in a row is set aside, and is told: the model does not go so far. */
-const CRASHES_MAX = 4;
-
 /** The name of runs that start when their exporter has closed. */
 const TOO_LATE = 'too late';
+
+/** Turns of the event loop in which everything happens that one timer sets off. */
+const TURNS = 8;
 
 /** After which a disk that has refused is tried again. */
 const DISK_RETRY_MS = 60_000;
@@ -79,7 +79,6 @@ export class World {
   readonly #lives: LifeRecord[] = [];
   #die = (): void => {};
   #isDiskFull = false;
-  #crashes = 0;
   #now: LifeRecord;
 
   constructor(durability: Durability, options: WorldOptions = {}) {
@@ -155,8 +154,8 @@ export class World {
   }
 
   async advance(ms: number): Promise<void> {
-    await virtualClock.advance(ms);
-    await turns(2);
+    await virtualClock.advance(ms, () => turns(TURNS));
+    await turns(TURNS);
   }
 
   async setDiskFull(isFull: boolean): Promise<void> {
@@ -172,7 +171,6 @@ export class World {
   }
 
   crash(): void {
-    if (++this.#crashes > CRASHES_MAX) return;
     this.#endLife('crash');
   }
 

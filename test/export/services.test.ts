@@ -1,0 +1,280 @@
+// Services that answer once, or for a while, as they should not; and one that takes the interface alone.
+import '../support/virtual-timers.ts';
+
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createReceiver } from '../../src/receiver.ts';
+import { addsUp } from '../support/adds-up.ts';
+import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
+import { machine } from '../support/processes.ts';
+import type { Verdict } from '../support/scripted-service.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+const DONE = { ok: true, pending: 0 };
+const single = { batchRuns: 1, requestsInFlight: 1 };
+
+describe('a service that answers once', () => {
+  it.each([
+    [300, 2],
+    [302, 2],
+    [401, 4],
+    [402, 5],
+    [403, 5],
+    [407, 5],
+    [408, 9],
+    [421, 5],
+    [423, 5],
+    [425, 14],
+    [429, 18],
+    [451, 5],
+    [499, 5],
+    [500, 19],
+    [502, 19],
+    [503, 19],
+    [504, 19],
+    [505, 19],
+    [507, 19],
+    [510, 19],
+    [511, 5],
+    [520, 19],
+    [599, 19],
+  ])('with status %i gets the same runs again, and loses none [fault %i]', async (status) => {
+    const { wholes, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: (_, index) => (index === 0 ? status : 202),
+    });
+    wholes(3);
+
+    expect(await flush()).toEqual(DONE);
+    expect(service.routes).toEqual(['POST /runs/multipart', 'POST /runs/multipart']);
+    expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
+  });
+
+  it('with an error after it took them gets the same records again, under the same ids [fault 37]', async () => {
+    const { start, flush, service, stats } = await delivery({
+      limits: onFlush,
+      reply: (_, index) => (index % 2 === 0 ? 500 : 202),
+    });
+    const run = start('ask', { inputs: { q: 1 } });
+    await flush();
+    run.fail(new Error('late'));
+    await flush();
+    const [post, postAgain, patch, patchAgain] = service.requests.map(({ arrivals }) => arrivals);
+
+    expect(postAgain).toEqual(post);
+    expect(patchAgain).toEqual(patch);
+    expect(stats()).toMatchObject({ sent: 1 });
+  });
+
+  it('with nothing at all to a patch gets the same patch again, with the whole end of the run [fault 38]', async () => {
+    const { start, flush, service } = await delivery({
+      limits: { ...onFlush, requestTimeoutMs: 1_000 },
+      reply: (_, index) => (index === 1 ? 'hold' : 202),
+    });
+    const run = start('ask', { inputs: { q: 1 } });
+    await flush();
+    run.end({ a: 1 });
+    await flush();
+    const [first, second] = service.arrivals('ask').slice(1);
+
+    expect(second).toEqual(first);
+    expect(first?.fields).toMatchObject({ id: run.id, outputs: { a: 1 }, end_time: expect.any(String) });
+  });
+
+  it('with nothing, and with 409 to the second attempt, has the run [fault 10]', async () => {
+    const { whole, flush, stats } = await delivery({
+      limits: { requestTimeoutMs: 1_000 },
+      reply: (_, index) => (index === 0 ? 'hold' : 409),
+    });
+    whole();
+    expect(await flush()).toEqual(DONE);
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+
+  it('with 409 to a run that comes from disk gets its end as a patch', async () => {
+    const { start, deliverRest } = machine();
+    const first = await start({ reply: () => 'hold' });
+    first.whole('kept');
+    first.exit();
+    const { service, stats } = await deliverRest({
+      reply: ({ names }) => (names.includes('whole kept') ? 409 : 202),
+    });
+    expect(service.batches.at(-1)).toEqual(['end kept']);
+    expect(stats()).toMatchObject({ recovered: 1, sent: 2 });
+  });
+});
+
+it.each([
+  ['120', 503, 19],
+  ['Fri, 20 Nov 2026 09:02:00 GMT', 429, 16],
+])(
+  'a service that asks to wait by %s and %i is left alone until then, by all runs [fault %i]',
+  async (after, status) => {
+    const headers = { 'retry-after': after, date: 'Fri, 20 Nov 2026 09:00:00 GMT' };
+    const { wholes, service, stats } = await delivery({
+      limits: { batchRuns: 1, ageMs: 60_000 },
+      time: { random: () => 0 },
+      reply: (_, index) => (index < 4 ? { status, headers } : 202),
+    });
+    wholes(10);
+    await advance(119_999);
+    expect(service.requests).toHaveLength(4);
+    await advance(1);
+    await until(() => stats().sent === 10);
+    expect(stats()).toMatchObject({ dropped: 0, requests: { multipart: 14 } });
+  },
+);
+
+it('a redirect is not followed: no key and no run goes there, and the runs are kept [fault 2]', async () => {
+  const elsewhere = await delivery();
+  const { whole, flush, service } = await delivery({
+    options: { apiKey: 'k-1' },
+    reply: () => ({ status: 307, headers: { location: `${elsewhere.service.url}/runs` } }),
+  });
+  whole();
+  expect(await flush({ timeoutMs: 25_000 })).toEqual({ ok: false, pending: 1 });
+  expect(service.requests[0]?.headers['x-api-key']).toBe('k-1');
+  expect(elsewhere.service.requests).toEqual([]);
+});
+
+describe('a service that rejects the key', () => {
+  it.each([
+    ['the key', { apiKey: 'k-1' }, 'the API key was rejected'],
+    ['other credentials', { headers: { Authorization: 'Bearer t-1' } }, 'the API key was rejected'],
+    ['no key', {}, 'the service asks for an API key, and none is sent'],
+  ])('and gets %s is reported in one line, and another when it works again', async (_, credentials, problem) => {
+    const { whole, flush, service, lines } = await delivery({ limits: single, options: credentials, reply: () => 401 });
+    whole();
+    await until(() => service.requests.length === 3);
+    service.reply = () => 202;
+    await flush();
+
+    expect(lines).toEqual([
+      `warn: delivery to ${service.url} failed: status 401: ${problem}; ` +
+        'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes',
+      `warn: delivery to ${service.url} works again`,
+    ]);
+  });
+
+  it('is probed after 1 s, 5 s, 30 s, 2 minutes, and then every 5 minutes', async () => {
+    const { whole, service } = await delivery({ limits: single, reply: () => 403 });
+    whole();
+    await until(() => service.requests.length === 8);
+    const gaps = service.requests.slice(1).map(({ atMs }, at) => (atMs - (service.requests[at]?.atMs ?? 0)) / 1_000);
+
+    expect(gaps).toEqual([1, 5, 30, 120, 300, 300, 300]);
+  });
+
+  it.each<[Verdict, Verdict]>([
+    [403, 302],
+    [302, 403],
+    [403, 202],
+  ])('by %i and then answers %i still gets the runs of a short program', async (...script) => {
+    const { wholes, flush } = await delivery({ limits: onFlush, reply: (_, index) => script[index] ?? 202 });
+    wholes(3);
+    expect(await flush()).toEqual(DONE);
+  });
+
+  it.each(['flush', 'close'] as const)(
+    'ends a %s with the second refused probe, a second after the first',
+    async (method) => {
+      const scene = await delivery({ limits: single, reply: () => 403 });
+      scene.whole();
+      await until(() => scene.service.requests.length === 4);
+      await advance(10_000);
+      const beforeMs = virtualClock.nowMs;
+      expect(await scene[method]({ timeoutMs: 1_000_000 })).toEqual({ ok: false, pending: 1 });
+
+      expect(scene.service.requests.slice(4).map(({ atMs }) => atMs - beforeMs)).toEqual([0, 1_000]);
+    },
+  );
+
+  it('is probed once a second at most, however many flushes wait', async () => {
+    const { whole, exporter, service } = await delivery({ limits: single, reply: () => 403 });
+    whole();
+    await settle();
+    for (let count = 0; count < 20; count++) {
+      void exporter.flush({ timeoutMs: 1_000_000 });
+      await advance(100);
+    }
+    expect(service.requests.length).toBeLessThanOrEqual(5);
+  });
+});
+
+it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no pause [fault 39]', async (jumpMs) => {
+  const { whole, service, stats } = await delivery({
+    time: { random: () => 0 },
+    reply: (_, index) => (index === 0 ? { status: 429, headers: { 'retry-after': '60' } } : 202),
+  });
+  whole();
+  await until(() => service.requests.length === 1);
+  const { now } = Date;
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + jumpMs);
+  onTestFinished(() => void vi.restoreAllMocks());
+  await advance(59_999);
+  expect(service.requests).toHaveLength(1);
+  await advance(1);
+  expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+});
+
+it('a run that is longer than a string can be is dropped alone [fault 87]', async () => {
+  const { wholes, start, flush, details, drops, stats } = await delivery({
+    limits: { ...onFlush, batchBytes: 2 ** 31, queueBytes: 2 ** 31, payloadBytes: 2 ** 30 },
+  });
+  wholes(2);
+  const half = 'x'.repeat(2 ** 28);
+  start('huge', { metadata: { a: half, b: half } }).end();
+
+  expect(await flush()).toEqual(DONE);
+  expect([drops, details]).toEqual([['rejected huge'], ['Invalid string length']]);
+  expect(stats()).toMatchObject({ created: 3, sent: 2, dropped: 1 });
+});
+
+describe('a receiver that takes the interface alone', () => {
+  it('gets every run whole, with its parent, and one that is posted and patched apart', async () => {
+    const receiver = await createReceiver({ strict: true });
+    onTestFinished(() => receiver.close());
+    const { start, close, flush, stats } = await delivery({ endpoint: receiver.url, limits: { batchRuns: 7 } });
+    const ids = Array.from({ length: 25 }, () => {
+      const root = start('root', { inputs: { q: 1 } });
+      const child = start('child', {}, root);
+      child.end({ ok: true });
+      root.end({ ok: true });
+      return [root.id, child.id];
+    }).flat();
+    const apart = start('apart', { id: randomUUID(), inputs: { q: 2 } });
+    await flush();
+    apart.end({ ok: true });
+    expect(await close()).toEqual(DONE);
+    const runs = await receiver.runs();
+
+    expect(runs.map(({ id }) => id).sort()).toEqual([...ids, apart.id].sort());
+    expect(runs.every(({ outputs, end_time }) => outputs?.ok === true && end_time !== undefined)).toBe(true);
+    expect(runs.find(({ id }) => id === apart.id)?.inputs).toEqual({ q: 2 });
+    expect(stats()).toMatchObject({ sent: 51, dropped: 0, requests: { simple: 0 } });
+    expect(addsUp(stats())).toBe(true);
+  });
+});
+
+it('forty thousand runs cost as much each as four thousand [fault 95]', async () => {
+  const dispatcher = {
+    request: async () => ({ statusCode: 202, headers: {}, body: (await import('node:stream')).Readable.from([]) }),
+  } as never;
+  const costOf = async (runs: number): Promise<number> => {
+    const { wholes, flush, stats, close } = await delivery({
+      limits: { ...onFlush, batchRuns: 1_000, queueBytes: 2 ** 30 },
+      options: { dispatcher },
+    });
+    const before = process.cpuUsage();
+    wholes(runs);
+    await flush();
+    const { user } = process.cpuUsage(before);
+    expect(stats().sent).toBe(runs);
+    await close();
+    return user / runs;
+  };
+  await costOf(4_000);
+  const few = await costOf(4_000);
+  // What grows with their square costs ten times as much.
+  expect(await costOf(40_000)).toBeLessThan(5 * few);
+});
