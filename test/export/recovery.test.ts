@@ -163,6 +163,35 @@ it('two exporters of a process have a folder each, and leave that of the other a
   expect([one, two].map(({ stats }) => stats().recovered)).toEqual([0, 0]);
 });
 
+describe('a process with the same id as another', () => {
+  it('takes over what that has left if it has ended, though the id is in use again [fault 62]', async () => {
+    const { start } = machine();
+    const first = await start({ options: writeAhead, reply: () => 'hold' });
+    first.whole('kept');
+    first.kill();
+    const second = await start();
+    second.whole();
+    await until(() => second.stats().sent === 2);
+    expect(second.stats()).toMatchObject({ recovered: 1 });
+  });
+
+  it('in another namespace takes over only what has been silent for a minute, as in two containers [fault 62]', async () => {
+    const { start, segments } = machine();
+    const first = await start({ options: writeAhead, limits: { requestTimeoutMs: 1e9 }, reply: () => 'hold' });
+    first.whole('kept');
+    const second = await start({ limits: { requestTimeoutMs: 1e9 }, reply: () => 'hold' }, '2');
+    second.start();
+    await advance(300_000);
+    expect(second.stats()).toMatchObject({ recovered: 0 });
+    expect(segments()).toHaveLength(1);
+    first.kill();
+    const third = await start({}, '2');
+    third.whole();
+    await until(() => third.stats().sent === 2);
+    expect(third.stats()).toMatchObject({ recovered: 1 });
+  });
+});
+
 it('files of another kind are left alone', async () => {
   const earlier = machine();
   await left(earlier, 1);

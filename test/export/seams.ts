@@ -66,7 +66,7 @@ function hookAwaits(): Plugin {
     name: 'hook-awaits',
     enforce: 'post',
     transform(code, id) {
-      const [, file] = /\/src\/((?:export|http)\/[\w-]+\.ts)$/.exec(id) ?? [];
+      const [, file] = /\/src\/((?:export|http)\/[\w/-]+\.ts)$/.exec(id) ?? [];
       if (file === undefined) return undefined;
       const operands: Node[] = [];
       collect(this.parse(code), operands);

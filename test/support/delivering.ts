@@ -1,9 +1,10 @@
 import type { Limits } from '../../src/base/limits.ts';
 import { type ExporterTime, exporterFor } from '../../src/export/create-exporter.ts';
-import type { Exporter } from '../../src/export/exporter.ts';
 import { Ledger } from '../../src/export/ledger.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { ended, makeRun } from './encoded-run.ts';
+
+type Exporter = ReturnType<typeof exporterFor>;
 
 const quick: Partial<Limits> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, retryDelayMaxMs: 20 };
 

@@ -65,11 +65,11 @@ export class MemoryDisk {
   }
 
   /**
-   * What a new process sees of the disk: the same files, and a start of its own by which it is told from the others. Once
-   * `die` is called, nothing that is left of it in memory reaches the disk any more.
+   * The disk as a new process sees it: the same files, and another start time. All processes have the same id, within the
+   * given namespace of ids. After `die` is called, nothing that is left of the process in memory reaches the disk.
    */
-  process(): { readonly fs: SpoolFs; readonly die: () => void } {
-    const view = this.#view(String(++this.#processes));
+  process(namespace = '1'): { readonly fs: SpoolFs; readonly die: () => void } {
+    const view = this.#view(String(++this.#processes), namespace);
     let isDead = false;
     const fs = new Proxy(view, {
       get: (target, name: keyof SpoolFs) => (isDead ? () => fail('EIO', 'of a dead process') : target[name]),
@@ -82,7 +82,7 @@ export class MemoryDisk {
     return { fs, die };
   }
 
-  #view(startTime: string): SpoolFs {
+  #view(startTime: string, namespace: string): SpoolFs {
     const files = this.#files;
     const folders = this.#folders;
     const open = new Map<number, { path: string; file: File }>();
@@ -139,7 +139,7 @@ export class MemoryDisk {
           .filter((at) => at !== '/' && dirname(at) === path)
           .map((at) => basename(at));
       },
-      readlinkSync: () => 'pid:[1]',
+      readlinkSync: () => `pid:[${namespace}]`,
       renameSync: (from: string, to: string) => {
         const file = fileAt(from);
         if (!folders.has(dirname(to))) missing(to);

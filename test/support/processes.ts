@@ -19,7 +19,7 @@ export interface Process extends Delivery {
 export interface Machine {
   readonly disk: MemoryDisk;
   /** A process with the durability `spill`, unless options name another. */
-  start(setup?: Setup): Promise<Process>;
+  start(setup?: Setup, namespace?: string): Promise<Process>;
   /** A process that records one run, and delivers what it finds on disk. */
   deliverRest(setup?: Setup): Promise<Process>;
   /** The files with runs. */
@@ -30,8 +30,8 @@ export interface Machine {
 export function machine(throughFs: (fs: SpoolFs) => SpoolFs = (fs) => fs): Machine {
   const disk = new MemoryDisk();
   let service: ScriptedService | undefined;
-  const start: Machine['start'] = async (setup = {}) => {
-    const { fs, die } = disk.process();
+  const start: Machine['start'] = async (setup = {}, namespace = '1') => {
+    const { fs, die } = disk.process(namespace);
     service ??= await scriptedService(undefined, setup.info);
     service.reply = setup.reply ?? (() => 202);
     const made = await delivery({
