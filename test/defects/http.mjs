@@ -13,7 +13,7 @@ const multipart = 'src/export/multipart-transport.ts';
 const multipartTests = ['test/export/multipart-transport.test.ts'];
 const simple = 'src/export/simple-transport.ts';
 const simpleTests = ['test/export/simple-transport.test.ts'];
-const serviceTests = ['test/export/service-in-trouble.test.ts'];
+const serviceTests = ['test/export/services.test.ts'];
 const connectionTests = ['test/export/connection-in-trouble.test.ts'];
 
 export const defects = [
@@ -190,7 +190,7 @@ export const defects = [
     file: 'src/export/service-settings.ts',
     find: 'return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);',
     replace: 'return Object.entries(given);',
-    tests: ['test/export/service-settings.test.ts'],
+    tests: ['test/export/settings.test.ts'],
   },
   {
     title: 'a fault of the receiver goes on for ever',

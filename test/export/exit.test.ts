@@ -28,10 +28,6 @@ describe('the end of a program', () => {
     expect(await delivered('natural')).toEqual({ names: ['work', 'work'], code: 0, stderr: '' });
   });
 
-  it('delivers what is recorded after a first end of the event loop would have come', async () => {
-    expect((await delivered('timer')).names).toHaveLength(3);
-  });
-
   it('delivers before it when the program shuts tracing down', async () => {
     expect(await delivered('shutdown')).toEqual({ names: ['work', 'work'], code: 0, stderr: '' });
   });
@@ -49,14 +45,6 @@ describe('the end of a program', () => {
       signal: null,
       stderr: LOST,
     });
-  });
-
-  it('comes within the exit limit when the service takes single runs only, and slowly', async () => {
-    await using server = await ingestServer(({ path }) => ({ status: path.endsWith('/multipart') ? 404 : 202 }));
-    const { code, stderr } = await exitProgram('many', server.url, 300);
-
-    expect(code).toBe(0);
-    expect(stderr).toMatch(/^runspan: the process ends with \d+ runs not delivered\n$/);
   });
 
   it('waits again for what a program records that goes on, though the service did not answer in time at first', async () => {
@@ -93,10 +81,6 @@ describe('the end of a program', () => {
     });
   });
 
-  it('delivers before it when the program flushes in a top-level await', async () => {
-    expect(await delivered('flush')).toEqual({ names: ['work', 'work'], code: 0, stderr: '' });
-  });
-
   it('waits for a flush in a top-level await, and no longer than its limit, when the service hangs', async () => {
     await using server = await ingestServer(() => 'hold');
     const program = `
@@ -111,31 +95,6 @@ describe('the end of a program', () => {
       stdout: '{ ok: false, pending: 1 }\n',
       stderr: '',
     });
-  });
-
-  it('is not put off by a service that is not there', async () => {
-    const server = await ingestServer();
-    await server.close();
-    const { code, stderr } = await exitProgram('natural', server.url, 2_000);
-
-    expect(code).toBe(0);
-    expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(
-        /^runspan: delivery to http:\/\/127\.0\.0\.1:\d+ failed: nothing listens there;.*\(ECONNREFUSED\)/,
-      ),
-      LOST.trimEnd(),
-      '',
-    ]);
-  });
-
-  it.each([
-    ['http://user:pw@127.0.0.1:1', 'the endpoint holds a user or password'],
-    ['nonsense', 'the endpoint is no http or https address'],
-  ])('is untouched by the endpoint %s, which is told in one line', async (endpoint, problem) => {
-    const { code, stderr } = await exitProgram('natural', endpoint);
-
-    expect(code).toBe(0);
-    expect(stderr).toMatch(new RegExp(`^runspan: configuration: ${problem}.*\n$`));
   });
 });
 
@@ -209,7 +168,8 @@ describe('a process with tracing', () => {
         process.stdin.destroy();
         const active = () => process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap' && name !== 'Immediate');
         // Modules may still be loading from disk.
-        for (let turn = 0; turn < 1_000 && active().length > 0; turn++) await new Promise(setImmediate);
+        for (const endMs = performance.now() + 10_000; performance.now() < endMs && active().length > 0; )
+          await new Promise(setImmediate);
         console.log(active());
       `),
       { RUNSPAN_ENDPOINT: server.url },

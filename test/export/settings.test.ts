@@ -165,12 +165,6 @@ describe('what does not hold', () => {
     ]);
   });
 
-  it.each(['endpoint', 'apiKey', 'workspaceId'])('turns tracing off when `%s` is no text', (name) => {
-    expect(resolve({ endpoint: ENDPOINT, [name]: 5 })).toBeUndefined();
-    const origin = name === 'endpoint' ? 'the endpoint' : ENDPOINT;
-    expect(lines).toEqual([`configuration: expected \`${name}\` to be text, so tracing to ${origin} is off.`]);
-  });
-
   it('hides payloads rather than record what was meant to be hidden', () => {
     expect(resolve({ endpoint: ENDPOINT }, { RUNSPAN_HIDE_INPUTS: 'sk-secret' })?.capture.hideInputs).toBe(true);
     expect(lines).toEqual(['configuration: expected RUNSPAN_HIDE_INPUTS to be true or false; it is taken as true.']);
@@ -186,13 +180,6 @@ describe('what does not hold', () => {
   ])('takes the limit %j as %i', (given, taken) => {
     expect(resolve({ endpoint: ENDPOINT, limits: { batchRuns: given as number } })?.limits.batchRuns).toBe(taken);
     expect(lines).toHaveLength(given === taken ? 0 : 1);
-  });
-
-  it.each([
-    [2_147_483_647, 2_147_483_647],
-    [2_147_483_648, defaultLimits.lingerMs],
-  ])('takes a delay of %i ms as %i', (given, taken) => {
-    expect(resolve({ endpoint: ENDPOINT, limits: { lingerMs: given } })?.limits.lingerMs).toBe(taken);
   });
 
   it.each([
@@ -250,5 +237,81 @@ describe('what is hidden', () => {
     const options = { endpoint: ENDPOINT, redact: { paths: ['inputs.a'] } as never };
     expect(resolve(options)?.capture.payload.redaction).toBe(hideAll);
     expect(lines).toEqual(['configure: expected `redact` to be what redact() gives; every payload is hidden']);
+  });
+});
+
+describe('where runs are sent', () => {
+  it('sends key and workspace as the headers of the interface', () => {
+    expect(resolve({ endpoint: ENDPOINT, apiKey: ' k-1 \n', workspaceId: 'w-1' })?.headers).toMatchObject({
+      'x-api-key': 'k-1',
+      'x-tenant-id': 'w-1',
+    });
+  });
+
+  it('lets headers of yours go along, but none that requests set themselves, and no broken ones', () => {
+    const headers = { 'X-Team': 'a', 'X-Api-Key': 'sk-secret', Host: 'h', 'bad name': 'x', broken: 'a\r\nb: c' };
+    const settled = resolve({ endpoint: ENDPOINT, headers });
+
+    expect(settled?.headers).toEqual({ 'x-team': 'a', 'user-agent': 'runspan' });
+    expect(lines).toHaveLength(4);
+    expect(lines.join()).not.toContain('secret');
+  });
+
+  it.each<[string, ConfigureOptions['headers']]>([
+    ['an object', { 'X-Team': 'a', 'x-tier': 'b' }],
+    ['Headers', new Headers({ 'X-Team': 'a', 'x-tier': 'b' })],
+    ['a Map', new Map(Object.entries({ 'X-Team': 'a', 'x-tier': 'b' }))],
+    ['a list of pairs', Object.entries({ 'X-Team': 'a', 'x-tier': 'b' })],
+  ])('takes headers as %s', (_, headers) => {
+    const settled = resolve({ endpoint: ENDPOINT, headers } as ConfigureOptions);
+    expect(settled?.headers).toEqual({ 'x-team': 'a', 'x-tier': 'b', 'user-agent': 'runspan' });
+    expect(lines).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['text', 'x-team: a'],
+    ['a promise', Promise.resolve({ 'x-team': 'a' })],
+    ['a list of texts', ['x-team', 'a']],
+    ['a Map of something else', new Map([[{}, 'a']])],
+  ])('tells of headers that are %s, without what they say, and goes on without them', (_, headers) => {
+    expect(resolve({ endpoint: ENDPOINT, headers } as ConfigureOptions)?.headers).toEqual({ 'user-agent': 'runspan' });
+    expect(lines).toEqual(['configuration: expected `headers` to be names and values; left out.']);
+  });
+});
+
+describe('an endpoint or key that does not hold', () => {
+  it('names RUNSPAN_ENDPOINT when there is a key and no endpoint', () => {
+    expect(resolve({ apiKey: 'sk-secret' })).toBeUndefined();
+    expect(lines).toEqual([
+      'configuration: there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`.',
+    ]);
+  });
+
+  it.each([
+    ['127.0.0.1:4777', 'is no http or https address'],
+    ['nonsense', 'is no http or https address'],
+    ['ftp://host', 'is no http or https address'],
+    ['http://user:sk-secret@host', 'holds a user or password'],
+    ['http://host/?key=sk-secret', 'has a query or fragment'],
+  ])('turns tracing off for the endpoint %j', (endpoint, problem) => {
+    expect(resolve({ endpoint })).toBeUndefined();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(problem);
+    expect(lines[0]).not.toContain('secret');
+  });
+
+  it.each(['sk-\nsecret', 'sk secret', 'sk-sécret', 'k'.repeat(8193)])('turns tracing off for the key %j', (apiKey) => {
+    expect(resolve({ endpoint: ENDPOINT, apiKey })).toBeUndefined();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toContain(apiKey);
+  });
+
+  it.each([
+    [8191, true],
+    [8192, true],
+    [8193, false],
+  ])('takes a key of %i characters: %s', (length, isTaken) => {
+    expect(resolve({ endpoint: ENDPOINT, apiKey: 'k'.repeat(length) }) !== undefined).toBe(isTaken);
   });
 });

@@ -1,32 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { backoffMs, isTransient, parseRetryAfter } from '../../src/http/retry.ts';
-
-describe('a status', () => {
-  const ranges: [boolean, number[]][] = [
-    [true, [100, 101, 199]],
-    [false, [200, 201, 202, 204, 207, 299]],
-    [false, [300, 301, 302, 303, 304, 307, 308]],
-    [
-      false,
-      [
-        400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 418, 422, 423, 424, 426, 428, 431,
-        451,
-      ],
-    ],
-    [true, [408, 425, 429]],
-    [true, [500, 502, 503, 504, 507]],
-    [false, [501, 505, 506, 508, 510, 511, 519]],
-    [true, [520, 521, 522, 524, 529, 530, 598, 599]],
-    [true, [600, 999]],
-  ];
-  test.each(ranges.flatMap(([expected, statuses]) => statuses.map((status) => [status, expected] as const)))(
-    'of %i may pass: %s',
-    (status, expected) => {
-      expect(isTransient(status)).toBe(expected);
-    },
-  );
-});
+import { parseRetryAfter } from '../../src/http/retry.ts';
 
 /** Fri, 20 Nov 2026 07:22:40 GMT */
 const NOW_MS = 1_795_159_360_000;
@@ -108,25 +82,5 @@ describe('Retry-After', () => {
       }),
       { numRuns: 1_000 },
     );
-  });
-});
-
-describe('the back-off', () => {
-  test.each([
-    [0, 500],
-    [1, 1_000],
-    [2, 2_000],
-    [5, 16_000],
-    [6, 30_000],
-    [7, 30_000],
-    [1_000, 30_000],
-  ])('before attempt %i is up to %i ms', (attempt, longestMs) => {
-    expect(backoffMs(attempt, 0, 500, 30_000)).toBe(0);
-    expect(backoffMs(attempt, 0.5, 500, 30_000)).toBe(longestMs / 2);
-    expect(backoffMs(attempt, 0.999_999_999, 500, 30_000)).toBe(longestMs - 1);
-  });
-
-  test('is whole milliseconds', () => {
-    expect(backoffMs(0, 0.333, 500, 30_000)).toBe(166);
   });
 });
