@@ -158,6 +158,6 @@ export const defects = [
     file: 'src/export/exporter.ts',
     find: "if (early === undefined || early.stage === 'settled') releaseRun(run);",
     replace: 'if (early === undefined || run !== undefined) releaseRun(run);',
-    tests: ['test/export/exporter.test.ts'],
+    tests: ['test/export/flush.test.ts'],
   },
 ];

@@ -1,6 +1,6 @@
 // Mistakes in what goes to the disk and comes back, each of which has to make a test fail.
 const spooling = 'src/export/spooling.ts';
-const tests = ['test/export/disk.test.ts'];
+const tests = ['test/export/durability.test.ts'];
 
 export const defects = [
   {
@@ -43,7 +43,7 @@ export const defects = [
     file: 'src/export/queue.ts',
     find: 'const isFresh = next.ticket === undefined;',
     replace: 'const isFresh = next.stage !== "settled";',
-    tests: ['test/export/queue.test.ts'],
+    tests: ['test/export/batches.test.ts'],
   },
   {
     title: 'what has been on disk for too long is sent',

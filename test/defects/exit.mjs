@@ -68,14 +68,14 @@ export const defects = [
     file: 'src/export/exit-allowance.ts',
     find: 'if (this.#waits >= WAITS_MAX) return 0;',
     replace: '',
-    tests: ['test/export/exit-allowance.test.ts'],
+    tests: ['test/export/exit.test.ts'],
   },
   {
     title: 'each wait of one end has the whole limit',
     file: 'src/export/exit-allowance.ts',
     find: 'idleMs - this.#idleMs > SAME_END_MS',
     replace: 'idleMs - this.#idleMs >= 0',
-    tests: ['test/export/exit-allowance.test.ts'],
+    tests: ['test/export/exit.test.ts'],
   },
   {
     title: 'nobody is told what a process that ends has lost',

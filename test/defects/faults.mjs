@@ -58,7 +58,7 @@ export const defects = [
     file: 'src/export/open-runs.ts',
     find: 'if (delivery.startedAtMs > bornBeforeMs) break;',
     replace: 'if (delivery.startedAtMs >= bornBeforeMs) break;',
-    tests: ['test/export/open-runs.test.ts'],
+    tests: ['test/export/queue-limits.test.ts'],
   },
   {
     title: 'a run holds those below it (94)',
@@ -74,14 +74,14 @@ export const defects = [
     file: 'src/export/queue.ts',
     find: 'if (this.#head * 2 >= this.#ready.length) {',
     replace: 'if (this.#head > 0) {',
-    tests: ['test/export/queue.test.ts'],
+    tests: ['test/export/batches.test.ts'],
   },
   {
     title: 'a flush answers for what came after it (99)',
     file: 'src/export/barrier.ts',
     find: '    group.closed = true;\n    this.#groups.push(newGroup());\n',
     replace: '    group.closed = true;\n',
-    tests: ['test/export/barrier.test.ts', 'test/export/exporter.test.ts'],
+    tests: ['test/export/flush.test.ts', 'test/export/flush.test.ts'],
   },
   {
     title: 'the clock is that of a test of the application (101)',
@@ -124,6 +124,6 @@ export const defects = [
     file: 'src/export/attachment-parts.ts',
     find: 'if (bytes === undefined) leaveOut(item, attachment);',
     replace: 'if (bytes === undefined) continue;',
-    tests: ['test/export/attachment-parts.test.ts'],
+    tests: ['test/export/bodies.test.ts'],
   },
 ];

@@ -6,13 +6,13 @@ const answer = 'src/export/answer.ts';
 const answerTests = ['test/export/answer.test.ts'];
 const pace = 'src/export/pace.ts';
 const limit = 'src/export/batch-limit.ts';
-const limitTests = ['test/export/batch-limit.test.ts'];
+const limitTests = ['test/export/isolation.test.ts'];
 const info = 'src/export/service-info.ts';
-const infoTests = ['test/export/service-info.test.ts'];
+const infoTests = ['test/export/simple-ingestion.test.ts'];
 const multipart = 'src/export/multipart-transport.ts';
-const multipartTests = ['test/export/multipart-transport.test.ts'];
+const multipartTests = ['test/export/isolation.test.ts'];
 const simple = 'src/export/simple-transport.ts';
-const simpleTests = ['test/export/simple-transport.test.ts'];
+const simpleTests = ['test/export/simple-ingestion.test.ts'];
 const serviceTests = ['test/export/services.test.ts'];
 const connectionTests = ['test/export/connection-in-trouble.test.ts'];
 
@@ -92,14 +92,14 @@ export const defects = [
     file: pace,
     find: 'const JITTER = 0.1;',
     replace: 'const JITTER = 0;',
-    tests: ['test/export/pace.test.ts', ...serviceTests],
+    tests: ['test/export/retries.test.ts', ...serviceTests],
   },
   {
     title: 'a pause is not looked at again when its timer fires',
     file: pace,
     find: 'while (this.remainingMs > 0) await',
     replace: 'if (this.remainingMs > 0) await',
-    tests: ['test/export/pace.test.ts'],
+    tests: ['test/export/retries.test.ts'],
   },
   {
     title: 'a new key is not handed on',
@@ -155,14 +155,14 @@ export const defects = [
     file: 'src/export/retrying-transport.ts',
     find: 'const STRIKES_MAX = 3;',
     replace: 'const STRIKES_MAX = 3_000_000;',
-    tests: ['test/export/retrying-transport.test.ts'],
+    tests: ['test/export/retries.test.ts'],
   },
   {
     title: 'a batch in quarantine is never divided',
     file: 'src/export/quarantine.ts',
     find: 'const middle = Math.ceil(items.length / 2);',
     replace: 'const middle = items.length;',
-    tests: ['test/export/quarantine.test.ts'],
+    tests: ['test/export/retries.test.ts'],
   },
   {
     title: 'a run that the service does not know yet is given up at once',
@@ -183,7 +183,7 @@ export const defects = [
     file: 'src/export/multipart.ts',
     find: 'while (this.#written < this.#texts.length && this.#writtenBytes < sliceEnd) {',
     replace: 'while (this.#written < this.#texts.length && sliceEnd > 0) {',
-    tests: ['test/export/multipart.test.ts'],
+    tests: ['test/export/bodies.test.ts'],
   },
   {
     title: 'headers that are no plain object are left out without a word',

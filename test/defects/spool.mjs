@@ -1,5 +1,5 @@
 // Mistakes in the spool, each of which has to make a test fail.
-const unit = ['test/export/spool.test.ts', 'test/export/spool-faults.test.ts'];
+const unit = ['test/export/recovery.test.ts', 'test/export/disk-trouble.test.ts'];
 
 export const defects = [
   {
@@ -7,56 +7,56 @@ export const defects = [
     file: 'src/export/spool-segment.ts',
     find: 'const next = vainBytesLeft > 0 ? nextHead(file, at) : file.length;',
     replace: 'const next = file.length;',
-    tests: ['test/export/spool-segment.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'damaged frames that follow each other count as one',
     file: 'src/export/spool-segment.ts',
     find: 'const isOne = !isInDamage || seemsHead(file, at);',
     replace: 'const isOne = !isInDamage;',
-    tests: ['test/export/spool-segment.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'a damaged frame is none where its length is not possible',
     file: 'src/export/spool-segment.ts',
     find: 'return isMagic ? isVersion || isPossible : isVersion && isPossible;',
     replace: 'return (isMagic || isVersion) && isPossible;',
-    tests: ['test/export/spool-segment.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'a damaged frame is found by its magic alone',
     file: 'src/export/spool-segment.ts',
     find: 'return isMagic ? isVersion || isPossible : isVersion && isPossible;',
     replace: 'return isMagic && isPossible;',
-    tests: ['test/export/spool-segment.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'a length is believed',
     file: 'src/export/spool-segment.ts',
     find: 'if (length > PAYLOAD_BYTES_MAX || length > file.length - at - HEAD_BYTES) return undefined;',
     replace: '',
-    tests: ['test/export/spool-segment.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'a file of a later version is taken for a damaged one',
     file: 'src/export/spool-segment.ts',
     find: 'if (payloads.length === 0 && beginsLater(file)) isUnknownVersion = true;',
     replace: '',
-    tests: ['test/export/spool-segment.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'a number of a process that was given again keeps its last owner alive',
     file: 'src/export/spool-owner.ts',
     find: "'utf8')) !== facts.startTime;",
     replace: "'utf8')) === undefined;",
-    tests: ['test/export/spool-owner.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'number 1 of a container is taken for number 1 of the next',
     file: 'src/export/spool-owner.ts',
     find: 'if (facts.pidNamespace !== own.pidNamespace) return undefined;',
     replace: '',
-    tests: ['test/export/spool-owner.test.ts'],
+    tests: ['test/export/recovery.test.ts'],
   },
   {
     title: 'a link is followed',

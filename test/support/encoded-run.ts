@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Delivery, Item } from '../../src/export/delivery.ts';
-import { itemOf, newDelivery } from '../../src/export/delivery.ts';
-import type { Ticket } from '../../src/export/replay.ts';
 import { dottedOrder } from '../../src/run/dotted-order.ts';
 import { type EncodedRun, newRecord } from '../../src/run/encoded-run.ts';
 import { isoTimestamp } from '../../src/run/timestamp.ts';
@@ -32,22 +29,4 @@ export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): 
 /** Fills in the fields of the end. */
 export function ended(run: EncodedRun, fields: Partial<EncodedRun> = {}): EncodedRun {
   return Object.assign(run, { endTime: '2026-01-02T03:04:06.000000Z', ...fields });
-}
-
-/** A delivery that waits in the queue at the given stage. */
-export function makeDelivery(
-  run: EncodedRun = ended(makeRun()),
-  stage: 'started' | 'whole' | 'patch' = 'whole',
-  ticket?: Ticket,
-): Delivery {
-  const delivery = newDelivery(run, 0, 0, ticket);
-  delivery.stage = stage;
-  delivery.isPosted = stage === 'patch';
-  delivery.bytes = 1_024;
-  return delivery;
-}
-
-/** The record of an ended run that is on its way. */
-export function makeItem(run?: EncodedRun, stage?: 'started' | 'whole' | 'patch', ticket?: Ticket): Item {
-  return itemOf(makeDelivery(run, stage, ticket));
 }
