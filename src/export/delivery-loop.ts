@@ -91,10 +91,8 @@ export class DeliveryLoop {
   /** Called after each start and end, in the call of the application. */
   recorded(): void {
     const { states, info, spill } = this.#parts;
-    if (spill?.isDue === true) {
-      this.#pumpSoon();
-      return;
-    }
+    const spillDueMs = spill?.dueMs ?? NEVER;
+    if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
     if (this.#isHeld) return;
     const { queue } = states;
     const { runs, bytes } = info.batch;
@@ -169,7 +167,7 @@ export class DeliveryLoop {
     const { states, gate, spill, replay, info, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
     this.#endBackOffs(nowMs);
-    const spillDueMs = spill?.run(nowMs) ?? NEVER;
+    spill?.run(nowMs);
     replay?.run();
     if (states.queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
     else if (this.#lingerUntilMs === NEVER && !this.#isHeld) this.#lingerUntilMs = nowMs + this.#parts.limits.lingerMs;
@@ -181,7 +179,7 @@ export class DeliveryLoop {
         void this.#send(batch);
       }
     }
-    this.#sleepUntilDue(nowMs, spillDueMs);
+    this.#sleepUntilDue(nowMs);
   }
 
   get #hasSlot(): boolean {
@@ -227,12 +225,12 @@ export class DeliveryLoop {
     this.#parts.states.queue.endBackOffs(nowMs);
   }
 
-  #sleepUntilDue(nowMs: number, spillDueMs: number): void {
-    const { states, gate, replay } = this.#parts;
+  #sleepUntilDue(nowMs: number): void {
+    const { states, gate, spill, replay } = this.#parts;
     const { queue } = states;
     const isClosed = gate.openAtMs > nowMs;
     this.#isHeld = isClosed || !this.#hasSlot;
-    let dueMs = spillDueMs;
+    let dueMs = spill?.dueMs ?? NEVER;
     if (this.#hasSlot) {
       const hasWork = queue.runs > 0 || queue.retries.length > 0 || replay?.isWaiting === true;
       if (!isClosed) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
@@ -240,8 +238,12 @@ export class DeliveryLoop {
     }
     const isBackingOff = queue.retries.length > 0 || gate.openAtMs > Math.max(nowMs, gate.pausedUntilMs);
     if (this.#parts.flushes.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
-    if (dueMs <= nowMs) this.#pumpSoon();
-    else this.#wakeAt(dueMs);
+    if (dueMs !== NEVER) this.#pumpAt(dueMs);
+  }
+
+  #pumpAt(atMs: number): void {
+    if (atMs <= this.#parts.monotonicMs()) this.#pumpSoon();
+    else this.#wakeAt(atMs);
   }
 
   #wakeAt(atMs: number): void {
@@ -278,7 +280,7 @@ export class DeliveryLoop {
       report(thrown);
     }
     if (this.#abort.signal.aborted && this.#inFlight.length === 0) this.#stopped();
-    this.#pump();
+    this.#pumpSoon();
   }
 }
 

@@ -29,9 +29,9 @@ export class DeliveryQueue {
   starts = 0;
   /** Size of all waiting runs, retries not included. */
   bytes = 0;
-  /** Ready runs that were read from disk, and stay there until they are settled. */
-  #runsFromDisk = 0;
-  #bytesFromDisk = 0;
+  /** Ready runs that cannot go to disk. */
+  #fixedRuns = 0;
+  #fixedBytes = 0;
   /** Number of runs in `retries`. */
   retriedRuns = 0;
 
@@ -44,15 +44,15 @@ export class DeliveryQueue {
   }
 
   get freshRuns(): number {
-    return this.runs - this.#runsFromDisk;
+    return this.runs - this.#fixedRuns;
   }
 
   get freshReadyRuns(): number {
-    return this.readyRuns - this.#runsFromDisk;
+    return this.readyRuns - this.#fixedRuns;
   }
 
   get freshBytes(): number {
-    return this.bytes - this.#bytesFromDisk;
+    return this.bytes - this.#fixedBytes;
   }
 
   get oldestOpen(): Delivery | undefined {
@@ -109,18 +109,21 @@ export class DeliveryQueue {
   addReady(delivery: Delivery): void {
     this.#ready.push(delivery);
     this.bytes += delivery.bytes;
-    if (delivery.ticket === undefined) return;
-    this.#runsFromDisk++;
-    this.#bytesFromDisk += delivery.bytes;
+    if (isSpillable(delivery)) return;
+    this.#fixedRuns++;
+    this.#fixedBytes += delivery.bytes;
+  }
+
+  /** Called before the end of a waiting `incomplete` run is recorded, after which it can go to disk. */
+  release(delivery: Delivery): void {
+    this.#fixedRuns--;
+    this.#fixedBytes -= delivery.bytes;
   }
 
   shiftReady(): void {
     const delivery = this.#ready[this.#head] as Delivery;
     this.bytes -= delivery.bytes;
-    if (delivery.ticket !== undefined) {
-      this.#runsFromDisk--;
-      this.#bytesFromDisk -= delivery.bytes;
-    }
+    if (!isSpillable(delivery)) this.release(delivery);
     this.#ready[this.#head++] = undefined;
     // The array is cut when half of it is used, so that taking an item costs O(1) on average.
     if (this.#head * 2 >= this.#ready.length) {
@@ -130,15 +133,15 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the oldest ready runs that are not on disk, while `isWanted` returns true: up to `bytesMax`, or
-   * one larger run. Runs from disk that precede them move to the end of the line.
+   * Removes and returns the oldest ready runs that can go to disk, while `isWanted` returns true: up to `bytesMax`, or one
+   * larger run. Other runs that precede them move to the end of the line.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
     const passed: Delivery[] = [];
     let bytes = 0;
     for (let next = this.firstReady; next !== undefined && isWanted(); next = this.firstReady) {
-      const isFresh = next.ticket === undefined;
+      const isFresh = isSpillable(next);
       if (isFresh) bytes += next.bytes;
       if (taken.length > 0 && bytes > bytesMax) break;
       this.shiftReady();
@@ -194,7 +197,12 @@ export class DeliveryQueue {
     this.#retries.length = 0;
     this.retriedRuns = 0;
     this.bytes = 0;
-    this.#runsFromDisk = 0;
-    this.#bytesFromDisk = 0;
+    this.#fixedRuns = 0;
+    this.#fixedBytes = 0;
   }
+}
+
+/** Whether a ready run can go to disk. A run that was read from disk stays there until it is settled. */
+function isSpillable({ ticket, stage }: Delivery): boolean {
+  return ticket === undefined && stage !== 'incomplete';
 }

@@ -160,7 +160,7 @@ export class Replay {
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
-    else ticket.lost = missingOf(spilled.runs - deliveries.length, damagedRuns);
+    else for (const run of missingOf(spilled.runs - deliveries.length, damagedRuns)) states.lost(run, 'corrupt', 'own');
     ticket.leave();
   }
 
@@ -197,7 +197,7 @@ export class Ticket {
   starts = 0;
   /** Whether some runs were not delivered and stay on disk for the next process. */
   isKept = false;
-  /** Runs that could not be read. */
+  /** Runs of earlier processes that could not be read. */
   lost: readonly RunName[] = [];
   readonly #replay: Replay;
 

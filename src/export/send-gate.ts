@@ -9,6 +9,7 @@ const HURRIED_PROBE_MS = 1_000;
 const JITTER = 0.1;
 
 const NEVER = Number.NEGATIVE_INFINITY;
+const NONE = Number.POSITIVE_INFINITY;
 
 export interface SendGateOptions {
   /** First back-off. It doubles with each further failure. */
@@ -34,7 +35,7 @@ export class SendGate {
   #backOffUntilMs = NEVER;
   #refusals = 0;
   #failures = 0;
-  #outageSinceMs: number | undefined;
+  #outageSinceMs = NONE;
   #hurriedProbeAtMs = NEVER;
   #pausedMs = 0;
 
@@ -63,11 +64,12 @@ export class SendGate {
   }
 
   get isOutage(): boolean {
-    return this.#outageSinceMs !== undefined;
+    return this.#outageSinceMs !== NONE;
   }
 
-  outageMs(nowMs: number): number {
-    return this.#outageSinceMs === undefined ? 0 : nowMs - this.#outageSinceMs;
+  /** Begin of the outage; infinite if there is none. */
+  get outageSinceMs(): number {
+    return this.#outageSinceMs;
   }
 
   /** Time that does not advance during pauses. */
@@ -93,7 +95,7 @@ export class SendGate {
    * the present wait began are ignored.
    */
   refused(nowMs: number, isHurried: boolean): void {
-    this.#outageSinceMs ??= nowMs;
+    this.#outageSinceMs = Math.min(this.#outageSinceMs, nowMs);
     if (this.isProbeAhead(nowMs)) return;
     const delayMs = probeDelayMs(this.#refusals++, REFUSED_PAUSE_MAX_MS);
     this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
@@ -101,7 +103,7 @@ export class SendGate {
 
   /** Records a failed request. Further failures of the same wave do not prolong the back-off. A pause replaces it. */
   failed(nowMs: number): void {
-    this.#outageSinceMs ??= nowMs;
+    this.#outageSinceMs = Math.min(this.#outageSinceMs, nowMs);
     if (nowMs < this.openAtMs) return;
     this.#failures++;
     this.#backOffUntilMs = nowMs + this.backOffMs(this.#failures);
@@ -109,7 +111,7 @@ export class SendGate {
 
   /** Records an accepted request. Ends the outage and the wait for a probe, but no pause that the service asked for. */
   accepted(nowMs: number): void {
-    this.#outageSinceMs = undefined;
+    this.#outageSinceMs = NONE;
     this.#failures = 0;
     this.#backOffUntilMs = NEVER;
     if (this.#refusals === 0) return;

@@ -195,7 +195,7 @@ export class Settling {
     const { gate, endpoint } = this.#parts;
     lineage.isPartlyAccepted = true;
     this.#refusedBatches = 0;
-    const durationMs = gate.outageMs(nowMs);
+    const durationMs = nowMs - gate.outageSinceMs;
     const wasOutage = gate.isOutage;
     gate.accepted(nowMs);
     if (wasOutage) publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));

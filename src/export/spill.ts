@@ -63,28 +63,24 @@ export class Spill {
     if (isUnread) setSoon(() => this.#appendEnd(delivery, error)).unref();
   }
 
-  /** Whether the queue is so full that runs should go to disk. */
-  get isDue(): boolean {
-    return this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE);
+  /** When runs should go to disk; infinite while there is no reason to. */
+  get dueMs(): number {
+    const { states, gate, limits } = this.#parts;
+    if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
+    if (!gate.isOutage || states.queue.freshReadyRuns === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(gate.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
-  /** Writes one slice if it is time to. Returns when to call again. */
-  run(nowMs: number): number {
-    const { gate, limits, states } = this.#parts;
-    const isUnavailable = gate.isOutage && gate.outageMs(nowMs) >= limits.spillAfterMs;
-    const isWanted = (): boolean => {
-      if (nowMs < this.#failsUntilMs) return false;
-      return this.isDue || (isUnavailable && nowMs >= this.#restsUntilMs && states.queue.freshReadyRuns > 0);
-    };
-    if (isWanted()) {
-      this.#isDraining = true;
-      this.#spill(nowMs, () => this.#isAbove(LOW_SHARE) || isUnavailable);
-      if (isWanted()) return nowMs;
-      this.#isDraining = false;
-      this.#restsUntilMs = nowMs + REST_MS;
-    }
-    if (states.queue.freshReadyRuns === 0 || !gate.isOutage) return Number.POSITIVE_INFINITY;
-    return Math.max(nowMs - gate.outageMs(nowMs) + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
+  /** Writes a slice if runs should go to disk. */
+  run(nowMs: number): void {
+    const { gate, limits } = this.#parts;
+    if (this.dueMs > nowMs) return;
+    this.#isDraining = true;
+    const isUnavailable = gate.outageSinceMs + limits.spillAfterMs <= nowMs;
+    this.#spill(nowMs, () => this.#isAbove(LOW_SHARE) || isUnavailable);
+    if (this.dueMs <= nowMs) return;
+    this.#isDraining = false;
+    this.#restsUntilMs = nowMs + REST_MS;
   }
 
   /** Writes a slice for a run that would be refused otherwise. Returns false if nothing could be written. */

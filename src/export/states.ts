@@ -123,6 +123,7 @@ export class DeliveryStates {
     this.#counts.queued++;
     this.queue.removeOpen(delivery, stage === 'started');
     if (stage === 'incomplete') {
+      this.queue.release(delivery);
       this.queue.bytes += this.#weigh(delivery);
       delivery.stage = delivery.isPosted ? 'patch' : 'whole';
       if (delivery.isPosted) delivery.patchGroup ??= this.#tracker.enter();
@@ -179,7 +180,7 @@ export class DeliveryStates {
       const delivery = isStart ? start : this.queue.firstReady;
       if (delivery === undefined) break;
       // An open run may have changed since its start.
-      if (isOpen(delivery)) this.queue.bytes += this.#weigh(delivery);
+      if (isStart) this.queue.bytes += this.#weigh(delivery);
       bytes += delivery.bytes;
       if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
         for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);
