@@ -156,17 +156,19 @@ export class DeliveryQueue {
     this.retriedRuns += batch.items.length;
   }
 
-  /** Removes and returns the batch with the fewest attempts among those that are due, the oldest first. */
+  /**
+   * Removes and returns the batch that goes first among those that are due: with the fewest attempts, then with the fewest
+   * runs, so that a bad run is isolated before the next batch is split.
+   */
   takeRetry(nowMs: number): Batch | undefined {
-    let at = -1;
-    for (const [index, { attempts, notBeforeMs }] of this.#retries.entries()) {
-      if (notBeforeMs > nowMs) continue;
-      if (at < 0 || attempts < (this.#retries[at] as Batch).attempts) at = index;
+    let first: Batch | undefined;
+    for (const batch of this.#retries) {
+      if (batch.notBeforeMs <= nowMs && (first === undefined || precedes(batch, first))) first = batch;
     }
-    if (at < 0) return undefined;
-    const [batch] = this.#retries.splice(at, 1) as [Batch];
-    this.retriedRuns -= batch.items.length;
-    return batch;
+    if (first === undefined) return undefined;
+    this.#retries.splice(this.#retries.indexOf(first), 1);
+    this.retriedRuns -= first.items.length;
+    return first;
   }
 
   /** When the next retry is due. */
@@ -205,4 +207,8 @@ export class DeliveryQueue {
 /** Whether a ready run can go to disk. A run that was read from disk stays there until it is settled. */
 function isSpillable({ ticket, stage }: Delivery): boolean {
   return ticket === undefined && stage !== 'incomplete';
+}
+
+function precedes(one: Batch, other: Batch): boolean {
+  return one.attempts < other.attempts || (one.attempts === other.attempts && one.items.length < other.items.length);
 }

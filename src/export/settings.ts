@@ -286,13 +286,21 @@ function limitsOf(given: Partial<Limits> | undefined): Limits {
   for (const [key, value] of Object.entries(isObject(given) ? given : {})) {
     if (value === undefined) continue;
     if (!Object.hasOwn(defaultLimits, key)) complain(`unknown limit \`${key}\`; left out`);
-    else if (Number.isSafeInteger(value) && value >= 1 && (!key.endsWith('Ms') || value <= DELAY_MAX_MS)) {
+    else if (Number.isSafeInteger(value) && value >= leastOf(key) && (!key.endsWith('Ms') || value <= DELAY_MAX_MS)) {
       limits[key as keyof Limits] = value;
     } else {
-      complain(`expected limit \`${key}\` to be a whole number from 1, got ${shown(value)}; the default is used`);
+      const least = leastOf(key);
+      complain(
+        `expected limit \`${key}\` to be a whole number from ${least}, got ${shown(value)}; the default is used`,
+      );
     }
   }
   return limits;
+}
+
+/** Returns the least value of a limit. */
+function leastOf(limit: string): number {
+  return limit === 'startDelayMs' ? 0 : 1;
 }
 
 /** An option if it is what is expected, else one line and nothing. */

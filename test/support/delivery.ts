@@ -76,7 +76,7 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
         details.push(detail);
       },
       ...setup.options,
-      limits: { ...setup.limits },
+      limits: { startDelayMs: 0, ...setup.limits },
     },
     false,
   ) as Settings;

@@ -140,6 +140,8 @@ export class World {
       this.#flushes.add(flush);
       const settled = ({ ok, pending }: FlushResult): void => {
         flush.isSettled = true;
+        // A dead process reports to nobody.
+        if (life.isDead) return;
         if (ok !== (pending === 0)) this.#faults.push(`a flush gives ok ${ok} with ${pending} pending`);
         if (ok) for (const { known, isEnded } of before) this.#checkFlushed(known, isEnded);
       };
@@ -369,6 +371,8 @@ export class World {
 
   #checkFlushed(known: Known, isEnded: boolean): void {
     const { run, service } = known;
+    // A run that was on disk is then dropped without its name.
+    if (known.isWiped) return;
     const isThere = isEnded ? this.#isSettled(known) : service.posted.has(run.id) || this.dropped.has(run.id);
     if (!isThere) this.#faults.push(`a flush says that the ${isEnded ? 'end' : 'start'} of ${run.name} is delivered`);
   }
