@@ -163,7 +163,7 @@ describe('what is on disk', () => {
 
       expect(await flush()).toEqual({ ok: true, pending: 0 });
       expect(stats().sent + stats().dropped).toBe(2);
-      expect(drops).toContain('corrupt second');
+      expect(drops.map((drop) => drop.split(' ')[0])).toContain('corrupt');
     }
   });
 

@@ -194,7 +194,9 @@ describe('the stats', () => {
 it('each request is published on its channel, with what was sent and how it went, and no payload', async () => {
   const messages = published('runspan:request:end');
   let tookMs = 0;
-  const script: Verdict[] = [503, 'reset', 202, 404, 202];
+  // The next request has a new connection.
+  const first = { status: 503, headers: { connection: 'close' } };
+  const script: Verdict[] = [first, 'reset', 202, 404, 202];
   const { wholes, whole, flush, service } = await delivery({
     limits: onFlush,
     time: { monotonicMs: () => virtualClock.nowMs + tookMs },
