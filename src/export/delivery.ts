@@ -1,5 +1,5 @@
 import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
-import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
+import { type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
 import type { ErrorText } from '../run/error-text.ts';
 import type { FlushGroup } from './barrier.ts';
 import type { Place } from './ledger.ts';
@@ -195,16 +195,6 @@ export function releaseAll(delivery: Delivery): void {
   delivery.inputs.bytesOf(undefined);
   delivery.outputs.bytesOf(undefined);
   delivery.attachedAtStart = NO_ATTACHMENTS;
-}
-
-/** The same for what was recorded of it since. */
-export function releaseRun(run: EncodedRun): void {
-  run.inputs = undefined;
-  run.outputs = undefined;
-  run.events = undefined;
-  run.error = undefined;
-  run.metadata = undefined;
-  run.attachments = undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { enterContext } from '../run/context.ts';
+import { applyInContext } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import { abandonment, type Watched } from './abandonment.ts';
 import { Chunks } from './chunks.ts';
@@ -29,7 +29,7 @@ export class Consumption implements Reading, Watched {
     this.wasTouched = true;
     this.isStepping = true;
     try {
-      return enterContext(this.#run.context, Reflect.apply<unknown, unknown[], unknown>, method, self, args);
+      return applyInContext(this.#run.context, method, self, args);
     } finally {
       this.isStepping = false;
     }

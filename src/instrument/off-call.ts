@@ -1,7 +1,6 @@
 import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
-import { contextTo, currentContext, enterContext, type RunContext } from '../run/context.ts';
-import { sinkOf } from '../run/run.ts';
+import { applyInContext, contextTo, currentContext, type RunContext, sinkOf } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
 import { followIterator } from './iterator.ts';
 import type { Method } from './own-method.ts';
@@ -15,7 +14,7 @@ import type { Reading } from './reading.ts';
 export function callWithoutRun(fn: Method, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => contextToHide(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
-  const result: unknown = enterContext(context, Reflect.apply<unknown, unknown[], unknown>, fn, self, args);
+  const result: unknown = applyInContext(context, fn, self, args);
   if (types.isGeneratorObject(result)) followIterator(result, new HiddenReading(context));
   return result;
 }
@@ -47,7 +46,7 @@ class HiddenReading implements Reading {
   step(method: Method, self: unknown, args: unknown[]): unknown {
     this.isStepping = true;
     try {
-      return enterContext(this.#context, Reflect.apply<unknown, unknown[], unknown>, method, self, args);
+      return applyInContext(this.#context, method, self, args);
     } finally {
       this.isStepping = false;
     }

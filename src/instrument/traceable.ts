@@ -2,9 +2,17 @@ import { types } from 'node:util';
 import { bare, bareDescriptor } from '../base/bare.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { currentContext, enterContext, replaceSpan } from '../run/context.ts';
-import { callAbove, isSameCall, modelCall } from '../run/model-call.ts';
-import { Run, sinkOf, verdictOn } from '../run/run.ts';
+import {
+  applyInContext,
+  currentContext,
+  enclosingModelCall,
+  isSameCall,
+  modelCall,
+  replaceSpan,
+  sinkOf,
+} from '../run/context.ts';
+import { Run } from '../run/run.ts';
+import { sample } from '../run/sampling.ts';
 import { Consumption } from './consumption.ts';
 import { followLazyGenerator } from './iterator.ts';
 import { callWithoutRun } from './off-call.ts';
@@ -108,7 +116,7 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
   if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
   try {
-    result = enterContext(run.context, Reflect.apply, fn, self, args);
+    result = applyInContext(run.context, fn, self, args);
   } catch (thrown) {
     run.fail(thrown);
     throw thrown;
@@ -149,7 +157,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
     const sink = given.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : planOfOneId(given);
-    const verdict = verdictOn(plan, parent, sink);
+    const verdict = sample(plan, parent, sink);
     if (!verdict.isKept) {
       if (parent?.sampled !== false)
         return () => guard('traceable', () => new Run(plan, parent, sink, undefined, verdict));
@@ -159,7 +167,7 @@ function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefi
     const description = plan.describe && describeCall(plan.describe, args);
     if (plan.describe !== undefined && description === undefined) return undefined;
     const call = plan.isModelCall && modelCall(plan.runType, description?.metadata);
-    if (call !== undefined && isSameCall(callAbove(parent, sink), call)) return undefined;
+    if (call !== undefined && isSameCall(enclosingModelCall(parent, sink), call)) return undefined;
     const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
     return () =>
       guard('traceable', () => {

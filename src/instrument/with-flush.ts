@@ -1,8 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import { flushLimitMs } from '../run/flush-limit.ts';
-import type { FlushLimit, FlushResult } from '../run/sink.ts';
+import { type FlushLimit, type FlushResult, flushLimitMs } from '../run/sink.ts';
 import { type AnswerBody, followAnswer } from './answer-body.ts';
 import { thenOf } from './promise.ts';
 import { type HandOver, handOverOf, remainingMs } from './request-context.ts';

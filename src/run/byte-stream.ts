@@ -1,4 +1,4 @@
-import { ignoreRejection } from '../base/rejection.ts';
+import { ignoreRejection } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
 import { isBinary, viewOf } from './attachment.ts';
 

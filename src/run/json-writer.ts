@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { ignoreRejection } from '../base/rejection.ts';
+import { ignoreRejection } from '../base/guard.ts';
 import { mayBeDataUri } from './data-uri.ts';
 import {
   hasPlainPrototype,

@@ -1,10 +1,10 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { ignoreRejection } from '../base/rejection.ts';
+import { ignoreRejection } from '../base/guard.ts';
+import { untraced } from './context.ts';
 import { KeyForms } from './key-forms.ts';
 import type { PathPlace, Step } from './redaction-paths.ts';
 import { isHeaders, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, TextSecrets } from './text-secrets.ts';
-import { untraced } from './untraced.ts';
 
 /** Stands for what is hidden. */
 export const MASK = '[Redacted]';

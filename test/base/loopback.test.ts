@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isLoopback } from '../../src/base/loopback.ts';
+import { isLoopback } from '../../src/base/options.ts';
 
 test.each([
   ['127.0.0.1', true],

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { ignoreRejection } from '../../src/base/rejection.ts';
+import { ignoreRejection } from '../../src/base/guard.ts';
 
 it('ignores the rejection of a promise, and whatever is none', async () => {
   const unhandled: unknown[] = [];

@@ -61,15 +61,6 @@ export const defects = [
     tests: ['test/export/open-runs.test.ts'],
   },
   {
-    title: 'a run holds those below it (94)',
-    file: 'src/run/run.ts',
-    find: "    return beginRun('Run.child', options, Run.#isOwner(this, 'child') ? this.context : currentContext());",
-    replace: `    const child = beginRun('Run.child', options, Run.#isOwner(this, 'child') ? this.context : currentContext());
-    Object.assign(this, { [child.id]: child });
-    return child;`,
-    tests: ['test/run/run.test.ts'],
-  },
-  {
     title: 'the queue is moved up for every run that is taken (95)',
     file: 'src/export/queue.ts',
     find: 'if (this.#head * 2 >= this.#ready.length) {',
@@ -107,7 +98,7 @@ export const defects = [
   },
   {
     title: 'a stand-in for Date makes the times of runs (107)',
-    file: 'src/run/timestamp.ts',
+    file: 'src/run/time.ts',
     find: 'new DateOfPlatform(inSecond * 1_000)',
     replace: 'new Date(inSecond * 1_000)',
     tests: ['test/run/timestamp.test.ts'],

@@ -120,20 +120,6 @@ export const defects = [
     tests: ['test/run/redact.test.ts', 'test/run/run.test.ts'],
   },
   {
-    title: 'tags are not searched',
-    file: 'src/run/tags.ts',
-    find: 'shownText(String(tag), rules, TAG)',
-    replace: 'String(tag)',
-    tests: ['test/run/redact.test.ts', 'test/run/run.test.ts'],
-  },
-  {
-    title: 'metadata is not searched',
-    file: 'src/run/metadata.ts',
-    find: 'metadataJson(key, value, rules)',
-    replace: 'metadataJson(key, value, { ...rules, redaction: undefined })',
-    tests: ['test/run/redact.test.ts', 'test/run/run.test.ts', 'test/run/propagation.test.ts'],
-  },
-  {
     title: 'the names of attachments are not searched',
     file: 'src/run/run-attachments.ts',
     find: 'const shown = shownText(name, this.#rules, ATTACHMENT);',
@@ -146,13 +132,6 @@ export const defects = [
     find: '  return hideAll;',
     replace: '  return defaultRedaction;',
     tests: ['test/run/redact.test.ts', 'test/export/settings.test.ts'],
-  },
-  {
-    title: 'tags and metadata are handed down to runs that go elsewhere',
-    file: 'src/run/run.ts',
-    find: '&& handle.sink !== sink;',
-    replace: '&& handle.sink === undefined;',
-    tests: ['test/run/inheritance.test.ts'],
   },
   {
     title: 'the same bytes are attached twice',

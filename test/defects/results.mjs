@@ -42,13 +42,6 @@ export const defects = [
     tests: ['test/instrument/generator.test.ts', 'test/instrument/sequence.test.ts'],
   },
   {
-    title: 'a step is taken outside of the context of its run',
-    file: consumption,
-    find: 'enterContext(this.#run.context, Reflect.apply<unknown, unknown[], unknown>, method, self, args)',
-    replace: 'Reflect.apply(method, self, args)',
-    tests: ['test/instrument/generator.test.ts'],
-  },
-  {
     title: 'every chunk is a new_token event',
     file: consumption,
     find: "if (this.#chunks.count === 0) this.#run.event('new_token');",

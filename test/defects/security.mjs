@@ -62,7 +62,7 @@ export const defects = [
   },
   {
     title: 'names that begin with a loopback address are taken for this machine',
-    file: 'src/base/loopback.ts',
+    file: 'src/base/options.ts',
     find: "(isIPv4(name) && name.startsWith('127.'))",
     replace: "(isIPv4(name) || name.startsWith('127.'))",
     tests: ['test/security/transport.test.ts'],
@@ -94,20 +94,6 @@ export const defects = [
     find: 'if (origin !== undefined && !this',
     replace: "if (origin === 'nobody' && !this",
     tests: ['test/security/receiver.test.ts'],
-  },
-  {
-    title: 'what the host has put on all objects is an option of the receiver',
-    file: 'src/base/checked-options.ts',
-    find: 'bare<Record<string, unknown>>({})',
-    replace: '({ ...bare<Record<string, unknown>>({}) })',
-    tests: ['test/security/receiver.test.ts'],
-  },
-  {
-    title: 'what the host has put on all objects is an option of exporters',
-    file: 'src/export/settings.ts',
-    find: 'bare(isObject(given) ? given : {})',
-    replace: '{ ...bare(isObject(given) ? given : {}) }',
-    tests: ['test/security/pollution.test.ts'],
   },
   {
     title: 'the header of a part takes time by the square of its white space',

@@ -37,7 +37,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Where the table allows only a part of a folder. */
 const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>> = {
-  'receiver → run': (target, found) => found.typeOnly || /^run\/(dotted-order|timestamp)\.ts$/.test(target),
+  'receiver → run': (target, found) => found.typeOnly || /^run\/time\.ts$/.test(target),
   // The mapping of attributes: everything but what plugs into OpenTelemetry.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
   'viewer → receiver': (_, found) => found.typeOnly,

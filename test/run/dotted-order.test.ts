@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
-import { canonicalId, dottedOrder, parseDottedOrder } from '../../src/run/dotted-order.ts';
 import { newRunId } from '../../src/run/ids.ts';
+import { canonicalId, dottedOrder, parseDottedOrder } from '../../src/run/time.ts';
 
 /** 2026-11-20T07:22:40Z */
 const SECOND_US = 1_795_159_360_000_000;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { forestOf, type Tree } from '../../src/run/forest.ts';
+import { forestOf, type Tree } from '../../src/testing/forest.ts';
 import { makeRun } from '../support/records.ts';
 
 /** `a(b,c)`: a run with those below it; `?` behind an orphan. */

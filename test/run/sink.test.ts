@@ -68,11 +68,11 @@ describe('a sink that is installed', () => {
 
 describe('a sink that stands in', () => {
   test('takes all runs until it is undone, and leaves the factory to be asked then', async () => {
-    const { currentSink, standIn, registerSinkFactory } = await freshModule();
+    const { currentSink, overrideSink, registerSinkFactory } = await freshModule();
     const [built, recorder] = [makeSink(), makeSink()];
     const factory = vi.fn(() => built);
     registerSinkFactory(factory);
-    const undo = standIn(recorder);
+    const undo = overrideSink(recorder);
     expect(currentSink()).toBe(recorder);
     expect(factory).not.toHaveBeenCalled();
     undo();
@@ -80,9 +80,9 @@ describe('a sink that stands in', () => {
   });
 
   test('does so also when another sink is installed meanwhile', async () => {
-    const { currentSink, installSink, standIn } = await freshModule();
+    const { currentSink, installSink, overrideSink } = await freshModule();
     const [recorder, configured] = [makeSink(), makeSink()];
-    const undo = standIn(recorder);
+    const undo = overrideSink(recorder);
     installSink(configured);
     expect(currentSink()).toBe(recorder);
     undo();
@@ -90,9 +90,9 @@ describe('a sink that stands in', () => {
   });
 
   test('is undone alone, in whatever order several are, and once', async () => {
-    const { currentSink, standIn } = await freshModule();
+    const { currentSink, overrideSink } = await freshModule();
     const [first, second] = [makeSink(), makeSink()];
-    const [undoFirst, undoSecond] = [standIn(first), standIn(second)];
+    const [undoFirst, undoSecond] = [overrideSink(first), overrideSink(second)];
     undoFirst();
     undoFirst();
     expect(currentSink()).toBe(second);

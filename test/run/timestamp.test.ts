@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { compactTimestamp, isoTimestamp, parseIsoTimestamp } from '../../src/run/timestamp.ts';
+import { compactTimestamp, isoTimestamp, parseIsoTimestamp } from '../../src/run/time.ts';
 
 /** 2026-11-20T07:22:40Z */
 const SECOND_US = 1_795_159_360_000_000;

@@ -1,4 +1,4 @@
-import type { RunRecord } from './record.ts';
+import type { RunRecord } from '../run/record.ts';
 
 /** What has to be known of a run to find its place: its order too, where the runs do not come in it. */
 export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;
