@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Stats } from '../../src/export/ledger.ts';
 import { addsUp } from '../support/exporter.ts';
 import { root } from '../support/folders.ts';
@@ -16,23 +16,11 @@ interface Told {
   readonly server: IngestServer;
 }
 
-/** Runs the program on such a host; what the application itself got out of it has to be right in any case. */
-async function runOn(
-  properties: Record<string, unknown>,
-  when = 'before',
-  flags: readonly string[] = [],
-  shutdownMs = 10_000,
-): Promise<Told> {
+/** Runs the program with these flags of Node and checks the results of the application. */
+async function runWith(flags: readonly string[]): Promise<Told> {
   const server = await ingestServer();
   onTestFinished(() => server.close());
-  const { code, stdout, stderr } = await runNode([
-    ...flags,
-    PROGRAM,
-    JSON.stringify(properties),
-    when,
-    server.url,
-    `${shutdownMs}`,
-  ]);
+  const { code, stdout, stderr } = await runNode([...flags, PROGRAM, server.url, '10000']);
   expect(stderr).not.toContain('    at ');
   expect(code).toBe(0);
   const { left, ...application } = JSON.parse(stdout);
@@ -48,13 +36,7 @@ function expectDelivered({ left, lines, server }: Told): void {
   const parts = server.received.flatMap((request) => [...readJsonParts(request)]);
   const records = parts.filter(([name]) => /^post\.[^.]+$/.test(name)).map(([, json]) => json as { name: string });
   const names = ['by hand', 'identity', 'inner', 'items', 'outer'];
-  expect(
-    records
-      .map(({ name }) => name)
-      .filter((name) => name !== 'first')
-      .sort(),
-  ).toEqual(names);
-  expect(JSON.stringify(parts)).not.toContain('polluted');
+  expect(records.map(({ name }) => name).sort()).toEqual(names);
   expect(JSON.stringify(parts)).toContain('{"q":"hello","password":"[Redacted]"}');
   for (const { headers } of server.received) expect(headers).not.toHaveProperty('x-api-key');
 }
@@ -74,9 +56,9 @@ const HOSTS: readonly (readonly string[])[] = [
 ];
 
 test.each(HOSTS.map((flags) => [flags]))('works under %j [fault 106]', async (flags) => {
-  expectDelivered(await runOn({}, 'before', flags));
+  expectDelivered(await runWith(flags));
 });
 
 test('works without prototypes that can be changed, and without code made of text [security 12]', async () => {
-  expectDelivered(await runOn({}, 'before', ['--disable-proto=throw', '--disallow-code-generation-from-strings']));
+  expectDelivered(await runWith(['--disable-proto=throw', '--disallow-code-generation-from-strings']));
 });
