@@ -7,7 +7,10 @@ export { type Traced, type TracedDecorator, traced } from './instrument/decorato
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
 export { type FunctionName, type MethodName, traceMethods } from './instrument/trace-methods.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
-export type { AttachmentChunk, AttachmentContent } from './run/attachment.ts';
+export type { AttachmentContent } from './payload/attachment.ts';
+export type { Redaction } from './payload/redact.ts';
+export { type RedactOptions, redact } from './payload/redact.ts';
+export { secretPatterns } from './payload/secret-patterns.ts';
 export type {
   ChannelMessages,
   DropMessage,
@@ -25,12 +28,9 @@ export {
   toHeaders,
 } from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
-export { type RedactOptions, redact } from './run/redact.ts';
-export type { Redaction } from './run/redaction.ts';
 export type { Run, RunChanges } from './run/run.ts';
 export type { Fields, RunOptions } from './run/run-options.ts';
 export type { Sampler, TraceStart } from './run/sampling.ts';
-export { secretPatterns } from './run/secret-patterns.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
 export type { Backlog, DeliveryError, DroppedRun, DropReason, Latency, Stats } from './run/stats.ts';

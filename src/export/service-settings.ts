@@ -13,8 +13,8 @@ import { kindOf, safeText } from '../base/text.ts';
 import type { HeadersFunction, Progress } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
 import { SetupError } from '../http/setup-error.ts';
-import { SecretNames } from '../run/secret-names.ts';
-import { secretPatterns } from '../run/secret-patterns.ts';
+import { SecretNames } from '../payload/secret-names.ts';
+import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/untraced.ts';
 import type { ConfigureOptions } from './settings.ts';
 

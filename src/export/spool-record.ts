@@ -1,4 +1,5 @@
-import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isBlob, isMimeType } from '../run/attachment.ts';
+import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../payload/attachment.ts';
+import { isBlob } from '../payload/platform.ts';
 import { parseDottedOrder } from '../run/dotted-order.ts';
 import { type EncodedRun, mainJson, type Project } from '../run/encoded-run.ts';
 import { isRunId } from '../run/ids.ts';

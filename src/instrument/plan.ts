@@ -2,7 +2,7 @@ import { types } from 'node:util';
 import type { Check, Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
 import { ignoreRejection } from '../base/rejection.ts';
-import { type EncodedPayload, encodePayload } from '../run/payload.ts';
+import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { Run } from '../run/run.ts';
 import { commonChecks, type Fields, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';

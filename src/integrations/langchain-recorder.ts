@@ -1,8 +1,8 @@
 import { guard } from '../base/guard.ts';
+import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, insideStep } from '../run/context.ts';
 import { isRunId } from '../run/ids.ts';
 import { modelCall } from '../run/model-call.ts';
-import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run, sinkOf, verdictOn } from '../run/run.ts';
 import type { Hiding, RunOptions } from '../run/run-options.ts';

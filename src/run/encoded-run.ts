@@ -1,6 +1,5 @@
-import type { HeldAttachment } from './attachment.ts';
-import type { ErrorText } from './error-text.ts';
-import { jsonName, jsonText } from './json-text.ts';
+import type { HeldAttachment } from '../payload/attachment.ts';
+import { jsonText } from '../payload/serialize.ts';
 import { runtimeJson } from './runtime.ts';
 
 /** A project, identified by its name or its id. Only one of the two is sent. */
@@ -36,7 +35,7 @@ export interface EncodedRun {
   inputs: string | undefined;
   outputs: string | undefined;
   events: string | undefined;
-  error: string | ErrorText | undefined;
+  error: string | undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined;
   attachments: HeldAttachment[] | undefined;
@@ -108,7 +107,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   const field = typeof run.project === 'string' ? 'session_name' : 'session_id';
   json += `,"${field}":${jsonName(projectText(run.project))}`;
   if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
-  if (ended && error !== undefined) json += `,"error":${jsonText(String(error))}`;
+  if (ended && error !== undefined) json += `,"error":${jsonText(error)}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
   return `${json}${extraJson(run)}}`;
 }
@@ -133,4 +132,21 @@ function extraJson(run: EncodedRun): string {
   for (const [key, json] of run.metadata) metadata += `${metadata === '' ? '' : ','}${jsonName(key)}:${json}`;
   const runtime = run.runtime === undefined ? '' : `,"runtime":${run.runtime}`;
   return `,"extra":{"metadata":{${metadata}}${runtime}}`;
+}
+
+/** Names are few, and repeat with each run. */
+const NAME_CHARACTERS_MAX = 64;
+const NAMES_MAX = 1_000;
+
+const names = new Map<string, string>();
+
+/** Like `jsonText`, for the name of a run or a key. The result is cached. */
+function jsonName(name: string): string {
+  let json = names.get(name);
+  if (json !== undefined) return json;
+  json = jsonText(name);
+  if (name.length > NAME_CHARACTERS_MAX) return json;
+  if (names.size >= NAMES_MAX) names.clear();
+  names.set(name, json);
+  return json;
 }

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { metadataJson, metadataKey } from './payload.ts';
-import type { PayloadRules } from './payload-rules.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { metadataJson, metadataKey } from '../payload/serialize.ts';
 import type { Fields } from './run-options.ts';
 
 /** Keys of the metadata of one run, those taken over included. */

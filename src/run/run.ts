@@ -4,8 +4,10 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import type { AttachmentContent } from './attachment.ts';
-import { closeStream } from './byte-stream.ts';
+import type { AttachmentContent } from '../payload/attachment.ts';
+import { type AttachingPayload, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
+import { errorText, isAbort } from '../payload/errors.ts';
+import { ChunkList, type EncodedPayload, encodePayload, eventJson, shownName } from '../payload/serialize.ts';
 import {
   activeSpan,
   contextOf,
@@ -17,13 +19,9 @@ import {
 } from './context.ts';
 import { dottedOrder } from './dotted-order.ts';
 import { type EncodedRun, newRecord, projectText } from './encoded-run.ts';
-import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
 import { addMetadata, withMetadata } from './metadata.ts';
-import { chunkJson, type EncodedPayload, encodePayload, eventJson, shownName } from './payload.ts';
-import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
-import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
 import {
   type Fields,
   type Hiding,
@@ -176,19 +174,16 @@ export class Run {
   }
 
   /**
-   * Keeps bytes, a `Blob` or a stream beside the run instead of inside its payloads, for example an image that was sent to
-   * a model. Bytes are copied; a `Blob` is read when it is sent, so `fs.openAsBlob(path)` attaches a file without holding it
-   * in memory. A stream is handed over: it is read from now on, text as UTF-8, and a run that ends meanwhile is sent when
-   * that is done, or after 30 s without it.
+   * Attaches bytes or a `Blob` to the run, for example an image that was sent to a model. Bytes are copied. A `Blob` is read
+   * when it is sent, so `fs.openAsBlob(path)` attaches a file without holding it in memory.
    *
-   * A name is used once per run, has at most 256 characters and no dot. The type is by default that of the `Blob`, else
-   * `application/octet-stream`. A run has at most 100 attachments, and `limits.attachmentBytes` bounds them together; what
-   * goes beyond, or cannot be read, is left out, and a line says so.
+   * A name is unique in its run, has at most 256 characters and no dot. `mimeType` defaults to the type of the `Blob`, else to
+   * `application/octet-stream`. A run has at most 100 attachments of `limits.attachmentBytes` in all. An attachment that
+   * exceeds a limit, or is neither bytes nor a `Blob`, is left out with one log line.
    */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
       if (Run.#isOwner(this, 'attach') && this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
-      else closeStream(content);
     });
   }
 
@@ -206,7 +201,7 @@ export class Run {
   fail(error: unknown): void {
     if (!Run.#isOwner(this, 'fail') || !this.isOpen) return;
     const isCancelled = isAbort(error);
-    const text = new ErrorText(error, this.#capture.payload.redaction);
+    const text = errorText(error, this.#capture.payload.redaction);
     if (!this.isOpen) return;
     if (isCancelled) this.#noteEnd('cancelled');
     this.#record.error = text;
@@ -239,13 +234,22 @@ export class Run {
     return { id, traceId, name };
   }
 
-  /** @internal Returns the JSON text of a chunk within the limits of this run, or `null` if chunks are not recorded. */
-  encode(value: unknown): string {
-    if (this.#capture.hideOutputs || this.#areOutputsSet) return 'null';
+  /** @internal Returns a list for the chunks of the result, or undefined if chunks are not recorded. */
+  chunkList(): ChunkList | undefined {
+    if (this.#capture.hideOutputs || this.#areOutputsSet) return undefined;
     const { payload, attachmentBytes } = this.#capture;
-    const attachments = new PayloadAttachments('outputs', attachmentBytes, this.#attachments);
-    const json = chunkJson(value, payload, attachments);
-    return this.#taken('chunks', { json, attachments: attachments.taken });
+    return new ChunkList(
+      payload,
+      () => new PayloadAttachments('outputs', attachmentBytes, this.#attachments),
+      (attachments) => this.#ownAttachments.keep('chunks', attachments),
+    );
+  }
+
+  /** @internal Returns the JSON text of one chunk, or `null` if chunks are not recorded. */
+  encode(value: unknown): string {
+    const list = this.chunkList();
+    list?.add(value);
+    return list?.json().slice(1, -1) ?? 'null';
   }
 
   /** @internal Records the result of the traced call as outputs, unless the application has set `outputs`. */
@@ -299,16 +303,10 @@ export class Run {
     this.#events = undefined;
     if (this.#droppedEvents > 0) this.#addMetadata({ dropped_events: this.#droppedEvents });
     record.endTime = isoTimestamp(this.#nowUs());
-    const streamsRead = this.#attachments?.streamsRead();
-    // The application may hold on to the run for long.
+    // The application may keep the run for long.
     this.#attachments = undefined;
     this.modelCall = undefined;
-    if (streamsRead === undefined) {
-      this.sink?.end(record);
-    } else {
-      this.sink?.ending?.(record);
-      void streamsRead.catch(() => {}).then(() => guard('Run.end', () => this.sink?.end(record)));
-    }
+    this.sink?.end(record);
   }
 
   /** Start and what has passed since: a wall clock that is set meanwhile changes no duration. */

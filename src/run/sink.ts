@@ -1,5 +1,5 @@
+import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
-import type { PayloadRules } from './payload-rules.ts';
 import type { SamplingDecision } from './sampling.ts';
 
 /** What a sink wants captured of each run. */
@@ -38,7 +38,7 @@ export interface RunSink {
   readonly isOff?: true;
   /** @internal Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
   start(run: EncodedRun): boolean;
-  /** @internal Called when an accepted run has ended while streams attached to it are read: `end` follows, a flush waits. */
+  /** @internal Called when an accepted run has ended but its record is not complete. `end` follows, and a flush waits for it. */
   ending?(run: EncodedRun): void;
   /** @internal Called once when an accepted run has ended; its fields of the end are filled in. */
   end(run: EncodedRun): void;

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { shownText } from './payload.ts';
-import type { PayloadRules } from './payload-rules.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { shownText } from '../payload/redact.ts';
 
 /** Tags of one run, those taken over included. They name groups of runs; more are a mistake. */
 export const TAGS_MAX = 1_000;
@@ -19,7 +19,7 @@ export function withTags(
   rules: PayloadRules,
 ): readonly string[] | undefined {
   if (added === undefined) return present;
-  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), rules, TAG)));
+  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), rules.redaction, TAG)));
   return shown === undefined ? present : joined(present ?? [], shown);
 }
 

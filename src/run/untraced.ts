@@ -1,3 +1,4 @@
+import { callReplacementsBy } from '../payload/redact.ts';
 import { contextTo, enterContext, type RunContext } from './context.ts';
 import type { RunSink } from './sink.ts';
 
@@ -30,3 +31,5 @@ const nowhere: RunContext = Object.freeze({ ...contextTo(offSink, undefined), sa
 export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
   return enterContext(nowhere, fn, ...args);
 }
+
+callReplacementsBy(untraced);
