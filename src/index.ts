@@ -7,7 +7,9 @@ export { type Traced, type TracedDecorator, traced } from './instrument/decorato
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
 export { type FunctionName, type MethodName, traceMethods } from './instrument/trace-methods.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
-export type { AttachmentChunk, AttachmentContent } from './run/attachment.ts';
+export type { AttachmentContent } from './payload/attachment.ts';
+export { type Redaction, type RedactOptions, redact } from './payload/redact.ts';
+export { secretPatterns } from './payload/secret-patterns.ts';
 export { runIdFrom } from './run/ids.ts';
 export {
   type FromHeadersOptions,
@@ -18,13 +20,10 @@ export {
   toHeaders,
 } from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
-export { type RedactOptions, redact } from './run/redact.ts';
-export type { Redaction } from './run/redaction.ts';
 export type { Run, RunChanges } from './run/run.ts';
 export type { Fields } from './run/run-fields.ts';
 export type { RunOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
-export { secretPatterns } from './run/secret-patterns.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
 export type {

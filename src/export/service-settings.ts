@@ -13,9 +13,9 @@ import { withoutTracing } from '../base/timers.ts';
 import type { HeadersFunction, Progress } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
 import { SetupError } from '../http/setup-error.ts';
+import { SecretNames } from '../payload/secret-names.ts';
+import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
-import { SecretNames } from '../run/secret-names.ts';
-import { secretPatterns } from '../run/secret-patterns.ts';
 import type { ConfigureOptions } from './settings.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;

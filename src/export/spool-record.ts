@@ -1,4 +1,5 @@
-import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isBlob, isMimeType } from '../run/attachment.ts';
+import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../payload/attachment.ts';
+import { isBlob } from '../payload/platform.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../run/encoded-run.ts';
 import { isRunId } from '../run/ids.ts';
 import { dropAttachments } from './delivery.ts';

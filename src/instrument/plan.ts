@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import type { Check, Checks } from '../base/options.ts';
-import { type EncodedPayload, encodePayload } from '../run/payload.ts';
+import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { Run } from '../run/run.ts';
 import type { Fields } from '../run/run-fields.ts';
 import { commonChecks, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';

@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
+import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, insideStep, modelCall, sinkOf } from '../run/context.ts';
 import { isRunId } from '../run/ids.ts';
-import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
 import { Run } from '../run/run.ts';
 import type { Hiding, RunOptions } from '../run/run-options.ts';

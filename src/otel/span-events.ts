@@ -1,5 +1,5 @@
-import { eventJson } from '../run/payload.ts';
-import type { PayloadRules } from '../run/payload-rules.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { eventJson } from '../payload/serialize.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { hrTimeUs } from './hr-time.ts';
 import type { IsCarrier } from './payload-carriers.ts';

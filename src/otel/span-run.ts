@@ -1,6 +1,9 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
+import { type AttachingField, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
+import { shownError } from '../payload/errors.ts';
+import { metadataJson, metadataKey, serialize, shownName } from '../payload/serialize.ts';
 import {
   contextOf,
   inheritedFrom,
@@ -10,14 +13,9 @@ import {
   type RunOwner,
 } from '../run/context.ts';
 import { EncodedRun, type Project } from '../run/encoded-run.ts';
-import { shownError } from '../run/error-text.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
-import { metadataJson, metadataKey, shownName } from '../run/payload.ts';
-import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
-import { RunAttachments } from '../run/run-attachments.ts';
 import { withTags } from '../run/run-fields.ts';
 import { type Hiding, hidingCapture } from '../run/run-options.ts';
-import { serialize } from '../run/serialize.ts';
 import type { CapturePolicy, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { isCancelledCall } from './cancelled-call.ts';

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { callReplacementsBy } from '../payload/redact.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
@@ -259,3 +260,5 @@ const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undef
 export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
   return enterContext(untracedContext, () => fn(...args));
 }
+
+callReplacementsBy(untraced);

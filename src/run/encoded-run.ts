@@ -1,8 +1,7 @@
 import { version } from '../base/env.ts';
-import type { HeldAttachment } from './attachment.ts';
-import type { ErrorText } from './error-text.ts';
+import type { HeldAttachment } from '../payload/attachment.ts';
+import { jsonText } from '../payload/serialize.ts';
 import { isRunId } from './ids.ts';
-import { jsonName, jsonText } from './json-text.ts';
 import type { RunRecord, RunType } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
@@ -61,7 +60,7 @@ export class EncodedRun {
   inputs: string | undefined = undefined;
   outputs: string | undefined = undefined;
   events: string | undefined = undefined;
-  error: string | ErrorText | undefined = undefined;
+  error: string | undefined = undefined;
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
@@ -126,7 +125,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   const field = typeof run.project === 'string' ? 'session_name' : 'session_id';
   json += `,"${field}":${jsonName(projectText(run.project))}`;
   if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
-  if (ended && error !== undefined) json += `,"error":${jsonText(String(error))}`;
+  if (ended && error !== undefined) json += `,"error":${jsonText(error)}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
   return `${json}${extraJson(run)}}`;
 }
@@ -215,4 +214,21 @@ function isTime(value: unknown): value is string {
 
 function areTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+/** Names are few, and repeat with each run. */
+const NAME_CHARACTERS_MAX = 64;
+const NAMES_MAX = 1_000;
+
+const names = new Map<string, string>();
+
+/** Like `jsonText`, for the name of a run or a key. The result is cached. */
+function jsonName(name: string): string {
+  let json = names.get(name);
+  if (json !== undefined) return json;
+  json = jsonText(name);
+  if (name.length > NAME_CHARACTERS_MAX) return json;
+  if (names.size >= NAMES_MAX) names.clear();
+  names.set(name, json);
+  return json;
 }

@@ -1,7 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { eventJson, metadataJson, metadataKey, shownText } from './payload.ts';
-import type { PayloadRules } from './payload-rules.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { shownText } from '../payload/redact.ts';
+import { eventJson, metadataJson, metadataKey } from '../payload/serialize.ts';
 import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 
@@ -29,7 +30,7 @@ export function withTags(
   rules: PayloadRules,
 ): readonly string[] | undefined {
   if (added === undefined) return present;
-  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), rules, TAG)));
+  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), rules.redaction, TAG)));
   return shown === undefined ? present : joined(present ?? [], shown);
 }
 

@@ -3,8 +3,10 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import type { Checks } from '../base/options.ts';
 import { safeText } from '../base/text.ts';
-import type { AttachmentContent } from './attachment.ts';
-import { closeStream } from './byte-stream.ts';
+import type { AttachmentContent } from '../payload/attachment.ts';
+import { type AttachingPayload, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
+import { errorText, isAbort } from '../payload/errors.ts';
+import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import {
   activeSpan,
   contextOf,
@@ -18,12 +20,8 @@ import {
   sinkOf,
 } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
-import { ErrorText, isAbort } from './error-text.ts';
 import { newRunId } from './ids.ts';
-import { chunkJson, type EncodedPayload, encodePayload, shownName } from './payload.ts';
-import { PayloadAttachments } from './payload-attachments.ts';
 import type { RunType, UsageMetadata } from './record.ts';
-import { type AttachingPayload, RunAttachments } from './run-attachments.ts';
 import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './run-fields.ts';
 import {
   type Hiding,
@@ -165,18 +163,16 @@ export class Run implements RunOwner {
   }
 
   /**
-   * Sends bytes, a `Blob` or a stream beside the payloads of the run, for example an image for a model. Bytes are copied. A
-   * `Blob` is read when it is sent, so `fs.openAsBlob(path)` attaches a file without loading it into memory. A stream is read
-   * from now on, text as UTF-8. A run that ends meanwhile is sent when the stream has ended, or after 30 s without it.
+   * Attaches bytes or a `Blob` to the run, for example an image that was sent to a model. Bytes are copied. A `Blob` is read
+   * when it is sent, so `fs.openAsBlob(path)` attaches a file without holding it in memory.
    *
-   * Each name is used once per run, has at most 256 characters and contains no dot. The type defaults to the type of the
-   * `Blob`, else `application/octet-stream`. A run has at most 100 attachments with `limits.attachmentBytes` in total.
-   * Attachments beyond the limits or that cannot be read are left out, which is logged once.
+   * A name is unique in its run, has at most 256 characters and no dot. `mimeType` defaults to the type of the `Blob`, else to
+   * `application/octet-stream`. A run has at most 100 attachments of `limits.attachmentBytes` in all. An attachment that
+   * exceeds a limit, or is neither bytes nor a `Blob`, is left out with one log line.
    */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
       if (Run.#isAttached(this, 'attach') && this.isOpen) this.#ownAttachments.attach(name, content, mimeType);
-      else closeStream(content);
     });
   }
 
@@ -194,7 +190,7 @@ export class Run implements RunOwner {
   fail(error: unknown): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const isCancelled = isAbort(error);
-    const text = new ErrorText(error, this.#capture.payload.redaction);
+    const text = errorText(error, this.#capture.payload.redaction);
     // A getter of the error may have ended the run.
     if (!this.isOpen) return;
     if (isCancelled) this.#addMetadata({ end_reason: 'cancelled' });
@@ -228,13 +224,22 @@ export class Run implements RunOwner {
     return { id, traceId, name };
   }
 
-  /** @internal Returns the JSON text of a chunk within the limits of this run, or `null` if chunks are not recorded. */
-  encode(value: unknown): string {
-    if (this.#capture.hideOutputs || this.#areOutputsSet) return 'null';
+  /** @internal Returns a list for the chunks of the result, or undefined if chunks are not recorded. */
+  chunkList(): ChunkList | undefined {
+    if (this.#capture.hideOutputs || this.#areOutputsSet) return undefined;
     const { payload, attachmentBytes } = this.#capture;
-    const attachments = new PayloadAttachments('outputs', attachmentBytes, this.#attachments);
-    const json = chunkJson(value, payload, attachments);
-    return this.#attached('chunks', { json, attachments: attachments.taken });
+    return new ChunkList(
+      payload,
+      () => new PayloadAttachments('outputs', attachmentBytes, this.#attachments),
+      (attachments) => this.#ownAttachments.keep('chunks', attachments),
+    );
+  }
+
+  /** @internal Returns the JSON text of one chunk, or `null` if chunks are not recorded. */
+  encode(value: unknown): string {
+    const list = this.chunkList();
+    list?.add(value);
+    return list?.json().slice(1, -1) ?? 'null';
   }
 
   /** @internal Records the result of the traced call as outputs, unless the application has set `outputs`. */
@@ -285,17 +290,11 @@ export class Run implements RunOwner {
       if (dropped > 0) this.#addMetadata({ dropped_events: dropped });
     }
     record.endTime = isoTimestamp(this.#nowUs());
-    const streamsRead = this.#attachments?.streamsRead();
-    // The application may retain the run for long.
+    // The application may keep the run for long.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;
-    if (streamsRead === undefined) {
-      this.sink?.end(record);
-    } else {
-      this.sink?.ending?.(record);
-      void streamsRead.catch(() => {}).then(() => guard('Run.end', () => this.sink?.end(record)));
-    }
+    this.sink?.end(record);
   }
 
   /** Start plus monotonic duration, so that a change of the wall clock does not affect durations. */

@@ -2,8 +2,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
+import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
-import type { PayloadRules } from './payload-rules.ts';
 
 /** The parts of a run that a sink records. */
 export interface CapturePolicy {
@@ -53,7 +53,7 @@ export interface RunSink {
   readonly isOff?: true;
   /** @internal Called once when a run starts. Returns false to refuse the run; the sink counts it, and its end is not reported. */
   start(run: EncodedRun): boolean;
-  /** @internal Called if an accepted run ends while its attached streams are still read. `end` follows, and a flush waits for it. */
+  /** @internal Called when an accepted run has ended but its record is not complete. `end` follows, and a flush waits for it. */
   ending?(run: EncodedRun): void;
   /** @internal Called once when an accepted run has ended. The record has the fields of the end. */
   end(run: EncodedRun): void;
