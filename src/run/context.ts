@@ -195,9 +195,23 @@ export function enterContext<Args extends unknown[], Result>(
   fn: (...args: Args) => Result,
   ...args: Args
 ): Result {
+  return storage.run(enterable(context), fn, ...args);
+}
+
+/** Calls a method with `context` as the current context. Like `enterContext`, without rest arguments. */
+export function applyIn(
+  context: RunContext,
+  method: (this: unknown, ...args: unknown[]) => unknown,
+  self: unknown,
+  args: unknown[],
+): unknown {
+  return storage.run(enterable(context), Reflect.apply<unknown, unknown[], unknown>, method, self, args);
+}
+
+/** The context with the span and the step that are active now. */
+function enterable(context: RunContext): RunContext {
   const span = spans?.activeSpan();
   const step = activeStep?.()?.id;
-  const isSame = span === context.span && step === context.step;
-  const entered = isSame ? context : Object.freeze({ ...context, span, step });
-  return storage.run(entered, fn, ...args);
+  if (span === context.span && step === context.step) return context;
+  return Object.freeze({ ...context, span, step });
 }

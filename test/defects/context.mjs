@@ -26,13 +26,6 @@ export const defects = [
     tests: ['test/run/inheritance.test.ts'],
   },
   {
-    title: 'what is below an exporter with tracing off is recorded around it',
-    file: 'src/instrument/off-call.ts',
-    find: 'if (off?.isOff !== true || enabled === false) return undefined;',
-    replace: 'if (off?.isOff !== undefined || enabled === false) return undefined;',
-    tests: ['test/instrument/off-call.test.ts'],
-  },
-  {
     title: 'a run has tags without end',
     file: 'src/run/tags.ts',
     find: 'known.length >= TAGS_MAX',
@@ -44,13 +37,6 @@ export const defects = [
     file: traceable,
     find: 'known?.fn ?? original',
     replace: 'original',
-    tests: ['test/instrument/traceable-with.test.ts'],
-  },
-  {
-    title: 'with takes the place of the metadata of the function',
-    file: 'src/instrument/plan.ts',
-    find: '({ ...plan.metadata, ...over.metadata })',
-    replace: '(over.metadata)',
     tests: ['test/instrument/traceable-with.test.ts'],
   },
   {

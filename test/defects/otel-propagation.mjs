@@ -84,13 +84,6 @@ export const defects = [
     tests: bothWorlds,
   },
   {
-    title: 'a wrapped model inside of the span of its call is recorded again, and its tokens count twice',
-    file: 'src/instrument/traceable.ts',
-    find: '    if (call !== undefined && isSameCall(callAbove(parent, sink), call)) return undefined;\n',
-    replace: '',
-    tests: bothWorlds,
-  },
-  {
     title: 'a span inside of the run of a wrapped client is recorded again, and its tokens count twice',
     file: 'src/otel/span-model-call.ts',
     find: 'return above !== undefined && isSameCall(above, spanModelCall(span));',

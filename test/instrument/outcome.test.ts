@@ -444,7 +444,7 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
     ).toBe(ours);
     expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([
       'TypeError: lost',
-      'Interrupted: the callback of `finally` threw, and hid what it was called for',
+      'Interrupted: the callback of `finally` threw, so the outcome is unknown',
     ]);
   });
 });
