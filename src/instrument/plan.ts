@@ -49,23 +49,7 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
 }
 
 /** The options of one wrapped function: those of `traceable`, and those that only `integrations/` use. */
-export interface PlanOptions extends Omit<RunOptions, 'inputs'>, Hiding {
-  enabled?: boolean;
-  inputs?: (args: unknown[]) => unknown;
-  outputs?: (value: unknown) => unknown;
-  aggregate?: (chunks: unknown[]) => unknown;
-  /** Replaces `inputs`. Returns what is recorded of one call, or undefined to leave the call untraced. May throw. */
-  describe?: (args: unknown[]) => CallDescription | undefined;
-  /** Calls of the function are calls of a model, which another instrumentation may record too. */
-  isModelCall?: true;
-  /** Replaces `outputs`. Ends the run of a call, given its result. May throw. */
-  complete?: (run: Run, value: unknown) => void;
-  /**
-   * Follows a result that needs special treatment. Returns true if it will end the run. The caller receives the same object
-   * in any case.
-   */
-  follow?: (result: object, run: Run, plan: Plan) => boolean;
-}
+export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
 /** The part of the options that concerns the chunks of a result. */
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
@@ -82,7 +66,7 @@ export interface CallDescription {
 }
 
 /** The checked options of one wrapped function. Every plan has every field, so all plans have one shape. */
-export class Plan implements PlanOptions {
+export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   name: string;
   runType?: RunType;
   tags?: readonly string[];
@@ -98,9 +82,13 @@ export class Plan implements PlanOptions {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
+  /** Replaces `inputs`. Returns what is recorded of one call, or undefined to leave the call untraced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
+  /** Calls of the function are calls of a model, which another instrumentation may record too. */
   isModelCall?: true;
+  /** Replaces `outputs`. Ends the run of a call, given its result. May throw. */
   complete?: (run: Run, value: unknown) => void;
+  /** Follows a result that needs special treatment, which stays the same object. Returns true if it will end the run. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 

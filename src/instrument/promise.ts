@@ -125,7 +125,9 @@ function followThen(value: object, then: Method, settlement: Settlement): boolea
   const thenable = new Thenable(settlement.idleMaxMs);
   if (!defineOwn(value, 'then', followingThen(then, thenable))) return false;
   replaceOwn(value, 'catch', (method) => (method === catchOfPromise ? method : followingCatch(method, thenable)));
-  replaceOwn(value, 'finally', (method) => (method === finallyOfPromise ? method : followingFinally(method, thenable)));
+  replaceOwn(value, 'finally', (method) =>
+    method === finallyOfPromise ? method : followingCatch(method, thenable, true),
+  );
   followed.set(value, thenable);
   return thenable.add(value, settlement);
 }
@@ -191,40 +193,19 @@ function followingThen(then: Method, thenable: Thenable): Method {
 }
 
 /**
- * Observes a rejection in the callback of `catch`, and a fulfilled value in the promise that `catch` returns. Arguments
- * before the callback, for example Bluebird's error filters, are passed on unchanged.
+ * Observes a rejection in the callback of `catch`, and any other outcome in the promise that `catch` or `finally` returns.
+ * Arguments before the callback, for example Bluebird's error filters, are passed on unchanged.
  */
-function followingCatch(method: Method, thenable: Thenable): Method {
+function followingCatch(method: Method, thenable: Thenable, isFinally = false): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
     thenable.asked();
     const onRejected = args.at(-1);
-    if (typeof onRejected === 'function') {
+    if (!isFinally && typeof onRejected === 'function') {
       args[args.length - 1] = function (this: unknown, ...settled: unknown[]): unknown {
         thenable.fail(settled[0]);
         return Reflect.apply(onRejected, this, settled);
       };
     }
     return followIfThenable(Reflect.apply(method, this, args), thenable);
-  };
-}
-
-/** Observes the promise that `finally` returns. It settles like the thenable, unless the callback throws. */
-function followingFinally(method: Method, thenable: Thenable): Method {
-  return function (this: unknown, onFinally?: unknown, ...more: unknown[]): unknown {
-    thenable.asked();
-    if (typeof onFinally !== 'function') {
-      return followIfThenable(Reflect.apply(method, this, [onFinally, ...more]), thenable);
-    }
-    const settled = function (this: unknown, ...args: unknown[]): unknown {
-      let hasReturned = false;
-      try {
-        const result = Reflect.apply(onFinally, this, args);
-        hasReturned = true;
-        return result;
-      } finally {
-        if (!hasReturned) thenable.abandon('the callback of `finally` threw, so the outcome is unknown');
-      }
-    };
-    return followIfThenable(Reflect.apply(method, this, [settled, ...more]), thenable);
   };
 }

@@ -91,11 +91,8 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
   replaceOwn(stream, 'pipeTo', following(followPipeTo, true));
   replaceOwn(stream, 'pipeThrough', following(followPipeThrough, true));
   replaceOwn(stream, 'cancel', following(followCancel));
-  const { values, [Symbol.asyncIterator]: iterate } = stream as { values?: Method; [Symbol.asyncIterator]?: Method };
-  const isReplaced = replaceOwn(stream, 'values', following(followValues));
-  // Natively, both are the same function.
-  const both = isReplaced && values === iterate ? (stream as { values: Method }).values : undefined;
-  replaceOwn(stream, Symbol.asyncIterator, (method) => both ?? following(followValues)(method));
+  replaceOwn(stream, 'values', following(followValues));
+  replaceOwn(stream, Symbol.asyncIterator, following(followValues));
   // LangChain's streams are their own iterators.
   if (typeof (stream as { next?: unknown }).next === 'function') followIterator(stream, observer);
   followEnd(stream, observer, () => isHandedOn);

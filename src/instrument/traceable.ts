@@ -233,7 +233,7 @@ function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
   const result = applyIn(context, fn, self, args);
-  if (types.isGeneratorObject(result)) followIterator(result, new HiddenSteps(context));
+  if (types.isGeneratorObject(result)) followIterator(result, hiddenSteps(context));
   return result;
 }
 
@@ -253,29 +253,19 @@ function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined
 }
 
 /** Takes the steps of a generator in a context, and records nothing. */
-class HiddenSteps implements StreamObserver {
-  readonly isStepping = false;
-  readonly #context: RunContext;
-
-  constructor(context: RunContext) {
-    this.#context = context;
-  }
-
-  step(method: Method, self: unknown, args: unknown[]): unknown {
-    return applyIn(this.#context, method, self, args);
-  }
-
-  chunk(): void {}
-
-  end(): void {}
-
-  fail(): void {}
-
-  cancel(): void {}
-
-  watch(): void {}
-
-  detach(): void {}
+function hiddenSteps(context: RunContext): StreamObserver {
+  const ignore = (): void => {};
+  const step = (method: Method, self: unknown, args: unknown[]): unknown => applyIn(context, method, self, args);
+  return {
+    isStepping: false,
+    step,
+    chunk: ignore,
+    end: ignore,
+    fail: ignore,
+    cancel: ignore,
+    watch: ignore,
+    detach: ignore,
+  };
 }
 
 /** Copies everything that other code may read from a function: name, length, prototype, own properties, metadata. */

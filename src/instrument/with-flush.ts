@@ -2,10 +2,9 @@ import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
+import { delay } from '../base/timers.ts';
 import { flushLimitMs } from '../run/flush-limit.ts';
 import type { FlushLimit, FlushResult } from '../run/sink.ts';
-import { followIterator } from './iterator.ts';
 import { abandonment, isObject, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
 import { followReadableStream, isReadableStream } from './stream.ts';
@@ -15,6 +14,9 @@ type Callable = (...args: unknown[]) => unknown;
 type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
+
+/** Time that a handler needs for its response after the flush. */
+const RESPONSE_MARGIN_MS = 250;
 
 /** Returns the handler with a flush after each of its calls. */
 export function flushedAfter<Handler extends CallableFunction>(
@@ -46,7 +48,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       const then = isObject(result) ? thenOf(result) : undefined;
       if (then !== undefined) return call.settled(result as object, then);
       // A result that is not a promise cannot be delayed. The flush continues after it.
-      if (!call.followsBody(result)) void call.flushed();
+      void call.ended(result);
       return result;
     },
   };
@@ -59,88 +61,84 @@ class HandlerCall {
   readonly #limitMs: number;
   readonly #flush: Flush;
   /** Looked up when the handler is called, because the context of a request ends with the request. */
-  #waitUntil: WaitUntil | undefined;
+  readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
 
   constructor(args: readonly unknown[], limitMs: number, flush: Flush) {
     this.#args = args;
     this.#limitMs = limitMs;
     this.#flush = flush;
-    this.#waitUntil = waitUntilOf(args);
+    this.#waitUntil = platformMethod('waitUntil', [args[2], args[1], ...requestContexts()]);
   }
 
   /** Settles like the thenable, after the flush. */
   async settled(thenable: object, then: Method): Promise<unknown> {
+    let value: unknown;
     try {
-      const value = await new Promise((resolve, reject) => Reflect.apply(then, thenable, [resolve, reject]));
-      if (!this.followsBody(value)) await this.flushed();
-      return value;
+      value = await new Promise((resolve, reject) => Reflect.apply(then, thenable, [resolve, reject]));
     } catch (error) {
       await this.flushed();
       throw error;
     }
+    await this.ended(value);
+    return value;
   }
 
-  /** Flushes once. Returns the flush if the response must wait for it, or undefined if the platform waits. */
+  /** Flushes after the result, or after the body of a response. Returns the promise that the result must wait for. */
+  ended(result: unknown): Promise<void> | undefined {
+    const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
+    if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
+    const isHandedOver = this.#waitUntil?.(this.#flushAfter(body)) !== undefined;
+    return undefined;
+  }
+
+  /** Flushes once. Returns the flush if the result must wait for it, or undefined if the platform waits. */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
-    return this.#waitUntil?.(this.#flushing) === true ? undefined : this.#flushing;
-  }
-
-  /** Whether the value is a generator or a response with an unread body, so that the flush follows its end. */
-  followsBody(value: unknown): boolean {
-    const body = new BodyObserver(() => this.flushed());
-    if (guard('withFlush', () => followBody(value, body)) !== true) return false;
-    if (this.#waitUntil !== undefined && !this.#waitUntil(this.#flushAfter(body))) {
-      this.#waitUntil = undefined;
-      body.onEnd = () => this.flushed();
-    }
-    return true;
+    return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;
   }
 
   async #flushAfter(body: BodyObserver): Promise<void> {
-    await new Promise<void>((resolve) => {
-      // Nobody may ever read the body, for example that of a response to HEAD. The timer keeps the process alive, because
-      // the platform waits for this promise.
-      const timer = setTimer(() => body.hasBegun || resolve(), this.#limitMs);
-      body.onEnd = () => {
-        clearTimer(timer);
-        resolve();
-        return undefined;
-      };
-    });
+    // Nobody may ever read the body, for example that of a response to HEAD.
+    const late = delay(this.#limitMs, undefined, true).then(() => (body.hasBegun ? body.over : undefined));
+    await Promise.race([body.over, late]);
     await this.#flushNow();
   }
 
   async #flushNow(): Promise<void> {
-    const timeoutMs = Math.min(this.#limitMs, remainingMs(this.#args));
-    await guard('withFlush', () => this.#flush({ timeoutMs }));
+    // AWS Lambda tells the time that is left to the call.
+    const read = platformMethod('getRemainingTimeInMillis', [this.#args[2], this.#args[1]]);
+    const leftMs = Number(read?.()?.[0]);
+    const timeoutMs = Number.isNaN(leftMs) ? this.#limitMs : Math.max(0, leftMs - RESPONSE_MARGIN_MS);
+    await guard('withFlush', () => this.#flush({ timeoutMs: Math.min(this.#limitMs, timeoutMs) }));
   }
 }
 
-function followBody(value: unknown, observer: BodyObserver): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const isGenerator = types.isGeneratorObject(value);
-  const source: unknown = isGenerator ? value : (value as { body?: unknown }).body;
-  if (!isObject(source) || !Object.isExtensible(source)) return false;
-  const isUnread = isGenerator || (isReadableStream(source) && !source.locked);
-  if (!isUnread || !(isGenerator ? followIterator : followReadableStream)(source, observer)) return false;
-  observer.watch(source);
+function followBody(response: unknown, observer: BodyObserver): boolean {
+  const body: unknown = (response as { body?: unknown } | null | undefined)?.body;
+  if (!isObject(body) || !isReadableStream(body) || body.locked || !Object.isExtensible(body)) return false;
+  if (!followReadableStream(body, observer)) return false;
+  observer.watch(body);
   return true;
 }
 
-/** Observes a body or generator. Its reader receives the end when `onEnd` has resolved. */
+/** Observes the body of a response. Its reader receives the end when the promise of `onEnd` has resolved. */
 class BodyObserver implements StreamObserver, Watched {
   wasTouched = true;
   isStepping = false;
   hasBegun = false;
   readonly idleMaxMs: number = defaultLimits.streamIdleMs;
-  onEnd: () => Promise<void> | undefined;
-  #isOver = false;
-  #ending: Promise<void> | undefined;
+  /** Resolves at the end of the body. */
+  readonly over: Promise<void>;
+  readonly #onEnd: () => Promise<void> | undefined;
+  #resolveOver = (): void => {};
+  #ending: { readonly flushed: Promise<void> | undefined } | undefined;
 
   constructor(onEnd: () => Promise<void> | undefined) {
-    this.onEnd = onEnd;
+    this.#onEnd = onEnd;
+    this.over = new Promise((resolve) => {
+      this.#resolveOver = resolve;
+    });
   }
 
   step(method: Method, self: unknown, args: unknown[]): unknown {
@@ -187,7 +185,7 @@ class BodyObserver implements StreamObserver, Watched {
   }
 
   watch(object: object): void {
-    if (!this.#isOver) abandonment.watch(object, this);
+    if (this.#ending === undefined) abandonment.watch(object, this);
   }
 
   detach(): void {
@@ -196,21 +194,13 @@ class BodyObserver implements StreamObserver, Watched {
   }
 
   #close(): Promise<void> | undefined {
-    if (!this.#isOver) {
-      this.#isOver = true;
+    if (this.#ending === undefined) {
       abandonment.unwatch(this);
-      this.#ending = this.onEnd();
+      this.#resolveOver();
+      this.#ending = { flushed: this.#onEnd() };
     }
-    return this.#ending;
+    return this.#ending.flushed;
   }
-}
-
-/** Makes the platform keep the instance running until the work is done. Returns false if the platform refuses. */
-type WaitUntil = (work: Promise<unknown>) => boolean;
-
-interface Platform {
-  readonly waitUntil?: unknown;
-  readonly getRemainingTimeInMillis?: unknown;
 }
 
 /**
@@ -219,34 +209,19 @@ interface Platform {
  */
 const CONTEXTS = [Symbol.for('@next/request-context'), Symbol.for('@vercel/request-context')];
 
-/** Returns the `waitUntil` of an argument of the handler (`(request, env, context)`), or of the context of the request. */
-function waitUntilOf(args: readonly unknown[]): WaitUntil | undefined {
-  const contexts = CONTEXTS.map((key) =>
-    guard('withFlush', () => (globalThis as Record<symbol, { get?: () => unknown } | undefined>)[key]?.get?.()),
-  );
-  for (const platform of [args[2], args[1], ...contexts].filter(isPlatform)) {
-    const waitUntil = guard('withFlush', () => platform.waitUntil);
-    if (typeof waitUntil !== 'function') continue;
-    return (work) => guard('withFlush', () => [Reflect.apply(waitUntil, platform, [work])]) !== undefined;
+function requestContexts(): unknown[] {
+  const holders = globalThis as Record<symbol, { get?: () => unknown } | undefined>;
+  return CONTEXTS.map((key) => guard('withFlush', () => holders[key]?.get?.()));
+}
+
+/** Calls a method of the platform. Returns its result in an array, or undefined if the method throws. */
+type PlatformMethod = (...args: unknown[]) => [unknown] | undefined;
+
+function platformMethod(key: string, platforms: readonly unknown[]): PlatformMethod | undefined {
+  for (const platform of platforms) {
+    const method = guard('withFlush', () => (platform as Record<string, unknown> | null | undefined)?.[key]);
+    if (typeof method !== 'function') continue;
+    return (...args) => guard('withFlush', () => [Reflect.apply(method, platform, args)]);
   }
   return undefined;
-}
-
-/** Time that a handler needs for its response after the flush. */
-const RESPONSE_MARGIN_MS = 250;
-
-/** Returns the time that AWS Lambda leaves to the call, less a margin; infinite on other platforms. */
-function remainingMs(args: readonly unknown[]): number {
-  for (const platform of [args[2], args[1]].filter(isPlatform)) {
-    const leftMs = guard('withFlush', () => {
-      const { getRemainingTimeInMillis: read } = platform;
-      return typeof read === 'function' ? Number(Reflect.apply(read, platform, [])) : Number.NaN;
-    });
-    if (leftMs !== undefined && !Number.isNaN(leftMs)) return Math.max(0, leftMs - RESPONSE_MARGIN_MS);
-  }
-  return Number.POSITIVE_INFINITY;
-}
-
-function isPlatform(value: unknown): value is Platform {
-  return typeof value === 'object' && value !== null;
 }

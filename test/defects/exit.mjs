@@ -1,10 +1,6 @@
 // Mistakes at the end of a process, and at the end of a call that a platform freezes after.
 const signals = 'src/export/signals.ts';
-const withFlush = 'src/instrument/with-flush.ts';
-const _body = 'src/instrument/answer-body.ts';
-const _context = 'src/instrument/request-context.ts';
 const signalTests = ['test/export/signals.test.ts'];
-const flushTests = ['test/instrument/with-flush.test.ts'];
 
 export const defects = [
   {
@@ -84,12 +80,5 @@ export const defects = [
     replace: '',
     tests: ['test/faults/kill-matrix.test.ts'],
     isBuilt: true,
-  },
-  {
-    title: 'the time that the platform has left is not looked at',
-    file: withFlush,
-    find: 'Math.min(this.#limitMs, remainingMs(this.#args))',
-    replace: 'this.#limitMs',
-    tests: flushTests,
   },
 ];

@@ -127,7 +127,7 @@ const ways = {
       log('chunk', chunk);
       break;
     }
-    log(stream.locked, stream.values === stream[Symbol.asyncIterator]);
+    log(stream.locked);
     await readAll(stream);
   },
   'a web stream of bytes, into the memory of its reader': async () => {
