@@ -3,9 +3,15 @@ export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './base/limits.ts';
 export type { OnDrop } from './export/drop-notice.ts';
 export type { ConfigureOptions, Durability, HeaderFields } from './export/settings.ts';
-export { type Traced, type TracedDecorator, traced } from './instrument/decorator.ts';
+export {
+  type FunctionName,
+  type MethodName,
+  type Traced,
+  type TracedDecorator,
+  traced,
+  traceMethods,
+} from './instrument/methods.ts';
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
-export { type FunctionName, type MethodName, traceMethods } from './instrument/trace-methods.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
 export type { AttachmentContent } from './payload/attachment.ts';
 export { type Redaction, type RedactOptions, redact } from './payload/redact.ts';

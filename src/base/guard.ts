@@ -10,9 +10,14 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
   try {
     return work();
   } catch (thrown) {
-    diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
+    reportFailure(place, thrown);
     return undefined;
   }
+}
+
+/** Logs an error that must not reach the application, once per place. For code that would pay for a closure per call. */
+export function reportFailure(place: string, thrown: unknown): void {
+  diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
 }
 
 /**

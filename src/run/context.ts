@@ -234,7 +234,7 @@ export function enterContext<Result>(context: RunContext, fn: () => Result): Res
 }
 
 /** Like `enterContext`, for a call that passes `this` and arguments. */
-export function applyInContext<Self, Args extends unknown[], Result>(
+export function applyIn<Self, Args extends unknown[], Result>(
   context: RunContext,
   fn: (this: Self, ...args: Args) => Result,
   self: Self,

@@ -1,6 +1,4 @@
 // Mistakes that cost more than the fault that they meet, by the rows of the table of faults.
-const writer = 'src/run/json-writer.ts';
-const summary = 'src/run/summary.ts';
 
 export const defects = [
   {

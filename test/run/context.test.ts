@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   activeSpan,
-  applyInContext,
+  applyIn,
   currentContext,
   enterContext,
   enteredContext,
@@ -78,7 +78,7 @@ describe('the current context', () => {
     const add = function (this: unknown, a: number, b: number): unknown[] {
       return [this, a + b, currentContext()?.id];
     };
-    expect(applyInContext(makeContext('a'), add, 'self', [1, 2])).toEqual(['self', 3, 'a']);
+    expect(applyIn(makeContext('a'), add, 'self', [1, 2])).toEqual(['self', 3, 'a']);
   });
 
   test('is frozen, the copy that tells of a span too', () => {
