@@ -483,6 +483,11 @@ export const groups = [
         required: 'They are data; nothing is ever changed that all objects share.',
       },
       {
+        number: 83,
+        fault: 'Options with inherited properties',
+        required: 'Only own properties are options.',
+      },
+      {
         number: 84,
         fault: 'A text of 100 MB',
         required: 'It is cut in the middle before it is written, with a marker that says by how much.',
