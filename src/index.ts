@@ -26,9 +26,9 @@ export {
   toHeaders,
 } from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
-export type { Run, RunChanges } from './run/run.ts';
+export type { Run } from './run/run.ts';
 export type { Fields } from './run/run-fields.ts';
-export type { RunOptions } from './run/run-options.ts';
+export type { RunChanges, RunOptions } from './run/run-options.ts';
 export type { Sampler } from './run/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';

@@ -4,7 +4,7 @@ import { type Check, type Checks, type OptionMistake, validOptions } from '../ba
 import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
-import type { RunType } from './record.ts';
+import type { RunType, UsageMetadata } from './record.ts';
 import { type Fields, TAGS_MAX } from './run-fields.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
 
@@ -76,6 +76,28 @@ export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | '
 }
 
 export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object };
+
+/** Fields that `Run.set` may change while the run is open. */
+export interface RunChanges {
+  name?: string;
+  /** Added to the present tags, up to 1 000 in total. Further tags are left out. */
+  tags?: readonly string[];
+  /** Added to the present metadata, key by key, up to 10 000 keys in total. Further keys are left out. */
+  metadata?: Fields;
+  inputs?: Fields;
+  outputs?: unknown;
+  /** Token counts and costs of a model call. */
+  usage?: UsageMetadata;
+}
+
+export const changeChecks: Checks<RunChanges> = {
+  name: runOptionChecks.name,
+  tags: runOptionChecks.tags,
+  metadata: runOptionChecks.metadata,
+  inputs: runOptionChecks.inputs,
+  outputs: ['anything', () => true],
+  usage: runOptionChecks.metadata,
+};
 
 /**
  * Returns the valid options. Logs every other option once per place and ignores it, because a mistake in tracing must not

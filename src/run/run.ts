@@ -1,7 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import type { Checks } from '../base/options.ts';
 import { safeText } from '../base/text.ts';
 import type { AttachmentContent } from '../payload/attachment.ts';
 import { type AttachingPayload, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
@@ -21,12 +20,14 @@ import {
 } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { newRunId } from './ids.ts';
-import type { RunType, UsageMetadata } from './record.ts';
+import type { RunType } from './record.ts';
 import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './run-fields.ts';
 import {
+  changeChecks,
   type Hiding,
   hidingCapture,
   projectIn,
+  type RunChanges,
   type RunOptions,
   runOptionChecks,
   usableOptions,
@@ -34,28 +35,6 @@ import {
 import { KEPT, type SamplingResult, sample } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp } from './time.ts';
-
-/** Fields that `Run.set` may change while the run is open. */
-export interface RunChanges {
-  name?: string;
-  /** Added to the present tags, up to 1 000 in total. Further tags are left out. */
-  tags?: readonly string[];
-  /** Added to the present metadata, key by key, up to 10 000 keys in total. Further keys are left out. */
-  metadata?: Fields;
-  inputs?: Fields;
-  outputs?: unknown;
-  /** Token counts and costs of a model call. */
-  usage?: UsageMetadata;
-}
-
-const changeChecks: Checks<RunChanges> = {
-  name: runOptionChecks.name,
-  tags: runOptionChecks.tags,
-  metadata: runOptionChecks.metadata,
-  inputs: runOptionChecks.inputs,
-  outputs: ['anything', () => true],
-  usage: runOptionChecks.metadata,
-};
 
 /**
  * A traced operation, from its start to its end. `startRun` and `currentRun` return runs; wrapped functions create their
@@ -350,9 +329,8 @@ export function startRunBelow(place: string, given: RunOptions, parent: RunConte
   const above = options.root === true ? undefined : parent;
   const sink = options.exporter ?? sinkOf(above);
   const sampling = sample(options, above, sink);
-  const isRecorded = sink !== undefined && sampling.isKept && above?.refused !== true;
-  const isCaptured = isRecorded && !sink.capture.hideInputs && options.hideInputs === undefined;
-  const inputs =
-    isCaptured && options.inputs !== undefined ? encodePayload('inputs', options.inputs, sink.capture) : undefined;
+  const isHidden = sink === undefined || sink.capture.hideInputs || options.hideInputs === true;
+  const isCaptured = options.inputs !== undefined && !isHidden && sampling.isKept && above?.refused !== true;
+  const inputs = isCaptured ? encodePayload('inputs', options.inputs, sink.capture) : undefined;
   return new Run(options, above, sink, inputs, sampling);
 }

@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { type Checks, type OptionMistake, validOptions } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
@@ -129,6 +130,9 @@ export function overrideSink(sink: RunSink): () => void {
   };
 }
 
+const FLUSH_CHECKS: Checks<FlushLimit> = {
+  timeoutMs: ['a number from 0', (value) => typeof value === 'number' && value >= 0],
+};
 const OPTION_NAME = /^[a-z]{1,40}$/i;
 
 /**
@@ -137,27 +141,19 @@ const OPTION_NAME = /^[a-z]{1,40}$/i;
  */
 export function flushLimitMs(caller: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
-  const isObject = typeof limit === 'object' && limit !== null;
-  const given = guard('flush', () => (isObject ? limitFields(limit) : { timeoutMs: limit, unknown: undefined }));
-  if (given === undefined) return defaultMs;
-  const { timeoutMs, unknown } = given;
-  if (unknown !== undefined) {
-    diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${unknown}; left out.`);
-  }
-  if (isObject && timeoutMs === undefined) return defaultMs;
-  if (isObject && typeof timeoutMs === 'number' && timeoutMs >= 0) return Math.min(timeoutMs, DELAY_MAX_MS);
-  const got = `${isObject ? '`timeoutMs` ' : ''}${shown(timeoutMs)}`;
-  diagnostics.warnOnce(
-    `${caller} limit`,
-    `${caller}: expected { timeoutMs } with a number from 0, got ${got}; the limit is ${defaultMs / 1_000} seconds.`,
-  );
-  return defaultMs;
-}
-
-function limitFields(limit: object): { readonly timeoutMs: unknown; readonly unknown: string | undefined } {
-  const { timeoutMs } = limit as { timeoutMs?: unknown };
-  const other = Object.keys(limit).find((key) => key !== 'timeoutMs');
-  if (other === undefined) return { timeoutMs, unknown: undefined };
-  // A key that is not an option name may be data of the application, which is not logged.
-  return { timeoutMs, unknown: OPTION_NAME.test(other) ? `\`${other}\`` : 'something else' };
+  const report = ({ name, value, check }: OptionMistake): void => {
+    if (name !== undefined && check === undefined) {
+      // A key that is not an option name may be data of the application, which is not logged.
+      const unknown = OPTION_NAME.test(name) ? `\`${name}\`` : 'something else';
+      diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${unknown}; left out.`);
+      return;
+    }
+    const got = `${name === undefined ? '' : '`timeoutMs` '}${shown(value)}`;
+    diagnostics.warnOnce(
+      `${caller} limit`,
+      `${caller}: expected { timeoutMs } with a number from 0, got ${got}; the limit is ${defaultMs / 1_000} seconds.`,
+    );
+  };
+  const given = guard('flush', () => validOptions<FlushLimit>(limit, FLUSH_CHECKS, report));
+  return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);
 }
