@@ -10,17 +10,18 @@ import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
 import { preloadIfConfigured, preloadSoon } from './export/preload.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
+import { untraced } from './run/context.ts';
 import { projectText } from './run/encoded-run.ts';
 import {
   type FlushLimit,
   type FlushResult,
   installSink,
+  noopSink,
   type RunSink,
   registerPreload,
   registerSinkFactory,
 } from './run/sink.ts';
 import { registerStats } from './run/stats.ts';
-import { offSink, untraced } from './run/untraced.ts';
 
 /**
  * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
@@ -32,7 +33,7 @@ export interface Exporter extends RunSink {
 }
 
 /** Stands where tracing is off. */
-const offExporter: Exporter = { ...offSink, stats: noStats };
+const offExporter: Exporter = { ...noopSink, stats: noStats };
 
 /** Those that have not closed. */
 const exporters = new Set<RunExporter>();
@@ -96,13 +97,13 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
 }
 
 /**
- * Wraps the handler of a serverless function, so that what it has traced is delivered before the instance is frozen. The
- * wrapped handler has the same type, results and errors. When its promise has settled everything is flushed, and then the
- * promise that the platform holds settles; of a web `Response` with a body, and of a generator, the reader is told of the end
- * only then. Where the platform has `waitUntil` it is given the flush, and nothing is held back.
+ * Wraps the handler of a serverless function, so that its runs are delivered before the platform freezes the instance. The
+ * wrapped handler has the same type, results and errors. If the handler returns a promise, the caller's promise settles after
+ * the flush. A web `Response` with a body is returned at once, and its reader receives the end after the flush. If the platform
+ * has `waitUntil`, it receives the flush, and nothing is delayed.
  *
- * The flush takes `timeoutMs` at the most, by default 2 seconds, and on AWS Lambda never more than a quarter of a second less
- * than what is left of the call. A handler that answers without a promise cannot be held back: its flush goes on beside it.
+ * The flush takes at most `timeoutMs`, by default 2 seconds, and on AWS Lambda at most the remaining time of the call less a
+ * quarter of a second. A result that is not a promise cannot be delayed: its flush continues after the call.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
   return flushedAfter(handler, options, flush);

@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { abandonment, type Watched } from '../instrument/abandonment.ts';
-import { Chunks } from '../instrument/chunks.ts';
+import { Chunks } from '../instrument/follow.ts';
+import { abandonment, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
 import { startRun, withRun } from '../run/start-run.ts';
 import type { AgentEvent } from './agent-event.ts';

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
+import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup } from './flush-tracker.ts';
 import type { Place } from './ledger.ts';
@@ -219,16 +219,6 @@ export function itemOf(delivery: Delivery): Item {
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
-}
-
-/** Removes the content of a settled run. The application may hold on to the run for a long time. */
-export function releaseRun(run: EncodedRun): void {
-  run.inputs = undefined;
-  run.outputs = undefined;
-  run.events = undefined;
-  run.error = undefined;
-  run.metadata = undefined;
-  run.attachments = undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { publish } from '../run/channels.ts';
+import { publish } from '../run/stats.ts';
 import { type Batch, halves, type Item, newBatch, shuffled, strip } from './delivery.ts';
 import type { PendingFlushes } from './flush-tracker.ts';
 import type { Outcome } from './outcome.ts';

@@ -1,7 +1,4 @@
 import type { Limits } from '../base/limits.ts';
-import { setSoon } from '../base/timers.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
-import { ErrorText } from '../run/error-text.ts';
 import type { Delivery } from './delivery.ts';
 import type { Replay } from './replay.ts';
 import type { SendGate } from './send-gate.ts';
@@ -53,14 +50,14 @@ export class Spill {
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Writes the end of a run in write-ahead. */
+  /** Writes the end of a run in write-ahead. Replaces the record of the start, which the end repeats. */
   ended(delivery: Delivery): void {
-    if (!this.#parts.isWriteAhead) return;
-    const { error } = delivery.run;
-    const isUnread = error instanceof ErrorText && !error.isRead;
-    this.#appendEnd(delivery, isUnread ? error.headlines : error);
-    // The stack must not be read in this call. A second record contains it.
-    if (isUnread) setSoon(() => this.#appendEnd(delivery, error)).unref();
+    const { isWriteAhead, spool } = this.#parts;
+    const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
+    if (segment === undefined) return;
+    if (delivery.startSegment !== undefined) spool.release(delivery.startSegment);
+    delivery.startSegment = undefined;
+    delivery.endSegment = segment;
   }
 
   /** When runs should go to disk; infinite while there is no reason to. */
@@ -128,19 +125,6 @@ export class Spill {
     }
     replay.spilled(segment, taken.length, states.spilled(taken));
     return true;
-  }
-
-  /** Replaces the record of the start: a leftover file must make sense by itself to the next process. */
-  #appendEnd(delivery: Delivery, error: EncodedRun['error']): void {
-    if (delivery.stage === 'settled') return;
-    const { spool } = this.#parts;
-    const segment = spool.append({ ...recordOf(delivery), run: { ...delivery.run, error } });
-    if (segment === undefined) return;
-    for (const replaced of [delivery.startSegment, delivery.endSegment]) {
-      if (replaced !== undefined) spool.release(replaced);
-    }
-    delivery.startSegment = undefined;
-    delivery.endSegment = segment;
   }
 
   #isAbove(share: number): boolean {

@@ -1,5 +1,5 @@
 import type { Limits } from '../base/limits.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
+import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import {
   bytesBeyondLength,
   type Delivery,
@@ -9,7 +9,6 @@ import {
   newDelivery,
   placeOf,
   releasePosted,
-  releaseRun,
   sizeOfContent,
 } from './delivery.ts';
 import type { DropNotice } from './drop-notice.ts';

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/options.ts';
 import { markProxyError, SetupError } from './errors.ts';
 
 export interface ConnectionOptions {

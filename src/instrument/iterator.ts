@@ -1,113 +1,128 @@
 import { types } from 'node:util';
-import { guard } from '../base/guard.ts';
-import { type Method, replaceOwn } from './own-method.ts';
-import { followWaiting, type Settlement, thenOf } from './promise.ts';
-import type { Reading } from './reading.ts';
-
-/** Begins the reading of a generator at its first `next()`; undefined when there is no run after all. */
-export type Begin = () => Reading | undefined;
+import { guard, reportFailure } from '../base/guard.ts';
+import { defaultLimits } from '../base/limits.ts';
+import { isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
+import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
- * Follows an iterator of either kind without changing it: the same object, its methods replaced on the instance. Every
- * step is taken in the context of the run, which ends when the iterator does: by running out, by `return` (a `break`), or
- * by an error. False when its methods cannot be replaced.
+ * Follows an iterator or generator of either kind. It stays the same object; its methods are replaced on the instance. The
+ * end is the last result, `return` (a `break`) or an error. Returns false if the methods cannot be replaced.
  */
-export function followIterator(iterator: object, reading: Reading): boolean {
-  return replaceSteps(iterator, new Walk(types.isGeneratorObject(iterator), reading));
+export function followIterator(iterator: object, observer: StreamObserver): boolean {
+  return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
-/** The same for a generator whose run has not begun. */
-export function followLazyGenerator(generator: object, begin: Begin): void {
-  replaceSteps(generator, new Walk(true, undefined, begin));
+/** Follows a generator whose run starts with the first `next()`. `begin` returns undefined if there is no run after all. */
+export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
+  replaceSteps(generator, new Steps(true, undefined, begin));
+}
+
+/** Follows the first iteration of an async iterable. A second one is as without tracing. */
+export function followAsyncIterable(
+  iterable: object,
+  observer: StreamObserver,
+  follow: (iterator: object) => boolean,
+): boolean {
+  const isIterator = followIterator(iterable, observer);
+  let isTaken = false;
+  const isReplaced = replaceOwn(iterable, Symbol.asyncIterator, (iterate) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      if (isTaken || observer.isStepping) return Reflect.apply(iterate, this, args);
+      let iterator: unknown;
+      try {
+        iterator = observer.step(iterate, this, args);
+      } catch (thrown) {
+        isTaken = true;
+        observer.fail(thrown);
+        throw thrown;
+      }
+      if (!isObject(iterator) || (isIterator && iterator === this)) return iterator;
+      isTaken = true;
+      if (guard('traceable', () => follow(iterator as object))) observer.watch(iterator);
+      else observer.end();
+      return iterator;
+    };
+  });
+  return isReplaced || isIterator;
 }
 
 type Step = 'next' | 'return' | 'throw';
 
-function replaceSteps(iterator: object, walk: Walk): boolean {
-  if (!Object.isExtensible(iterator) || !replaceStep(iterator, 'next', walk)) return false;
-  replaceStep(iterator, 'return', walk);
-  replaceStep(iterator, 'throw', walk);
+function replaceSteps(iterator: object, steps: Steps): boolean {
+  if (!Object.isExtensible(iterator) || !replaceStep(iterator, 'next', steps)) return false;
+  replaceStep(iterator, 'return', steps);
+  replaceStep(iterator, 'throw', steps);
   return true;
 }
 
-function replaceStep(iterator: object, step: Step, walk: Walk): boolean {
+function replaceStep(iterator: object, step: Step, steps: Steps): boolean {
   return replaceOwn(iterator, step, (method) => {
     return function (this: unknown, ...args: unknown[]): unknown {
-      return walk.step(step, method, this, args);
+      return steps.take(step, method, this, args);
     };
   });
 }
 
-/** The way of one iterator to its end. */
-class Walk {
+/** The steps of one iterator, from the first to the end. Also receives the outcome of a step that is a promise. */
+class Steps implements Settlement {
+  readonly idleMaxMs: number = defaultLimits.streamIdleMs;
   readonly #isGenerator: boolean;
-  #reading: Reading | undefined;
-  #begin: Begin | undefined;
+  #observer: StreamObserver | undefined;
+  #begin: (() => StreamObserver | undefined) | undefined;
   #wasReturned = false;
 
-  constructor(isGenerator: boolean, reading: Reading | undefined, begin?: Begin) {
+  constructor(isGenerator: boolean, observer: StreamObserver | undefined, begin?: () => StreamObserver | undefined) {
     this.#isGenerator = isGenerator;
-    this.#reading = reading;
+    this.#observer = observer;
     this.#begin = begin;
   }
 
-  step(step: Step, method: Method, iterator: unknown, args: unknown[]): unknown {
-    if (this.#begin !== undefined) this.#beginAt(step, iterator, this.#begin);
-    const reading = this.#reading;
-    if (reading === undefined || reading.isStepping) return Reflect.apply(method, iterator, args);
+  take(step: Step, method: Method, iterator: unknown, args: unknown[]): unknown {
+    if (this.#begin !== undefined) this.#beginWith(step, iterator, this.#begin);
+    const observer = this.#observer;
+    if (observer === undefined || observer.isStepping) return Reflect.apply(method, iterator, args);
     let result: unknown;
     try {
-      result = reading.step(method, iterator, args);
+      result = observer.step(method, iterator, args);
     } catch (thrown) {
-      reading.fail(thrown);
+      observer.fail(thrown);
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    if (this.#isGenerator) {
-      return types.isPromise(result) ? this.#afterwards(reading, result) : this.#took(reading, result);
-    }
-    const then = typeof result === 'object' && result !== null ? thenOf(result) : undefined;
-    if (then === undefined) return this.#took(reading, result);
-    return followWaiting(result as object, then, this.#settlement(reading)) ?? result;
+    // The steps of a generator are native promises that nobody else has changed.
+    if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
+    const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
+    if (then !== undefined) return followThenable(result as object, then, this) ?? result;
+    this.fulfilled(result);
+    return result;
   }
 
-  /** A generator that is returned or thrown into before its first step never runs at all. */
-  #beginAt(step: Step, generator: unknown, begin: Begin): void {
+  fulfilled(result: unknown): void {
+    const observer = this.#observer as StreamObserver;
+    try {
+      // `yield*` passes on the results of any iterator as they are, getters included.
+      const { done, value } = result as IteratorResult<unknown>;
+      // A generator may yield in its `finally` block. Any other iterator is over once `return` is called.
+      if (this.#wasReturned && (done === true || !this.#isGenerator)) observer.cancel();
+      else if (done === true) observer.end();
+      else observer.chunk(value);
+    } catch (thrown) {
+      reportFailure('traceable', thrown);
+    }
+  }
+
+  fail(error: unknown): void {
+    this.#observer?.fail(error);
+  }
+
+  abandon(): void {}
+
+  /** A generator that is returned or thrown into before its first step never runs its body. */
+  #beginWith(step: Step, generator: unknown, begin: () => StreamObserver | undefined): void {
     this.#begin = undefined;
     if (step !== 'next') return;
-    this.#reading = begin();
-    // Taken apart by `next` alone it is nothing that could be watched, and the step will throw.
-    if (typeof generator === 'object' && generator !== null) this.#reading?.watch(generator);
-  }
-
-  /** Steps of a generator are native promises without anything of anybody's own. */
-  #afterwards(reading: Reading, promise: Promise<unknown>): Promise<unknown> {
-    return promise.then(
-      (result) => this.#took(reading, result),
-      (error) => {
-        reading.fail(error);
-        throw error;
-      },
-    );
-  }
-
-  #settlement(reading: Reading): Settlement {
-    return {
-      fulfilled: (result) => void this.#took(reading, result),
-      rejected: (error) => reading.fail(error),
-      abandoned: () => {},
-    };
-  }
-
-  #took(reading: Reading, result: unknown): unknown {
-    // `yield*` hands on the results of any iterator as they are, getters included.
-    guard('traceable', () => {
-      const { done, value } = result as IteratorResult<unknown>;
-      // A generator may yield in its `finally` block; any other iterator has been told and is left alone.
-      if (this.#wasReturned && (done === true || !this.#isGenerator)) reading.cancel();
-      else if (done === true) reading.end();
-      else reading.took(value);
-    });
-    return result;
+    this.#observer = begin();
+    // A `next` that was detached from its generator throws, and there is nothing to watch.
+    if (isObject(generator)) this.#observer?.watch(generator);
   }
 }

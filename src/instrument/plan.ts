@@ -1,16 +1,18 @@
 import { types } from 'node:util';
-import type { Check, Checks } from '../base/checked-options.ts';
-import { guard } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
-import { type EncodedPayload, encodePayload } from '../run/payload.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
+import type { Check, Checks } from '../base/options.ts';
+import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
+import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
-import { commonChecks, type Fields, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
+import type { Fields } from '../run/run-fields.ts';
+import { commonChecks, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-/** What a call of it comes to: its result or what its promise resolves to, the list of its chunks where that is a sequence. */
+/** The result of a call, or the value that its promise resolves to. For a generator or stream, an array of its chunks. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
 /** Maps the type of a generator or an async iterable to an array of its chunks. Any other type is left unchanged. */
@@ -21,59 +23,119 @@ export type WholeOf<Value> = Value extends
   ? Chunk[]
   : Value;
 
-/** How a function is traced. Everything is optional. */
+/** Options of `traceable`, `@traced` and `traceMethods`. All are optional. */
 export interface TraceableOptions<Args extends readonly unknown[] = unknown[], Outcome = unknown>
   extends Omit<RunOptions, 'name' | 'inputs'> {
   /** @default the function's own name */
   name?: string;
-  /** False leaves calls of this function untraced; what it calls is traced all the same. @default true */
+  /** If false, calls of this function are not traced. Functions that it calls still are. @default true */
   enabled?: boolean;
   /**
-   * What to record as inputs, given the list of arguments. Called at each call, before the function. When it throws or
-   * answers with a promise, a marker is recorded in its place and the arguments are not.
+   * Returns the inputs to record, given an array of the arguments. Called before each call of the function. If it throws or
+   * returns a promise, a marker is recorded instead of the arguments.
    *
    * @default no argument `{}`, one plain object itself, one other value `{ input }`, several `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * What to record as outputs, given the result: what a promise resolved to, or the list of a generator's or stream's chunks;
-   * where there is an `aggregate` too, what that made of them, which the type cannot tell.
+   * Returns the outputs to record, given the result: the value that a promise resolved to, or an array of the chunks of a
+   * generator or stream. With `aggregate`, it receives the value that `aggregate` returned, although the type says otherwise.
    *
    * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
    */
   outputs?(value: Outcome): Fields;
-  /** Folds the chunks of a generator or stream into the one value to record. */
+  /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
 }
 
-/** Options of one wrapped function, checked once when it is wrapped. */
-export interface Plan extends Omit<RunOptions, 'inputs'>, Hiding {
+/** The options of one wrapped function: those of `traceable`, and those that only `integrations/` use. */
+export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
+
+/** The part of the options that concerns the chunks of a result. */
+export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
+
+/** What an integration records of one call of a method. */
+export interface CallDescription {
+  /** Replaces the name of the plan. */
+  readonly name?: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  /** Added to the metadata of the plan. */
+  readonly metadata?: Fields;
+  /** The OpenTelemetry span that the SDK started for this call before calling the method. */
+  readonly span?: object | undefined;
+}
+
+/** The checked options of one wrapped function. Every plan has every field, so all plans have one shape. */
+export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
+  name: string;
+  runType?: RunType;
+  tags?: readonly string[];
+  metadata?: Fields;
+  project?: string;
+  projectId?: string;
+  id?: string;
+  root?: boolean;
+  exporter?: RunSink;
+  hideInputs?: true;
+  hideOutputs?: true;
   enabled?: boolean;
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
-  /** For `integrations/`, in the place of `inputs`: what is recorded of one call, undefined to leave it untraced. It may throw. */
+  /** Replaces `inputs`. Returns what is recorded of one call, or undefined to leave the call untraced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** For `integrations/`: its calls are calls of a model, which an instrumentation may see as well. */
+  /** Calls of the function are calls of a model, which another instrumentation may record too. */
   isModelCall?: true;
-  /** For `integrations/`, in the place of `outputs`: takes over the run of a call that came to `value`. It may throw. */
+  /** Replaces `outputs`. Ends the run of a call, given its result. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /**
-   * For `integrations/`: takes over a result that the general ways do not follow as it has to be. True when it will end
-   * the run itself; the caller gets the same object in any case.
-   */
+  /** Follows a result that needs special treatment, which stays the same object. Returns true if it will end the run. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
-}
+  #isIdUsed = false;
 
-/** What an integration tells of one call of a method. */
-export interface CallDescription {
-  /** In the place of the plan's. */
-  readonly name?: string;
-  readonly inputs: Readonly<Record<string, unknown>>;
-  /** Beside the plan's. */
-  readonly metadata?: Fields;
-  /** The OpenTelemetry span that the SDK started for this call before calling the method. */
-  readonly span?: object | undefined;
+  constructor(options: PlanOptions) {
+    this.name = options.name;
+    Object.assign(this, options);
+  }
+
+  /** Adds tags and metadata to those of the plan. Every other option replaces that of the plan. */
+  with(options: Partial<PlanOptions>): Plan {
+    const merged = { ...this, ...options };
+    if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
+    guard('metadata', () => {
+      if (options.metadata !== undefined) merged.metadata = { ...this.metadata, ...options.metadata };
+    });
+    if (options.project !== undefined && options.projectId === undefined) delete merged.projectId;
+    return new Plan(merged);
+  }
+
+  /**
+   * Returns the plan for one call: without the `id` if an earlier call has used it. A second run with the same id would
+   * replace the first at the service, or be refused.
+   */
+  forCall(): Plan {
+    if (this.id === undefined) return this;
+    if (!this.#isIdUsed) {
+      this.#isIdUsed = true;
+      return this;
+    }
+    diagnostics.warnOnce(
+      'traceable id again',
+      `traceable: expected a function with an \`id\` to be called once, got another call of "${this.name}"; its run gets a new id. Give each call its own: fn.with({ id })(…).`,
+    );
+    const others: PlanOptions = { ...this };
+    delete others.id;
+    return new Plan(others);
+  }
+
+  /** Encodes the inputs of one call now. Returns undefined if they are hidden. */
+  encodeInputs(args: unknown[], sink: RunSink, description: CallDescription | undefined): EncodedPayload | undefined {
+    const { capture } = sink;
+    if (capture.hideInputs || this.hideInputs === true) return undefined;
+    if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
+    if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);
+    // The callback may change the array that it receives.
+    return encodePayload('inputs', userValue('inputs', this.name, this.inputs, [...args]), capture);
+  }
 }
 
 const aFunction: Check = ['a function', (value) => typeof value === 'function'];
@@ -86,7 +148,7 @@ const planChecks: Checks<TraceableOptions> = {
   aggregate: aFunction,
 };
 
-/** What `wrapped.with(…)` takes: options that hold for the calls of one function that it gives back. */
+/** Options of `fn.with(…)`, for the calls of the function that it returns. */
 export type CallOptions = Pick<
   TraceableOptions,
   'name' | 'tags' | 'metadata' | 'project' | 'projectId' | 'id' | 'root' | 'exporter' | 'enabled'
@@ -94,84 +156,62 @@ export type CallOptions = Pick<
 
 const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;
 
-/** The plan with other options over its own: tags and metadata are added, everything else takes the place of what was. */
-export function planWith(plan: Plan, options: unknown): Plan {
-  const checked = usableOptions<CallOptions>('with', options, callChecks);
-  return merged(plan, checked as Partial<Plan>);
+/** Checks the options of `fn.with(…)`. */
+export function callOptions(options: unknown): Partial<PlanOptions> {
+  return usableOptions<CallOptions>('with', options, callChecks) as Partial<PlanOptions>;
 }
 
-/** The plan of a function that is wrapped once more. */
-export function planAgain(place: string, plan: Plan, options: unknown): Plan {
-  return merged(plan, usableOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>);
-}
-
-function merged(plan: Plan, over: Partial<Plan>): Plan {
-  const tags = over.tags === undefined ? plan.tags : [...(plan.tags ?? []), ...over.tags];
-  const metadata = guard('metadata', () => ({ ...plan.metadata, ...over.metadata }));
-  const merged = { ...plan, ...over, ...(tags && { tags }), ...(metadata && { metadata }) };
-  if (over.project !== undefined && over.projectId === undefined) delete merged.projectId;
-  return merged;
-}
-
-export function planOf(place: string, options: unknown, ownName: string): Plan {
-  const checked = usableOptions<TraceableOptions>(place, options, planChecks) as Partial<Plan>;
-  return { ...checked, name: checked.name ?? (ownName === '' ? 'anonymous' : ownName) };
-}
-
-/** The inputs of one call as they are now, encoded; undefined when they are hidden. */
-export function encodedInputs(
-  plan: Plan,
-  args: unknown[],
-  sink: RunSink,
-  description: CallDescription | undefined,
-): EncodedPayload | undefined {
-  if (sink.capture.hideInputs || plan.hideInputs === true) return undefined;
-  if (description !== undefined) return encodePayload('inputs', description.inputs, sink.capture);
-  // The callback gets a list of its own: what it does to it must not reach the function.
-  if (plan.inputs !== undefined) {
-    return encodePayload('inputs', chosen('inputs', plan, plan.inputs, [...args]), sink.capture);
-  }
-  return encodePayload('inputs', args.length > 1 ? { args } : args[0], sink.capture);
+/** Checks the options of `traceable`. */
+export function traceableOptions(options: unknown): Partial<PlanOptions> {
+  return usableOptions<TraceableOptions>('traceable', options, planChecks) as Partial<PlanOptions>;
 }
 
 /**
- * What an integration says of a call; undefined where it leaves it untraced. Where it fails, that is recorded, and nothing
- * of the arguments.
+ * Returns what an integration records of a call, or undefined if it leaves the call untraced. If the integration fails,
+ * that is recorded, and nothing of the arguments.
  */
-export function describeCall(describe: NonNullable<Plan['describe']>, args: unknown[]): CallDescription | undefined {
-  let description: CallDescription | undefined = { inputs: { error: 'the call could not be read' } };
-  guard('describing a call', () => {
-    description = describe(args);
-  });
-  return description;
+export function describeCall(plan: Plan, args: unknown[]): CallDescription | undefined {
+  try {
+    return plan.describe?.(args);
+  } catch (thrown) {
+    reportFailure('describing a call', thrown);
+    return { inputs: { error: 'the call could not be read' } };
+  }
 }
 
-/** Ends a run with the value that its function came to. */
+/** Ends a run with the result of its call. */
 export function endWith(run: Run, plan: Plan, value: unknown): void {
-  const { complete, outputs } = plan;
   if (!run.isOpen) return;
+  const { complete, outputs } = plan;
   if (complete === undefined) {
-    run.keepResult(outputs === undefined ? value : chosen('outputs', plan, outputs, value));
+    run.keepResult(outputs === undefined ? value : userValue('outputs', plan.name, outputs, value));
     run.end();
-  } else if (guard('reading a result', () => complete(run, value) ?? true) === undefined) run.end();
+    return;
+  }
+  try {
+    complete(run, value);
+  } catch (thrown) {
+    reportFailure('reading a result', thrown);
+    run.end();
+  }
 }
 
-/** What a callback of the application makes of a payload; a marker where it fails, never the raw payload. */
-export function chosen<Value>(
+/** Calls a callback of the application. If it fails, returns a marker, never the raw payload. */
+export function userValue<Value>(
   option: 'inputs' | 'outputs' | 'aggregate',
-  plan: Plan,
+  name: string,
   callback: (value: Value) => unknown,
   value: Value,
 ): unknown {
   try {
     const result = callback(value);
-    // Also one of another realm, as tests run their programs in.
+    // Also recognizes a promise of another realm, in which test runners execute programs.
     if (!types.isPromise(result)) return result;
     ignoreRejection(result);
-    return { error: `\`${option}\` of "${plan.name}" answered with a promise; it has to answer at once` };
+    return { error: `\`${option}\` of "${name}" returned a promise instead of a value` };
   } catch (thrown) {
-    // The message may repeat the payload; the name of the error does not.
-    return { error: `\`${option}\` of "${plan.name}" threw ${errorName(thrown)}` };
+    // The message may repeat the payload. The name of the error does not.
+    return { error: `\`${option}\` of "${name}" threw ${errorName(thrown)}` };
   }
 }
 

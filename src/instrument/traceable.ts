@@ -1,25 +1,36 @@
 import { types } from 'node:util';
-import { bare, bareDescriptor } from '../base/bare.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { currentContext, enterContext, replaceSpan } from '../run/context.ts';
-import { callAbove, isSameCall, modelCall } from '../run/model-call.ts';
-import { Run, sinkOf, verdictOn } from '../run/run.ts';
-import { Consumption } from './consumption.ts';
-import { followLazyGenerator } from './iterator.ts';
-import { callWithoutRun } from './off-call.ts';
-import { followResult } from './outcome.ts';
+import { guard, reportFailure } from '../base/guard.ts';
+import type { EncodedPayload } from '../payload/serialize.ts';
+import {
+  applyIn,
+  contextTo,
+  currentContext,
+  enclosingModelCall,
+  isSameCall,
+  type ModelCall,
+  modelCall,
+  type RunContext,
+  replaceSpan,
+  sinkOf,
+} from '../run/context.ts';
+import { Run } from '../run/run.ts';
+import { type SamplingResult, sample } from '../run/sampling.ts';
+import type { RunSink } from '../run/sink.ts';
+import { followPromise, followResult, RunObserver } from './follow.ts';
+import { followIterator, followLazyGenerator } from './iterator.ts';
+import type { Method, StreamObserver } from './observer.ts';
 import {
   type ArgumentsOf,
+  type CallDescription,
   type CallOptions,
+  callOptions,
   describeCall,
-  encodedInputs,
   type OutcomeOf,
-  type Plan,
-  planAgain,
-  planOf,
-  planWith,
+  Plan,
+  type PlanOptions,
   type TraceableOptions,
+  traceableOptions,
 } from './plan.ts';
 
 type Callable = (...args: unknown[]) => unknown;
@@ -27,9 +38,9 @@ type Callable = (...args: unknown[]) => unknown;
 /** A wrapped function: the function itself, and `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * The same function for calls with options of their own: `answer.with({ id, metadata: { user } })(question)`. Tags and
-   * metadata are added to those of the function. Nothing is remembered; keep what it gives back to call it again. A
-   * function that has a `with` of its own keeps that.
+   * Returns the same function with other options, for single calls: `answer.with({ id, metadata: { user } })(question)`. Tags
+   * and metadata are added to those of the function. The original is not changed. A function that already has a `with`
+   * keeps its own.
    */
   with(options: CallOptions): Fn;
 };
@@ -39,7 +50,7 @@ interface Wrapped {
   readonly plan: Plan;
 }
 
-/** Functions that are wrapped already, so that none is traced twice. */
+/** The functions behind the wrappers, so that no call is traced twice. */
 const wrapped = new WeakMap<object, Wrapped>();
 
 /**
@@ -47,8 +58,8 @@ const wrapped = new WeakMap<object, Wrapped>();
  * function has the same type and behaves as the same kind: a synchronous one stays synchronous, a generator lazy; `this`,
  * results, errors and own properties are those of the function. With tracing off it is called directly.
  *
- * A function that is wrapped already is not traced twice: the options are put over those that it has. Anything but a
- * function, and a class, is given back unchanged, with one line that says so.
+ * A function that is already wrapped is not traced twice: the new options replace or extend its options. Anything but a
+ * function, and a class, is returned unchanged, and one log line reports it.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -60,18 +71,19 @@ export function traceable<Fn extends CallableFunction>(
     return fn as Traceable<Fn>;
   }
   const known = wrapped.get(fn);
-  const plan =
-    known === undefined ? planOf('traceable', options, nameOf(fn)) : planAgain('traceable', known.plan, options);
+  const checked = traceableOptions(options);
+  const plan = known?.plan.with(checked) ?? new Plan({ ...checked, name: checked.name ?? nameOf(fn) });
   const original = fn as unknown as Callable;
-  return tracedBy(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
+  return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/**
- * Wraps a function according to a validated plan. `shown` is the function that the wrapper replaces. It differs from `fn` if
- * it is an earlier wrapper of `fn`, which may have properties and metadata that `fn` lacks.
- */
-export function tracedBy(given: Plan, fn: Callable, shown: Callable = fn): Callable {
-  const plan = bare(given);
+/** Wraps a function for an integration, whose options need no check. */
+export function tracedBy(options: PlanOptions, fn: Callable): Callable {
+  return wrap(new Plan(options), fn, fn);
+}
+
+/** `shown` is the function that the wrapper replaces: `fn`, or an earlier wrapper with properties that `fn` lacks. */
+function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
   const wrapper = disguised(
     types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
     shown,
@@ -80,21 +92,24 @@ export function tracedBy(given: Plan, fn: Callable, shown: Callable = fn): Calla
   wrapped.set(wrapper, { fn, plan });
   guard('traceable', () => {
     if ('with' in fn) return;
-    const value = (options: unknown): Callable => tracedBy(planWith(plan, options), fn, wrapper);
-    Object.defineProperty(wrapper, 'with', bare({ configurable: true, writable: true, value }));
+    const value = (options: unknown): Callable => wrap(plan.with(callOptions(options)), fn, wrapper);
+    Object.defineProperty(wrapper, 'with', { configurable: true, writable: true, value });
   });
   return wrapper;
 }
 
+const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
+
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  const isAsync = types.isAsyncFunction(fn);
+  // Each call of an async function of this realm makes a plain promise.
+  const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
       if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
       return call(fn, plan, this, args, isAsync);
     };
   }
-  // Written as a method it cannot be constructed and has no `prototype`, just as its function.
+  // A method cannot be constructed and has no `prototype`, like its function.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       return call(fn, plan, this, args, isAsync);
@@ -104,36 +119,39 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
 }
 
 function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync: boolean): unknown {
-  const run = prepare(plan, args)?.();
+  const run = prepare(plan, args)?.start();
   if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
   try {
-    result = enterContext(run.context, Reflect.apply, fn, self, args);
+    result = applyIn(run.context, fn, self, args);
   } catch (thrown) {
     run.fail(thrown);
     throw thrown;
   }
-  // A generator that is left out still has its context to enter.
-  return run.isOpen || types.isGeneratorObject(result) ? followResult(result, run, plan, isAsync) : result;
+  if (!run.isOpen) {
+    // The steps of a generator enter the context of a run that is left out, too.
+    return types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
+  }
+  return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
-/** Inputs and parent are those of the call; the run starts when the first chunk is asked for. */
+/** Takes inputs and parent at the call, and starts the run with the first step. */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
-      const start = prepare(plan, args);
-      if (start === undefined) return callWithoutRun(fn, plan, this, args);
+      const prepared = prepare(plan, args);
+      if (prepared === undefined) return callWithoutRun(fn, plan, this, args);
       let generator: object;
       try {
         generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
-        // The default value of a parameter threw: there is no generator, and the call is all there was.
-        start()?.fail(thrown);
+        // The default value of a parameter threw, so there is no generator.
+        prepared.start()?.fail(thrown);
         throw thrown;
       }
       followLazyGenerator(generator, () => {
-        const run = start();
-        return run && new Consumption(run, plan);
+        const run = prepared.start();
+        return run && new RunObserver(run, plan);
       });
       return generator;
     },
@@ -141,66 +159,136 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** Takes inputs and parent as they are now; the answer starts the run. Undefined while tracing is off. */
-function prepare(given: Plan, args: unknown[]): (() => Run | undefined) | undefined {
+/** Prepares the run of a call: inputs, parent and sampling. Returns undefined if the call is not traced. */
+function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
-  return guard('traceable', () => {
+  try {
     const parent = given.root === true ? undefined : currentContext();
     const sink = given.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
-    const plan = given.id === undefined ? given : planOfOneId(given);
-    const verdict = verdictOn(plan, parent, sink);
-    if (!verdict.isKept) {
-      if (parent?.sampled !== false)
-        return () => guard('traceable', () => new Run(plan, parent, sink, undefined, verdict));
-      sink.skip();
+    const plan = given.forCall();
+    const verdict = sample(plan, parent, sink);
+    if (verdict.isKept) return prepareKept(plan, parent, sink, verdict, args);
+    // The first run of the trace is made all the same: its context tells those below that they are left out.
+    if (parent?.sampled !== false) return new PreparedRun(plan, parent, sink, verdict);
+    sink.skip();
+  } catch (thrown) {
+    reportFailure('traceable', thrown);
+  }
+  return undefined;
+}
+
+function prepareKept(
+  plan: Plan,
+  parent: RunContext | undefined,
+  sink: RunSink,
+  verdict: SamplingResult,
+  args: unknown[],
+): PreparedRun | undefined {
+  const prepared = new PreparedRun(plan, parent, sink, verdict);
+  if (plan.describe !== undefined) {
+    const description = describeCall(plan, args);
+    if (description === undefined) return undefined;
+    prepared.description = description;
+    prepared.modelCall = plan.isModelCall && modelCall(plan.runType, description.metadata);
+    if (prepared.modelCall !== undefined && isSameCall(enclosingModelCall(parent, sink), prepared.modelCall))
+      return undefined;
+  }
+  if (parent?.refused !== true) prepared.inputs = plan.encodeInputs(args, sink, prepared.description);
+  return prepared;
+}
+
+/** A call whose run has not started: what was known when the function was called. */
+class PreparedRun {
+  readonly #plan: Plan;
+  readonly #parent: RunContext | undefined;
+  readonly #sink: RunSink;
+  readonly #verdict: SamplingResult;
+  inputs: EncodedPayload | undefined;
+  description: CallDescription | undefined;
+  modelCall: ModelCall | undefined;
+
+  constructor(plan: Plan, parent: RunContext | undefined, sink: RunSink, verdict: SamplingResult) {
+    this.#plan = plan;
+    this.#parent = parent;
+    this.#sink = sink;
+    this.#verdict = verdict;
+  }
+
+  start(): Run | undefined {
+    try {
+      const { description } = this;
+      if (description === undefined) return this.#startAs(this.#plan);
+      const { name, metadata, span } = description;
+      const run = this.#startAs(name === undefined ? this.#plan : this.#plan.with({ name }));
+      // Set on the run, and not an option: nested runs inherit only the metadata that the application gave.
+      if (metadata !== undefined) run.set({ metadata: { ...metadata, ...this.#plan.metadata } });
+      run.modelCall = this.modelCall;
+      if (span !== undefined) replaceSpan(span, run.context);
+      return run;
+    } catch (thrown) {
+      reportFailure('traceable', thrown);
       return undefined;
     }
-    const description = plan.describe && describeCall(plan.describe, args);
-    if (plan.describe !== undefined && description === undefined) return undefined;
-    const call = plan.isModelCall && modelCall(plan.runType, description?.metadata);
-    if (call !== undefined && isSameCall(callAbove(parent, sink), call)) return undefined;
-    const inputs = parent?.refused === true ? undefined : encodedInputs(plan, args, sink, description);
-    return () =>
-      guard('traceable', () => {
-        const named = description?.name === undefined ? plan : bare(plan, { name: description.name });
-        const run = new Run(named, parent, sink, inputs, verdict);
-        // Set on the run itself, and not an option: what runs below take over is what the application gave.
-        if (description?.metadata !== undefined) run.set({ metadata: { ...description.metadata, ...plan.metadata } });
-        run.modelCall = call;
-        if (description?.span !== undefined) replaceSpan(description.span, run.context);
-        return run;
-      });
-  });
-}
-
-/** Plans whose id a run has. */
-const used = new WeakSet<Plan>();
-
-/** An id names one run: a later one of it would take the place of the first at the service, or be refused there. */
-function planOfOneId(plan: Plan): Plan {
-  if (!used.has(plan)) {
-    used.add(plan);
-    return plan;
   }
-  diagnostics.warnOnce(
-    'traceable id again',
-    `traceable: expected a function with an \`id\` to be called once, got another call of "${plan.name}"; its run gets a new id. Give each call its own: fn.with({ id })(…).`,
-  );
-  const others = bare(plan);
-  delete others.id;
-  return others;
+
+  #startAs(plan: Plan): Run {
+    return new Run(plan, this.#parent, this.#sink, this.inputs, this.#verdict);
+  }
 }
 
-/** Copies everything that other code may read from a function: name, length, prototype, own properties and metadata. */
+/**
+ * Calls a function that has no run. Runs below it are recorded as without the wrapper, unless the plan names an exporter
+ * with tracing off: then they are recorded nowhere.
+ */
+function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
+  const context = plan.exporter && guard('traceable', () => hidingContext(plan));
+  if (context === undefined) return Reflect.apply(fn, self, args);
+  const result = applyIn(context, fn, self, args);
+  if (types.isGeneratorObject(result)) followIterator(result, hiddenSteps(context));
+  return result;
+}
+
+const hidingContexts = new WeakMap<RunSink, RunContext>();
+
+/**
+ * Returns the context in which runs go to an exporter with tracing off. It is entered only where runs would be recorded
+ * otherwise: on Node 20, entering a context slows down every later `await` of the process.
+ */
+function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
+  if (off?.isOff !== true || enabled === false) return undefined;
+  const around = sinkOf(currentContext());
+  if (around === undefined || around.isOff === true) return undefined;
+  const context = hidingContexts.get(off) ?? contextTo(off, undefined);
+  hidingContexts.set(off, context);
+  return context;
+}
+
+/** Takes the steps of a generator in a context, and records nothing. */
+function hiddenSteps(context: RunContext): StreamObserver {
+  const ignore = (): void => {};
+  const step = (method: Method, self: unknown, args: unknown[]): unknown => applyIn(context, method, self, args);
+  return {
+    isStepping: false,
+    step,
+    chunk: ignore,
+    end: ignore,
+    fail: ignore,
+    cancel: ignore,
+    watch: ignore,
+    detach: ignore,
+  };
+}
+
+/** Copies everything that other code may read from a function: name, length, prototype, own properties, metadata. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));
       for (const key of Reflect.ownKeys(fn)) {
-        Reflect.defineProperty(wrapper, key, bareDescriptor(fn, key) as PropertyDescriptor);
+        Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
-      // A bound function can be constructed and has no prototype; our wrapper's own cannot be deleted.
+      // A bound function can be constructed and has no prototype. The property of our wrapper cannot be deleted.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
       copyMetadata(fn, wrapper);
       return wrapper;
@@ -226,15 +314,15 @@ function copyMetadata(from: Callable, to: Callable): void {
   }
 }
 
-/** A function may have been given a name that is no text, or one that cannot be read. */
+/** The name of a function may have been set to any value, or may be unreadable. */
 function nameOf(fn: CallableFunction): string {
   const name: unknown = guard('traceable', () => fn.name);
-  return typeof name === 'string' ? name : '';
+  return typeof name === 'string' && name !== '' ? name : 'anonymous';
 }
 
-/** Whether it is one that cannot be called, but by `new`. */
+/** Whether the function can only be called with `new`. */
 export function isClass(fn: CallableFunction): boolean {
-  // A method may be named `class`; it has no prototype.
+  // A method may be named `class`. It has no prototype.
   return /^class\b/.test(Function.prototype.toString.call(fn)) && Object.hasOwn(fn, 'prototype');
 }
 

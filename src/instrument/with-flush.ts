@@ -1,11 +1,12 @@
+import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
-import { flushLimitMs } from '../run/flush-limit.ts';
-import type { FlushLimit, FlushResult } from '../run/sink.ts';
-import { type AnswerBody, followAnswer } from './answer-body.ts';
+import { defaultLimits } from '../base/limits.ts';
+import { delay } from '../base/timers.ts';
+import { type FlushLimit, type FlushResult, flushLimitMs } from '../run/sink.ts';
+import { abandonment, isObject, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
-import { type HandOver, handOverOf, remainingMs } from './request-context.ts';
+import { followReadableStream, isReadableStream } from './stream.ts';
 import { disguised, isClass } from './traceable.ts';
 
 type Callable = (...args: unknown[]) => unknown;
@@ -13,20 +14,21 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
-/** The handler, and after each of its calls a flush. */
+/** Time that a handler needs for its response after the flush. */
+const RESPONSE_MARGIN_MS = 250;
+
+/** Returns the handler with a flush after each of its calls. */
 export function flushedAfter<Handler extends CallableFunction>(
   handler: Handler,
   options: FlushLimit | undefined,
   flush: Flush,
 ): Handler {
-  const mistake =
-    typeof handler !== 'function'
-      ? `got ${handler === null ? 'null' : typeof handler}`
-      : isClass(handler) && 'got a class';
-  if (mistake) {
+  const isFunction = typeof handler === 'function';
+  if (!isFunction || isClass(handler)) {
+    const got = isFunction ? 'a class' : handler === null ? 'null' : typeof handler;
     diagnostics.warnOnce(
-      `withFlush ${mistake}`,
-      `withFlush(handler): expected a function, ${mistake}; nothing is flushed.`,
+      `withFlush ${got}`,
+      `withFlush(handler): expected a function, got ${got}; nothing is flushed.`,
     );
     return handler;
   }
@@ -34,82 +36,191 @@ export function flushedAfter<Handler extends CallableFunction>(
   const limitMs = flushLimitMs('withFlush', options, FLUSH_TIMEOUT_MS);
   const wrapper = {
     flushing(this: unknown, ...args: unknown[]): unknown {
-      return new Call(args, limitMs, flush).answer(() => Reflect.apply(fn, this, args));
+      const call = new HandlerCall(args, limitMs, flush);
+      let result: unknown;
+      try {
+        result = Reflect.apply(fn, this, args);
+      } catch (thrown) {
+        void call.flushed();
+        throw thrown;
+      }
+      const then = isObject(result) ? thenOf(result) : undefined;
+      if (then !== undefined) return call.settled(result as object, then);
+      // A result that is not a promise cannot be delayed. The flush continues after it.
+      void call.ended(result);
+      return result;
     },
   };
   return disguised(wrapper.flushing, fn) as unknown as Handler;
 }
 
 /** One call of a handler, from its arguments to the flush. */
-class Call {
+class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;
   readonly #flush: Flush;
-  #handOver: HandOver | undefined;
-  #flushed: Promise<unknown> | undefined;
+  /** Looked up when the handler is called, because the context of a request ends with the request. */
+  readonly #waitUntil: PlatformMethod | undefined;
+  #flushing: Promise<void> | undefined;
 
   constructor(args: readonly unknown[], limitMs: number, flush: Flush) {
     this.#args = args;
     this.#limitMs = limitMs;
     this.#flush = flush;
-    this.#handOver = handOverOf(args);
+    this.#waitUntil = platformMethod('waitUntil', [args[2], args[1], ...requestContexts()]);
   }
 
-  /** An answer that is there at once cannot be held back: it is given, and the flush goes on beside it. */
-  answer(handle: () => unknown): unknown {
-    let result: unknown;
+  /** Settles like the thenable, after the flush. */
+  async settled(thenable: object, then: Method): Promise<unknown> {
+    let value: unknown;
     try {
-      result = handle();
-    } catch (thrown) {
-      void this.#end();
-      throw thrown;
-    }
-    const then = typeof result === 'object' && result !== null ? thenOf(result) : undefined;
-    if (then !== undefined) return this.#answerLater(result as object, then);
-    if (this.#followed(result) === undefined) void this.#end();
-    return result;
-  }
-
-  async #answerLater(result: object, then: Callable): Promise<unknown> {
-    try {
-      const value = await new Promise((resolve, reject) => Reflect.apply(then, result, [resolve, reject]));
-      if (this.#followed(value) === undefined) await this.#end();
-      return value;
+      value = await new Promise((resolve, reject) => Reflect.apply(then, thenable, [resolve, reject]));
     } catch (error) {
-      await this.#end();
+      await this.flushed();
+      throw error;
+    }
+    await this.ended(value);
+    return value;
+  }
+
+  /** Flushes after the result, or after the body of a response. Returns the promise that the result must wait for. */
+  ended(result: unknown): Promise<void> | undefined {
+    const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
+    if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
+    const isHandedOver = this.#waitUntil?.(this.#flushAfter(body)) !== undefined;
+    return undefined;
+  }
+
+  /** Flushes once. Returns the flush if the result must wait for it, or undefined if the platform waits. */
+  flushed(): Promise<void> | undefined {
+    this.#flushing ??= this.#flushNow();
+    return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;
+  }
+
+  async #flushAfter(body: BodyObserver): Promise<void> {
+    // Nobody may ever read the body, for example that of a response to HEAD.
+    const late = delay(this.#limitMs, undefined, true).then(() => (body.hasBegun ? body.over : undefined));
+    await Promise.race([body.over, late]);
+    await this.#flushNow();
+  }
+
+  async #flushNow(): Promise<void> {
+    // AWS Lambda tells the time that is left to the call.
+    const read = platformMethod('getRemainingTimeInMillis', [this.#args[2], this.#args[1]]);
+    const leftMs = Number(read?.()?.[0]);
+    const timeoutMs = Number.isNaN(leftMs) ? this.#limitMs : Math.max(0, leftMs - RESPONSE_MARGIN_MS);
+    await guard('withFlush', () => this.#flush({ timeoutMs: Math.min(this.#limitMs, timeoutMs) }));
+  }
+}
+
+function followBody(response: unknown, observer: BodyObserver): boolean {
+  const body: unknown = (response as { body?: unknown } | null | undefined)?.body;
+  if (!isObject(body) || !isReadableStream(body) || body.locked || !Object.isExtensible(body)) return false;
+  if (!followReadableStream(body, observer)) return false;
+  observer.watch(body);
+  return true;
+}
+
+/** Observes the body of a response. Its reader receives the end when the promise of `onEnd` has resolved. */
+class BodyObserver implements StreamObserver, Watched {
+  wasTouched = true;
+  isStepping = false;
+  hasBegun = false;
+  readonly idleMaxMs: number = defaultLimits.streamIdleMs;
+  /** Resolves at the end of the body. */
+  readonly over: Promise<void>;
+  readonly #onEnd: () => Promise<void> | undefined;
+  #resolveOver = (): void => {};
+  #ending: { readonly flushed: Promise<void> | undefined } | undefined;
+
+  constructor(onEnd: () => Promise<void> | undefined) {
+    this.#onEnd = onEnd;
+    this.over = new Promise((resolve) => {
+      this.#resolveOver = resolve;
+    });
+  }
+
+  step(method: Method, self: unknown, args: unknown[]): unknown {
+    this.wasTouched = true;
+    this.hasBegun = true;
+    this.isStepping = true;
+    try {
+      const result = Reflect.apply(method, self, args);
+      return types.isPromise(result) ? this.#delayed(result) : result;
+    } finally {
+      this.isStepping = false;
+    }
+  }
+
+  async #delayed(step: Promise<unknown>): Promise<unknown> {
+    try {
+      const result = await step;
+      if (guard('withFlush', () => (result as { done?: unknown }).done) === true) await this.#close();
+      return result;
+    } catch (error) {
+      await this.#close();
       throw error;
     }
   }
 
-  /** A body or generator that is still to be read: what makes it may be traced, and the flush comes after it. */
-  #followed(value: unknown): AnswerBody | undefined {
-    const body = followAnswer(value, () => (this.#handOver === undefined ? this.#end() : undefined));
-    if (body === undefined || this.#handOver === undefined) return body;
-    if (!this.#handOver(this.#afterBody(body))) this.#handOver = undefined;
-    return body;
+  chunk(): void {
+    this.wasTouched = true;
   }
 
-  /** The body of an answer to HEAD, for one, is never asked for: nothing is kept waiting for its end. */
-  async #afterBody(body: AnswerBody): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      // It holds the process: the platform waits for what it was given.
-      timer = setTimer(resolve, this.#limitMs);
-    });
-    await Promise.race([body.begun, late]);
-    clearTimer(timer);
-    if (body.hasBegun) await body.over;
-    await this.#flushNow();
+  end(): void {
+    void this.#close();
   }
 
-  /** What has to be waited for before the answer; nothing where the platform does the waiting. */
-  #end(): Promise<unknown> | undefined {
-    this.#flushed ??= this.#flushNow();
-    const isHandedOver = this.#handOver?.(this.#flushed) === true;
-    return isHandedOver ? undefined : this.#flushed;
+  fail(): void {
+    void this.#close();
   }
 
-  async #flushNow(): Promise<void> {
-    await guard('withFlush', () => this.#flush({ timeoutMs: Math.min(this.#limitMs, remainingMs(this.#args)) }));
+  cancel(): void {
+    void this.#close();
   }
+
+  abandon(): void {
+    void this.#close();
+  }
+
+  watch(object: object): void {
+    if (this.#ending === undefined) abandonment.watch(object, this);
+  }
+
+  detach(): void {
+    this.hasBegun = true;
+    abandonment.unwatch(this);
+  }
+
+  #close(): Promise<void> | undefined {
+    if (this.#ending === undefined) {
+      abandonment.unwatch(this);
+      this.#resolveOver();
+      this.#ending = { flushed: this.#onEnd() };
+    }
+    return this.#ending.flushed;
+  }
+}
+
+/**
+ * Where platforms keep the context of a request: for Next.js and its hosts
+ * (https://nextjs.org/docs/app/guides/self-hosting#after), and for `@vercel/functions`.
+ */
+const CONTEXTS = [Symbol.for('@next/request-context'), Symbol.for('@vercel/request-context')];
+
+function requestContexts(): unknown[] {
+  const holders = globalThis as Record<symbol, { get?: () => unknown } | undefined>;
+  return CONTEXTS.map((key) => guard('withFlush', () => holders[key]?.get?.()));
+}
+
+/** Calls a method of the platform. Returns its result in an array, or undefined if the method throws. */
+type PlatformMethod = (...args: unknown[]) => [unknown] | undefined;
+
+function platformMethod(key: string, platforms: readonly unknown[]): PlatformMethod | undefined {
+  for (const platform of platforms) {
+    const method = guard('withFlush', () => (platform as Record<string, unknown> | null | undefined)?.[key]);
+    if (typeof method !== 'function') continue;
+    return (...args) => guard('withFlush', () => [Reflect.apply(method, platform, args)]);
+  }
+  return undefined;
 }

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
-import type { CallDescription, Plan } from '../instrument/plan.ts';
-import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
+import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
+import type { CallDescription, PlanOptions } from '../instrument/plan.ts';
 import { tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { preloadDelivery } from '../run/sink.ts';
@@ -60,7 +60,7 @@ export function patch(model: unknown): boolean {
   return isModel;
 }
 
-function planOf(model: Fields, { runType, describe, complete }: ModelMethod): Plan {
+function planOf(model: Fields, { runType, describe, complete }: ModelMethod): PlanOptions {
   return {
     name: runType,
     runType,

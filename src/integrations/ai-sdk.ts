@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
-import type { Plan } from '../instrument/plan.ts';
-import { replaceMethod } from '../instrument/restorable-method.ts';
+import { replaceMethod } from '../instrument/methods.ts';
+import type { PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { Run } from '../run/run.ts';
 import { usableOptions } from '../run/run-options.ts';
@@ -77,7 +77,7 @@ function isTracing(): boolean {
   return currentRun() !== undefined;
 }
 
-function operation(name: string): Plan {
+function operation(name: string): PlanOptions {
   return { name, runType: 'chain', describe: ([options]) => describeOperation(fieldsOf(options)), complete };
 }
 

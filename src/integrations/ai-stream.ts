@@ -1,10 +1,10 @@
-import type { Reading } from '../instrument/reading.ts';
+import type { StreamObserver } from '../instrument/observer.ts';
 
 /**
  * A stream that gives what another gives and tells of it. It asks for a chunk only when one is asked of it and holds none
  * back, so that the other works no earlier and no later than without it.
  */
-export function watchedStream(stream: ReadableStream<unknown>, reading: Reading): ReadableStream<unknown> {
+export function watchedStream(stream: ReadableStream<unknown>, reading: StreamObserver): ReadableStream<unknown> {
   let reader: ReadableStreamDefaultReader<unknown> | undefined;
   let isOver = false;
   const pull = (controller: ReadableStreamDefaultController<unknown>): Promise<void> => {
@@ -18,7 +18,7 @@ export function watchedStream(stream: ReadableStream<unknown>, reading: Reading)
           reading.end();
           controller.close();
         } else {
-          reading.took(value);
+          reading.chunk(value);
           controller.enqueue(value);
         }
       },

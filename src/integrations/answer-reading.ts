@@ -1,9 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { abandonment, type Watched } from '../instrument/abandonment.ts';
 import { followLazyGenerator } from '../instrument/iterator.ts';
-import { type Method, replaceOwn } from '../instrument/own-method.ts';
-import type { Reading } from '../instrument/reading.ts';
+import { type StreamObserver, abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
 import { type Fold, recordAnswer } from './answer.ts';
 
@@ -13,7 +11,7 @@ const PLACE = 'following a stream';
  * The reading of an answer that comes in chunks, which ends its run: to the end, left early or aborted as cancelled, or
  * interrupted when nobody can read any more. What came until then is recorded in each case.
  */
-export class AnswerReading implements Reading, Watched {
+export class AnswerReading implements StreamObserver, Watched {
   readonly isStepping = false;
   readonly #run: Run;
   readonly #fold: Fold;
@@ -85,7 +83,7 @@ export class AnswerReading implements Reading, Watched {
     return Reflect.apply(method, self, args);
   }
 
-  took(chunk: unknown): void {
+  chunk(chunk: unknown): void {
     this.#stepsUnderWay--;
     guard(PLACE, () => this.#add(chunk));
   }
@@ -115,7 +113,7 @@ export class AnswerReading implements Reading, Watched {
     if (this.#run.isOpen) abandonment.watch(object, this);
   }
 
-  leaveUnseen(): void {
+  detach(): void {
     abandonment.unwatch(this);
   }
 

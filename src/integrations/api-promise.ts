@@ -1,8 +1,7 @@
 import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
-import { abandonment, type Watched } from '../instrument/abandonment.ts';
-import { type Method, replaceOwn } from '../instrument/own-method.ts';
+import { abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
 import { type AnswerReader, endWithAnswer } from './answer.ts';
 import { followEventBody } from './event-body.ts';

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
-import type { CallDescription, Plan } from '../instrument/plan.ts';
-import { replaceMethod, restoreMethods } from '../instrument/restorable-method.ts';
+import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
+import type { CallDescription, PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import type { RunType } from '../run/record.ts';
 import { preloadDelivery } from '../run/sink.ts';
@@ -79,7 +79,7 @@ function methodsOn(client: unknown, sdk: Sdk): FoundMethod[] {
   return found[0]?.method === methods[0] ? found : [];
 }
 
-function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): Plan {
+function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): PlanOptions {
   return {
     ...options,
     name: method.name,

@@ -1,13 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
 import { agentEventOf } from '../../src/clients/agent-event.ts';
 import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
 import { StreamTrace } from '../../src/clients/stream-trace.ts';
-import { Abandonment } from '../../src/instrument/abandonment.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { fromHeaders } from '../../src/run/propagation.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
+import { makeSink } from '../run/memory-sink.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { KEY, serveAgents } from './agent-server.ts';
 
@@ -236,29 +237,18 @@ describe('the run of a stream', () => {
   });
 
   it('is open for as long as an event is waited for, and given up where none is', async () => {
-    record();
-    const run = startRun({ name: 'runs.stream' });
+    const run = startRun({ name: 'runs.stream', exporter: makeSink({ streamIdleMs: 20 }) });
     const trace = new StreamTrace(run, 'runs.stream');
     const stream = {};
-    let nowMs = 0;
-    const watch = new Abandonment(() => nowMs);
-    const passLimit = (): void => {
-      for (let sweep = 0; sweep < 3; sweep++) {
-        nowMs += trace.idleMaxMs;
-        watch.sweep();
-      }
-    };
-    watch.watch(stream, trace);
-    await new Promise(setImmediate);
 
     trace.touch();
-    passLimit();
+    trace.watch(stream, { runId: undefined, threadId: undefined });
+    await setTimeout(100);
     expect(run.isOpen).toBe(true);
 
     trace.took(agentEventOf({ name: 'custom', data: '1', id: '', hasOwnId: false }), '1');
-    passLimit();
-    expect(run.isOpen).toBe(false);
-    watch.unwatch(trace);
+    await vi.waitFor(() => expect(run.isOpen).toBe(false));
+    expect(stream).toBeDefined();
   });
 
   it('keeps no more of its events than fits into a payload', async () => {

@@ -1,10 +1,6 @@
 // Mistakes at the end of a process, and at the end of a call that a platform freezes after.
 const signals = 'src/export/signals.ts';
-const withFlush = 'src/instrument/with-flush.ts';
-const body = 'src/instrument/answer-body.ts';
-const context = 'src/instrument/request-context.ts';
 const signalTests = ['test/export/signals.test.ts'];
-const flushTests = ['test/instrument/with-flush.test.ts'];
 
 export const defects = [
   {
@@ -84,54 +80,5 @@ export const defects = [
     replace: '',
     tests: ['test/faults/kill-matrix.test.ts'],
     isBuilt: true,
-  },
-  {
-    title: 'a handler answers before everything is flushed',
-    file: withFlush,
-    find: 'await this.#end();\n      return value;',
-    replace: 'void this.#end();\n      return value;',
-    tests: flushTests,
-  },
-  {
-    title: 'a handler that fails is not flushed',
-    file: withFlush,
-    find: '      await this.#end();\n      throw error;',
-    replace: '      throw error;',
-    tests: flushTests,
-  },
-  {
-    title: 'the time that the platform has left is not looked at',
-    file: withFlush,
-    find: 'Math.min(this.#limitMs, remainingMs(this.#args))',
-    replace: 'this.#limitMs',
-    tests: flushTests,
-  },
-  {
-    title: 'a platform that refuses the flush is relied upon',
-    file: withFlush,
-    find: 'return isHandedOver ? undefined : this.#flushed;',
-    replace: 'return this.#handOver === undefined ? this.#flushed : undefined;',
-    tests: flushTests,
-  },
-  {
-    title: 'waitUntil is called without its object',
-    file: context,
-    find: 'Reflect.apply(waitUntil, platform, [work]);',
-    replace: 'waitUntil(work);',
-    tests: flushTests,
-  },
-  {
-    title: 'the reader of a body is told of the end before the flush',
-    file: body,
-    find: 'return waitedFor === undefined ? result : waitedFor.then(() => result);',
-    replace: 'return result;',
-    tests: flushTests,
-  },
-  {
-    title: 'a body that nobody reads keeps the platform waiting',
-    file: withFlush,
-    find: 'await Promise.race([body.begun, late]);',
-    replace: 'await body.begun;',
-    tests: flushTests,
   },
 ];

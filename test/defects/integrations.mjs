@@ -96,28 +96,6 @@ export const defects = [
     tests: ['test/integrations/openai-chat.test.ts'],
   },
   {
-    title: 'runs below a call of a model take over what is told of the call',
-    file: 'src/instrument/traceable.ts',
-    find: 'const run = new Run(named, parent, sink, inputs, verdict);',
-    replace:
-      'const run = new Run({ ...named, metadata: { ...named.metadata, ...description?.metadata } }, parent, sink, inputs, verdict);',
-    tests: ['test/integrations/openai.test.ts'],
-  },
-  {
-    title: 'unwrapping leaves the method of the wrapper',
-    file: 'src/instrument/restorable-method.ts',
-    find: 'if (before === undefined) Reflect.deleteProperty(owner, key);',
-    replace: 'if (before === undefined) continue;',
-    tests: ['test/integrations/openai.test.ts'],
-  },
-  {
-    title: 'a method that somebody else has replaced since is traced twice',
-    file: 'src/instrument/restorable-method.ts',
-    find: 'earlier !== undefined && earlier.original !== original',
-    replace: 'earlier?.wrapper === original',
-    tests: ['test/integrations/openai.test.ts'],
-  },
-  {
     title: 'the body of a request is changed so that its stream tells tokens',
     file: 'src/integrations/openai-calls.ts',
     find: '  if (body.background === true && body.stream !== true) return undefined;',

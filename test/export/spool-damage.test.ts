@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ReadSegment, Segment, Spool, SpooledRecord } from '../../src/export/spool/spool.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
-import { ErrorText } from '../../src/run/error-text.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { root } from '../support/folders.ts';
 import { drain, filesBelow, killOwners, makeRecord, numberOf, segmentsBelow, spoolFolder } from '../support/spool.ts';
@@ -95,7 +94,7 @@ describe('a record', () => {
     const run = ended(makeRun({ inputs: '{"a":1}' }), {
       outputs: '{"b":1}',
       events: '[1]',
-      error: new ErrorText(new RangeError('too far')),
+      error: 'RangeError: too far',
     });
     const { folder } = segmentOf([
       { op: 'post', isEnded: false, run },

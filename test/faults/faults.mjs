@@ -484,8 +484,8 @@ export const groups = [
       },
       {
         number: 83,
-        fault: '`Object.prototype` has properties of the application',
-        required: 'They are no options, no keys of a payload, and no `toJSON`.',
+        fault: 'Options with inherited properties',
+        required: 'Only own properties are options.',
       },
       {
         number: 84,

@@ -1,81 +1,45 @@
-import { EventEmitter } from 'node:events';
-import { describe, expect, test } from 'vitest';
-import { Abandonment, type Watched } from '../../src/instrument/abandonment.ts';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { record } from './recorder.ts';
 
-const turn = () => new Promise(setImmediate);
+describe('a run is interrupted when nobody uses its result', () => {
+  const LIMIT_MS = 100;
+  const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(1) }, { highWaterMark: 0 });
 
-/** What is watched, and why it was given up. */
-function makeWatched(idleMaxMs = 100): Watched & { readonly reasons: string[] } {
-  const reasons: string[] = [];
-  return { wasTouched: true, idleMaxMs, reasons, abandon: (reason) => void reasons.push(reason) };
-}
-
-describe('the watch', () => {
-  /** A watch whose sweeps come when the test says so. */
-  async function makeWatch(...watched: Watched[]) {
-    const time = { nowMs: 0 };
-    const watch = new Abandonment(() => time.nowMs);
-    const results = watched.map((each) => {
-      const result = {};
-      watch.watch(result, each);
-      return result;
+  test('for `streamIdleMs`', async () => {
+    const sink = makeSink({ streamIdleMs: LIMIT_MS });
+    const stream = traceable(endless, { exporter: sink })();
+    await setTimeout(LIMIT_MS / 2);
+    expect(sink.ended).toEqual([]);
+    await vi.waitFor(() => expect(sink.ended).toHaveLength(1), { timeout: 5_000 });
+    expect(sink.records()[0]).toMatchObject({
+      error: 'Interrupted: the result was not used for 0.1 s',
+      extra: { metadata: { end_reason: 'interrupted' } },
     });
-    await turn();
-    const sweepAt = (nowMs: number): void => {
-      time.nowMs = nowMs;
-      watch.sweep();
-    };
-    return { watch, sweepAt, results };
-  }
-
-  test.each([
-    [99, []],
-    [100, ['nothing was asked of the result for 0.1 s']],
-    [101, ['nothing was asked of the result for 0.1 s']],
-  ])('gives up what has been quiet for the limit, here after %i ms of 100', async (ms, reasons) => {
-    const watched = makeWatched(100);
-    const { sweepAt } = await makeWatch(watched);
-    sweepAt(1_000);
-    sweepAt(1_000 + ms);
-    expect(watched.reasons).toEqual(reasons);
+    expect(stream.locked).toBe(false);
   });
 
-  test('begins anew at each sign of life, and gives up once', async () => {
-    const watched = makeWatched(100);
-    const { sweepAt } = await makeWatch(watched);
-    sweepAt(0);
-    watched.wasTouched = true;
-    sweepAt(150);
-    expect(watched.reasons).toEqual([]);
-    sweepAt(249);
-    expect(watched.reasons).toEqual([]);
-    sweepAt(250);
-    sweepAt(999);
-    expect(watched.reasons).toHaveLength(1);
+  test('but not while chunks are read', async () => {
+    const sink = makeSink({ streamIdleMs: 10 * LIMIT_MS });
+    const reader = traceable(endless, { exporter: sink, outputs: () => ({}) })().getReader();
+    for (const until = Date.now() + 25 * LIMIT_MS; Date.now() < until; ) {
+      await reader.read();
+      await setTimeout(LIMIT_MS / 2);
+    }
+    expect(sink.ended).toEqual([]);
+    await reader.cancel();
+    expect(sink.ended).toHaveLength(1);
   });
 
-  test('leaves alone what has come to its end', async () => {
-    const [early, late] = [makeWatched(), makeWatched()];
-    const { watch, sweepAt } = await makeWatch(early, late);
-    watch.unwatch(early);
-    sweepAt(0);
-    watch.unwatch(late);
-    sweepAt(1_000);
-    expect([early.reasons, late.reasons]).toEqual([[], []]);
-  });
-
-  test('keeps the limit of each', async () => {
-    const [short, long] = [makeWatched(10), makeWatched(1_000)];
-    const { sweepAt } = await makeWatch(short, long);
-    sweepAt(0);
-    sweepAt(500);
-    expect([short.reasons.length, long.reasons.length]).toEqual([1, 0]);
-    sweepAt(1_000);
-    expect(long.reasons).toHaveLength(1);
+  test('and a thenable that nobody asks', async () => {
+    const sink = makeSink({ streamIdleMs: LIMIT_MS });
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    const thenable = { then: () => {} };
+    traceable(() => thenable, { exporter: sink })();
+    await vi.waitFor(() => expect(sink.records()[0]?.error).toMatch(/^Interrupted: /), { timeout: 5_000 });
   });
 });
 
@@ -102,14 +66,6 @@ describe('a run is interrupted when its result is collected:', () => {
       extra: { metadata: { end_reason: 'interrupted' } },
     });
     expect(recorder.runs[0]).not.toHaveProperty('outputs');
-  });
-
-  test('an emitter promised no end, so its run just ends', async () => {
-    const recorder = record();
-    traceable(() => new EventEmitter(), { name: 'ask', outputs: () => ({}) })();
-    await collectUntil(() => 'end_time' in (recorder.runs[0] ?? {}));
-    expect(recorder.runs[0]).toMatchObject({ end_time: expect.any(String) });
-    expect(recorder.runs[0]).not.toHaveProperty('error');
   });
 
   test('a generator that is left half-way, with what came', async () => {

@@ -140,7 +140,7 @@ describe('aggregate', () => {
     }
     expect(recorder.runs.map((run) => run.outputs)).toEqual([
       { error: '`aggregate` of "ask" threw Error' },
-      { error: '`aggregate` of "ask" answered with a promise; it has to answer at once' },
+      { error: '`aggregate` of "ask" returned a promise instead of a value' },
     ]);
   });
 

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/complexity/noThisInStatic: whether it is there is what is tested.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type TracedDecorator, traced } from '../../src/instrument/decorator.ts';
+import { type TracedDecorator, traced } from '../../src/index.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { revokedProxy } from '../base/hostile.ts';
 import { told } from '../support/told.ts';
@@ -368,7 +368,7 @@ describe('@traced of the legacy dialect, compiled by tsc', () => {
   test('says in one line each what it cannot trace', () => {
     expect(told).toEqual([
       expect.stringContaining('got a class or function by itself; it is not traced.'),
-      expect.stringContaining('got something that is no method or accessor; it is not traced.'),
+      expect.stringContaining('got something other than a method or accessor; it is not traced.'),
     ]);
   });
 });

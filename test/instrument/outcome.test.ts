@@ -437,15 +437,7 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
         .catch(throws)
         .catch((caught) => caught),
     ).toBe(ours);
-    expect(
-      await call()
-        .finally(throws)
-        .catch((caught) => caught),
-    ).toBe(ours);
-    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([
-      'TypeError: lost',
-      'Interrupted: the callback of `finally` threw, and hid what it was called for',
-    ]);
+    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual(['TypeError: lost']);
   });
 });
 

@@ -307,7 +307,7 @@ describe('a callback that fails', () => {
     const recorder = record();
     const answer = (() => Promise.reject(new Error('late'))) as unknown as () => Record<string, unknown>;
     traceable((key: string) => key, { name: 'ask', inputs: answer, outputs: answer })('secret');
-    const marker = (option: string) => `\`${option}\` of "ask" answered with a promise; it has to answer at once`;
+    const marker = (option: string) => `\`${option}\` of "ask" returned a promise instead of a value`;
     expect(recorder.runs[0]?.inputs).toEqual({ error: marker('inputs') });
     expect(recorder.runs[0]?.outputs).toEqual({ error: marker('outputs') });
     // An unhandled rejection would fail this test file.
@@ -320,7 +320,7 @@ describe('a callback that fails', () => {
     traceable(() => 1, { outputs: outputs as () => Record<string, unknown> })();
     await new Promise(setImmediate);
     expect(recorder.runs[0]?.outputs).toEqual({
-      error: '`outputs` of "anonymous" answered with a promise; it has to answer at once',
+      error: '`outputs` of "anonymous" returned a promise instead of a value',
     });
   });
 

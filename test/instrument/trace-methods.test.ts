@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { type MethodName, traceMethods } from '../../src/instrument/trace-methods.ts';
+import { type MethodName, traceMethods } from '../../src/index.ts';
 import { told } from '../support/told.ts';
 import { record, treeOf } from './recorder.ts';
 

@@ -21,12 +21,12 @@ function watch(source: Source = {}) {
   const stream = watchedStream(new ReadableStream({ pull, ...source }, { highWaterMark: 0 }), {
     isStepping: false,
     step: (method, self, args) => Reflect.apply(method, self, args),
-    took: (value) => void heard.push(`took ${value}`),
+    chunk: (value) => void heard.push(`took ${value}`),
     end: () => void heard.push('end'),
     fail: (error) => void heard.push(`fail ${error}`),
     cancel: () => void heard.push('cancel'),
     watch: () => {},
-    leaveUnseen: () => {},
+    detach: () => {},
   });
   return { stream, heard, asked: () => asked };
 }

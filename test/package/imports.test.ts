@@ -101,6 +101,11 @@ describe('a planted import', () => {
       'cycle: run/x.ts → run/y.ts → run/x.ts',
     ],
     [
+      'a circle of types in run/',
+      { 'run/x.ts': `import './y.ts';`, 'run/y.ts': `import type { X } from './x.ts';` },
+      'cycle: run/x.ts → run/y.ts → run/x.ts',
+    ],
+    [
       'code in an entry file',
       { 'otel.ts': 'export const a = 1;' },
       'otel.ts is an entry file and has more than export lines',
@@ -133,7 +138,7 @@ describe('a planted import', () => {
   });
 
   it.each<[string, Record<string, string>]>([
-    ['of a type in a circle', { 'run/x.ts': `import './y.ts';`, 'run/y.ts': `import type { X } from './x.ts';` }],
+    ['of a type in a circle', { 'otel/x.ts': `import './y.ts';`, 'otel/y.ts': `import type { X } from './x.ts';` }],
     [
       'of undici for a type or at the first send',
       { 'export/x.ts': `import type { Pool } from 'undici'; export const a = async () => await import('undici');` },

@@ -126,6 +126,16 @@ describe('options that are no object', () => {
   });
 });
 
+test('inherited properties are not options [fault 83]', () => {
+  const lines = told();
+  const exporter = makeSink();
+  const inherited = { name: 'evil', tags: ['evil'], id: 'evil', root: true };
+  startRun(Object.assign(Object.create(inherited), { exporter, metadata: { a: 1 } }) as RunOptions).end();
+  expect(exporter.records()[0]).toMatchObject({ name: 'run', extra: { metadata: { a: 1 } } });
+  expect(exporter.records()[0]).not.toHaveProperty('tags');
+  expect(lines).toEqual([]);
+});
+
 test('a run without a name that holds is called run [fault 92]', () => {
   told();
   expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([

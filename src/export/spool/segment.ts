@@ -35,7 +35,6 @@ export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
 /** The payload of one frame: a list of sections. */
 export interface Frame {
-  readonly version: number;
   /** Id of the run; empty in files of version 1. */
   readonly id: string;
   /** Views into the file. */
@@ -67,7 +66,7 @@ export function readFrames(file: Buffer): SegmentContent {
     const payload = file.subarray(at + HEAD_BYTES, at + HEAD_BYTES + head.length);
     const sections = crc32(payload) === head.payloadCrc ? sectionsOf(payload) : undefined;
     if (sections === undefined) lostIds.push(head.id);
-    else frames.push({ version: VERSION, id: head.id, sections });
+    else frames.push({ id: head.id, sections });
     at += HEAD_BYTES + head.length;
   }
   return { frames, lostIds, isLaterVersion: false };
@@ -188,7 +187,7 @@ function readVersion1(file: Buffer): SegmentContent {
     if (crc32(payload, crc32(file.subarray(at, at + 12))) !== file.readUInt32BE(at + 12)) break;
     const sections = sectionsOf(payload);
     if (sections === undefined) break;
-    frames.push({ version: 1, id: '', sections });
+    frames.push({ id: '', sections });
     at += 16 + payload.length;
   }
   return { frames, lostIds: at < file.length ? lostIn(file.subarray(at), frames.length) : [], isLaterVersion: false };

@@ -1,6 +1,5 @@
 // Ways in which a program consumes what comes in pieces, bare or traced: `node sequences.mjs bare|traced <way>`. It prints
 // each effect as it happens, those of the source too, so that laziness and back-pressure show.
-import { EventEmitter } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -128,7 +127,7 @@ const ways = {
       log('chunk', chunk);
       break;
     }
-    log(stream.locked, stream.values === stream[Symbol.asyncIterator]);
+    log(stream.locked);
     await readAll(stream);
   },
   'a web stream of bytes, into the memory of its reader': async () => {
@@ -329,20 +328,6 @@ const ways = {
     log([...generator]);
   },
   'a web stream that a promise resolves to': async () => readAll(await wrap(async () => webStream())()),
-  'an emitter': () => {
-    const emitter = wrap(() => new EventEmitter())();
-    log(emitter.eventNames(), emitter.emit('data', 1));
-    emitter.on('end', () => log('end'));
-    log(emitter.emit('end'));
-  },
-  'an emitter whose error nobody hears': () => {
-    wrap(() => new EventEmitter())().emit('error', new TypeError('torn'));
-  },
-  'an emitter whose error is heard': () => {
-    const emitter = wrap(() => new EventEmitter())();
-    emitter.on('error', (error) => log('heard', error.message));
-    log(emitter.emit('error', new TypeError('torn')));
-  },
   'an async iterable as an argument': async () => {
     const [pagesGiven, web, node] = [pages(), webStream(), nodeStream()];
     const reads = wrap(async (a, b, c) => {

@@ -1,0 +1,238 @@
+import { types } from 'node:util';
+import { guard } from '../base/guard.ts';
+import { defaultLimits } from '../base/limits.ts';
+import { applyIn } from '../run/context.ts';
+import type { Run } from '../run/run.ts';
+import { followAsyncIterable, followIterator } from './iterator.ts';
+import { abandonment, isObject, type Method, type Settlement, type StreamObserver, type Watched } from './observer.ts';
+import { type ChunkOptions, endWith, type Plan, userValue } from './plan.ts';
+import { deriveOne, followThenable, thenOf } from './promise.ts';
+import {
+  followHelperStream,
+  followNodeReadable,
+  followReadableStream,
+  isHelperStream,
+  isNodeReadable,
+  isReadableStream,
+} from './stream.ts';
+
+/**
+ * Ends the run at the end of the result, and returns what the caller receives in its place. A promise that is not from an
+ * `async` function may be returned by several calls.
+ */
+export function followResult(result: unknown, run: Run, plan: Plan): unknown {
+  if (!isObject(result)) {
+    endWith(run, plan, result);
+    return result;
+  }
+  if (plan.follow?.(result, run, plan) === true) return result;
+  const then = thenOf(result);
+  if (then === undefined && adapterFor(result) === undefined) {
+    endWith(run, plan, result);
+    return result;
+  }
+  const observer = new RunObserver(run, plan);
+  const followed = then && followThenable(result, then, observer, true);
+  if (followed === undefined) observer.fulfilled(result);
+  return followed ?? result;
+}
+
+/** Like `followResult` for the promise that an `async` function has just made: nobody else can have changed it. */
+export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
+  if (plan.follow?.(promise, run, plan) === true) return promise;
+  return deriveOne(promise, new RunObserver(run, plan));
+}
+
+/** Ends a run at the end of its result: of a promise, of a stream, or of a stream that a promise resolves to. */
+export class RunObserver implements StreamObserver, Settlement, Watched {
+  wasTouched = true;
+  isStepping = false;
+  readonly #run: Run;
+  readonly #plan: Plan;
+  #chunks: Chunks | undefined;
+  #isDetached = false;
+
+  constructor(run: Run, plan: Plan) {
+    this.#run = run;
+    this.#plan = plan;
+  }
+
+  get idleMaxMs(): number {
+    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
+  }
+
+  fulfilled(value: unknown): void {
+    const follow = isObject(value) ? adapterFor(value) : undefined;
+    if (follow === undefined) endWith(this.#run, this.#plan, value);
+    else if (isFollowed(value as object, follow, this)) this.watch(value as object);
+    else this.#run.end();
+  }
+
+  step(method: Method, self: unknown, args: unknown[]): unknown {
+    this.wasTouched = true;
+    this.isStepping = true;
+    try {
+      return applyIn(this.#run.context, method, self, args);
+    } finally {
+      this.isStepping = false;
+    }
+  }
+
+  chunk(value: unknown): void {
+    if (!this.#run.isOpen) return;
+    this.wasTouched = true;
+    if (this.#chunks === undefined) {
+      this.#chunks = new Chunks(this.#plan, this.#run);
+      this.#run.event('new_token');
+    }
+    this.#chunks.push(value);
+  }
+
+  end(): void {
+    if (!this.#isDetached) this.#chunks ??= new Chunks(this.#plan, this.#run);
+    this.#recordChunks();
+    this.#run.end();
+  }
+
+  fail(error: unknown): void {
+    this.#recordChunks();
+    this.#run.fail(error);
+  }
+
+  cancel(): void {
+    this.#recordChunks();
+    this.#run.cancel();
+  }
+
+  abandon(reason: string): void {
+    this.#recordChunks();
+    this.#run.interrupt(reason);
+  }
+
+  watch(object: object): void {
+    if (this.#run.isOpen) abandonment.watch(object, this);
+  }
+
+  detach(): void {
+    this.#isDetached = true;
+    abandonment.unwatch(this);
+  }
+
+  #recordChunks(): void {
+    abandonment.unwatch(this);
+    const chunks = this.#chunks;
+    if (chunks === undefined) return;
+    if (this.#run.isOpen) guard('traceable', () => chunks.record());
+    chunks.release();
+  }
+}
+
+type Follow = (value: object, observer: StreamObserver) => boolean;
+
+/** Returns how to follow a result that is read in chunks, or undefined if it is a value. */
+function adapterFor(value: object): Follow | undefined {
+  try {
+    // Collections are values. Most results are one of these or a plain object.
+    if (Array.isArray(value)) return undefined;
+    const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
+    if (typeof iterate === 'function') {
+      if (types.isGeneratorObject(value)) return followIterator;
+      if (isReadableStream(value)) return followReadableStream;
+      if (isNodeReadable(value)) return followNodeReadable;
+      return isHelperStream(value) ? followHelperStream : followIterable;
+    }
+    if (typeof next !== 'function') return undefined;
+    return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function' ? followIterator : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function followIterable(iterable: object, observer: StreamObserver): boolean {
+  return followAsyncIterable(iterable, observer, (iterator) => isFollowed(iterator, followIterator, observer));
+}
+
+/** Calls whose runs follow one object. For further calls the object is a value. */
+const CALLS_MAX = 16;
+const callCounts = new WeakMap<object, number>();
+
+/** Each call replaces the methods once more, so their number is limited. */
+function isFollowed(value: object, follow: Follow, observer: StreamObserver): boolean {
+  const calls = callCounts.get(value) ?? 0;
+  if (calls >= CALLS_MAX || !Object.isExtensible(value)) return false;
+  if (guard('traceable', () => follow(value, observer)) !== true) return false;
+  callCounts.set(value, calls + 1);
+  return true;
+}
+
+/** Chunks that are kept of one result. Further chunks are counted. */
+const CHUNKS_MAX = 10_000;
+
+/** Bytes of one binary chunk that a callback receives. */
+const BINARY_BYTES_MAX = 65_536;
+
+/**
+ * The chunks of one result. A chunk is encoded when it arrives, so later changes do not show; only if a callback needs the
+ * values, these are kept instead. Text and bytes together are limited to the size of one payload.
+ */
+export class Chunks {
+  readonly #options: ChunkOptions;
+  readonly #run: Run;
+  #values: unknown[] | undefined;
+  #texts: string[] = [];
+  #charactersLeft: number;
+  #kept = 0;
+  #dropped = 0;
+
+  constructor(options: ChunkOptions, run: Run) {
+    this.#options = options;
+    this.#run = run;
+    this.#values = options.aggregate === undefined && options.outputs === undefined ? undefined : [];
+    this.#charactersLeft = run.sink?.capture.payload.bytes ?? 0;
+  }
+
+  push(chunk: unknown): void {
+    if (this.#kept >= CHUNKS_MAX || this.#charactersLeft <= 0) {
+      this.#dropped++;
+      return;
+    }
+    this.#kept++;
+    if (this.#values === undefined) this.#keepText(this.#run.encode(chunk));
+    else this.#keepValue(this.#values, chunk);
+  }
+
+  /** Sets the outputs of the run, which is still open. */
+  record(): void {
+    if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
+    if (this.#values === undefined) {
+      this.#run.keepOutputs(`{"outputs":[${this.#texts.join(',')}]}`);
+      return;
+    }
+    const { name, aggregate, outputs } = this.#options;
+    const value = aggregate === undefined ? this.#values : userValue('aggregate', name, aggregate, this.#values);
+    this.#run.keepResult(outputs === undefined ? value : userValue('outputs', name, outputs, value));
+  }
+
+  /** Frees the chunks. The application may keep the result for long. */
+  release(): void {
+    this.#values = undefined;
+    this.#texts = [];
+  }
+
+  #keepText(text: string): void {
+    this.#texts.push(text);
+    this.#charactersLeft -= text.length;
+  }
+
+  #keepValue(values: unknown[], chunk: unknown): void {
+    if (typeof chunk === 'string') this.#charactersLeft -= chunk.length;
+    if (!ArrayBuffer.isView(chunk)) {
+      values.push(chunk);
+      return;
+    }
+    // Readers of byte streams pass the same memory again and again.
+    const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
+    values.push(copy);
+    this.#charactersLeft -= copy.byteLength;
+  }
+}

@@ -1,0 +1,203 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { defineOwn, type Method } from './observer.ts';
+import type { TraceableOptions } from './plan.ts';
+import { traceable } from './traceable.ts';
+
+/**
+ * The decorator that `@traced` with or without options gives. Standard decorators: methods, static and `#private` ones,
+ * getters, setters, accessors, fields that hold a function. Legacy decorators (`experimentalDecorators`): methods, static
+ * methods, getters, setters.
+ */
+export interface TracedDecorator {
+  <This, Value extends CallableFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
+  <This, Value>(value: (this: This) => Value, context: ClassGetterDecoratorContext<This, Value>): (this: This) => Value;
+  <This, Value>(
+    value: (this: This, value: Value) => void,
+    context: ClassSetterDecoratorContext<This, Value>,
+  ): (this: This, value: Value) => void;
+  <This, Value>(
+    value: ClassAccessorDecoratorTarget<This, Value>,
+    context: ClassAccessorDecoratorContext<This, Value>,
+  ): ClassAccessorDecoratorResult<This, Value>;
+  <This, Value>(value: undefined, context: ClassFieldDecoratorContext<This, Value>): (initial: Value) => Value;
+  (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
+}
+
+/** `traced` itself: a decorator, or a function from options to a decorator. */
+// The decorator comes first: a field passes `undefined` to it, which the options also allow.
+export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
+
+/**
+ * Traces a class member, as `@traced` or `@traced({ name, runType, … })`. The run is named after the member. Works with
+ * standard decorators and with `experimentalDecorators`. A class or another member that cannot be traced is not changed,
+ * and one log line reports it.
+ */
+export const traced: Traced = ((...args: unknown[]): unknown => {
+  const isDecorating = args.length > 1;
+  if (isDecorating) return guard('@traced', () => decorate({}, args));
+  const [options] = args;
+  if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
+  // A legacy decorator of a class, and a caller that means `traceable`, use the returned value in place of the argument.
+  refuse('a class or function by itself');
+  return options;
+}) as Traced;
+
+type Accessor = ClassAccessorDecoratorTarget<unknown, unknown>;
+
+function decorate(options: unknown, [value, context, descriptor]: unknown[]): unknown {
+  const kind = (context as DecoratorContext | undefined)?.kind;
+  if (kind === undefined) return decorateLegacy(options, context as string | symbol, descriptor);
+  const named = withName(options, (context as DecoratorContext).name);
+  switch (kind) {
+    case 'method':
+    case 'getter':
+    case 'setter':
+      return traceable(value as (...args: unknown[]) => unknown, named);
+    case 'accessor': {
+      const { get, set } = value as Accessor;
+      return { get: traceable(get, named), set: traceable(set, named) };
+    }
+    case 'field':
+      return (initial: unknown) => {
+        if (typeof initial === 'function') return traceable(initial as (...args: unknown[]) => unknown, named);
+        refuse(`a field that holds ${initial === null ? 'null' : typeof initial}`);
+        return initial;
+      };
+    default:
+      refuse(`a ${kind}`);
+  }
+}
+
+function decorateLegacy(options: unknown, key: string | symbol, descriptor: unknown): void {
+  if (typeof descriptor !== 'object' || descriptor === null) {
+    refuse('something other than a method or accessor');
+    return;
+  }
+  const named = withName(options, key);
+  const member = descriptor as PropertyDescriptor;
+  if (typeof member.value === 'function') member.value = traceable(member.value, named);
+  if (member.get !== undefined) member.get = traceable(member.get, named);
+  if (member.set !== undefined) member.set = traceable(member.set, named);
+}
+
+/** `traceable` reports options that are not an object. */
+function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
+  if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
+  const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
+  return guard('@traced', () => ({ name, ...options })) ?? { name };
+}
+
+function refuse(what: string): void {
+  diagnostics.warnOnce(
+    `traced ${what}`,
+    `@traced: expected a method, accessor or function field, got ${what}; it is not traced.`,
+  );
+}
+
+/** Names of methods: of an object, or of a class and its instances. */
+export type MethodName<Target> = Target extends abstract new (
+  ...args: never[]
+) => infer Instance
+  ? FunctionName<Instance> | FunctionName<Target>
+  : FunctionName<Target>;
+
+/** The names of properties whose values are functions. */
+export type FunctionName<Target> = {
+  [Key in keyof Target]: Target[Key] extends CallableFunction ? Key : never;
+}[keyof Target];
+
+const PLACE = 'traceMethods';
+
+/**
+ * Traces methods of a class or of an object in place. For a class, all its instances are affected, existing ones too.
+ * `methods` is an array of names, or an object with the options of each method; `options` apply to all of them. A run is named
+ * after its method. A static method is traced if the instances have no method of the same name. Returns the target.
+ * Methods that are already traced are not changed. A name without a method is reported in one log line.
+ */
+export function traceMethods<Target extends object>(
+  target: Target,
+  methods: readonly MethodName<Target>[] | { readonly [Name in MethodName<Target>]?: TraceableOptions },
+  options?: TraceableOptions,
+): Target {
+  const isTarget = typeof target === 'object' ? target !== null : typeof target === 'function';
+  if (!isTarget || typeof methods !== 'object' || methods === null) {
+    const expected = isTarget ? '`methods` to be a list of names or an object' : '`target` to be a class or an object';
+    diagnostics.warnOnce(`${PLACE} ${expected}`, `${PLACE}(target, methods): expected ${expected}; nothing is traced.`);
+    return target;
+  }
+  guard(PLACE, () => {
+    const own = Array.isArray(methods) ? {} : (methods as Readonly<Record<PropertyKey, TraceableOptions>>);
+    const names: readonly PropertyKey[] = Array.isArray(methods) ? methods : Reflect.ownKeys(methods);
+    for (const name of names) trace(ownerOf(target, name), name, { ...options, ...own[name] });
+  });
+  return target;
+}
+
+function trace(owner: object, name: PropertyKey, options: TraceableOptions): void {
+  const named = { name: (typeof name === 'symbol' ? name.description : String(name)) || 'anonymous', ...options };
+  replaceMethod(PLACE, owner, name, (method) => traceable(method, named));
+}
+
+/** Returns the object that has the method: the prototype of a class, or the class itself if the method is static. */
+function ownerOf(target: object, name: PropertyKey): object {
+  if (typeof target !== 'function') return target;
+  const prototype: unknown = target.prototype;
+  return typeof prototype === 'object' && prototype !== null && name in prototype ? prototype : target;
+}
+
+/** A replaced method. `before` is the original property; undefined if it was inherited. */
+interface Replacement {
+  readonly wrapper: unknown;
+  readonly original: unknown;
+  readonly before: PropertyDescriptor | undefined;
+}
+
+const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
+
+/**
+ * Replaces a method of an object by `wrap(method)`, on the object itself, so that its class and its private fields stay the
+ * same. A method that was replaced before is not replaced again, even if other code has replaced it since, because that
+ * code may call ours. Returns false if there is no such method or the object refuses; that is logged once per `place` and
+ * `name`.
+ */
+export function replaceMethod(
+  place: string,
+  owner: object,
+  key: PropertyKey,
+  wrap: (method: Method) => Method,
+  name: string = String(key),
+): boolean {
+  const isReplaced = guard(place, () => {
+    const original: unknown = (owner as Record<PropertyKey, unknown>)[key];
+    const known = replacements.get(owner) ?? new Map<PropertyKey, Replacement>();
+    const earlier = known.get(key);
+    if (earlier !== undefined && earlier.original !== original) return true;
+    if (typeof original !== 'function') return false;
+    const before = Object.getOwnPropertyDescriptor(owner, key);
+    const wrapper = wrap(original as Method);
+    if (!defineOwn(owner, key, wrapper)) return false;
+    replacements.set(owner, known.set(key, { wrapper, original, before }));
+    return true;
+  });
+  if (isReplaced !== true) {
+    diagnostics.warnOnce(
+      `${place}.${name}`,
+      `${place}: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
+    );
+  }
+  return isReplaced === true;
+}
+
+/** Undoes `replaceMethod` for all methods of an object, except those that other code has replaced since. */
+export function restoreMethods(place: string, owner: object): void {
+  guard(place, () => {
+    const known = replacements.get(owner);
+    for (const [key, { wrapper, before }] of known ?? []) {
+      if ((owner as Record<PropertyKey, unknown>)[key] !== wrapper) continue;
+      if (before === undefined) Reflect.deleteProperty(owner, key);
+      else Reflect.defineProperty(owner, key, before);
+      known?.delete(key);
+    }
+  });
+}
