@@ -1,3 +1,4 @@
+import type { ChunkList } from '../payload/serialize.ts';
 import type { Run } from '../run/run.ts';
 import { chosen, type Plan } from './plan.ts';
 
@@ -8,14 +9,15 @@ const CHUNKS_MAX = 10_000;
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * What a result in pieces has given so far. Chunks are made into text as they come, so that later changes to them are not
- * seen; only a callback that wants the values themselves has them kept. Texts and bytes together take no more than one payload.
+ * The chunks of one result. A chunk is recorded as it is when it arrives, unless a callback (`aggregate`, `outputs`) gets the
+ * values themselves. Text and bytes together are limited to those of one payload.
  */
 export class Chunks {
   readonly #plan: Plan;
   readonly #run: Run;
   #values: unknown[] | undefined;
-  #texts: string[] = [];
+  /** Undefined if a callback gets the values, or if outputs are not recorded. */
+  #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;
   #dropped = 0;
@@ -24,6 +26,7 @@ export class Chunks {
     this.#plan = plan;
     this.#run = run;
     this.#values = plan.aggregate === undefined && plan.outputs === undefined ? undefined : [];
+    this.#list = this.#values === undefined ? run.chunkList() : undefined;
     this.#charactersLeft = run.sink?.capture.payload.bytes ?? 0;
   }
 
@@ -38,8 +41,8 @@ export class Chunks {
       return;
     }
     this.#kept++;
-    if (this.#values === undefined) this.#keepText(this.#run.encode(chunk));
-    else this.#keepValue(this.#values, chunk);
+    if (this.#values !== undefined) this.#keepValue(this.#values, chunk);
+    else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
   }
 
   /** Tells the run, which is still open. */
@@ -47,7 +50,7 @@ export class Chunks {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     const { aggregate, outputs } = this.#plan;
     if (this.#values === undefined) {
-      this.#run.keepOutputs(`{"outputs":[${this.#texts.join(',')}]}`);
+      if (this.#list !== undefined) this.#run.keepOutputs(`{"outputs":${this.#list.json()}}`);
       return;
     }
     const value = aggregate === undefined ? this.#values : chosen('aggregate', this.#plan, aggregate, this.#values);
@@ -57,12 +60,7 @@ export class Chunks {
   /** Lets go of them: the application may hold on to the result for long. */
   release(): void {
     this.#values = undefined;
-    this.#texts = [];
-  }
-
-  #keepText(text: string): void {
-    this.#texts.push(text);
-    this.#charactersLeft -= text.length;
+    this.#list = undefined;
   }
 
   #keepValue(values: unknown[], chunk: unknown): void {
