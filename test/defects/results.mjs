@@ -107,14 +107,6 @@ export const defects = [
     tests: ['test/instrument/chunks.test.ts'],
   },
   {
-    title: 'the stack of an error is read when it is thrown',
-    file: 'src/run/error-text.ts',
-    find: '    this.#told = told;\n',
-    replace: '    this.#told = told;\n    this.toString();\n',
-    tests: ['test/instrument/outcome.test.ts', 'test/instrument/sequence-program.test.ts'],
-    isBuilt: true,
-  },
-  {
     title: 'a method that is replaced is listed among the keys',
     file: 'src/instrument/own-method.ts',
     find: '{ configurable: true, writable: true, value: method }',
