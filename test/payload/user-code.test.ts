@@ -10,7 +10,7 @@ describe('code of the application in a value', () => {
   test('runs at most twice for a getter of plain data, and once for any other', () => {
     let calls = 0;
     const counted = { enumerable: true, get: () => ++calls };
-    const plain = [Object.defineProperty({ a: 1 }, 'n', counted), Object.defineProperty([0], 0, counted)];
+    const plain: object[] = [Object.defineProperty({ a: 1 }, 'n', counted), Object.defineProperty([0], 0, counted)];
     const others = [
       Object.defineProperty(new (class Own {})(), 'n', counted),
       Object.defineProperty(new Error('no'), 'n', counted),
