@@ -4,7 +4,16 @@ import { defaultLimits } from '../base/limits.ts';
 import { applyIn } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
-import { abandonment, isObject, type Method, type Settlement, type StreamObserver, type Watched } from './observer.ts';
+import {
+  abandonment,
+  isObject,
+  type Method,
+  makeSlot,
+  type Settlement,
+  type Slot,
+  type StreamObserver,
+  type Watched,
+} from './observer.ts';
 import { type ChunkOptions, endWith, type Plan, userValue } from './plan.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 import {
@@ -154,15 +163,17 @@ function followIterable(iterable: object, observer: StreamObserver): boolean {
 
 /** Calls whose runs follow one object. For further calls the object is a value. */
 const CALLS_MAX = 16;
-const callCounts = new WeakMap<object, number>();
+const callCounts: Slot<number> = makeSlot();
 
 /** Each call replaces the methods once more, so their number is limited. */
 function isFollowed(value: object, follow: Follow, observer: StreamObserver): boolean {
-  const calls = callCounts.get(value) ?? 0;
-  if (calls >= CALLS_MAX || !Object.isExtensible(value)) return false;
-  if (guard('traceable', () => follow(value, observer)) !== true) return false;
-  callCounts.set(value, calls + 1);
-  return true;
+  const isDone = guard('traceable', () => {
+    const calls = callCounts.get(value) ?? 0;
+    if (calls >= CALLS_MAX || !Object.isExtensible(value) || !follow(value, observer)) return false;
+    callCounts.set(value, calls + 1);
+    return true;
+  });
+  return isDone === true;
 }
 
 /** Chunks that are kept of one result. Further chunks are counted. */

@@ -1,5 +1,14 @@
 import { types } from 'node:util';
-import { abandonment, defineOwn, type Method, replaceOwn, type Settlement, type Watched } from './observer.ts';
+import {
+  abandonment,
+  defineOwn,
+  type Method,
+  makeSlot,
+  replaceOwn,
+  type Settlement,
+  type Slot,
+  type Watched,
+} from './observer.ts';
 
 type Result = Promise<unknown>;
 
@@ -60,8 +69,8 @@ function isPlainPromise(value: object): value is Result {
   return !Object.hasOwn(value, 'constructor');
 }
 
-/** Derived promises by the promise. An entry costs several times as much as the derived promise itself. */
-const derivatives = new WeakMap<Result, Result>();
+/** The derived promise of a promise that may be returned again. */
+const derivatives: Slot<Result> = makeSlot();
 
 function sharedDerivative(promise: Result, settlement: Settlement): Result {
   const known = derivatives.get(promise);
@@ -112,7 +121,7 @@ function calledOn(promise: Result, derived: Result, method: Method): Method {
 }
 
 /** Thenables that have been changed. One that several calls return is changed once. */
-const followed = new WeakMap<object, Thenable>();
+const followed: Slot<Thenable> = makeSlot();
 
 /**
  * Follows a subclass of Promise or another thenable, which stays the same object, with its helpers and as lazy as before:
