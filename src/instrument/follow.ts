@@ -6,11 +6,10 @@ import type { Run } from '../run/run.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
 import {
   abandonment,
+  isFollowed,
   isObject,
   type Method,
-  makeSlot,
   type Settlement,
-  type Slot,
   type StreamObserver,
   type Watched,
 } from './observer.ts';
@@ -43,6 +42,7 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   const observer = new RunObserver(run, plan);
   const followed = then && followThenable(result, then, observer, true);
   if (followed === undefined) observer.fulfilled(result);
+  else if (followed === result) observer.watch(result);
   return followed ?? result;
 }
 
@@ -70,10 +70,14 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
     return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
   }
 
+  asked(): void {
+    abandonment.unwatch(this);
+  }
+
   fulfilled(value: unknown): void {
     const follow = isObject(value) ? adapterFor(value) : undefined;
     if (follow === undefined) endWith(this.#run, this.#plan, value);
-    else if (isFollowed(value as object, follow, this)) this.watch(value as object);
+    else if (isFollowed(value as object, () => follow(value as object, this))) this.watch(value as object);
     else this.#run.end();
   }
 
@@ -148,32 +152,13 @@ function adapterFor(value: object): Follow | undefined {
       if (types.isGeneratorObject(value)) return followIterator;
       if (isReadableStream(value)) return followReadableStream;
       if (isNodeReadable(value)) return followNodeReadable;
-      return isHelperStream(value) ? followHelperStream : followIterable;
+      return isHelperStream(value) ? followHelperStream : followAsyncIterable;
     }
     if (typeof next !== 'function') return undefined;
     return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function' ? followIterator : undefined;
   } catch {
     return undefined;
   }
-}
-
-function followIterable(iterable: object, observer: StreamObserver): boolean {
-  return followAsyncIterable(iterable, observer, (iterator) => isFollowed(iterator, followIterator, observer));
-}
-
-/** Calls whose runs follow one object. For further calls the object is a value. */
-const CALLS_MAX = 16;
-const callCounts: Slot<number> = makeSlot();
-
-/** Each call replaces the methods once more, so their number is limited. */
-function isFollowed(value: object, follow: Follow, observer: StreamObserver): boolean {
-  const isDone = guard('traceable', () => {
-    const calls = callCounts.get(value) ?? 0;
-    if (calls >= CALLS_MAX || !Object.isExtensible(value) || !follow(value, observer)) return false;
-    callCounts.set(value, calls + 1);
-    return true;
-  });
-  return isDone === true;
 }
 
 /** Chunks that are kept of one result. Further chunks are counted. */
