@@ -13,14 +13,9 @@ export {
 } from './instrument/methods.ts';
 export type { ArgumentsOf, CallOptions, OutcomeOf, TraceableOptions, WholeOf } from './instrument/plan.ts';
 export { type Traceable, traceable } from './instrument/traceable.ts';
-export type { AttachmentChunk, AttachmentContent } from './run/attachment.ts';
-export type {
-  ChannelMessages,
-  DropMessage,
-  OutageMessage,
-  RecoveryMessage,
-  RequestMessage,
-} from './run/channels.ts';
+export type { AttachmentContent } from './payload/attachment.ts';
+export { type Redaction, type RedactOptions, redact } from './payload/redact.ts';
+export { secretPatterns } from './payload/secret-patterns.ts';
 export { runIdFrom } from './run/ids.ts';
 export {
   type FromHeadersOptions,
@@ -31,13 +26,23 @@ export {
   toHeaders,
 } from './run/propagation.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';
-export { type RedactOptions, redact } from './run/redact.ts';
-export type { Redaction } from './run/redaction.ts';
 export type { Run, RunChanges } from './run/run.ts';
-export type { Fields, RunOptions } from './run/run-options.ts';
-export type { Sampler, TraceStart } from './run/sampling.ts';
-export { secretPatterns } from './run/secret-patterns.ts';
-export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
+export type { Fields } from './run/run-fields.ts';
+export type { RunOptions } from './run/run-options.ts';
+export type { Sampler } from './run/sampling.ts';
+export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';
 export { currentRun, startRun, withExporter, withRun } from './run/start-run.ts';
-export type { Backlog, DeliveryError, DroppedRun, DropReason, Latency, Stats } from './run/stats.ts';
+export type {
+  Backlog,
+  ChannelMessages,
+  DeliveryError,
+  DropMessage,
+  DroppedRun,
+  DropReason,
+  Latency,
+  OutageMessage,
+  RecoveryMessage,
+  RequestMessage,
+  Stats,
+} from './run/stats.ts';
 export { configure, createExporter, type Exporter, flush, shutdown, stats, withFlush } from './runspan.ts';

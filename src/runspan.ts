@@ -10,17 +10,18 @@ import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
 import { preloadIfConfigured, preloadSoon } from './export/preload.ts';
 import { type ConfigureOptions, resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
+import { untraced } from './run/context.ts';
 import { projectText } from './run/encoded-run.ts';
 import {
   type FlushLimit,
   type FlushResult,
   installSink,
+  noopSink,
   type RunSink,
   registerPreload,
   registerSinkFactory,
 } from './run/sink.ts';
 import { registerStats } from './run/stats.ts';
-import { offSink, untraced } from './run/untraced.ts';
 
 /**
  * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
@@ -32,7 +33,7 @@ export interface Exporter extends RunSink {
 }
 
 /** Stands where tracing is off. */
-const offExporter: Exporter = { ...offSink, stats: noStats };
+const offExporter: Exporter = { ...noopSink, stats: noStats };
 
 /** Those that have not closed. */
 const exporters = new Set<RunExporter>();

@@ -1,8 +1,8 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './base/limits.ts';
-export type { HeldAttachment } from './run/attachment.ts';
+export type { HeldAttachment } from './payload/attachment.ts';
+export type { Redaction } from './payload/redact.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
-export type { Redaction } from './run/redaction.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export type { AsymmetricMatcher, MatcherContext, MatcherResult, Tester } from './testing/comparison.ts';
 export type { ExpectedFields } from './testing/expected-fields.ts';

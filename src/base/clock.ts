@@ -1,58 +1,56 @@
-// Taken once, so that fake timers installed by a test of the application do not stop the clock.
-/** Milliseconds since 1970, as the wall clock says it. */
+// Read once, so that fake timers installed by a test of the application do not stop the clock.
+/** Milliseconds since 1970 by the wall clock. */
 export const wallNowMs: () => number = Date.now;
-/** Milliseconds since an arbitrary moment, unaffected by the wall clock. */
+/** Milliseconds since an arbitrary moment, independent of the wall clock. */
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
-/** How far the wall clock may depart from the anchored monotonic one before the anchor is retaken. */
-const DEPARTURE_MAX_US = 20_000;
+/** Deviation between the timestamps and the wall clock that is corrected. */
+const DEVIATION_MAX_US = 20_000;
 
-/** Where a clock takes its time from; tests pass their own. */
+/** If the wall clock moves back by more, the timestamps follow it instead of staying at their latest value. */
+const BACKWARD_MAX_US = 5_000_000;
+
+/** The time source of a clock. Tests pass their own. */
 export interface TimeSource {
   readonly wallMs: () => number;
   readonly monotonicMs: () => number;
 }
 
 /**
- * Time in whole microseconds since 1970. Stamps never repeat and never go backwards, so runs sort by creation; durations
- * come from the monotonic clock, so that a corrected wall clock changes none.
+ * Timestamps in whole microseconds since 1970. They increase strictly, so runs sort by creation, unless the wall clock
+ * moves back by more than 5 s. Durations come from the monotonic clock.
  */
 export class Clock {
   readonly #source: TimeSource;
+  /** Difference between the wall clock and the monotonic clock. */
   #anchorUs: number;
   #lastUs = 0;
 
   constructor(source: TimeSource = { wallMs: wallNowMs, monotonicMs: monotonicNowMs }) {
     this.#source = source;
-    this.#anchorUs = this.#takeAnchor(this.monotonicUs());
+    this.#anchorUs = source.wallMs() * 1_000 - this.monotonicUs();
   }
 
-  /** Microseconds since an arbitrary moment, unaffected by the wall clock; fractions of one included. */
+  /** Microseconds since an arbitrary moment, with fractions. */
   monotonicUs(): number {
     return this.#source.monotonicMs() * 1_000;
   }
 
-  /** The stamp of a moment just read from `monotonicUs`: later than every stamp given before. */
+  /** Returns a new timestamp for a value just read from `monotonicUs`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#source.wallMs() * 1_000;
-    let us = Math.floor(this.#anchorUs + monotonicUs);
-    // Date.now() is cut to the millisecond, so up to 1 ms of departure is no departure at all.
-    if (Math.abs(us - wallUs) > DEPARTURE_MAX_US) {
-      this.#anchorUs = this.#takeAnchor(monotonicUs);
-      us = Math.floor(this.#anchorUs + monotonicUs);
-    }
-    this.#lastUs = Math.max(this.#lastUs + 1, us);
+    // The wall clock has a resolution of 1 ms, so a deviation of up to 1 ms is normal.
+    if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;
+    const us = Math.floor(this.#anchorUs + monotonicUs);
+    const isReset = this.#lastUs - us > BACKWARD_MAX_US;
+    this.#lastUs = isReset ? us : Math.max(this.#lastUs + 1, us);
     return this.#lastUs;
   }
 
   nowUs(): number {
     return this.stampUs(this.monotonicUs());
   }
-
-  #takeAnchor(monotonicUs: number): number {
-    return this.#source.wallMs() * 1_000 - monotonicUs;
-  }
 }
 
-/** The clock of the process: live runs take their stamps and ids from this one. */
+/** The clock of the process. It gives live runs their timestamps and ids. */
 export const clock: Clock = new Clock();

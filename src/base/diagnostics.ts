@@ -1,22 +1,22 @@
-import { ignoreRejection } from './rejection.ts';
+import { types } from 'node:util';
 import { visible } from './text.ts';
 
-/** What is told: nothing, errors, errors and warnings, or everything. */
+/** The least severe level that is logged. `silent` logs nothing. */
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * Where diagnostics go: a level for lines on standard error, or a function that is called with each line instead. What
- * the function throws is ignored.
+ * Where diagnostics go: a level for lines on standard error, or a function that is called with each line instead. Errors
+ * that the function throws are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
-/** Every level, quietest first. */
+/** All levels, quietest first. */
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/** Places remembered by `once`; beyond it nothing new is told, so that a loop of distinct places cannot flood. */
+/** Maximum number of places that `warnOnce` remembers. Later places are not logged, so a loop cannot flood the log. */
 const PLACES_MAX = 1_000;
 
-/** Values that no line may show; of a longer list the oldest are forgotten. Shorter ones are words of any text. */
+/** Maximum number of concealed values. The oldest are removed first. Shorter values are common words and are not concealed. */
 const CONCEALED_MAX = 1_000;
 const CONCEALED_CHARACTERS_MIN = 6;
 
@@ -26,10 +26,7 @@ let log: Log = 'warn';
 let isLogSet = false;
 let calling = (call: () => void): void => call();
 
-/**
- * The only printer of the library: background trouble and misuse are told here, in one line each, and never with a
- * payload or a key in it.
- */
+/** The only module that prints. Each message is one line and contains neither payloads nor keys. */
 export const diagnostics = {
   /** Takes effect for all exporters of the process. */
   setLog(to: Log): void {
@@ -37,17 +34,17 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /** How the log function or the console is called; the composition root has them called untraced. */
+  /** Sets the function that calls the log function or the console. The composition root turns tracing off for the call. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },
 
-  /** Whether anybody has said where diagnostics go. */
+  /** Whether `setLog` was called. */
   get isLogSet(): boolean {
     return isLogSet;
   },
 
-  /** From now on no line shows these values, keys for example, whoever puts them into it: a dispatcher or a callback. */
+  /** Redacts these values, for example API keys, in all later lines. */
   conceal(values: readonly string[]): void {
     for (const value of values) {
       if (value.length < CONCEALED_CHARACTERS_MIN) continue;
@@ -58,51 +55,55 @@ export const diagnostics = {
   },
 
   error(message: string): void {
-    tell('error', message);
+    print('error', message);
   },
 
   warn(message: string): void {
-    tell('warn', message);
+    print('warn', message);
   },
 
   debug(message: string): void {
-    tell('debug', message);
+    print('debug', message);
   },
 
-  /** Warns the first time that `place` is reported, and is silent for the same place after that. */
+  /** Logs a warning the first time that it is called for `place`. */
   warnOnce(place: string, message: string): void {
     if (places.has(place) || places.size >= PLACES_MAX) return;
     places.add(place);
-    tell('warn', message);
+    print('warn', message);
   },
 
-  /** Forgets which places have been told, for tests. */
+  /** Forgets the places of `warnOnce`, for tests. */
   forgetPlaces(): void {
     places.clear();
   },
 };
 
-let telling = false;
+let isPrinting = false;
 
-function tell(level: Exclude<LogLevel, 'silent'>, message: string): void {
-  // A log function that is traced itself would call us again for its own trouble, without end.
-  if (telling) return;
-  telling = true;
+function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
+  // A traced log function would call us again without end.
+  if (isPrinting) return;
+  isPrinting = true;
   try {
     const line = visible(withoutSecrets(message));
     if (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log)) return;
     calling(() => {
-      if (typeof log === 'function') ignoreRejection(log(level, line));
-      else console.error(`runspan: ${line}`);
+      if (typeof log !== 'function') {
+        console.error(`runspan: ${line}`);
+        return;
+      }
+      const result: unknown = log(level, line);
+      if (types.isPromise(result)) result.catch(() => {});
     });
   } catch {
-    // There is nobody left to tell.
+    // The log itself failed, so the failure cannot be reported.
   } finally {
-    telling = false;
+    isPrinting = false;
   }
 }
 
-/** Messages of others repeat what they were given: header values, addresses with user and password. */
+/** Messages of other libraries may contain header values, and URLs with a user and a password. */
 function withoutSecrets(message: string): string {
   let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
   for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');

@@ -1,4 +1,7 @@
-/** Every environment variable that is read; `docs/configuration.md` says what each does. */
+/** The version of the package. A test compares it with package.json. */
+export const version = '0.1.0';
+
+/** All environment variables that the package reads. `docs/configuration.md` documents them. */
 export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
@@ -66,22 +69,22 @@ export function usesLangsmithService(): boolean {
   return own === undefined && isLangsmithTracing();
 }
 
-/** A variable without surrounding white space; undefined when it is unset or empty. The only reader of `process.env`. */
+/** Returns a trimmed variable, or undefined if it is unset or empty. Only this file reads `process.env`. */
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
 }
 
-/** What a variable that somebody names on the command line holds, as it is. */
+/** Returns the unmodified value of a variable that is named on the command line. */
 export function variable(name: string): string | undefined {
   return process.env[name];
 }
 
-/** The names of all variables that begin so, whether or not anybody reads them. */
+/** Returns the names of all variables with this prefix, including those that nothing reads. */
 export function variablesWith(prefix: string): string[] {
   return Object.keys(process.env).filter((name) => name.startsWith(prefix));
 }
 
-/** A copy of the environment for a child process, with these variables in it; `undefined` takes one out. */
+/** Returns a copy of the environment with these variables set, for a child process. `undefined` removes a variable. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...process.env, ...variables };
 }

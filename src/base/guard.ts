@@ -1,9 +1,10 @@
+import { types } from 'node:util';
 import { diagnostics } from './diagnostics.ts';
 import { messageOf } from './text.ts';
 
 /**
- * Runs work of ours, or a callback of the application that serves tracing alone, so that nothing it throws reaches the
- * application's own code: the failure is told once per place, and `undefined` takes the place of the result.
+ * Calls a function so that its errors do not reach the application: our own code, or a callback that only serves tracing.
+ * Logs an error once per place and returns undefined.
  */
 export function guard<Result>(place: string, work: () => Result): Result | undefined {
   try {
@@ -17,4 +18,12 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
 /** Logs an error that must not reach the application, once per place. For code that would pay for a closure per call. */
 export function reportFailure(place: string, thrown: unknown): void {
   diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
+}
+
+/**
+ * Marks a rejection as handled. A callback may return a promise where a value is expected. Nobody awaits that promise, so
+ * its rejection would end the process.
+ */
+export function ignoreRejection(result: unknown): void {
+  if (types.isPromise(result)) result.catch(() => {});
 }

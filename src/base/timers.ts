@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { DELAY_MAX_MS } from './limits.ts';
 
-// Taken once, so that fake timers installed by a test of the application do not stop delivery.
+// Read once, so that fake timers installed by a test of the application do not stop delivery.
 const { setTimeout: setTimeoutOfNode, clearTimeout: clearTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 
 /**
@@ -23,7 +23,7 @@ export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => R
   return root.runInAsyncScope(fn, undefined, ...args);
 }
 
-/** `setTimeout`, outside of any async context. The timer holds the process until `unref` is called on it. */
+/** `setTimeout`, outside any async context. The timer keeps the process alive until `unref` is called on it. */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return outside(() => setTimeoutOfNode(callback, ms));
 }
@@ -32,12 +32,12 @@ export function clearTimer(timer: NodeJS.Timeout | undefined): void {
   clearTimeoutOfNode(timer);
 }
 
-/** `setImmediate`, outside of any async context. It holds the process until `unref` is called on it. */
+/** `setImmediate`, outside any async context. It keeps the process alive until `unref` is called on it. */
 export function setSoon(callback: () => void): NodeJS.Immediate {
   return outside(() => setImmediateOfNode(callback));
 }
 
-/** Waits, without keeping the process alive unless `holdsProcess`; rejects with the signal's reason when it is aborted. */
+/** Waits, without keeping the process alive unless `holdsProcess`. Rejects with the signal's reason if it is aborted. */
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -53,4 +53,22 @@ export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess 
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
   });
+}
+
+/** The part of OpenTelemetry's registered context manager that `withoutTracing` uses. */
+interface ContextManager {
+  active(): { setValue(key: symbol, value: unknown): object };
+  with<Result>(context: object, fn: () => Result): Result;
+}
+
+// All copies of OpenTelemetry's API 1.x share this registry, and its SDK keeps the flag of suppressTracing() under this key.
+// Reading both here needs no OpenTelemetry package.
+const API = Symbol.for('opentelemetry.js.api.1');
+export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
+
+/** Calls `fn` so that no OpenTelemetry instrumentation traces its requests. Our own HTTP never becomes a span. */
+export function withoutTracing<Result>(fn: () => Result): Result {
+  const manager = (globalThis as { [API]?: { context?: ContextManager } })[API]?.context;
+  if (manager === undefined) return fn();
+  return manager.with(manager.active().setValue(SUPPRESS_TRACING, true), fn);
 }

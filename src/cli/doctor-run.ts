@@ -1,8 +1,8 @@
 import * as channels from 'node:diagnostics_channel';
 import type { Settings } from '../export/settings.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
-import { subscribe } from '../run/channels.ts';
 import { startRun } from '../run/start-run.ts';
+import { subscribe } from '../run/stats.ts';
 import { createExporter } from '../runspan.ts';
 import { adviceFor } from './doctor-advice.ts';
 import { askedFor, isJson, NO_SERVICE, sendsKey } from './doctor-service.ts';

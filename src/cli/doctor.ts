@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { version } from '../base/env.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { messageOf, visibleJson } from '../base/text.ts';
-import { version } from '../base/version.ts';
 import { destinationOf } from '../export/create-exporter.ts';
 import type { Settings } from '../export/settings.ts';
 import { SegmentFile } from '../export/spool-file.ts';

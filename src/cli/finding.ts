@@ -1,5 +1,5 @@
 import { visible } from '../base/text.ts';
-import { secretPatterns } from '../run/secret-patterns.ts';
+import { secretPatterns } from '../payload/secret-patterns.ts';
 
 /** What one check of `runspan doctor` has found. */
 export interface Finding {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { constants } from 'node:os';
+import { version } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
-import { version } from '../base/version.ts';
 import { RevisionError } from '../clients/revision-error.ts';
 import { RunTimeIsOver, runAgent } from './agent-run.ts';
 import { type Invocation, parseArguments, type Topic, usage } from './arguments.ts';

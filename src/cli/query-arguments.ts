@@ -1,6 +1,6 @@
 import type { ListQuery } from '../receiver/query.ts';
 import type { RunStatus } from '../receiver/run-view.ts';
-import { isoTimestamp, parseIsoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
 import { quoted } from './terminal-text.ts';
 import { lastOf, readWords, type Words, webAddress } from './words.ts';
 

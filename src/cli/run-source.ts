@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { env } from '../base/env.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/options.ts';
 import { messageOf, visible } from '../base/text.ts';
 import type { ListQuery, Page } from '../receiver/query.ts';
 import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/run-view.ts';

@@ -2,7 +2,7 @@ import { visible, visibleJson } from '../base/text.ts';
 import type { Feedback } from '../receiver/feedback.ts';
 import type { RunDetails, RunOutline } from '../receiver/run-view.ts';
 import { PAYLOAD_FIELDS } from '../receiver/told-run.ts';
-import { canonicalId } from '../run/dotted-order.ts';
+import { canonicalId } from '../run/time.ts';
 import type { ShowInvocation } from './query-arguments.ts';
 import type { RunSource } from './run-source.ts';
 import { momentText } from './traces.ts';

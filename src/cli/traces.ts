@@ -1,7 +1,7 @@
 import { visibleJson } from '../base/text.ts';
 import type { ListQuery, Page } from '../receiver/query.ts';
 import type { TraceSummary } from '../receiver/run-view.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import type { TracesInvocation } from './query-arguments.ts';
 import type { RunSource } from './run-source.ts';
 import { counted } from './terminal-text.ts';

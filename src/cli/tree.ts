@@ -1,7 +1,7 @@
 import { visible } from '../base/text.ts';
 import type { RunOutline, RunStatus } from '../receiver/run-view.ts';
-import { forestOf, type Tree } from '../run/forest.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
+import { forestOf, type Tree } from '../testing/forest.ts';
 import { columnsOf, cut } from './terminal-text.ts';
 
 /** What a piece of the drawing is, for whoever colours it. */

@@ -1,4 +1,4 @@
-import type { Check, Checks } from '../base/checked-options.ts';
+import type { Check, Checks } from '../base/options.ts';
 import type { AgentRun } from './agent-run.ts';
 import { type AgentService, agentPath, splitOptions } from './agent-service.ts';
 import { type BodyRules, checkedBody, oneOf, someOf, TEXT, TEXTS, TRUTH } from './body-rules.ts';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { type Checks, checkedOptions, wholeFrom } from '../base/checked-options.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { type Checks, checkedOptions, wholeFrom } from '../base/options.ts';
 import { AgentRuns } from './agent-runs.ts';
 import { AgentService, agentPath } from './agent-service.ts';
 import { AgentSystem } from './agent-system.ts';

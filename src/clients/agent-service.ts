@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import { toHeaders } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun } from '../run/start-run.ts';

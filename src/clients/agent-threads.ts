@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
-import { type Checks, checkedOptions, wholeFrom } from '../base/checked-options.ts';
 import { clock } from '../base/clock.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { type Checks, checkedOptions, wholeFrom } from '../base/options.ts';
 import { newRunId } from '../run/ids.ts';
 import type { AgentServerOptions } from './agent-server.ts';
 import { AgentService } from './agent-service.ts';

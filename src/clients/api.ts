@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import { types } from 'node:util';
-import { checkedOptions } from '../base/checked-options.ts';
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 import { HttpClient, type OpenAnswer } from '../http/client.ts';
 import { DeadlineError, NoAnswerError } from '../http/failure.ts';

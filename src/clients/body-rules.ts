@@ -1,4 +1,4 @@
-import type { Check } from '../base/checked-options.ts';
+import type { Check } from '../base/options.ts';
 import { isRecord } from './record.ts';
 import { isUuid } from './uuid.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';

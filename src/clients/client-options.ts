@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
-import { type Checks, wholeFrom } from '../base/checked-options.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { type Checks, wholeFrom } from '../base/options.ts';
 import { areHeaders } from './headers.ts';
 import { isRecord } from './record.ts';
 

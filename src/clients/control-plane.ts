@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import { type ClientOptions, clientChecks } from './client-options.ts';
 import { ControlPlaneApi } from './control-plane-api.ts';
 import { Deployments } from './deployments.ts';

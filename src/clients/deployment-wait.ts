@@ -1,5 +1,5 @@
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
 import { monotonicNowMs } from '../base/clock.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
 import { pathOf } from './call.ts';
 import { type CallOptions, callChecks } from './client-options.ts';
 import type { ControlPlaneApi, ControlPlaneCall } from './control-plane-api.ts';

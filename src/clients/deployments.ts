@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import { pathOf } from './call.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
 import type { ControlPlaneApi, ControlPlaneCall } from './control-plane-api.ts';

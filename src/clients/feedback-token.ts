@@ -1,4 +1,4 @@
-import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type Check, type Checks, checkedOptions } from '../base/options.ts';
 import { problemOf } from './answer-form.ts';
 import { InvalidAnswerError } from './api-error.ts';
 import { UUID } from './body-rules.ts';

@@ -1,5 +1,5 @@
-import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
+import { type Check, type Checks, checkedOptions } from '../base/options.ts';
 import { Api } from './api.ts';
 import { ApiError } from './api-error.ts';
 import type { Call } from './call.ts';

@@ -1,4 +1,4 @@
-import { SecretNames } from '../run/secret-names.ts';
+import { SecretNames } from '../payload/secret-names.ts';
 
 /** `null` leaves out a header that others have given. */
 export type Headers = Readonly<Record<string, string | null>>;

@@ -10,7 +10,7 @@ type Ignore = ReturnType<typeof ignore>;
 type MakeIgnore = typeof ignore;
 
 /** What a path is to rules: `undefined` where they do not say. */
-type Verdict = boolean | undefined;
+type SamplingResult = boolean | undefined;
 
 /** The rules of the `.gitignore` files of a directory and those above it, up to the root of the source, and of its `.dockerignore`. */
 export class IgnoreRules {
@@ -50,7 +50,7 @@ export class IgnoreRules {
   }
 
   /** The file that is nearest decides, as git has it. */
-  #gitVerdict(path: string): Verdict {
+  #gitVerdict(path: string): SamplingResult {
     const below = path.slice(this.#directory.length);
     const parent = below.replace(/[^/]+\/?$/, '');
     // What is left out because of a directory was decided there, and a nearer file said otherwise.

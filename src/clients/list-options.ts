@@ -1,4 +1,4 @@
-import { type Checks, wholeFrom } from '../base/checked-options.ts';
+import { type Checks, wholeFrom } from '../base/options.ts';
 import { type CallOptions, callChecks } from './client-options.ts';
 
 /** Which part of a list is asked for. */

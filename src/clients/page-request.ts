@@ -1,4 +1,4 @@
-import { wholeFrom } from '../base/checked-options.ts';
+import { wholeFrom } from '../base/options.ts';
 import type { BodyRules } from './body-rules.ts';
 
 /** The part of a list of an agent server that is wanted. */

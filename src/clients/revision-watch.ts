@@ -1,6 +1,6 @@
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { RunspanError } from '../base/errors.ts';
-import { ignoreRejection } from '../base/rejection.ts';
+import { ignoreRejection } from '../base/guard.ts';
 import { cut, messageOf, shown } from '../base/text.ts';
 import { isTransient, parseRetryAfter } from '../http/retry-policy.ts';
 import { ApiError, ConnectionError, InvalidAnswerError, TimeoutError } from './api-error.ts';

@@ -1,7 +1,7 @@
-import { type Checks, wholeFrom } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
+import { ignoreRejection } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { ignoreRejection } from '../base/rejection.ts';
+import { type Checks, wholeFrom } from '../base/options.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
 import { type AgentEvent, agentEventOf, type FeedbackEvent, type RunError } from './agent-event.ts';
 import type { AgentService } from './agent-service.ts';

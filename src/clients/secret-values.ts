@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { SecretNames } from '../run/secret-names.ts';
+import { SecretNames } from '../payload/secret-names.ts';
 import { isRecord } from './record.ts';
 import { MASK } from './secrets.ts';
 

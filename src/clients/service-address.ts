@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/options.ts';
 
 /**
  * The address of a service. A RunspanError (`RUNSPAN_INVALID_OPTION`) names the option where it is none, holds credentials, a

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import { Api } from './api.ts';
 import { type CallOptions, type ClientOptions, callChecks, callOptionsOf } from './client-options.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';

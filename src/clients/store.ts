@@ -1,4 +1,4 @@
-import { wholeFrom } from '../base/checked-options.ts';
+import { wholeFrom } from '../base/options.ts';
 import type { AgentService } from './agent-service.ts';
 import { type BodyRules, checkedBody, OBJECT, required, TEXT, TEXTS } from './body-rules.ts';
 import type { CallOptions } from './client-options.ts';

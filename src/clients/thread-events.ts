@@ -1,5 +1,5 @@
-import { type Check, type Checks, wholeFrom } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
+import { type Check, type Checks, wholeFrom } from '../base/options.ts';
 import { runErrorOf } from './agent-event.ts';
 import { type AgentService, splitOptions } from './agent-service.ts';
 import { OBJECT, TEXTS } from './body-rules.ts';

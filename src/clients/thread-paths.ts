@@ -1,4 +1,4 @@
-import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
+import { type Check, type Checks, checkedOptions } from '../base/options.ts';
 import { checkIds } from './body-rules.ts';
 import { pathOf } from './call.ts';
 

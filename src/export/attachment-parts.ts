@@ -2,7 +2,7 @@ import type { FileLike, FormDataEntryValue, FormDataLike } from 'form-data-encod
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import { type HeldAttachment, safeName, sizeOf } from '../run/attachment.ts';
+import { type HeldAttachment, safeName, sizeOf } from '../payload/attachment.ts';
 import type { Attachment } from '../run/record.ts';
 import { dropAttachments, type Item } from './delivery.ts';
 

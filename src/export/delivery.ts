@@ -1,6 +1,5 @@
-import { type HeldAttachment, sizeOf } from '../run/attachment.ts';
-import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
-import type { ErrorText } from '../run/error-text.ts';
+import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
+import { type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
 import type { FlushGroup } from './barrier.ts';
 import type { Place } from './ledger.ts';
 import type { Ticket } from './replay.ts';
@@ -197,16 +196,6 @@ export function releaseAll(delivery: Delivery): void {
   delivery.attachedAtStart = NO_ATTACHMENTS;
 }
 
-/** The same for what was recorded of it since. */
-export function releaseRun(run: EncodedRun): void {
-  run.inputs = undefined;
-  run.outputs = undefined;
-  run.events = undefined;
-  run.error = undefined;
-  run.metadata = undefined;
-  run.attachments = undefined;
-}
-
 /**
  * Replaces the outputs of a run by a marker, and drops its events. Its attachments are also dropped, unless they are in
  * flight with the post of the run.
@@ -238,15 +227,10 @@ export function heldBytes({ run, inputs, outputs }: Delivery): number {
   bytes += inputs.bytesOf(run.inputs) + outputs.bytesOf(run.outputs);
   for (const tag of run.tags ?? []) bytes += tag.length;
   if (run.events !== undefined) bytes += Buffer.byteLength(run.events);
-  if (run.error !== undefined) bytes += errorBytes(run.error);
+  if (run.error !== undefined) bytes += Buffer.byteLength(run.error);
   if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
   for (const { name, mimeType, bytes: content } of run.attachments ?? []) {
     bytes += ATTACHMENT_BYTES + 2 * Buffer.byteLength(name) + mimeType.length + sizeOf(content);
   }
   return bytes;
-}
-
-/** One whose stack has not been read yet is left unread, and counted by an estimate. */
-function errorBytes(error: string | ErrorText): number {
-  return typeof error === 'string' ? Buffer.byteLength(error) : error.length;
 }

@@ -1,11 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
-import { publish } from '../run/channels.ts';
+import { untraced } from '../run/context.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import type { DroppedRun, DropReason } from '../run/stats.ts';
-import { untraced } from '../run/untraced.ts';
+import { type DroppedRun, type DropReason, publish } from '../run/stats.ts';
 import { forgetTeller, type Teller, tellAtExit } from './exit.ts';
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;

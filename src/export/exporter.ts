@@ -3,11 +3,10 @@ import { diagnostics } from '../base/diagnostics.ts';
 import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { setSoon } from '../base/timers.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
-import { flushLimitMs } from '../run/flush-limit.ts';
-import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
+import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import { type CapturePolicy, type FlushLimit, type FlushResult, flushLimitMs, type RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
-import { isoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp } from '../run/time.ts';
 import {
   type Delivery,
   dropEndPayloads,
@@ -16,7 +15,6 @@ import {
   placeOf,
   releaseAll,
   releasePosted,
-  releaseRun,
 } from './delivery.ts';
 import { Disk } from './disk.ts';
 import { Dispatcher } from './dispatcher.ts';

@@ -1,8 +1,8 @@
 import { clock, wallNowMs } from '../base/clock.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
-import { publish } from '../run/channels.ts';
-import { isoTimestamp } from '../run/timestamp.ts';
+import { publish } from '../run/stats.ts';
+import { isoTimestamp } from '../run/time.ts';
 import { outcomeOf } from './answer.ts';
 import type { Ledger } from './ledger.ts';
 

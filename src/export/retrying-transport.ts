@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { publish } from '../run/channels.ts';
+import { publish } from '../run/stats.ts';
 import type { Item } from './delivery.ts';
 import type { Outage } from './outage.ts';
 import type { Pace } from './pace.ts';

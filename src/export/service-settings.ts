@@ -7,15 +7,15 @@ import {
   langsmithEnv,
   usesLangsmithService,
 } from '../base/env.ts';
-import { isLoopback } from '../base/loopback.ts';
-import { withoutTracing } from '../base/suppression.ts';
+import { isLoopback } from '../base/options.ts';
 import { kindOf, safeText } from '../base/text.ts';
+import { withoutTracing } from '../base/timers.ts';
 import type { HeadersFunction, Progress } from '../http/client.ts';
 import { failureOf } from '../http/failure.ts';
 import { SetupError } from '../http/setup-error.ts';
-import { SecretNames } from '../run/secret-names.ts';
-import { secretPatterns } from '../run/secret-patterns.ts';
-import { untraced } from '../run/untraced.ts';
+import { SecretNames } from '../payload/secret-names.ts';
+import { secretPatterns } from '../payload/secret-patterns.ts';
+import { untraced } from '../run/context.ts';
 import type { ConfigureOptions } from './settings.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;

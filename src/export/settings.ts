@@ -1,18 +1,16 @@
 import { resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
-import { bare } from '../base/bare.ts';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/proxies.ts';
-import { redactionOf } from '../run/default-redaction.ts';
+import { payloadRules } from '../payload/limits.ts';
+import { type Redaction, redactionOf } from '../payload/redact.ts';
 import type { Project } from '../run/encoded-run.ts';
-import { payloadRules } from '../run/payload-rules.ts';
-import type { Redaction } from '../run/redaction.ts';
 import { foreignOption, type Hiding } from '../run/run-options.ts';
-import { type Sampler, type SamplingDecision, samplingDecision } from '../run/sampling.ts';
-import type { CapturePolicy } from '../run/sink.ts';
+import { type Sampler, samplingDecision } from '../run/sampling.ts';
+import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, type Service, serviceOf } from './service-settings.ts';
 import { defaultSpoolDir } from './spool-folder.ts';
@@ -146,7 +144,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
  * leaves the log as it is, unless its options name one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
-  const options: ConfigureOptions = bare(isObject(given) ? given : {});
+  const options: ConfigureOptions = isObject(given) ? { ...given } : {};
   applyLog(options.log, isForProcess);
   if (!isObject(given) && given !== undefined)
     complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);

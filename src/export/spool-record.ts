@@ -1,8 +1,7 @@
-import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isBlob, isMimeType } from '../run/attachment.ts';
-import { parseDottedOrder } from '../run/dotted-order.ts';
-import { type EncodedRun, mainJson, type Project } from '../run/encoded-run.ts';
+import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../payload/attachment.ts';
+import { isBlob } from '../payload/platform.ts';
+import { type EncodedRun, mainJson, parseMainJson } from '../run/encoded-run.ts';
 import { isRunId } from '../run/ids.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
 import { dropAttachments } from './delivery.ts';
 
 /** What goes to disk of one run: what a post or a patch of it would say, redacted already. */
@@ -43,8 +42,8 @@ export function decodeRecord(bytes: Uint8Array): SpooledRecord | undefined {
     const sections = sectionsOf(bytes);
     if (sections === undefined || sections.length < 5) return undefined;
     const [header, main, inputs, outputs, events] = sections.slice(0, 5).map((section) => utf8.decode(section));
-    const { op, isEnded } = objectOf(JSON.parse(header as string));
-    const run = runOf(objectOf(JSON.parse(main as string)));
+    const { op, isEnded } = JSON.parse(header as string) as Partial<SpooledRecord>;
+    const run = parseMainJson(main as string);
     const attachments = attachmentsOf(sections.slice(5));
     if ((op !== 'post' && op !== 'patch') || typeof isEnded !== 'boolean') return undefined;
     if (run === undefined || attachments === undefined) return undefined;
@@ -118,57 +117,6 @@ function sectionsOf(bytes: Uint8Array): Uint8Array[] | undefined {
   return sections;
 }
 
-/** What the main part says, checked as far as it stands in requests unescaped or is relied on. */
-function runOf(main: Fields): EncodedRun | undefined {
-  const { id, trace_id, name, start_time, run_type, dotted_order, parent_run_id, session_name, end_time, error } = main;
-  const { tags, extra, session_id } = main;
-  const project = projectOf(session_name, session_id);
-  if (!isId(id) || !isId(trace_id) || !(parent_run_id === undefined || isId(parent_run_id))) return undefined;
-  if (typeof dotted_order !== 'string' || parseDottedOrder(dotted_order)?.at(-1)?.id !== id) return undefined;
-  if (!isTime(start_time) || !(end_time === undefined || isTime(end_time))) return undefined;
-  if (typeof name !== 'string' || typeof run_type !== 'string' || project === undefined) return undefined;
-
-  if (!(error === undefined || typeof error === 'string') || !(tags === undefined || isTexts(tags))) return undefined;
-  const { metadata, runtime } = extra === undefined ? {} : objectOf(extra);
-  return {
-    id,
-    traceId: trace_id,
-    dottedOrder: dotted_order,
-    parentRunId: parent_run_id,
-    startTime: start_time,
-    project,
-    refused: false,
-    name,
-    runType: run_type,
-    tags,
-    metadata: metadata === undefined ? undefined : jsonTexts(objectOf(metadata)),
-    runtime: runtime === undefined ? undefined : JSON.stringify(objectOf(runtime)),
-    inputs: undefined,
-    outputs: undefined,
-    events: undefined,
-    error,
-    endTime: end_time,
-    attachments: undefined,
-  };
-}
-
-function projectOf(name: unknown, id: unknown): Project | undefined {
-  if (typeof id === 'string') return { id };
-  return typeof name === 'string' ? name : undefined;
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** A copy without a prototype, so that a field that is not there is not taken from `Object.prototype`. */
-function objectOf(value: unknown): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('expected an object');
-  return Object.assign(Object.create(null), value);
-}
-
-function jsonTexts(fields: Fields): Map<string, string> {
-  return new Map(Object.entries(fields).map(([key, value]) => [key, JSON.stringify(value)]));
-}
-
 function payloadOf(text: string | undefined, opening: '{' | '['): string | undefined {
   if (text === undefined || text === '') return undefined;
   JSON.parse(text);
@@ -194,16 +142,4 @@ function textIn(json: string): string {
   } catch {
     return '';
   }
-}
-
-function isId(value: unknown): value is string {
-  return typeof value === 'string' && isRunId(value);
-}
-
-function isTime(value: unknown): value is string {
-  return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
-}
-
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }

@@ -1,7 +1,5 @@
 import type { Limits } from '../base/limits.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
-import type { EncodedRun } from '../run/encoded-run.ts';
-import { ErrorText } from '../run/error-text.ts';
 import type { Delivery } from './delivery.ts';
 import type { Outage } from './outage.ts';
 import type { DeliveryQueue } from './queue.ts';
@@ -57,12 +55,7 @@ export class Spooling {
 
   /** Called when it has ended, likewise. */
   ended(delivery: Delivery): void {
-    if (!this.#parts.isWriteAhead) return;
-    const { error } = delivery.run;
-    const isUnread = error instanceof ErrorText && !error.isRead;
-    this.#appendEnd(delivery, isUnread ? error.headlines : error);
-    // Its stack has to be left unread for now; a second record has it.
-    if (isUnread) setSoon(() => this.#appendEnd(delivery, error)).unref();
+    if (this.#parts.isWriteAhead) this.#appendEnd(delivery);
   }
 
   /** The service has the start of a run. */
@@ -135,9 +128,9 @@ export class Spooling {
    * The record of an end stands for that of the start, which is needed no more: what is left over in a file from before has
    * to make sense by itself when the next process reads it.
    */
-  #appendEnd(delivery: Delivery, error: EncodedRun['error']): void {
+  #appendEnd(delivery: Delivery): void {
     if (delivery.stage === 'settled') return;
-    const segment = this.#parts.spool.append({ ...recordOf(delivery), run: { ...delivery.run, error } });
+    const segment = this.#parts.spool.append(recordOf(delivery));
     if (segment === undefined) return;
     this.settled(delivery);
     delivery.endSegment = segment;

@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { withoutTracing } from '../base/suppression.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
+import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { createConnections, isOfUsedConnection } from './connections.ts';
 import { DeadlineError, NoAnswerError } from './failure.ts';
 import type { Proxies } from './proxies.ts';

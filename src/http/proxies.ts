@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { type EnvironmentName, env } from '../base/env.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/options.ts';
 
 /** A proxy, and the variable that names it. */
 export interface NamedProxy {

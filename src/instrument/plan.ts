@@ -1,12 +1,12 @@
 import { types } from 'node:util';
-import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard, reportFailure } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
-import { type EncodedPayload, encodePayload } from '../run/payload.ts';
+import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
+import type { Check, Checks } from '../base/options.ts';
+import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { RunType } from '../run/record.ts';
 import type { Run } from '../run/run.ts';
-import { commonChecks, type Fields, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
+import type { Fields } from '../run/run-fields.ts';
+import { commonChecks, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
 /** The arguments of a function. */

@@ -1,10 +1,21 @@
 import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
-import { applyIn, contextTo, currentContext, type ModelCall, type RunContext, replaceSpan } from '../run/context.ts';
-import { callAbove, isSameCall, modelCall } from '../run/model-call.ts';
-import type { EncodedPayload } from '../run/payload.ts';
-import { Run, sinkOf, type Verdict, verdictOn } from '../run/run.ts';
+import type { EncodedPayload } from '../payload/serialize.ts';
+import {
+  applyIn,
+  contextTo,
+  currentContext,
+  enclosingModelCall,
+  isSameCall,
+  type ModelCall,
+  modelCall,
+  type RunContext,
+  replaceSpan,
+  sinkOf,
+} from '../run/context.ts';
+import { Run } from '../run/run.ts';
+import { type SamplingResult, sample } from '../run/sampling.ts';
 import type { RunSink } from '../run/sink.ts';
 import { followPromise, followResult, RunObserver } from './follow.ts';
 import { followIterator, followLazyGenerator } from './iterator.ts';
@@ -156,7 +167,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const sink = given.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.forCall();
-    const verdict = verdictOn(plan, parent, sink);
+    const verdict = sample(plan, parent, sink);
     if (verdict.isKept) return prepareKept(plan, parent, sink, verdict, args);
     // The first run of the trace is made all the same: its context tells those below that they are left out.
     if (parent?.sampled !== false) return new PreparedRun(plan, parent, sink, verdict);
@@ -171,7 +182,7 @@ function prepareKept(
   plan: Plan,
   parent: RunContext | undefined,
   sink: RunSink,
-  verdict: Verdict,
+  verdict: SamplingResult,
   args: unknown[],
 ): PreparedRun | undefined {
   const prepared = new PreparedRun(plan, parent, sink, verdict);
@@ -180,7 +191,8 @@ function prepareKept(
     if (description === undefined) return undefined;
     prepared.description = description;
     prepared.modelCall = plan.isModelCall && modelCall(plan.runType, description.metadata);
-    if (prepared.modelCall !== undefined && isSameCall(callAbove(parent, sink), prepared.modelCall)) return undefined;
+    if (prepared.modelCall !== undefined && isSameCall(enclosingModelCall(parent, sink), prepared.modelCall))
+      return undefined;
   }
   if (parent?.refused !== true) prepared.inputs = plan.encodeInputs(args, sink, prepared.description);
   return prepared;
@@ -191,12 +203,12 @@ class PreparedRun {
   readonly #plan: Plan;
   readonly #parent: RunContext | undefined;
   readonly #sink: RunSink;
-  readonly #verdict: Verdict;
+  readonly #verdict: SamplingResult;
   inputs: EncodedPayload | undefined;
   description: CallDescription | undefined;
   modelCall: ModelCall | undefined;
 
-  constructor(plan: Plan, parent: RunContext | undefined, sink: RunSink, verdict: Verdict) {
+  constructor(plan: Plan, parent: RunContext | undefined, sink: RunSink, verdict: SamplingResult) {
     this.#plan = plan;
     this.#parent = parent;
     this.#sink = sink;

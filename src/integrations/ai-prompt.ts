@@ -1,4 +1,4 @@
-import { UNKNOWN_TYPE } from '../run/attachment.ts';
+import { UNKNOWN_TYPE } from '../payload/attachment.ts';
 import { defined, type Fields, fieldsOf, listOf, mapped, textOf } from './fields.ts';
 import { dataUriOf } from './media.ts';
 import { toolCall } from './tool-call.ts';

@@ -1,5 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { completeUsage } from '../run/usage.ts';
+import { completeUsage } from '../run/run-fields.ts';
 import { defined, type Fields, fieldsOf, numberOf } from './fields.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { CallDescription } from '../instrument/plan.ts';
 import type { UsageMetadata } from '../run/record.ts';
-import { completeUsage } from '../run/usage.ts';
+import { completeUsage } from '../run/run-fields.ts';
 import { type Answer, readerOf } from './answer.ts';
 import { withDataUris } from './anthropic-media.ts';
 import { MessageFold } from './anthropic-message-fold.ts';

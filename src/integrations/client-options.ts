@@ -1,4 +1,4 @@
-import type { Checks } from '../base/checked-options.ts';
+import type { Checks } from '../base/options.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 

@@ -1,4 +1,4 @@
-import { hasPlainPrototype } from '../run/foreign-value.ts';
+import { hasPlainPrototype } from '../payload/describe.ts';
 
 /** An object, or a function, of which nothing is known but that it has fields. */
 export type Fields = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import type { Checks } from '../base/checked-options.ts';
+import type { Checks } from '../base/options.ts';
 import type { Run } from '../run/run.ts';
 import { commonChecks, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';

@@ -1,5 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { completeUsage } from '../run/usage.ts';
+import { completeUsage } from '../run/run-fields.ts';
 import { type Fields, fieldsOf, listOf } from './fields.ts';
 import { isMessage, plainMessage } from './langchain-messages.ts';
 

@@ -1,11 +1,11 @@
 import { guard } from '../base/guard.ts';
-import { currentContext, insideStep } from '../run/context.ts';
+import { encodePayload } from '../payload/serialize.ts';
+import { currentContext, insideStep, modelCall, sinkOf } from '../run/context.ts';
 import { isRunId } from '../run/ids.ts';
-import { modelCall } from '../run/model-call.ts';
-import { encodePayload } from '../run/payload.ts';
 import type { RunType } from '../run/record.ts';
-import { Run, sinkOf, verdictOn } from '../run/run.ts';
+import { Run } from '../run/run.ts';
 import type { Hiding, RunOptions } from '../run/run-options.ts';
+import { sample } from '../run/sampling.ts';
 import type { Fields } from './fields.ts';
 import { isToken, modelMetadata } from './langchain-model.ts';
 import { addStep, isRecorded, ownStep, runOfStep, type Step, takeStep } from './langchain-steps.ts';
@@ -51,7 +51,7 @@ export class StepRecorder {
       const sink = this.#options.exporter ?? sinkOf(parent);
       if (sink === undefined || isRecorded(start.id, sink)) return;
       const options = this.#optionsOf(start);
-      const verdict = verdictOn(options, parent, sink);
+      const verdict = sample(options, parent, sink);
       const isHidden = sink.capture.hideInputs || options.hideInputs === true;
       const isCaptured = verdict.isKept && !isHidden && parent?.refused !== true;
       const inputs = isCaptured ? guard(PLACE, () => start.inputs?.()) : undefined;

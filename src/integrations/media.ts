@@ -1,4 +1,4 @@
-import { parseDataUri } from '../run/data-uri.ts';
+import { parseDataUri } from '../payload/attachment.ts';
 import { textOf } from './fields.ts';
 
 /** Stands for media that came as base64: a marker of how much there was, so that an answer is not all pixels. */

@@ -1,5 +1,5 @@
 import type { UsageMetadata } from '../run/record.ts';
-import { completeUsage } from '../run/usage.ts';
+import { completeUsage } from '../run/run-fields.ts';
 import { type Answer, type AnswerReader, headlineOf, readerOf } from './answer.ts';
 import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
 import { base64Bytes } from './media.ts';

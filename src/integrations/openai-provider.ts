@@ -1,4 +1,4 @@
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/options.ts';
 
 /** Services that speak OpenAI's protocol, by the end of their host name. */
 const PROVIDERS: readonly (readonly [host: string, provider: string])[] = [

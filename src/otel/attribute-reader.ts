@@ -1,5 +1,5 @@
-import { isKeptText } from '../run/json-scan.ts';
-import type { PayloadRules } from '../run/payload-rules.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { isPlainJson } from '../payload/serialize.ts';
 import type { Place, RowIndex } from './row-index.ts';
 import type { SpanShape, SpanShapes } from './span-shape.ts';
 import { unflatten } from './unflatten.ts';
@@ -48,7 +48,7 @@ export class AttributeReader {
   /** Whether a value is JSON text that a row would read as an object, and that can stand for it as it is. */
   isKept(value: unknown, read: Read): boolean {
     if (typeof value !== 'string' || this.#rules === undefined) return false;
-    return isVerbatim(read, this.attributes) && isKeptText(value, this.#rules);
+    return isVerbatim(read, this.attributes) && isPlainJson(value, this.#rules);
   }
 
   /** Adds to `sources` the attributes that `get` would read, names and values in turn. */

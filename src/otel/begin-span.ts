@@ -1,5 +1,6 @@
 import { safeText } from '../base/text.ts';
-import { Run, verdictOn } from '../run/run.ts';
+import { Run } from '../run/run.ts';
+import { sample } from '../run/sampling.ts';
 import type { SpanLike } from './span-like.ts';
 import type { SpanEntry } from './span-registry.ts';
 import { runIdOf, SpanRun, type SpanStart } from './span-run.ts';
@@ -26,6 +27,6 @@ function sampledOut(span: SpanLike, { parent, sink, project }: SpanStart): Run |
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return undefined;
   const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
   const options = { name: safeText(span.name), id: runIdOf(span), ...named };
-  const verdict = verdictOn(options, parent, sink);
+  const verdict = sample(options, parent, sink);
   return verdict.isKept ? undefined : new Run(options, parent, sink, undefined, verdict);
 }

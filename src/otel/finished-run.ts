@@ -1,7 +1,7 @@
 import { defaultLimits } from '../base/limits.ts';
-import { defaultRedaction } from '../run/default-redaction.ts';
+import { payloadRules } from '../payload/limits.ts';
+import { defaultRedaction } from '../payload/redact.ts';
 import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
-import { payloadRules } from '../run/payload-rules.ts';
 import type { Attachment, RunRecord } from '../run/record.ts';
 import type { CapturePolicy, FlushResult, RunSink } from '../run/sink.ts';
 import type { SpanLike } from './span-like.ts';

@@ -1,6 +1,5 @@
 import { guard } from '../base/guard.ts';
-import type { RunContext } from '../run/context.ts';
-import { callAbove } from '../run/model-call.ts';
+import { enclosingModelCall, type RunContext } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
 import type { SpanEntry } from './span-registry.ts';
 
@@ -34,7 +33,7 @@ export class LateEntry {
 
   /** Replaces the span with the run of a model call, if that run has the same sink. */
   replace(context: RunContext): void {
-    if (this.#make === undefined || callAbove(context, this.#sink) === undefined) return;
+    if (this.#make === undefined || enclosingModelCall(context, this.#sink) === undefined) return;
     this.#make = undefined;
     this.#made = { context };
   }

@@ -1,5 +1,5 @@
-import { hasPlainPrototype } from '../run/foreign-value.ts';
-import type { PayloadLimits } from '../run/payload-rules.ts';
+import { hasPlainPrototype } from '../payload/describe.ts';
+import type { PayloadLimits } from '../payload/plain.ts';
 import { addTold } from './message-events.ts';
 import type { Attributes, Fields } from './values.ts';
 

@@ -1,6 +1,7 @@
 /** What the attributes of a span mean: pure, and the same for spans of this process and of others. */
-import type { PayloadRules } from '../run/payload-rules.ts';
-import { completeUsage } from '../run/usage.ts';
+
+import type { PayloadRules } from '../payload/limits.ts';
+import { completeUsage } from '../run/run-fields.ts';
 import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
 import { database } from './database.ts';

@@ -1,11 +1,10 @@
 import { type BatchObservableResult, type Meter, metrics, type Observable } from '@opentelemetry/api';
-import type { Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { version } from '../base/env.ts';
 import { guard } from '../base/guard.ts';
-import { version } from '../base/version.ts';
-import { type RequestMessage, subscribe } from '../run/channels.ts';
+import type { Checks } from '../base/options.ts';
 import { usableOptions } from '../run/run-options.ts';
-import { currentStats, type Stats } from '../run/stats.ts';
+import { currentStats, type RequestMessage, type Stats, subscribe } from '../run/stats.ts';
 
 /** What `observeStats` takes. */
 export interface ObserveStatsOptions {

@@ -5,15 +5,16 @@ import {
   type TextMapPropagator,
   type TextMapSetter,
 } from '@opentelemetry/api';
-import type { Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
-import { SUPPRESS_TRACING } from '../base/suppression.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
+import type { Checks } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import { type BaggageMember, baggageMember, parseBaggage } from '../run/baggage.ts';
+import { SUPPRESS_TRACING } from '../base/timers.ts';
 import {
   acceptCheck,
+  type BaggageContext,
+  type BaggageMember,
+  baggageMember,
   baggageOf,
   fromHeaders,
   type HeaderField,
@@ -21,7 +22,7 @@ import {
   headerOf,
   keyOf,
   orderToSend,
-  type ToldInBaggage,
+  parseBaggage,
 } from '../run/propagation.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { runAbove } from './active-spans.ts';
@@ -91,7 +92,7 @@ export class RunPropagator implements TextMapPropagator<unknown> {
       const order = orderToSend('RunPropagator', run, ORDER_MAX);
       if (run === undefined || order === undefined) return;
       setter.set(carrier, TRACE, order);
-      const told: ToldInBaggage = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
+      const told: BaggageContext = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
       const { key, members } = baggageIn(carrier, order) ?? { key: BAGGAGE, members: membersOf(context) };
       const baggage = baggageOf(told, members);
       if (baggage !== '') setter.set(carrier, key, baggage);

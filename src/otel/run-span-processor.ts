@@ -1,8 +1,7 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
-import type { Checks } from '../base/checked-options.ts';
 import { guard } from '../base/guard.ts';
-import { enteredContext, innermostContext, type RunContext } from '../run/context.ts';
-import { sinkOf } from '../run/run.ts';
+import type { Checks } from '../base/options.ts';
+import { enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded, recordedRun } from './active-spans.ts';

@@ -1,4 +1,4 @@
-import { stackFrames } from '../run/error-text.ts';
+import { stackFrames } from '../payload/errors.ts';
 import { langfuseError } from './langfuse.ts';
 import type { SpanEventLike, SpanLike } from './span-like.ts';
 import { type Attributes, number, text } from './values.ts';

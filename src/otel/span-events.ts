@@ -1,6 +1,6 @@
-import { eventJson } from '../run/payload.ts';
-import type { PayloadRules } from '../run/payload-rules.ts';
-import { isoTimestamp } from '../run/timestamp.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { eventJson } from '../payload/serialize.ts';
+import { isoTimestamp } from '../run/time.ts';
 import { hrTimeUs } from './hr-time.ts';
 import type { IsCarrier } from './payload-carriers.ts';
 import type { SpanEventLike } from './span-like.ts';

@@ -1,7 +1,6 @@
-import type { Check } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
+import type { Check } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import type { SpanLike } from './span-like.ts';
 

@@ -1,6 +1,5 @@
 import { guard } from '../base/guard.ts';
-import type { ModelCall, RunContext } from '../run/context.ts';
-import { callAbove, isSameCall } from '../run/model-call.ts';
+import { enclosingModelCall, isSameCall, type ModelCall, type RunContext } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
 import { mapStart } from './mapping.ts';
 import type { SpanLike } from './span-like.ts';
@@ -39,13 +38,13 @@ export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | u
 /** Whether a span that has just started records the same model call as its parent run. */
 export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (modelOf(span.attributes) === undefined) return false;
-  const above = callAbove(parent, sink);
+  const above = enclosingModelCall(parent, sink);
   return above !== undefined && isSameCall(above, spanModelCall(span));
 }
 
 /** Whether a span that has just started may still turn out to record a call that already has a run. */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
-  if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;
+  if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;
   return SDK_SCOPE.test(scopeOf(span) ?? '');
 }
 

@@ -1,7 +1,6 @@
 import { safeText } from '../base/text.ts';
-import { metadataJson } from '../run/payload.ts';
-import type { PayloadRules } from '../run/payload-rules.ts';
-import { serialize } from '../run/serialize.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { metadataJson, serialize } from '../payload/serialize.ts';
 import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { type Fields, number } from './values.ts';
 

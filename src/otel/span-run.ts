@@ -1,20 +1,23 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { contextOf, type ModelCall, type RunContext, SinkHandle } from '../run/context.ts';
-import { dottedOrder } from '../run/dotted-order.ts';
-import { type EncodedRun, newRecord, type Project } from '../run/encoded-run.ts';
-import { shownError } from '../run/error-text.ts';
+import { type AttachingField, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
+import { shownError } from '../payload/errors.ts';
+import { metadataJson, metadataKey, serialize, shownName } from '../payload/serialize.ts';
+import {
+  contextOf,
+  inheritedFrom,
+  type ModelCall,
+  PACKAGE_COPY,
+  type RunContext,
+  type RunOwner,
+} from '../run/context.ts';
+import { EncodedRun, type Project } from '../run/encoded-run.ts';
 import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
-import { metadataJson, metadataKey, shownName } from '../run/payload.ts';
-import { type AttachingField, PayloadAttachments } from '../run/payload-attachments.ts';
-import { inheritedFrom } from '../run/run.ts';
-import { RunAttachments } from '../run/run-attachments.ts';
+import { withTags } from '../run/run-fields.ts';
 import { type Hiding, hidingCapture } from '../run/run-options.ts';
-import { serialize } from '../run/serialize.ts';
 import type { CapturePolicy, RunSink } from '../run/sink.ts';
-import { withTags } from '../run/tags.ts';
-import { isoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp } from '../run/time.ts';
 import { isCancelledCall } from './cancelled-call.ts';
 import { hrTimeUs } from './hr-time.ts';
 import { LogMessages } from './log-messages.ts';
@@ -47,7 +50,8 @@ export interface SpanStart {
 const PLACE = 'reading a span';
 
 /** The run that a span is, from the span's start to its end. */
-export class SpanRun extends SinkHandle implements SpanEntry {
+export class SpanRun implements RunOwner, SpanEntry {
+  readonly sink: RunSink;
   readonly context: RunContext;
   readonly #startUs: number;
   readonly #origin: string;
@@ -73,22 +77,19 @@ export class SpanRun extends SinkHandle implements SpanEntry {
   readonly #capture: CapturePolicy;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding }: SpanStart) {
-    super(sink);
-    this.#capture = (hiding && hidingCapture(hiding, sink.capture)) ?? sink.capture;
+    this.sink = sink;
+    this.#capture = hiding === undefined ? sink.capture : hidingCapture(hiding, sink.capture);
     const startUs = startUsOf(span);
     const id = idOf(startUs, ids);
     const refused = parent?.refused ?? false;
     const mapped = refused ? undefined : guard(PLACE, () => mapStart(span.attributes, this.#capture));
     const origin = originJson(ids, parentIds);
     const inherited = inheritedFrom(parent, sink);
-    const record = newRecord({
+    const record = new EncodedRun({
       id,
-      traceId: parent?.traceId ?? id,
-      dottedOrder: dottedOrder(parent?.dottedOrder, startUs, id),
-      parentRunId: parent?.id,
-      startTime: isoTimestamp(startUs),
+      startUs,
+      parent,
       project: mapped?.project ?? parent?.project ?? project ?? sink.capture.project,
-      refused,
       name: shownName(nameOf(span, mapped), sink.capture.payload),
       runType: mapped?.runType ?? 'chain',
       tags: inherited.tags,
@@ -96,7 +97,7 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     });
     this.#startUs = startUs;
     this.#origin = origin;
-    this.#parent = parent?.handle instanceof SpanRun ? parent.handle : undefined;
+    this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
     if (mapped?.inputs?.payload !== undefined) {
       const { payload, sources, used } = mapped.inputs;
       this.#knownInputs = { sources, used };
@@ -114,8 +115,12 @@ export class SpanRun extends SinkHandle implements SpanEntry {
     this.context = contextOf(record, inherited, isAccepted ? 'kept' : 'refused', undefined, this);
   }
 
+  get packageCopy(): object {
+    return PACKAGE_COPY;
+  }
+
   /** Reads the current attributes of the span, because some instrumentations set them after the start. */
-  override get modelCall(): ModelCall | undefined {
+  get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
     return span && spanModelCall(span);
   }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/options.ts';
 import { Refusal } from './refusal.ts';
 
 /** Who a receiver answers. */

@@ -1,5 +1,4 @@
-import { dottedOrder } from '../run/dotted-order.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { dottedOrder, parseIsoTimestamp } from '../run/time.ts';
 import type { Place } from './run-state.ts';
 import type { RunFields } from './store.ts';
 

@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/checked-options.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
 import { setTimer } from '../base/timers.ts';
 import { Findings, Refusal } from './refusal.ts';
 import type { RunOperation } from './store.ts';

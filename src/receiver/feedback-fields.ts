@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { shown } from '../base/text.ts';
-import { isoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp } from '../run/time.ts';
 import type { Feedback } from './feedback.ts';
 import { isObject, JsonReader } from './json.ts';
 import { Findings, type Location, Refusal } from './refusal.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { shown } from '../base/text.ts';
-import { isoTimestamp, parseIsoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
 import type { FeedbackToken } from './feedback.ts';
 import { checkKey, uuidIn } from './feedback-fields.ts';
 import { isObject } from './json.ts';

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { version } from '../base/version.ts';
+import { version } from '../base/env.ts';
 import type { Feedback } from './feedback.ts';
 import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
 import { jsonPieces } from './json-pieces.ts';

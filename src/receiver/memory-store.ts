@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
 import type { Attachment } from '../run/record.ts';
 import { Family } from './family.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';

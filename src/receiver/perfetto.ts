@@ -1,4 +1,4 @@
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import type { RunOutline } from './run-view.ts';
 
 /** One slice of a lane. */

@@ -1,7 +1,5 @@
-import { bare } from '../base/bare.ts';
-import { type Checks, checkedOptions, wholeFrom } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { type Checks, checkedOptions, isLoopback, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
@@ -77,7 +75,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
   checkKeys(given, host);
   const faults = new Faults();
-  const access = new Access(bare(given, { host }));
+  const access = new Access({ ...given, host });
   // Node takes IPv6 without the brackets of URLs.
   const address = host.replace(/^\[(.*)\]$/, '$1');
   const server = await listen(createRoutes(store, strict, faults, access), address, port);

@@ -1,7 +1,6 @@
 import { shown } from '../base/text.ts';
-import { canonicalId, parseDottedOrder } from '../run/dotted-order.ts';
 import type { RunRecord } from '../run/record.ts';
-import { isoTimestamp, parseIsoTimestamp } from '../run/timestamp.ts';
+import { canonicalId, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../run/time.ts';
 import { isObject } from './json.ts';
 import type { Findings, Location } from './refusal.ts';
 

@@ -1,4 +1,4 @@
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import type { RunQuery, SortKey } from './query.ts';
 import type { SmallFields } from './run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from './run-view.ts';

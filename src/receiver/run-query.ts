@@ -1,7 +1,7 @@
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
+import { type Check, type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import { isObject } from './json.ts';
 import type { GroupKey, ListQuery, RunQuery, SortKey, StatisticsQuery } from './query.ts';
 import { Findings, Refusal } from './refusal.ts';

@@ -1,5 +1,5 @@
 import type { Attachment } from '../run/record.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import type { Feedback } from './feedback.ts';
 import { jsonSizeBytes } from './json.ts';
 import { type Prices, withCost } from './prices.ts';

@@ -1,5 +1,5 @@
 import { cut } from '../base/text.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import { isObject } from './json.ts';
 import { previewOf } from './preview.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';

@@ -1,5 +1,5 @@
 import type { Attachment } from '../run/record.ts';
-import { isoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp } from '../run/time.ts';
 import { cursorOf, type Position } from './cursor.ts';
 import type { Feedback, FeedbackFigures, FeedbackToken } from './feedback.ts';
 import type { GroupKey, SortKey, Statistics, StatisticsQuery } from './query.ts';

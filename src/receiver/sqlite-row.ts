@@ -1,4 +1,4 @@
-import { isoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp } from '../run/time.ts';
 import type { SqlValue } from './sqlite-engine.ts';
 import { idText } from './sqlite-id.ts';
 

@@ -1,4 +1,4 @@
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 import { waitsFor } from './family.ts';
 import { type Prices, withCost } from './prices.ts';
 import { projectOf } from './run-filter.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import type { Attachment } from '../run/record.ts';
 import { positionOf } from './cursor.ts';

@@ -1,4 +1,4 @@
-import { isoTimestamp, parseIsoTimestamp } from '../run/timestamp.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
 import type { Figures, GroupKey, Statistics, StatisticsQuery } from './query.ts';
 import { type FilteredRun, projectOf } from './run-filter.ts';
 import { sumOfUsage } from './run-summary.ts';

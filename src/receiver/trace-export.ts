@@ -1,6 +1,5 @@
-import { parseDottedOrder } from '../run/dotted-order.ts';
 import type { Attachment } from '../run/record.ts';
-import { parseIsoTimestamp } from '../run/timestamp.ts';
+import { parseDottedOrder, parseIsoTimestamp } from '../run/time.ts';
 import type { Feedback } from './feedback.ts';
 import { readFeedback } from './feedback-fields.ts';
 import { isObject } from './json.ts';

@@ -1,108 +1,101 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { callReplacementsBy } from '../payload/redact.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import type { RunType } from './record.ts';
-import type { RunSink } from './sink.ts';
+import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * What a run tells those that start below it. It is kept under a global symbol, in a plain frozen shape, so that two
- * copies of the package in one process build one tree: a copy reads the ids of another's context and leaves its
- * `handle` alone.
+ * The position in the run tree that nested runs start from. It is stored under a global symbol, in a plain frozen shape, so
+ * that two copies of the package in one process build one tree. A copy reads the ids of another copy's context and ignores
+ * its `owner`.
  */
 export interface RunContext {
-  /** Undefined where there is no run, only an exporter: what starts here is the first run of a trace. */
+  /** Undefined if there is no run, only an exporter. A run that starts here is the first of a trace. */
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
   readonly project: Project | undefined;
-  /** What runs below take over; the values of the metadata are JSON text. */
+  /** Tags and metadata that nested runs inherit. The values of the metadata are JSON text. */
   readonly tags: readonly string[] | undefined;
   readonly metadata: ReadonlyMap<string, string> | undefined;
-  /** The run was refused by its sink; what starts below it is refused too. */
+  /** The sink refused the run. Nested runs are refused too. */
   readonly refused: boolean;
-  /** Whether sampling has kept the trace; what starts below is left out with it. */
+  /** False if sampling left out the trace. */
   readonly sampled: boolean;
-  /** Where what starts here goes, when that is not where the run went. */
+  /** The sink of nested runs, if it is not that of the run. */
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context was entered. */
   readonly span: object | undefined;
-  /** The run of the framework's step that was active when this context was entered. */
+  /** The run id of the framework step that was active when this context was entered. */
   readonly step: string | undefined;
-  /** The `Run`, or what stands for it, of the package copy that made this context. */
-  readonly handle: object | undefined;
+  /** A `RunOwner`, if this copy of the package created the context. */
+  readonly owner: object | undefined;
 }
 
-/** Which call of a model a run is, as far as one who sees the same call can tell when it begins. */
+/** Identifies this copy of the package. */
+export const PACKAGE_COPY: object = Object.freeze({});
+
+/** The object that records a run: a `Run`, a span or a run of another process. */
+export interface RunOwner {
+  /** `PACKAGE_COPY` of the copy that created the owner. */
+  readonly packageCopy: object;
+  readonly sink: RunSink | undefined;
+  /** The model call that the run records, while the run is open. */
+  readonly modelCall: ModelCall | undefined;
+}
+
+/** Identifies a model call by the facts that are known when it starts. */
 export interface ModelCall {
   readonly runType: RunType;
-  /** The model that is asked for. */
+  /** The requested model. */
   readonly model: string;
   /** The instrumentation scope, if a span records the call. */
   readonly scope?: string | undefined;
 }
 
-/** Stands as `handle` for a run that has no `Run`: one that `otel/` makes of a span, or one of another process. */
-export class SinkHandle {
-  readonly sink: RunSink;
+/** Whether a run is sent, was refused by its sink, or was left out by sampling. */
+export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-  constructor(sink: RunSink) {
-    this.sink = sink;
-  }
-
-  /** The model call that the run records, or undefined if the run has ended. */
-  get modelCall(): ModelCall | undefined {
-    return undefined;
-  }
-}
-
-/** What becomes of a run: it is sent, its sink has refused it, or sampling has left its trace out. */
-export type Fate = 'kept' | 'refused' | 'sampledOut';
-
-/** What runs below take over from one. */
-export type Inherited = Pick<RunContext, 'tags' | 'metadata'>;
-
-/** The context of the run of a record. */
+/** Returns the context of a run. `from` has the tags and the metadata that nested runs inherit. */
 export function contextOf(
-  { id, traceId, dottedOrder, project }: EncodedRun,
-  { tags, metadata }: Inherited,
-  fate: Fate,
+  run: EncodedRun,
+  from: Pick<RunContext, 'tags' | 'metadata'>,
+  status: RunStatus,
   span: object | undefined,
-  handle: object,
+  owner: RunOwner,
 ): RunContext {
-  const refused = fate === 'refused';
-  const sampled = fate !== 'sampledOut';
   return Object.freeze({
-    id,
-    traceId,
-    dottedOrder,
-    project,
-    tags,
-    metadata,
-    refused,
-    sampled,
+    id: run.id,
+    traceId: run.traceId,
+    dottedOrder: run.dottedOrder,
+    project: run.project,
+    tags: from.tags,
+    metadata: from.metadata,
+    refused: status === 'refused',
+    sampled: status !== 'sampledOut',
     exporter: undefined,
     span,
     step: activeStep?.()?.id,
-    handle,
+    owner,
   });
 }
 
-/** The context of a run of another process, for runs that go to `sink`. */
+/** Returns the context of a run of another process, for nested runs that go to `sink`. */
 export function remoteContext(
-  { id, traceId, dottedOrder }: { id: string; traceId: string; dottedOrder: string },
-  told: Pick<RunContext, 'project' | 'tags' | 'metadata' | 'sampled'>,
+  fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
   sink: RunSink,
 ): RunContext {
-  const handle = new SinkHandle(sink);
-  return Object.freeze({ ...nowhere, id, traceId, dottedOrder, ...told, span: activeSpan(), handle });
+  const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, modelCall: undefined };
+  return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
 }
 
-/** The same place in the tree, from which runs go to another exporter. */
+/** Returns the same position in the tree, with another sink for nested runs. */
 export function contextTo(exporter: RunSink, context: RunContext | undefined): RunContext {
-  return Object.freeze({ ...(context ?? nowhere), exporter });
+  return Object.freeze({ ...(context ?? rootContext), exporter });
 }
 
-/** Outside of any run. */
-const nowhere: RunContext = {
+/** The context outside any run. */
+const rootContext: RunContext = {
   id: undefined,
   traceId: undefined,
   dottedOrder: undefined,
@@ -114,14 +107,61 @@ const nowhere: RunContext = {
   exporter: undefined,
   span: undefined,
   step: undefined,
-  handle: undefined,
+  owner: undefined,
 };
 
-/** How `otel/` tells of the active span. */
+function ownerOf(context: RunContext): RunOwner | undefined {
+  const owner = context.owner as Partial<RunOwner> | undefined;
+  return owner?.packageCopy === PACKAGE_COPY ? (owner as RunOwner) : undefined;
+}
+
+/** Returns the sink of a run below `parent`: the sink of the parent, unless another copy of the package created it. */
+export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
+  if (parent === undefined) return currentSink();
+  if (parent.exporter !== undefined) return parent.exporter;
+  const owner = ownerOf(parent);
+  return owner === undefined ? currentSink() : owner.sink;
+}
+
+/** Tags and metadata that a run inherits: none if its sink is not that of the parent, because its readers may differ. */
+export function inheritedFrom(
+  parent: RunContext | undefined,
+  sink: RunSink | undefined,
+): Pick<RunContext, 'tags' | 'metadata'> {
+  if (parent === undefined) return rootContext;
+  const owner = ownerOf(parent);
+  return owner !== undefined && owner.sink !== sink ? rootContext : parent;
+}
+
+/**
+ * Returns the model call of the parent run if that run is open and has the same sink. A nested call of the same type
+ * and model is assumed to be the same call, recorded by a second instrumentation. This happens if a wrapped client
+ * calls a patched method, or if a patched function calls a wrapped model. The outer record is kept, because it has the
+ * application's request and result. Siblings are never compared, because two overlapping calls of one model look alike
+ * but are separate calls.
+ */
+export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
+  const owner = parent && ownerOf(parent);
+  return owner?.sink === sink ? owner.modelCall : undefined;
+}
+
+/** Returns the model call of a run with this type and metadata, or undefined if the metadata has no model. */
+export function modelCall(runType: RunType | undefined, metadata: object | undefined): ModelCall | undefined {
+  const model: unknown = metadata && Reflect.get(metadata, 'ls_model_name');
+  return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
+}
+
+/** Nested spans of one instrumentation are different calls: `embedMany` of the AI SDK has a span for each request. */
+export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
+  if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
+  return one.scope === undefined || one.scope !== other.scope;
+}
+
+/** Gives access to OpenTelemetry spans. Implemented by `otel/`. */
 export interface SpanSource {
-  /** The span that is active now, whichever library started it. */
+  /** Returns the active span, whichever library started it. */
   activeSpan(): object | undefined;
-  /** The context of the run that a span became, if it became one. */
+  /** Returns the context of the run that records the span, if there is one. */
   contextOf(span: object): RunContext | undefined;
   /** Uses the run of this context in place of a span that has just started. */
   replace?(span: object, context: RunContext): void;
@@ -134,7 +174,7 @@ const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 
 let spans: SpanSource | undefined;
 
-/** Called by `otel/` when its first processor is made. */
+/** Called by `otel/` when its first processor is created. */
 export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
@@ -144,7 +184,7 @@ export function replaceSpan(span: object, context: RunContext): void {
   spans?.replace?.(span, context);
 }
 
-/** How an integration tells of the step of a framework, a tool for example, that this code runs in. */
+/** Returns the context of the framework step, for example a tool, that is active now. */
 export type StepSource = () => RunContext | undefined;
 
 let activeStep: StepSource | undefined;
@@ -154,33 +194,32 @@ export function setStepSource(source: StepSource | undefined): void {
   activeStep = source;
 }
 
-/** The OpenTelemetry span that is active now, when `otel/` is in use. */
+/** Returns the active OpenTelemetry span, if `otel/` is in use. */
 export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/** The context last entered through a run or a step, whatever spans have become active since. */
+/** Returns the context last entered by a run or a framework step, regardless of spans. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
 }
 
-/** The inner one of both: a step that was active already when the run was entered lies outside of it. */
+/** Returns the inner one of the two. A step that was already active when the run was entered is outside of the run. */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
 /**
- * The innermost context, of a run or of a span. A span that was active already when the run was entered lies outside of
- * it; any other active span lies inside.
+ * Returns the innermost context, of a run or of a span. A span that was already active when the run was entered is outside
+ * of the run; any other active span is inside.
  */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
-  if (spans === undefined) return entered;
-  return innermostContext(entered, spans.activeSpan());
+  return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
 }
 
-/** The same for a span that is about to start below `parentSpan`. */
+/** Like `currentContext`, for a span that is about to start below `parentSpan`. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,
@@ -189,29 +228,37 @@ export function innermostContext(
   return spans?.contextOf(parentSpan) ?? entered;
 }
 
-/** Calls `fn` with `context` as the current one, for `fn` and all that it starts. */
-export function enterContext<Args extends unknown[], Result>(
+/** Calls `fn` with `context` as the current context, also for everything that `fn` starts. */
+export function enterContext<Result>(context: RunContext, fn: () => Result): Result {
+  return storage.run(asEntered(context), fn);
+}
+
+/** Like `enterContext`, for a call that passes `this` and arguments. */
+export function applyIn<Self, Args extends unknown[], Result>(
   context: RunContext,
-  fn: (...args: Args) => Result,
-  ...args: Args
+  fn: (this: Self, ...args: Args) => Result,
+  self: Self,
+  args: Args,
 ): Result {
-  return storage.run(enterable(context), fn, ...args);
+  return storage.run(asEntered(context), Reflect.apply, fn, self, args) as Result;
 }
 
-/** Calls a method with `context` as the current context. Like `enterContext`, without rest arguments. */
-export function applyIn(
-  context: RunContext,
-  method: (this: unknown, ...args: unknown[]) => unknown,
-  self: unknown,
-  args: unknown[],
-): unknown {
-  return storage.run(enterable(context), Reflect.apply<unknown, unknown[], unknown>, method, self, args);
-}
-
-/** The context with the span and the step that are active now. */
-function enterable(context: RunContext): RunContext {
+function asEntered(context: RunContext): RunContext {
+  if (spans === undefined && activeStep === undefined) return context;
   const span = spans?.activeSpan();
   const step = activeStep?.()?.id;
-  if (span === context.span && step === context.step) return context;
-  return Object.freeze({ ...context, span, step });
+  return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
+
+/** The context without tracing. A run that has its own exporter is left out by sampling. */
+const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
+
+/**
+ * Calls a callback that only serves tracing, with tracing off for the callback and everything that it starts. A run of the
+ * callback would be sampled, redacted or dropped, which would call the callback again without end.
+ */
+export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
+  return enterContext(untracedContext, () => fn(...args));
+}
+
+callReplacementsBy(untraced);

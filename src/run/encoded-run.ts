@@ -1,7 +1,9 @@
-import type { HeldAttachment } from './attachment.ts';
-import type { ErrorText } from './error-text.ts';
-import { jsonName, jsonText } from './json-text.ts';
-import { runtimeJson } from './runtime.ts';
+import { version } from '../base/env.ts';
+import type { HeldAttachment } from '../payload/attachment.ts';
+import { jsonText } from '../payload/serialize.ts';
+import { isRunId } from './ids.ts';
+import type { RunRecord, RunType } from './record.ts';
+import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
 /** A project, identified by its name or its id. Only one of the two is sent. */
 export type Project = string | { readonly id: string };
@@ -11,78 +13,93 @@ export function projectText(project: Project): string {
   return typeof project === 'string' ? project : project.id;
 }
 
+/** The fields that a run starts with. */
+export interface RunStart {
+  readonly id: string;
+  readonly startUs: number;
+  readonly parent: ParentRun | undefined;
+  readonly project: Project;
+  readonly name: string;
+  readonly runType: RunType;
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: ReadonlyMap<string, string> | undefined;
+}
+
+/** The fields of the parent that decide the position of a run. */
+export interface ParentRun {
+  readonly id: string | undefined;
+  readonly traceId: string | undefined;
+  readonly dottedOrder: string | undefined;
+  readonly refused: boolean;
+}
+
 /**
- * A run on its way from the call to the wire. Payloads are JSON text already, made when they were passed, so that a
- * later mutation changes nothing and nothing of the application is held on to. One object serves a run from start to
- * end: `Run` fills in the fields of the end, and the sink may release payloads that it has delivered.
+ * The record of a run, from the start of the run to its delivery. Payloads are JSON text, encoded when they were passed, so
+ * later changes of the values have no effect and the record retains nothing of the application. `Run` sets the fields of the
+ * end, and the sink may clear payloads that it has delivered.
+ *
+ * A new field needs its line here, in `mainJson` and in `parseMainJson`. The exporter, the spool and `recordRuns` use these.
  */
-export interface EncodedRun {
+export class EncodedRun {
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
-  /** ISO 8601, UTC, microseconds; as is `endTime`. */
+  /** ISO 8601, UTC, microseconds, like `endTime`. */
   readonly startTime: string;
   readonly project: Project;
-  /** Its parent was refused by the sink, so it has to be refused too: a trace is kept whole or not at all. */
+  /** The sink refused the parent, so it must refuse this run too: a trace is sent whole or not at all. */
   readonly refused: boolean;
   name: string;
   runType: string;
   tags: readonly string[] | undefined;
-  /** Metadata key → JSON text. Runs below may share it. */
+  /** The values are JSON text. Nested runs may share the map. */
   metadata: ReadonlyMap<string, string> | undefined;
-  /** JSON text of `extra.runtime`; only the first run of a trace in this process carries it. */
+  /** JSON text of `extra.runtime`, for the first run of a trace in this process. */
   runtime: string | undefined;
-  inputs: string | undefined;
-  outputs: string | undefined;
-  events: string | undefined;
-  error: string | ErrorText | undefined;
+  inputs: string | undefined = undefined;
+  outputs: string | undefined = undefined;
+  events: string | undefined = undefined;
+  error: string | undefined = undefined;
   /** Undefined while the run is open. */
-  endTime: string | undefined;
-  attachments: HeldAttachment[] | undefined;
+  endTime: string | undefined = undefined;
+  attachments: HeldAttachment[] | undefined = undefined;
+  /** State of the sink, so that the sink needs no map from runs to their state. */
+  sinkState: object | undefined = undefined;
+
+  constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
+    this.id = id;
+    this.traceId = parent?.traceId ?? id;
+    this.dottedOrder = dottedOrder(parent?.dottedOrder, startUs, id);
+    this.parentRunId = parent?.id;
+    this.startTime = isoTimestamp(startUs);
+    this.project = project;
+    this.refused = parent?.refused === true;
+    this.name = name;
+    this.runType = runType;
+    this.tags = tags;
+    this.metadata = metadata;
+    this.runtime = parent?.id === undefined ? runtimeJson : undefined;
+  }
 }
 
-/** Who a run is, from its start on. */
-export type RunIdentity = Pick<
-  EncodedRun,
-  | 'id'
-  | 'traceId'
-  | 'dottedOrder'
-  | 'parentRunId'
-  | 'startTime'
-  | 'project'
-  | 'refused'
-  | 'name'
-  | 'runType'
-  | 'tags'
-  | 'metadata'
->;
+/** JSON text of `extra.runtime`: the platform of the application. Contains no environment variables. */
+const runtimeJson: string = JSON.stringify({
+  sdk: 'runspan',
+  sdk_version: version,
+  runtime: 'node',
+  runtime_version: process.version,
+  platform: `${process.platform}-${process.arch}`,
+});
 
-/**
- * The record of a run that starts. Every field is named: an object that is spread into such a literal has no fixed shape for
- * the engine, and each run would cost twice as much.
- */
-export function newRecord(identity: RunIdentity): EncodedRun {
-  return {
-    id: identity.id,
-    traceId: identity.traceId,
-    dottedOrder: identity.dottedOrder,
-    parentRunId: identity.parentRunId,
-    startTime: identity.startTime,
-    project: identity.project,
-    refused: identity.refused,
-    name: identity.name,
-    runType: identity.runType,
-    tags: identity.tags,
-    metadata: identity.metadata,
-    runtime: identity.parentRunId === undefined ? runtimeJson : undefined,
-    inputs: undefined,
-    outputs: undefined,
-    events: undefined,
-    error: undefined,
-    endTime: undefined,
-    attachments: undefined,
-  };
+/** Clears everything that a delivered run contains, because the application may retain the run for long. */
+export function releaseRun(run: EncodedRun): void {
+  run.inputs = undefined;
+  run.outputs = undefined;
+  run.events = undefined;
+  run.error = undefined;
+  run.metadata = undefined;
+  run.attachments = undefined;
 }
 
 /**
@@ -95,8 +112,8 @@ export interface EndOverride {
 }
 
 /**
- * The JSON text of a run without its payloads: the main part of multipart ingestion. While `ended` is false the fields
- * of the end are left out, whatever has become of the run in the meantime.
+ * Returns the JSON text of a run without its payloads: the main part of multipart ingestion. If `ended` is false, the fields
+ * of the end are left out, even if the run has ended in the meantime.
  */
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const endTime = override?.endTime ?? run.endTime;
@@ -108,12 +125,12 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   const field = typeof run.project === 'string' ? 'session_name' : 'session_id';
   json += `,"${field}":${jsonName(projectText(run.project))}`;
   if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
-  if (ended && error !== undefined) json += `,"error":${jsonText(String(error))}`;
+  if (ended && error !== undefined) json += `,"error":${jsonText(error)}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
   return `${json}${extraJson(run)}}`;
 }
 
-/** The JSON text of a whole run, payloads included; one that succeeded without outputs has empty ones. */
+/** Returns the JSON text of a run with its payloads. A run that succeeded without outputs has empty outputs. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
@@ -122,7 +139,7 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Whether a payload has something in it; empty ones are not sent (interface, "POST /runs/multipart", rule 4). */
+/** Whether a payload is not empty. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }
@@ -133,4 +150,85 @@ function extraJson(run: EncodedRun): string {
   for (const [key, json] of run.metadata) metadata += `${metadata === '' ? '' : ','}${jsonName(key)}:${json}`;
   const runtime = run.runtime === undefined ? '' : `,"runtime":${run.runtime}`;
   return `,"extra":{"metadata":{${metadata}}${runtime}}`;
+}
+
+/**
+ * Parses the JSON text of `mainJson`. Returns undefined if a field is invalid that requests contain unescaped, or that
+ * delivery depends on. Throws if the text is not JSON.
+ */
+export function parseMainJson(json: string): EncodedRun | undefined {
+  const main: WireFields = objectOf(JSON.parse(json));
+  const { id, trace_id, parent_run_id, dotted_order, start_time, end_time, name, run_type, error, tags } = main;
+  const project = projectOf(main);
+  if (!isId(id) || !isId(trace_id) || !(parent_run_id === undefined || isId(parent_run_id))) return undefined;
+  if (typeof dotted_order !== 'string' || !(end_time === undefined || isTime(end_time))) return undefined;
+  if (typeof name !== 'string' || typeof run_type !== 'string' || project === undefined) return undefined;
+  if (!(error === undefined || typeof error === 'string') || !(tags === undefined || areTexts(tags))) return undefined;
+  const startUs = parseDottedOrder(dotted_order)?.at(-1)?.startUs;
+  if (startUs === undefined) return undefined;
+  const { metadata, runtime } = main.extra === undefined ? ({} as Fields) : objectOf(main.extra);
+  const above = dotted_order.slice(0, -(SEGMENT_CHARACTERS + 1)) || undefined;
+  const parent = { id: parent_run_id, traceId: trace_id, dottedOrder: above, refused: false };
+  const run = new EncodedRun({
+    id,
+    startUs,
+    parent,
+    project,
+    name,
+    runType: run_type,
+    tags,
+    metadata: metadata === undefined ? undefined : jsonTexts(objectOf(metadata)),
+  });
+  run.runtime = runtime === undefined ? undefined : JSON.stringify(objectOf(runtime));
+  run.error = error;
+  run.endTime = end_time;
+  return run.dottedOrder === dotted_order && run.startTime === start_time ? run : undefined;
+}
+
+const SEGMENT_CHARACTERS = '20261120T072240123456Z019a9f3c-1a00-7000-8000-000000000001'.length;
+
+function projectOf({ session_id, session_name }: WireFields): Project | undefined {
+  if (typeof session_id === 'string') return { id: session_id };
+  return typeof session_name === 'string' ? session_name : undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+type WireFields = Partial<Record<keyof RunRecord, unknown>>;
+
+function objectOf(value: unknown): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('expected an object');
+  return value as Fields;
+}
+
+function jsonTexts(fields: Fields): Map<string, string> {
+  return new Map(Object.entries(fields).map(([key, value]) => [key, JSON.stringify(value)]));
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && isRunId(value);
+}
+
+function isTime(value: unknown): value is string {
+  return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
+}
+
+function areTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+/** Names are few, and repeat with each run. */
+const NAME_CHARACTERS_MAX = 64;
+const NAMES_MAX = 1_000;
+
+const names = new Map<string, string>();
+
+/** Like `jsonText`, for the name of a run or a key. The result is cached. */
+function jsonName(name: string): string {
+  let json = names.get(name);
+  if (json !== undefined) return json;
+  json = jsonText(name);
+  if (name.length > NAME_CHARACTERS_MAX) return json;
+  if (names.size >= NAMES_MAX) names.clear();
+  names.set(name, json);
+  return json;
 }

@@ -1,37 +1,64 @@
-import { createHash, randomFillSync } from 'node:crypto';
-import { V7Generator } from 'uuidv7';
+import { createHash, randomBytes } from 'node:crypto';
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { safeText, shown } from '../base/text.ts';
+import { canonicalId } from './time.ts';
 
-// The package's own source asks the system for 32 bytes at a time, which costs more than all the rest of an id.
-const randomWords = new Uint32Array(2_048);
-let usedWords = randomWords.length;
-const generator = new V7Generator({
-  nextUint32() {
-    if (usedWords === randomWords.length) {
-      randomFillSync(randomWords);
-      usedWords = 0;
-    }
-    return randomWords[usedWords++] as number;
-  },
-});
-
-/** A new UUIDv7 for a run that starts at this moment; ids of one process increase strictly. */
+/**
+ * Creates the UUIDv7 of a run that starts at this time. The ids of a process increase strictly, unless the clock moves
+ * back by more than `BACKWARD_MAX_MS`:
+ *
+ *     tttttttt-tttt-7ccc-8ccc-rrrrrrrrrrrr    t  start, milliseconds     c  counter     r  random bits
+ *
+ * In each millisecond, the counter starts at a random value below 2^23.
+ */
 export function newRunId(startUs: number): string {
-  return hyphenated(generator.generateOrResetWithTs(Math.floor(startUs / 1_000)).bytes);
+  const ms = Math.floor(startUs / 1_000);
+  if (ms > counterMs || ms < counterMs - BACKWARD_MAX_MS) {
+    counterMs = ms;
+    counter = Number.parseInt(randomHex(6), 16) >>> 1;
+  } else if (++counter === COUNTER_END) {
+    counterMs++;
+    counter = 0;
+  }
+  const high = counter >>> 12;
+  return `${timePrefix(counterMs)}${THREE_HEX[high]}-8${THREE_HEX[counter & 0xfff]}-${randomHex(12)}`;
+}
+
+const BACKWARD_MAX_MS = 5_000;
+const COUNTER_END = 2 ** 24;
+
+let counterMs = 0;
+let counter = 0;
+
+/** `000` to `fff`. */
+const THREE_HEX: readonly string[] = Array.from({ length: 4_096 }, (_, n) => n.toString(16).padStart(3, '0'));
+
+// One call for many ids: a call to the system costs more than the rest of an id.
+const RANDOM_BYTES = 6_144;
+let randomText = '';
+let randomAt = 0;
+
+function randomHex(digits: number): string {
+  if (randomAt + digits > randomText.length) {
+    randomText = randomBytes(RANDOM_BYTES).toString('hex');
+    randomAt = 0;
+  }
+  randomAt += digits;
+  return randomText.slice(randomAt - digits, randomAt);
 }
 
 /**
- * The run id of an OpenTelemetry span: a UUIDv7 made of its start and its ids alone, so that exporting the span again,
- * or from another processor, gives the same run. The span id can be read back out of it:
+ * Derives the run id of an OpenTelemetry span from its start and its ids. Another export of the span, or another
+ * processor, gives the same id. The UUIDv7 contains the span id:
  *
  *     tttttttt-tttt-7sss-VXXs-ssssssssssss    t  start, milliseconds     s  span id, 64 bits
  *                                             V  variant and 2 bits, XX 8 bits of the trace id
  */
 export function spanRunId(startUs: number, traceId: string, spanId: string): string {
   const variant = VARIANTS[Number.parseInt(traceId.charAt(29), 16) & 3] as string;
-  return `${timePrefix(startUs)}${spanId.slice(0, 3)}-${variant}${traceId.slice(30)}${spanId.charAt(3)}-${spanId.slice(4)}`;
+  const prefix = timePrefix(Math.floor(startUs / 1_000));
+  return `${prefix}${spanId.slice(0, 3)}-${variant}${traceId.slice(30)}${spanId.charAt(3)}-${spanId.slice(4)}`;
 }
 
 const VARIANTS = ['8', '9', 'a', 'b'] as const;
@@ -39,9 +66,8 @@ const VARIANTS = ['8', '9', 'a', 'b'] as const;
 let prefixMs = Number.NaN;
 let prefix = '';
 
-/** `tttttttt-tttt-7`, made once for each millisecond. */
-function timePrefix(startUs: number): string {
-  const ms = Math.floor(startUs / 1_000);
+/** Returns `tttttttt-tttt-7`, which is created once per millisecond. */
+function timePrefix(ms: number): string {
   if (ms === prefixMs) return prefix;
   const time = ms.toString(16).padStart(12, '0');
   prefixMs = ms;
@@ -49,14 +75,14 @@ function timePrefix(startUs: number): string {
   return prefix;
 }
 
-/** The name space of ids made from other ids; it is the UUIDv5 of `runspan` in the name space of domain names. */
+/** The namespace of `runIdFrom`: the UUIDv5 of `runspan` in the namespace of domain names. */
 const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex');
 
 /**
- * The run id that always belongs to an id of yours, an order's or a message's for example, so that the run can be found
- * again without keeping its own id: pass it as `id` when the run starts, and again when feedback comes in. A UUIDv5
- * (RFC 9562, 5.5); the same text gives the same id in every process. What is no text, an id that is missing for example,
- * gives a new id each time, since runs of one id would take each other's place, and one line says so.
+ * Derives a run id from an id of yours, for example of an order or a message, so that you can find the run without storing
+ * its id. Pass the result as `id` when the run starts, and again when you send feedback. The result is a UUIDv5 (RFC 9562,
+ * 5.5); the same text gives the same id in every process. A value that is not text, for example a missing id, is logged
+ * once and gives a new id each time, because runs with the same id replace each other.
  */
 export function runIdFrom(key: string): string {
   if (!isText(key)) {
@@ -69,27 +95,17 @@ export function runIdFrom(key: string): string {
   const hash = createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
   hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
   hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
-  return hyphenated(hash);
+  return canonicalId(hash.toString('hex', 0, 16));
 }
 
-/** A number is taken for its text: that of an order, say, is one in a database and the other in an address. */
+/** Numbers are converted to text: an order number may be a number in a database and text in a URL. */
 function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether the text is a UUID in lower case with hyphens, the one spelling that we send. */
+/** Whether the text is a UUID in lower case with hyphens, the only spelling that is sent. */
 export function isRunId(text: string): boolean {
   return UUID.test(text);
-}
-
-const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
-
-// Twice as fast as the package's own toString; ids are made on the call path.
-function hyphenated(b: Readonly<Uint8Array>): string {
-  const hex = (at: number): string => HEX[b[at] as number] as string;
-  return `${hex(0) + hex(1) + hex(2) + hex(3)}-${hex(4) + hex(5)}-${hex(6) + hex(7)}-${hex(8) + hex(9)}-${
-    hex(10) + hex(11) + hex(12) + hex(13) + hex(14) + hex(15)
-  }`;
 }

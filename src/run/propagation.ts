@@ -1,32 +1,29 @@
 import { types } from 'node:util';
-import type { Check } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
-import { BAGGAGE_BYTES_MAX, type BaggageMember, baggageMember, baggageValue, parseBaggage } from './baggage.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
+import type { Check } from '../base/options.ts';
 import { currentContext, type RunContext, remoteContext } from './context.ts';
-import { parseDottedOrder } from './dotted-order.ts';
 import { type Project, projectText } from './encoded-run.ts';
-import { withMetadata } from './metadata.ts';
 import { Run } from './run.ts';
+import { withMetadata, withTags } from './run-fields.ts';
 import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
-import { withTags } from './tags.ts';
+import { parseDottedOrder } from './time.ts';
 
-/** Characters of a dotted order that travel: some 138 runs below each other. */
+/** Maximum length of a dotted order in a header: a depth of about 138 runs. */
 const ORDER_MAX = 8_192;
 
-/** What is taken from others of text and of lists: more is no name, tag or list of tags. */
+/** Limits of the fields in headers. A longer name or tag is cut or ignored, and further tags are ignored. */
 const TEXT_MAX = 1_000;
 const TAGS_MAX = 100;
 
-/** The two headers that are read, the first that holds wins, and what the keys of their baggage begin with. */
+/** The headers that are read and the prefixes of their baggage keys. The first valid header wins. */
 const DIALECTS = [
   ['runspan-trace', 'runspan'],
   ['langsmith-trace', 'langsmith'],
 ] as const;
 
-/** Headers as servers and clients have them: `Headers`, those of `node:http`, or a plain object. Case does not matter. */
+/** Request headers: `Headers`, headers of `node:http`, or a plain object. Names are case-insensitive. */
 export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
@@ -51,7 +48,7 @@ export const acceptCheck: Check = [
   (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
 ];
 
-/** A run of another process, worker or message, as its headers tell of it. Pass it to `withRun`. */
+/** A run of another process, worker or message that headers describe. Pass it to `withRun`. */
 export class RemoteRun {
   readonly id: string;
   readonly traceId: string;
@@ -76,21 +73,25 @@ export class RemoteRun {
     const id = accept.includes('project') ? baggageValue(baggage, `${prefix}-project-id`) : undefined;
     const named = (id || accepted('project'))?.slice(0, TEXT_MAX) || undefined;
     this.#project = id && named ? { id: named } : named;
-    this.#tags = tagsOf(accepted('tags'), prefix);
+    this.#tags = tagsIn(accepted('tags'), prefix);
     this.#metadata = metadataOf(accepted('metadata'));
     this.#sampled = baggageValue(baggage, `${prefix}-sampled`) !== 'false';
   }
 
-  /** @internal What runs below it are told, which go to this sink unless they name another. */
+  /** @internal Returns the context of nested runs that go to this sink. */
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
-    const told = {
+    const { id, traceId, dottedOrder } = this;
+    const fields = {
+      id,
+      traceId,
+      dottedOrder,
       project: this.#project,
       tags: withTags(undefined, this.#tags, payload),
       metadata: this.#metadata && withMetadata(undefined, this.#metadata, payload),
       sampled: this.#sampled,
     };
-    return remoteContext(this, told, sink);
+    return remoteContext(fields, sink);
   }
 }
 
@@ -119,17 +120,17 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       );
     }
   } catch {
-    // Headers that cannot be read tell of nothing.
+    // Headers that cannot be read describe no run.
   }
   return undefined;
 }
 
 /**
- * Headers that tell another process, worker or message of a run, the current one unless another is given: `runspan-trace`
- * and W3C `baggage` with project, tags, metadata and whether the trace is sampled. `headers` are those that the request has
- * already; they come back with ours, their own baggage kept. Nothing is added without a run or with tracing off, or when
- * the run is so deep that its order has over 8 192 characters. Metadata that no longer fits into the 8 192 bytes of
- * baggage is left out.
+ * Returns headers that describe a run to another process, worker or message: `runspan-trace`, and W3C `baggage` with the
+ * project, the tags, the metadata and the sampling decision. The run defaults to the current one. `headers` are the present
+ * headers of the request; the result contains them, including their own baggage. Without a run or with tracing off, nothing is
+ * added, nor for a run so deep that its order has more than 8 192 characters. Metadata beyond the 8 192 bytes of baggage is
+ * left out.
  */
 export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
@@ -145,7 +146,7 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
   return result;
 }
 
-/** The order of a run, for a header of as many characters; undefined, and told once, where it does not fit. */
+/** Returns the dotted order of a run, or undefined if it is longer than `charactersMax`, which is logged once. */
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
   const order = context?.dottedOrder;
   if (order === undefined || order.length <= charactersMax) return order;
@@ -160,13 +161,13 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
   return undefined;
 }
 
-/** What a baggage header tells of a run beside its place. */
-export type ToldInBaggage = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
+/** The fields of a run in a baggage header. */
+export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
-/** The members that are there, without ours, and what is told of the run as far as it fits. */
-export function baggageOf(context: ToldInBaggage, present: readonly BaggageMember[]): string {
+/** Returns the present members without ours, and the fields of the run that fit. */
+export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
-  // Each member with the comma behind it, which the last does not have.
+  // Every member but the last is followed by a comma.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
   const add = (key: string, value: string): void => {
@@ -184,7 +185,7 @@ export function baggageOf(context: ToldInBaggage, present: readonly BaggageMembe
   return texts.join(',');
 }
 
-/** JSON text of as much metadata as fits when it is encoded. */
+/** Returns the JSON text of the metadata that fits after encoding. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
@@ -199,8 +200,8 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
 }
 
 /**
- * A request that was given the header by hand and once more by a propagator has it twice: the second goes on from the first.
- * Any other list is no place in a trace.
+ * The application and a propagator may both have set the header. The value then has two orders, and the second continues the
+ * first. Any other list is invalid.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -208,7 +209,7 @@ function innermostOrder(value: string | undefined): string | undefined {
   return more.length === 0 && inner.startsWith(`${order}.`) ? inner : undefined;
 }
 
-function tagsOf(text: string | undefined, prefix: string): readonly string[] | undefined {
+function tagsIn(text: string | undefined, prefix: string): readonly string[] | undefined {
   if (text === undefined) return undefined;
   const tags: unknown = prefix === 'runspan' ? jsonOf(text) : text.split(',');
   if (!Array.isArray(tags)) return undefined;
@@ -230,10 +231,9 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** The value of a header in whatever case; undefined where there is none, or it is no text. */
+/** Returns the value of a header, or undefined if it is missing or not text. */
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
-  // What the host has put on all objects is no method of headers.
-  if (typeof headers.get === 'function' && headers.get !== (Object.prototype as typeof headers).get) {
+  if (typeof headers.get === 'function') {
     const value: unknown = headers.get(name);
     if (types.isPromise(value)) refusePromise();
     ignoreRejection(value);
@@ -251,7 +251,7 @@ function refusePromise(): void {
   );
 }
 
-/** How the header is spelt there. */
+/** Returns the spelling of a header name in these headers. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -271,4 +271,47 @@ function plainHeaders(headers: HeadersLike | undefined): Record<string, string> 
     if (text !== undefined) plain[name] = text;
   }
   return plain;
+}
+
+/** Bytes and members of a baggage header that every intermediary must propagate (W3C Baggage, 3.3.2). */
+export const BAGGAGE_BYTES_MAX = 8_192;
+const MEMBERS_MAX = 64;
+
+/** One `key=value;property` of a baggage header, unmodified. */
+export interface BaggageMember {
+  readonly key: string;
+  readonly text: string;
+}
+
+/**
+ * Parses the members of a W3C `baggage` header. Values stay encoded. Invalid members, and members beyond the limits of the
+ * specification, are left out: https://www.w3.org/TR/baggage/
+ */
+export function parseBaggage(header: string): BaggageMember[] {
+  const members: BaggageMember[] = [];
+  // A cut member would be a different member.
+  const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
+  for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
+    const text = part.trim();
+    const equals = text.indexOf('=');
+    if (equals > 0) members.push({ key: text.slice(0, equals).trimEnd(), text });
+  }
+  return members;
+}
+
+/** Returns the decoded value of a member, or undefined if it is missing or wrongly encoded. */
+export function baggageValue(members: readonly BaggageMember[], key: string): string | undefined {
+  const text = members.find((member) => member.key === key)?.text;
+  if (text === undefined) return undefined;
+  const [value = ''] = text.slice(text.indexOf('=') + 1).split(';', 1);
+  try {
+    return decodeURIComponent(value.trim());
+  } catch {
+    return undefined;
+  }
+}
+
+/** Encodes a member. A lone surrogate becomes U+FFFD. */
+export function baggageMember(key: string, value: string): BaggageMember {
+  return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
 }

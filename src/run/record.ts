@@ -1,7 +1,7 @@
-/** The kinds of work that viewers know; any other string passes as it is. */
+/** The type of a run. Viewers know the listed types; any other text is sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
-/** Something that happened at a moment within a run, for example the first token of a stream. */
+/** An event within a run, for example the first token of a stream. */
 export interface RunEvent {
   name: string;
   /** ISO 8601, UTC. */
@@ -21,17 +21,14 @@ export interface UsageMetadata {
   total_cost?: number;
 }
 
-/** Bytes that travel beside a run instead of inside its payloads. */
+/** Bytes that are sent beside the payloads of a run. */
 export interface Attachment {
   name: string;
   bytes: Uint8Array;
   mimeType: string;
 }
 
-/**
- * A run as the interface's trace ingestion knows it: the field names are those of the wire. It is what the receiver and
- * `recordRuns()` give back.
- */
+/** A run with the field names of the wire. The receiver and `recordRuns()` return runs in this form. */
 export interface RunRecord {
   id: string;
   trace_id: string;
@@ -46,7 +43,7 @@ export interface RunRecord {
   inputs: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   events?: RunEvent[];
-  /** `Name: message` on the first line, then stack and causes. Absent when the run succeeded. */
+  /** `Name: message` on the first line, then stack and causes. Absent if the run succeeded. */
   error?: string;
   tags?: string[];
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };

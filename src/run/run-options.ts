@@ -1,21 +1,12 @@
-import { bare } from '../base/bare.ts';
-import type { Check, Checks } from '../base/checked-options.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { type Check, type Checks, type OptionMistake, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
 import type { RunType } from './record.ts';
+import { type Fields, TAGS_MAX } from './run-fields.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
-import { TAGS_MAX } from './tags.ts';
-
-/**
- * An object whose keys are recorded, of any type: what an `interface` describes has no index signature. Promises, which
- * somebody has forgotten to await, and collections are none.
- */
-export type Fields =
-  | Readonly<Record<string, unknown>>
-  | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
 
 /** Payloads that a run does not record, even if its exporter captures them. */
 export interface Hiding {
@@ -23,9 +14,9 @@ export interface Hiding {
   hideOutputs?: true;
 }
 
-/** Returns the capture policy of a run whose own options hide payloads, or undefined if they hide none. */
-export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy | undefined {
-  if (hideInputs === undefined && hideOutputs === undefined) return undefined;
+/** Returns the capture policy of a run whose own options may hide payloads. */
+export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy {
+  if (hideInputs === undefined && hideOutputs === undefined) return capture;
   return {
     ...capture,
     hideInputs: hideInputs ?? capture.hideInputs,
@@ -33,14 +24,14 @@ export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: Capt
   };
 }
 
-/** What a run is started with. Everything but the name is optional. */
+/** Options of a run. All but the name are optional. */
 export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** At most 1 000; a longer list is left out. With those taken over a run has at most 1 000, too. */
+  /** At most 1 000, including inherited tags. A longer list is left out. */
   tags?: readonly string[];
-  /** A run has at most 10 000 keys, those taken over included; further ones are left out. */
+  /** At most 10 000 keys, including inherited ones. Further keys are left out. */
   metadata?: Fields;
   /**
    * The name of the project that the run is recorded in. Nested runs inherit it. @default the parent's project, else
@@ -66,7 +57,7 @@ const text: Check = ['text', (value) => typeof value === 'string' && value !== '
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
-/** The checks of what every way of starting a run takes; `inputs` is left to the place. */
+/** The checks of the options that all ways of starting a run have in common. `inputs` has a different type in each. */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   name: text,
   runType: text,
@@ -87,38 +78,44 @@ export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | '
 export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object };
 
 /**
- * The options that hold, out of those given at `place`. What is unknown or of the wrong type is told once and left out,
- * so that a mistake in tracing never becomes one of the application; what may throw takes `checkedOptions`.
+ * Returns the valid options. Logs every other option once per place and ignores it, because a mistake in tracing must not
+ * stop the application. Functions that may throw use `checkedOptions`.
  */
 export function usableOptions<Options extends object>(
   place: string,
   given: unknown,
-  known: Checks<Options>,
+  checks: Checks<Options>,
 ): Partial<Options> & Hiding {
-  const checked: Partial<Options> & Hiding = bare({});
-  guard(place, () => {
-    if (given === undefined) return;
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-      // A place of its own: what fails elsewhere at the same place must not keep this from being told.
-      const complaint = `${place}: expected the options to be an object, got ${kindOf(given)}; left out.`;
-      diagnostics.warnOnce(`${place} options`, complaint);
-      return;
-    }
-    for (const key of Object.keys(given)) {
-      const check = Object.hasOwn(known, key) ? known[key as keyof Options] : undefined;
-      if (takesOption(checked, key, given, check)) continue;
-      const foreign = check === undefined ? foreignOption(key, given, (name) => Object.hasOwn(known, name)) : undefined;
-      if (foreign !== undefined) {
-        Object.assign(checked, foreign.hiding);
-        const { effect, instead } = foreign;
-        diagnostics.warnOnce(`${place}.${key}`, `${place}: unknown option \`${key}\`${effect}; use \`${instead}\`.`);
-        continue;
-      }
-      const complaint = check === undefined ? `unknown option \`${key}\`` : `expected \`${key}\` to be ${check[0]}`;
-      diagnostics.warnOnce(`${place}.${key}`, `${place}: ${complaint}; left out.`);
-    }
-  });
-  return checked;
+  if (given === undefined) return {};
+  const hiding: Hiding = {};
+  const valid = guard(place, () =>
+    validOptions(given, checks, (mistake) => {
+      const foreign = reportMistake(place, mistake, given as object, (name) => Object.hasOwn(checks, name));
+      Object.assign(hiding, foreign?.hiding);
+    }),
+  );
+  return Object.assign(valid ?? ({} as Partial<Options>), hiding);
+}
+
+function reportMistake(
+  place: string,
+  { name, value, check }: OptionMistake,
+  given: object,
+  isKnown: (name: string) => boolean,
+): ForeignOption | undefined {
+  if (name === undefined) {
+    const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
+    // Another failure at the same place must not suppress this line.
+    diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
+    return undefined;
+  }
+  if (check === undefined && value === undefined) return undefined;
+  const foreign = check === undefined ? foreignOption(name, given, isKnown) : undefined;
+  let problem = `expected \`${name}\` to be ${check?.[0]}; left out.`;
+  if (foreign !== undefined) problem = `unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\`.`;
+  else if (check === undefined) problem = `unknown option \`${name}\`; left out.`;
+  diagnostics.warnOnce(`${place}.${name}`, `${place}: ${problem}`);
+  return foreign;
 }
 
 /** Maps options of other libraries to the corresponding runspan options. */
@@ -214,25 +211,12 @@ function isHiding(given: object, key: string, isSwitch: boolean): boolean {
   }
 }
 
-/** False when there is something to complain of: an option that is there and does not hold, or cannot be read. */
-function takesOption(checked: object, key: string, given: object, check: Check | undefined): boolean {
-  try {
-    const value = (given as Record<string, unknown>)[key];
-    if (value === undefined) return true;
-    if (check === undefined || !check[1](value)) return false;
-    (checked as Record<string, unknown>)[key] = value;
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function areTags(value: unknown): boolean {
-  // Looking through a longer list would hold the application up.
+  // The check of a longer list would block the application.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 
-/** Whether runs can be handed to the value; one that cannot be read is none. */
+/** Whether the value is a sink. A value that cannot be read is not. */
 export function isSink(value: unknown): boolean {
   try {
     const { start, end, capture } = (value ?? {}) as Partial<RunSink>;

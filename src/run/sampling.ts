@@ -1,17 +1,12 @@
+import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { ignoreRejection } from '../base/rejection.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
-import { untraced } from './untraced.ts';
-
-/** What is known of a trace when its first run is about to start. */
-export interface TraceStart {
-  readonly traceId: string;
-  /** The name and type of the first run, and the name or id of its project. */
-  readonly name: string;
-  readonly runType: string;
-  readonly project: string;
-}
+import { type RunContext, untraced } from './context.ts';
+import { projectText } from './encoded-run.ts';
+import { newRunId } from './ids.ts';
+import { projectIn, type RunOptions } from './run-options.ts';
+import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
  * Called when the first run of a trace starts, to decide whether the trace is recorded. Returns true, false or the
@@ -20,31 +15,54 @@ export interface TraceStart {
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
-/** A trace is recorded whole or not at all. */
-export type SamplingDecision = (start: TraceStart) => boolean;
+/** Whether sampling records a run that is about to start. */
+export interface SamplingResult {
+  readonly isKept: boolean;
+  /** The id of the run, if the decision needed one. */
+  readonly id: string | undefined;
+}
 
-/** Puts rate and sampler together; undefined when every trace is recorded. */
+/** The result for runs that need no decision. */
+export const KEPT: SamplingResult = { isKept: true, id: undefined };
+const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
+
+/** Applies the sampling of the sink to the first run of a trace. Nested runs get the result of the first run. */
+export function sample(
+  run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
+  parent: RunContext | undefined,
+  sink: RunSink | undefined,
+): SamplingResult {
+  if (parent?.sampled === false) return LEFT_OUT;
+  const isSampled = sink?.capture.sampling;
+  if (sink === undefined || isSampled === undefined || parent?.id !== undefined) return KEPT;
+  const traceId = run.id?.toLowerCase() ?? newRunId(clock.nowUs());
+  const { name, runType = 'chain' } = run;
+  const project = projectText(projectIn(run) ?? sink.capture.project);
+  return { isKept: isSampled({ traceId, name, runType, project }), id: traceId };
+}
+
+/** Combines the rate and the sampler. Returns undefined if every trace is recorded. */
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
-  let isAsking = false;
+  let isSampling = false;
   return (start) => {
-    // A sampler that starts a trace all the same is not asked about that.
-    if (isAsking) return isWithin(start.traceId, rate);
-    isAsking = true;
-    const answer: unknown = guard('sampler', () => untraced(sampler, start));
-    isAsking = false;
-    if (typeof answer === 'boolean') return answer;
-    if (typeof answer === 'number' && answer >= 0) return isWithin(start.traceId, answer);
-    if (answer !== undefined) refuse(answer);
+    // A sampler may start a trace itself. It is not called for that trace.
+    if (isSampling) return isWithin(start.traceId, rate);
+    isSampling = true;
+    const result: unknown = guard('sampler', () => untraced(sampler, start));
+    isSampling = false;
+    if (typeof result === 'boolean') return result;
+    if (typeof result === 'number' && result >= 0) return isWithin(start.traceId, result);
+    if (result !== undefined) reportInvalid(result);
     return isWithin(start.traceId, rate);
   };
 }
 
-function refuse(answer: unknown): void {
-  ignoreRejection(answer);
+function reportInvalid(result: unknown): void {
+  ignoreRejection(result);
   diagnostics.warnOnce(
     'sampler answer',
-    `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${shown(answer)}; \`sampleRate\` decides.`,
+    `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${shown(result)}; \`sampleRate\` decides.`,
   );
 }
 
@@ -53,9 +71,9 @@ function isWithin(traceId: string, rate: number): boolean {
 }
 
 /**
- * A number from 0 up to 1 that a trace id always gives, in every process and every version: the text of the id in lower
- * case, hashed by 32-bit FNV-1a with the finaliser of MurmurHash3, over 2^32. A trace is thus recorded by all services with
- * the same rate or by none, and one with a higher rate records all that one with a lower does.
+ * Maps a trace id to a number from 0 to 1, the same in every process and every version: 32-bit FNV-1a of the id in lower
+ * case with the finaliser of MurmurHash3, divided by 2^32. Services with the same rate record the same traces, and a service
+ * with a higher rate records all traces of one with a lower rate.
  */
 export function shareOf(traceId: string): number {
   let hash = 0x811c9dc5;

@@ -1,64 +1,98 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
+import { shown } from '../base/text.ts';
+import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
-import type { PayloadRules } from './payload-rules.ts';
-import type { SamplingDecision } from './sampling.ts';
 
-/** What a sink wants captured of each run. */
+/** The parts of a run that a sink records. */
 export interface CapturePolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   readonly payload: PayloadRules;
-  /** Bytes of all attachments of a run. */
+  /** Maximum size in bytes of all attachments of a run. */
   readonly attachmentBytes: number;
-  /** Asked once per trace, when its first run starts; undefined when every trace is recorded. */
+  /** Called when the first run of a trace starts. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
-  /** Time after which a result that is no longer read counts as abandoned. */
+  /** Time after which a stream that is not read counts as abandoned. */
   readonly streamIdleMs: number;
 }
 
-/** How long `flush` and `close` may take, in milliseconds. */
+/** The facts about a trace when its first run is about to start. */
+export interface TraceStart {
+  readonly traceId: string;
+  /** The name and type of the first run, and the name or id of its project. */
+  readonly name: string;
+  readonly runType: string;
+  readonly project: string;
+}
+
+/** Decides whether a trace is recorded. All runs of a trace are recorded, or none. */
+export type SamplingDecision = (start: TraceStart) => boolean;
+
+/** Time limit of `flush` and `close`, in milliseconds. */
 export interface FlushLimit {
   readonly timeoutMs?: number;
 }
 
-/** `pending` counts the runs that were not delivered in time. */
+/** `pending` is the number of runs that were not delivered in time. */
 export interface FlushResult {
   readonly ok: boolean;
   readonly pending: number;
 }
 
 /**
- * Where runs go: what `configure`, `createExporter` and `recordRuns` give as `exporter`. The call path knows this
- * interface and never what stands behind it. None of it throws.
+ * The destination of runs. `configure`, `createExporter` and `recordRuns` return one; pass it as `exporter`. No method
+ * throws.
  */
 export interface RunSink {
   /** @internal */
   readonly capture: CapturePolicy;
-  /** @internal It refuses every run: tracing is off. */
+  /** @internal Tracing is off: the sink refuses every run. */
   readonly isOff?: true;
-  /** @internal Called once when a run starts. False refuses it: the sink has counted it, and is not told of its end. */
+  /** @internal Called once when a run starts. Returns false to refuse the run; the sink counts it, and its end is not reported. */
   start(run: EncodedRun): boolean;
-  /** @internal Called when an accepted run has ended while streams attached to it are read: `end` follows, a flush waits. */
+  /** @internal Called when an accepted run has ended but its record is not complete. `end` follows, and a flush waits for it. */
   ending?(run: EncodedRun): void;
-  /** @internal Called once when an accepted run has ended; its fields of the end are filled in. */
+  /** @internal Called once when an accepted run has ended. The record has the fields of the end. */
   end(run: EncodedRun): void;
-  /** @internal Called in the place of `start` for a run whose trace sampling has left out. */
+  /** @internal Called instead of `start` for a run of a trace that sampling left out. */
   skip(): void;
-  /** Waits until everything recorded before the call is delivered or given up, or the limit is over. Never rejects. */
+  /** Waits until every run recorded before the call is delivered or dropped, or until the time limit. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
-  /** Flushes, then takes no more: later runs are counted as dropped. Never rejects. */
+  /** Flushes and then closes. Later runs are counted as dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 
-let build: (() => RunSink | undefined) | undefined;
+/** The sink while tracing is off. */
+export const noopSink: RunSink = {
+  capture: {
+    project: 'default',
+    hideInputs: true,
+    hideOutputs: true,
+    payload: { depth: 1, width: 1, nodes: 1, bytes: 1 },
+    attachmentBytes: 0,
+    sampling: undefined,
+    streamIdleMs: 1,
+  },
+  isOff: true,
+  start: () => false,
+  end: () => {},
+  skip: () => {},
+  flush: async () => ({ ok: true, pending: 0 }),
+  close: async () => ({ ok: true, pending: 0 }),
+};
+
+let createSink: (() => RunSink | undefined) | undefined;
 let preload: () => void = () => {};
 let installed: { readonly sink: RunSink | undefined } | undefined;
-/** Sinks that stand in for the installed one, the latest last. */
-const standIns: RunSink[] = [];
+/** Sinks that replace the installed sink, the latest last. */
+const overrides: RunSink[] = [];
 
-/** Called by the composition root when it is loaded: `factory` is asked for the sink at the first run. */
+/** Registers the function that creates the sink at the first run. Called when the composition root is loaded. */
 export function registerSinkFactory(factory: () => RunSink | undefined): void {
-  build = factory;
+  createSink = factory;
 }
 
 /** Registers `load`, which prepares delivery if tracing is on. Called when the composition root is loaded. */
@@ -74,24 +108,56 @@ export function preloadDelivery(): void {
   preload();
 }
 
-/** Where runs go now; undefined while tracing is off. */
+/** Returns the sink of new traces, or undefined while tracing is off. */
 export function currentSink(): RunSink | undefined {
-  const standIn = standIns.at(-1);
-  if (standIn !== undefined) return standIn;
-  if (installed === undefined && build !== undefined) installed = { sink: build() };
+  if (overrides.length > 0) return overrides.at(-1);
+  if (installed === undefined && createSink !== undefined) installed = { sink: createSink() };
   return installed?.sink;
 }
 
-/** Puts a sink, or none, in the place of the present one. Runs that have begun stay with the sink they began with. */
+/** Sets the sink of new traces. Runs that have started keep their sink. */
 export function installSink(sink: RunSink | undefined): void {
   installed = { sink };
 }
 
-/** Lets a sink take all runs, whatever is installed, until the function given back is called. */
-export function standIn(sink: RunSink): () => void {
-  standIns.push(sink);
+/** Sends all new traces to this sink until the returned function is called. */
+export function overrideSink(sink: RunSink): () => void {
+  overrides.push(sink);
   return () => {
-    const at = standIns.lastIndexOf(sink);
-    if (at >= 0) standIns.splice(at, 1);
+    const at = overrides.lastIndexOf(sink);
+    if (at >= 0) overrides.splice(at, 1);
   };
+}
+
+const OPTION_NAME = /^[a-z]{1,40}$/i;
+
+/**
+ * Returns the milliseconds of a `FlushLimit`, at most the longest delay of a timer, or the default. Logs an invalid limit
+ * and an unknown option once. `caller` names the called function in these lines.
+ */
+export function flushLimitMs(caller: string, limit: unknown, defaultMs: number): number {
+  if (limit === undefined) return defaultMs;
+  const isObject = typeof limit === 'object' && limit !== null;
+  const given = guard('flush', () => (isObject ? limitFields(limit) : { timeoutMs: limit, unknown: undefined }));
+  if (given === undefined) return defaultMs;
+  const { timeoutMs, unknown } = given;
+  if (unknown !== undefined) {
+    diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${unknown}; left out.`);
+  }
+  if (isObject && timeoutMs === undefined) return defaultMs;
+  if (isObject && typeof timeoutMs === 'number' && timeoutMs >= 0) return Math.min(timeoutMs, DELAY_MAX_MS);
+  const got = `${isObject ? '`timeoutMs` ' : ''}${shown(timeoutMs)}`;
+  diagnostics.warnOnce(
+    `${caller} limit`,
+    `${caller}: expected { timeoutMs } with a number from 0, got ${got}; the limit is ${defaultMs / 1_000} seconds.`,
+  );
+  return defaultMs;
+}
+
+function limitFields(limit: object): { readonly timeoutMs: unknown; readonly unknown: string | undefined } {
+  const { timeoutMs } = limit as { timeoutMs?: unknown };
+  const other = Object.keys(limit).find((key) => key !== 'timeoutMs');
+  if (other === undefined) return { timeoutMs, unknown: undefined };
+  // A key that is not an option name may be data of the application, which is not logged.
+  return { timeoutMs, unknown: OPTION_NAME.test(other) ? `\`${other}\`` : 'something else' };
 }

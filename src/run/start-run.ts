@@ -1,21 +1,21 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { contextTo, currentContext, enterContext, enteredContext } from './context.ts';
+import { contextTo, currentContext, enterContext, enteredContext, sinkOf } from './context.ts';
 import { RemoteRun } from './propagation.ts';
-import { beginRun, Run, sinkOf } from './run.ts';
+import { Run, startRunBelow } from './run.ts';
 import { isSink, type RunOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Starts a run by hand, below the current one unless `root` is set. It does not become the current run (`withRun` does
- * that), and stays open until you call `end` or `fail`, or leave its `using` block.
+ * Starts a run below the current one, or a new trace with `root`. The run does not become the current run; `withRun` does
+ * that. It stays open until you call `end` or `fail`, or leave its `using` block.
  */
 export function startRun(options: RunOptions): Run {
-  return beginRun('startRun', options, currentContext());
+  return startRunBelow('startRun', options, currentContext());
 }
 
 /**
- * Calls `fn` with `run` as the current run, for `fn` and all that it starts, and gives back what it returns. It may also be
- * a run of another process, as `fromHeaders` gives it; without one, `fn` is called as it is.
+ * Calls `fn` with `run` as the current run, also for everything that `fn` starts, and returns its result. `run` may be a run
+ * of another process that `fromHeaders` returned. Without a run, calls `fn` directly.
  */
 export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Result): Result {
   if (run === undefined) return fn();
@@ -29,8 +29,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn` so that runs that start in it, at any depth and however late, go to `exporter`; a run that names an exporter of
- * its own goes there. Those that have started already stay where they are.
+ * Calls `fn` so that runs that start in it, at any depth and at any later time, go to `exporter`, unless a run names its own
+ * exporter. Runs that have already started are not affected.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
@@ -41,17 +41,17 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
   return fn();
 }
 
-/** The innermost run that this code runs in, or undefined outside of any. */
+/** Returns the innermost run that this code runs in, or undefined outside any run. */
 export function currentRun(): Run | undefined {
-  const handle = enteredContext()?.handle;
-  return handle instanceof Run ? handle : undefined;
+  const owner = enteredContext()?.owner;
+  return owner instanceof Run ? owner : undefined;
 }
 
 function is<Instance>(value: unknown, of: abstract new (...args: never[]) => Instance): value is Instance {
   try {
     return value instanceof of;
   } catch {
-    // A proxy can throw even at this.
+    // `instanceof` throws for a revoked proxy.
     return false;
   }
 }

@@ -1,5 +1,5 @@
 import { cut } from '../base/text.ts';
-import { hasPlainPrototype } from '../run/foreign-value.ts';
+import { hasPlainPrototype } from '../payload/describe.ts';
 
 /** What `expect` gives a matcher as `this`, as far as ours use it; vitest and jest agree on it. */
 export interface MatcherContext {

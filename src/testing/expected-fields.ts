@@ -1,5 +1,5 @@
-import { type Check, type Checks, checkedOptions } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
+import { type Check, type Checks, checkedOptions } from '../base/options.ts';
 import { type AsymmetricMatcher, type Comparison, isAsymmetric } from './comparison.ts';
 import type { RunFacts } from './run-facts.ts';
 

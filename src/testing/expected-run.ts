@@ -1,4 +1,4 @@
-import type { Checks } from '../base/checked-options.ts';
+import type { Checks } from '../base/options.ts';
 import type { RunRecord } from '../run/record.ts';
 import type { Comparison } from './comparison.ts';
 import { checkedExpectation, type ExpectedFields, fieldChecks, fieldDifferences } from './expected-fields.ts';

@@ -1,8 +1,8 @@
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
-import type { Tree } from '../run/forest.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import type { AsymmetricMatcher, Comparison } from './comparison.ts';
 import { checkedExpectation, type ExpectedFields, fieldChecks, fieldDifferences } from './expected-fields.ts';
+import type { Tree } from './forest.ts';
 import { assignment, type Pairs, subsequence } from './pairing.ts';
 import { factsOf } from './run-facts.ts';
 

@@ -1,6 +1,6 @@
 import { cut } from '../base/text.ts';
-import { depthFirst } from '../run/forest.ts';
 import type { RunRecord } from '../run/record.ts';
+import { depthFirst } from './forest.ts';
 import type { Recorded } from './recorded.ts';
 import { type RunSnapshot, type SnapshotOptions, snapshotOf } from './snapshot.ts';
 

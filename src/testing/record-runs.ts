@@ -1,13 +1,12 @@
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/checked-options.ts';
 import { RunspanError } from '../base/errors.ts';
 import { defaultLimits, type Limits } from '../base/limits.ts';
-import type { HeldAttachment } from '../run/attachment.ts';
-import { defaultRedaction } from '../run/default-redaction.ts';
+import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
+import type { HeldAttachment } from '../payload/attachment.ts';
+import { payloadRules } from '../payload/limits.ts';
+import { defaultRedaction, Redaction } from '../payload/redact.ts';
 import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
-import { payloadRules } from '../run/payload-rules.ts';
 import type { RunRecord } from '../run/record.ts';
-import { Redaction } from '../run/redaction.ts';
-import { type CapturePolicy, type FlushLimit, type FlushResult, type RunSink, standIn } from '../run/sink.ts';
+import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './outline.ts';
 
 /** Options of `recordRuns`, with the meaning that they have in `configure`. Without any, runs are recorded whole. */
@@ -75,7 +74,7 @@ const LIMIT_CHECKS: Checks<CaptureLimits> = {
  */
 export function recordRuns(options: RecordOptions = {}): RunRecorder {
   const sink = new MemorySink(capturePolicy(options));
-  const stop = standIn(sink);
+  const stop = overrideSink(sink);
   return {
     get runs() {
       return sink.runs();

@@ -1,4 +1,4 @@
-import { sizeOf } from '../run/attachment.ts';
+import { sizeOf } from '../payload/attachment.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 
 /** What a test asks of a run: what the program did, under the names of the API. */

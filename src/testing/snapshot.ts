@@ -1,6 +1,6 @@
-import { type Checks, checkedOptions } from '../base/checked-options.ts';
-import { depthFirst, type Tree } from '../run/forest.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import type { RunType } from '../run/record.ts';
+import { depthFirst, type Tree } from './forest.ts';
 import { type Recorded, runsOf } from './recorded.ts';
 import { type AttachmentFacts, type EventFacts, factsOf } from './run-facts.ts';
 import { steadyForest } from './steady-forest.ts';

@@ -1,5 +1,5 @@
-import { depthFirst, forestOf, type Tree } from '../run/forest.ts';
 import type { RunRecord } from '../run/record.ts';
+import { depthFirst, forestOf, type Tree } from './forest.ts';
 import { factsOf } from './run-facts.ts';
 import { namelessText, steadyValue } from './steady-text.ts';
 

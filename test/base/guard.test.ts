@@ -1,35 +1,40 @@
-import { describe, expect, test } from 'vitest';
-import { guard } from '../../src/base/guard.ts';
+import { expect, test } from 'vitest';
+import { guard, ignoreRejection } from '../../src/base/guard.ts';
 import { told } from '../support/told.ts';
 import { hostileValues } from './hostile.ts';
+import { unhandledRejections } from './rejections.ts';
 
-describe('guard', () => {
-  test('gives back what the work returns, and tells nothing', () => {
-    const lines = told();
-    expect(guard('place', () => 7)).toBe(7);
-    expect(lines).toEqual([]);
-  });
+test('guard returns the result, or undefined for an error, which is logged once per place', () => {
+  const lines = told();
+  const fail = (): number => {
+    throw new TypeError('no such key');
+  };
+  expect([guard('set', () => 7), guard('set', fail), guard('set', fail), guard('end', fail)]).toEqual([
+    7,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect(lines).toEqual([
+    'warn: set failed, the application is not affected: no such key',
+    'warn: end failed, the application is not affected: no such key',
+  ]);
+});
 
-  test('answers undefined for work that throws, and tells it once per place', () => {
-    const lines = told();
-    const fail = (): number => {
-      throw new TypeError('no such key');
-    };
-    expect([guard('set', fail), guard('set', fail), guard('end', fail)]).toEqual([undefined, undefined, undefined]);
-    expect(lines).toEqual([
-      'warn: set failed, the application is not affected: no such key',
-      'warn: end failed, the application is not affected: no such key',
-    ]);
-  });
+test('guard accepts every thrown value', () => {
+  told();
+  for (const [index, make] of hostileValues.entries()) {
+    expect(() =>
+      guard(`place ${index}`, () => {
+        throw make();
+      }),
+    ).not.toThrow();
+  }
+});
 
-  test('does not fall over what is thrown', () => {
-    told();
-    for (const make of hostileValues) {
-      expect(() =>
-        guard(`place ${hostileValues.indexOf(make)}`, () => {
-          throw make();
-        }),
-      ).not.toThrow();
-    }
-  });
+test('ignoreRejection marks the rejection of a promise as handled, and accepts every other value', async () => {
+  const rejections = unhandledRejections();
+  ignoreRejection(Promise.reject(new Error('mine')));
+  for (const result of [undefined, null, 5, 'text', {}, Promise.resolve(1)]) ignoreRejection(result);
+  expect(await rejections()).toEqual([]);
 });

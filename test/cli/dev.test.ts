@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { version } from '../../src/base/version.ts';
+import { version } from '../../src/base/env.ts';
 import { usage } from '../../src/cli/arguments.ts';
 import { environmentFor } from '../../src/cli/dev.ts';
 import { temporaryFolder } from '../support/folders.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { columnsOf } from '../../src/cli/terminal-text.ts';
 import { drawTree as drawOutlines, type TreeOptions } from '../../src/cli/tree.ts';
 import type { RunRecord } from '../../src/run/record.ts';
-import { isoTimestamp } from '../../src/run/timestamp.ts';
+import { isoTimestamp } from '../../src/run/time.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 
 function drawTree(runs: readonly RunRecord[], options?: TreeOptions): string {

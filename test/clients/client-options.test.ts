@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkedOptions } from '../../src/base/checked-options.ts';
+import { checkedOptions } from '../../src/base/options.ts';
 import { callChecks, callOptionsOf, clientChecks } from '../../src/clients/client-options.ts';
 
 const KEY = 'ls-secret-key';

@@ -11,13 +11,6 @@ export const defects = [
     tests,
   },
   {
-    title: 'with write-ahead the stack of an error is read in the call',
-    file: spooling,
-    find: 'const isUnread = error instanceof ErrorText && !error.isRead;',
-    replace: 'const isUnread = error instanceof ErrorText && String(error) === "";',
-    tests,
-  },
-  {
     title: 'what waits goes to the disk only after the time for which a service may be away',
     file: spooling,
     find: 'outage.lastsMs >= limits.spillAfterMs',

@@ -1,7 +1,6 @@
 // Mistakes in what delivery tells of itself, and in the commands that look into it.
 const ledger = 'src/export/ledger.ts';
 const requestLog = 'src/export/request-log.ts';
-const channels = 'src/run/channels.ts';
 const metrics = 'src/otel/observe-stats.ts';
 
 export const defects = [
@@ -60,20 +59,6 @@ export const defects = [
     find: 'if (request.signal?.aborted !== true) {',
     replace: 'if (request.method !== undefined) {',
     tests: ['test/export/request-log.test.ts'],
-  },
-  {
-    title: 'messages are made for nobody',
-    file: channels,
-    find: 'if (isPublishing || !channels[name].hasSubscribers) return;',
-    replace: 'if (isPublishing) return;',
-    tests: ['test/run/channels.test.ts'],
-  },
-  {
-    title: 'a subscriber is told of what it causes itself',
-    file: channels,
-    find: 'if (isPublishing || !channels[name].hasSubscribers) return;',
-    replace: 'if (!channels[name].hasSubscribers) return;',
-    tests: ['test/run/channels.test.ts'],
   },
   {
     title: 'an outage is published with every failure',

@@ -2,7 +2,6 @@
 // test fail.
 const propagator = 'src/otel/run-propagator.ts';
 const propagatorTests = ['test/otel/run-propagator.test.ts'];
-const modelCalls = 'src/run/model-call.ts';
 const bothWorlds = ['test/otel/both-worlds.test.ts'];
 
 export const defects = [
@@ -70,20 +69,6 @@ export const defects = [
     tests: propagatorTests,
   },
   {
-    title: 'a span inside of the run of a wrapped client is the same call, whatever model it names',
-    file: modelCalls,
-    find: ' || one.model !== other.model) return false;',
-    replace: ') return false;',
-    tests: bothWorlds,
-  },
-  {
-    title: 'a call is left out of an exporter that has no other run of it',
-    file: modelCalls,
-    find: 'return handle.sink === sink ? handle.modelCall : undefined;',
-    replace: 'return handle.modelCall;',
-    tests: bothWorlds,
-  },
-  {
     title: 'a span inside of the run of a wrapped client is recorded again, and its tokens count twice',
     file: 'src/otel/span-model-call.ts',
     find: 'return above !== undefined && isSameCall(above, spanModelCall(span));',
@@ -95,13 +80,6 @@ export const defects = [
     file: 'src/run/run.ts',
     find: '    this.modelCall = undefined;\n',
     replace: '',
-    tests: bothWorlds,
-  },
-  {
-    title: 'a span that says late what it is is recorded beside the run of its call',
-    file: 'src/otel/span-model-call.ts',
-    find: 'if (isEmpty(span.attributes)) return callAbove(parent, sink) !== undefined;',
-    replace: 'if (isEmpty(span.attributes)) return false;',
     tests: bothWorlds,
   },
   {

@@ -13,12 +13,4 @@ export const defects = [
     replace: '',
     tests: ['test/instrument/outcome.test.ts'],
   },
-  {
-    title: 'the stack of an error is read when it is thrown',
-    file: 'src/run/error-text.ts',
-    find: '    this.#told = told;\n',
-    replace: '    this.#told = told;\n    this.toString();\n',
-    tests: ['test/instrument/outcome.test.ts', 'test/instrument/sequence-program.test.ts'],
-    isBuilt: true,
-  },
 ];

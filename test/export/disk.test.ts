@@ -6,7 +6,6 @@ import type { OnDrop } from '../../src/export/drop-notice.ts';
 import type { Exporter } from '../../src/export/exporter.ts';
 import { openSpool } from '../../src/export/spool.ts';
 import type { EncodedRun } from '../../src/run/encoded-run.ts';
-import { ErrorText } from '../../src/run/error-text.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { addsUp, makeExporter, turns } from '../support/exporter.ts';
 import { fail, MEMORY_SPOOL, MemoryDisk } from '../support/memory-fs.ts';
@@ -292,24 +291,6 @@ describe('with write-ahead', () => {
     void exporter.flush();
     await transport.finish(0);
     expect(segments(disk)).toEqual([]);
-  });
-
-  it('leaves the stack of an error unread in the call, and has it on disk a turn later', async () => {
-    const { exporter, disk } = onDisk({ isWriteAhead: true });
-    let isRead = false;
-    const error = Object.defineProperty(new Error('boom'), 'stack', {
-      get: () => {
-        isRead = true;
-        return 'Error: boom\n    at here';
-      },
-    });
-    const run = makeRun();
-    exporter.start(run);
-    exporter.end(ended(run, { error: new ErrorText(error) }));
-    expect(isRead).toBe(false);
-    expect(disk.text).toContain('Error: boom');
-    await turns();
-    expect(disk.text).toContain('at here');
   });
 
   it('a process that is killed leaves every run to the next, which counts them as recovered', async () => {

@@ -4,8 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { defaultLimits } from '../../src/base/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '../../src/export/settings.ts';
-import { defaultRedaction } from '../../src/run/default-redaction.ts';
-import { hideAll, redact } from '../../src/run/redact.ts';
+import { defaultRedaction, hideAll, redact } from '../../src/payload/redact.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { decodeRecord, encodeRecord, type SpooledRecord, salvageRecord } from '../../src/export/spool-record.ts';
-import { ErrorText } from '../../src/run/error-text.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 
 const ID = '0190a6ba-1c00-7000-8000-000000000001';
@@ -88,11 +87,6 @@ describe('a record', () => {
       error: undefined,
       endTime: undefined,
     });
-  });
-
-  it('tells the error of a run by its text', () => {
-    const run = ended(makeRun({ error: new ErrorText(new RangeError('too far')) }));
-    expect(decodeRecord(encodeRecord({ op: 'post', isEnded: true, run }))?.run.error).toMatch(/^RangeError: too far\n/);
   });
 
   it('leaves blobs out, says how many, and leaves the run as it is', () => {

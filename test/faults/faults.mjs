@@ -483,11 +483,6 @@ export const groups = [
         required: 'They are data; nothing is ever changed that all objects share.',
       },
       {
-        number: 83,
-        fault: '`Object.prototype` has properties of the application',
-        required: 'They are no options, no keys of a payload, and no `toJSON`.',
-      },
-      {
         number: 84,
         fault: 'A text of 100 MB',
         required: 'It is cut in the middle before it is written, with a marker that says by how much.',

@@ -1,7 +1,7 @@
 // The same with the real SDK is in test/peers/otel-metrics.test.ts.
 import type { Attributes, BatchObservableCallback, Meter, MetricOptions, Observable } from '@opentelemetry/api';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { publish } from '../../src/run/channels.ts';
+import { publish } from '../../src/run/stats.ts';
 import { environmentOf } from '../support/environment.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 

@@ -1,7 +1,6 @@
 // A model call recorded by two libraries becomes one run, and two calls become two runs. Anthropic's SDK emits its own spans.
 // Attributes: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
-import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { type BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, test } from 'vitest';
 import { wrapAnthropic } from '../../src/anthropic.ts';
 import { RunSpanExporter, RunSpanProcessor } from '../../src/otel.ts';

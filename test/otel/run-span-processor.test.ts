@@ -4,7 +4,7 @@ import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
-import type { TraceStart } from '../../src/run/sampling.ts';
+import type { TraceStart } from '../../src/run/sink.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 

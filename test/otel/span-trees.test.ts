@@ -5,7 +5,7 @@ import { createExporter, traceable } from '../../src/index.ts';
 import { SpanRun } from '../../src/otel/span-run.ts';
 import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { createReceiver } from '../../src/receiver.ts';
-import { compactTimestamp } from '../../src/run/timestamp.ts';
+import { compactTimestamp } from '../../src/run/time.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { moduleText, runNode } from '../support/program.ts';
 import { told } from '../support/told.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Family } from '../../src/receiver/family.ts';
 import { RunState } from '../../src/receiver/run-state.ts';
 import type { RunFields, RunOperation } from '../../src/receiver.ts';
-import { compactTimestamp } from '../../src/run/timestamp.ts';
+import { compactTimestamp } from '../../src/run/time.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
 

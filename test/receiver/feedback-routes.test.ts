@@ -1,8 +1,7 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import type { Receiver } from '../../src/receiver.ts';
-import { MemoryStore } from '../../src/receiver.ts';
+import { MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { told } from '../support/told.ts';
 import { CHILD, call, makeChild, makeRun, part, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
 

@@ -2,7 +2,7 @@ import { request } from 'undici';
 import { expect } from 'vitest';
 import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
 import { openToWrite } from '../../src/receiver/sqlite-file.ts';
-import { isoTimestamp } from '../../src/run/timestamp.ts';
+import { isoTimestamp } from '../../src/run/time.ts';
 import { startNode } from '../support/program.ts';
 
 /** Runs of one request, which are there all or none. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Feedback, MemoryStore, type RunFields, type RunOperation, type Store } from '../../src/receiver.ts';
-import { isoTimestamp } from '../../src/run/timestamp.ts';
+import { isoTimestamp } from '../../src/run/time.ts';
 import { indexAll, openLocalStore, storePath } from './local-store.ts';
 
 const IDS = Array.from({ length: 8 }, (_, index) => `0193b3a0-0000-7000-8000-00000000000${index}`);

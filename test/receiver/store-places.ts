@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunFields, RunOperation, Store } from '../../src/receiver.ts';
-import { compactTimestamp } from '../../src/run/timestamp.ts';
+import { compactTimestamp } from '../../src/run/time.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { baggageMember, baggageValue, parseBaggage } from '../../src/run/baggage.ts';
+import { baggageMember, baggageValue, parseBaggage } from '../../src/run/propagation.ts';
 
 describe('baggage', () => {
   test('is read as the specification writes it, with white space and properties', () => {

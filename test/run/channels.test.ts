@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DropMessage, publish, subscribe } from '../../src/run/channels.ts';
+import { type DropMessage, publish, subscribe } from '../../src/run/stats.ts';
 
 const DROP: DropMessage = {
   endpoint: 'http://127.0.0.1:9',

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   activeSpan,
+  applyIn,
   currentContext,
   enterContext,
   enteredContext,
@@ -26,7 +27,7 @@ function makeContext(id: string, span?: object): RunContext {
     exporter: undefined,
     span,
     step: undefined,
-    handle: undefined,
+    owner: undefined,
   });
 }
 
@@ -73,8 +74,11 @@ describe('the current context', () => {
     expect(currentContext()).toBeUndefined();
   });
 
-  test('is entered with the arguments and the result of the function', () => {
-    expect(enterContext(makeContext('a'), (a: number, b: number) => a + b, 1, 2)).toBe(3);
+  test('is entered with `this`, the arguments and the result of the function', () => {
+    const add = function (this: unknown, a: number, b: number): unknown[] {
+      return [this, a + b, currentContext()?.id];
+    };
+    expect(applyIn(makeContext('a'), add, 'self', [1, 2])).toEqual(['self', 3, 'a']);
   });
 
   test('is frozen, the copy that tells of a span too', () => {

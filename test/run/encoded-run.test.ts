@@ -1,93 +1,119 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type EncodedRun, isFilled, mainJson, wholeJson } from '../../src/run/encoded-run.ts';
+import { version } from '../../src/base/env.ts';
+import {
+  type EncodedRun,
+  isFilled,
+  mainJson,
+  parseMainJson,
+  releaseRun,
+  wholeJson,
+} from '../../src/run/encoded-run.ts';
+import { startRun } from '../../src/run/start-run.ts';
 import { makeRun } from '../support/encoded-run.ts';
+import { makeSink } from './memory-sink.ts';
 
-const ID = '019a9f3c-1a00-7000-8000-000000000001';
-const PARENT = '019a9f3c-1a00-7000-8000-000000000000';
-
-/** A root with ids and a time that are known. */
-const answer = (fields: Partial<EncodedRun> = {}): EncodedRun =>
-  makeRun({
-    id: ID,
-    dottedOrder: `20261120T072240000000Z${ID}`,
-    startTime: '2026-11-20T07:22:40.000000Z',
-    project: 'chat',
-    name: 'answer',
-    ...fields,
-  });
-
-/** The fields of every run, up to the bracket that closes it. */
-const HEAD =
-  `{"id":"${ID}","trace_id":"${ID}","name":"answer","start_time":"2026-11-20T07:22:40.000000Z","run_type":"chain",` +
-  `"dotted_order":"20261120T072240000000Z${ID}","session_name":"chat"`;
+const END = '2026-11-20T07:22:41.000000Z';
 
 describe('the main part', () => {
-  test('of a root that has nothing else', () => {
-    expect(mainJson(answer(), true)).toBe(`${HEAD}}`);
-  });
-
-  test('of a child names its parent', () => {
-    const run = answer({ traceId: PARENT, parentRunId: PARENT });
-    expect(JSON.parse(mainJson(run, false))).toMatchObject({ id: ID, trace_id: PARENT, parent_run_id: PARENT });
-  });
-
-  test('has tags, metadata and runtime, and no payload', () => {
-    const run = answer({
-      tags: ['a', '"b"'],
-      metadata: new Map([
-        ['user', '"x"'],
-        ['"quoted"', '{"n":1}'],
-      ]),
-      runtime: '{"sdk":"runspan"}',
-      inputs: '{"question":1}',
-      outputs: '{"answer":2}',
-      events: '[{"name":"token"}]',
+  test('has every field of the start, and the runtime for the first run of a trace only', () => {
+    const root = makeRun({ project: 'chat', name: 'a"\\\n', tags: ['"b"'], metadata: new Map([['"k"', '{"n":1}']]) });
+    const child = makeRun({ project: { id: 'p' } }, root);
+    const { id, dottedOrder, startTime } = root;
+    expect(JSON.parse(mainJson(root, true))).toEqual({
+      id,
+      trace_id: id,
+      name: 'a"\\\n',
+      start_time: startTime,
+      run_type: 'chain',
+      dotted_order: dottedOrder,
+      session_name: 'chat',
+      tags: ['"b"'],
+      extra: { metadata: { '"k"': { n: 1 } } },
     });
-    expect(mainJson(run, true)).toBe(
-      `${HEAD},"tags":["a","\\"b\\""],"extra":{"metadata":{"user":"x","\\"quoted\\"":{"n":1}},"runtime":{"sdk":"runspan"}}}`,
+    expect(JSON.parse(mainJson(child, true))).toMatchObject({ trace_id: id, parent_run_id: id, session_id: 'p' });
+    expect(child).toMatchObject({ dottedOrder: expect.stringMatching(`^${dottedOrder}\\.`), runtime: undefined });
+  });
+
+  test('has the fields of the end only if they are asked for', () => {
+    const run = makeRun({ endTime: END, error: 'Error: "no"\n    at x' });
+    expect(JSON.parse(mainJson(run, false))).not.toHaveProperty('end_time');
+    expect(JSON.parse(mainJson(run, true))).toMatchObject({ end_time: END, error: 'Error: "no"\n    at x' });
+    expect(JSON.parse(mainJson(makeRun(), true, { endTime: END, error: '' }))).toMatchObject({
+      end_time: END,
+      error: '',
+    });
+  });
+
+  test('is parsed to the run that it was made of, with all fields', () => {
+    const text = fc.string({ unit: 'binary' }).map((value) => value.toWellFormed());
+    const fields = fc.record({
+      name: text,
+      runType: text,
+      project: fc.oneof(
+        text,
+        text.map((id) => ({ id })),
+      ),
+      tags: fc.option(fc.array(text), { nil: undefined }),
+      metadata: fc.option(
+        fc
+          .dictionary(text, fc.jsonValue())
+          .map((values) => new Map(Object.entries(values).map(([key, value]) => [key, JSON.stringify(value)]))),
+        { nil: undefined },
+      ),
+      runtime: fc.constantFrom(undefined, '{"sdk":"runspan"}'),
+      error: fc.option(text, { nil: undefined }),
+      endTime: fc.constantFrom(undefined, END),
+    });
+    fc.assert(
+      fc.property(fields, fc.boolean(), (given, isRoot) => {
+        const run = makeRun(given as Partial<EncodedRun>, isRoot ? undefined : makeRun());
+        const parsed = parseMainJson(mainJson(run, true)) as EncodedRun;
+        expect({ ...parsed, metadata: [...(parsed.metadata ?? [])].sort() }).toEqual({
+          ...run,
+          metadata: [...(run.metadata ?? [])].sort(),
+        });
+      }),
+      { numRuns: 200 },
     );
   });
 
-  test.each<[string, Partial<EncodedRun>, string]>([
-    ['neither', {}, ''],
-    ['metadata alone', { metadata: new Map([['a', '1']]) }, ',"extra":{"metadata":{"a":1}}'],
-    ['runtime alone', { runtime: '{}' }, ',"extra":{"runtime":{}}'],
-    ['no tags', { tags: [] }, ',"tags":[]'],
-  ])('with %s', (_, fields, expected) => {
-    expect(mainJson(answer(fields), true)).toBe(`${HEAD}${expected}}`);
-  });
-
-  test('has the end only when it is told of the end', () => {
-    const run = answer({ endTime: '2026-11-20T07:22:41.000000Z', error: 'Error: "no"\n    at x' });
-    expect(mainJson(run, false)).toBe(`${HEAD}}`);
-    expect(mainJson(run, true)).toBe(
-      `${HEAD},"end_time":"2026-11-20T07:22:41.000000Z","error":"Error: \\"no\\"\\n    at x"}`,
-    );
-  });
-
-  test('escapes every text of the application', () => {
-    const run = answer({ name: 'a"\\\n', runType: '"', project: '\u0000' });
-    expect(JSON.parse(mainJson(run, true))).toMatchObject({ name: 'a"\\\n', run_type: '"', session_name: '\u0000' });
+  test.each([
+    ['id', 'no UUID'],
+    ['trace_id', 5],
+    ['parent_run_id', '"'],
+    ['dotted_order', 'x'],
+    ['dotted_order', '20261120T072240000000Z019a9f3c-1a00-7000-8000-000000000001'],
+    ['start_time', END],
+    ['end_time', 'later'],
+    ['name', null],
+    ['run_type', 1],
+    ['session_name', undefined],
+    ['tags', ['a', 1]],
+    ['error', {}],
+  ])('is refused if `%s` is %j', (field, value) => {
+    const main = JSON.parse(mainJson(makeRun(), true));
+    expect(parseMainJson(JSON.stringify({ ...main, [field]: value }))).toBeUndefined();
   });
 });
 
-describe('the whole run', () => {
-  test('has inputs even when there are none', () => {
-    expect(wholeJson(answer())).toBe(`${HEAD},"inputs":{}}`);
-  });
+test('the whole run has its payloads, and empty ones for a run that succeeded without', () => {
+  const run = makeRun({ inputs: '{"q":1}', outputs: '{"a":2}', events: '[{"name":"x"}]', endTime: END });
+  expect(JSON.parse(wholeJson(run))).toMatchObject({ inputs: { q: 1 }, outputs: { a: 2 }, events: [{ name: 'x' }] });
+  releaseRun(run);
+  expect(JSON.parse(wholeJson(run))).toMatchObject({ inputs: {}, outputs: {} });
+  expect(JSON.parse(wholeJson(makeRun()))).not.toHaveProperty('outputs');
+});
 
-  test('has every payload that there is, and the end', () => {
-    const run = answer({
-      inputs: '{"q":1}',
-      outputs: '{"a":2}',
-      events: '[{"name":"x"}]',
-      endTime: '2026-11-20T07:22:41.000000Z',
-      runtime: '{}',
-    });
-    expect(wholeJson(run)).toBe(
-      `${HEAD},"end_time":"2026-11-20T07:22:41.000000Z","extra":{"runtime":{}},"inputs":{"q":1},"outputs":{"a":2},` +
-        '"events":[{"name":"x"}]}',
-    );
+test('the runtime describes the platform, and nothing of the environment', () => {
+  const exporter = makeSink();
+  startRun({ name: 'first', exporter });
+  expect(exporter.records()[0]?.extra?.runtime).toEqual({
+    sdk: 'runspan',
+    sdk_version: version,
+    runtime: 'node',
+    runtime_version: process.version,
+    platform: `${process.platform}-${process.arch}`,
   });
 });
 

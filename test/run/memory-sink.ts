@@ -1,5 +1,5 @@
+import type { PayloadLimits } from '../../src/payload/plain.ts';
 import { type EncodedRun, wholeJson } from '../../src/run/encoded-run.ts';
-import type { PayloadLimits } from '../../src/run/payload-rules.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import type { RunOptions } from '../../src/run/run-options.ts';
 import type { CapturePolicy, RunSink } from '../../src/run/sink.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startRun } from '../../src/run/start-run.ts';
-import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
+import { parseIsoTimestamp } from '../../src/run/time.ts';
 import { told } from '../support/told.ts';
 import { makeRun, watched } from './memory-sink.ts';
 

@@ -1,9 +1,8 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
-import { parseDottedOrder } from '../../src/run/dotted-order.ts';
-import { standIn } from '../../src/run/sink.ts';
+import { overrideSink } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
-import { parseIsoTimestamp } from '../../src/run/timestamp.ts';
+import { parseDottedOrder, parseIsoTimestamp } from '../../src/run/time.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { makeRun, makeSink, watched } from './memory-sink.ts';
 
@@ -132,7 +131,7 @@ describe('a run below another', () => {
   test('is off when its parent was, though tracing has been turned on since', () => {
     const sink = makeSink();
     const off = startRun({ name: 'off' });
-    onTestFinished(standIn(sink));
+    onTestFinished(overrideSink(sink));
     expect(off.child({ name: 'child' }).sink).toBeUndefined();
     expect(off.child({ name: 'child', exporter: sink, root: true }).sink).toBe(sink);
   });

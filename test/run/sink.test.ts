@@ -8,13 +8,9 @@ async function freshModule() {
 }
 
 describe('the sink of the process', () => {
-  test('is none while nothing has been registered', async () => {
-    const { currentSink } = await freshModule();
-    expect(currentSink()).toBeUndefined();
-  });
-
-  test('is built at the first run, once', async () => {
+  test('is created once, at the first run after a factory was registered', async () => {
     const { currentSink, registerSinkFactory } = await freshModule();
+    expect(currentSink()).toBeUndefined();
     const factory = vi.fn(() => makeSink());
     registerSinkFactory(factory);
     expect(factory).not.toHaveBeenCalled();
@@ -22,7 +18,20 @@ describe('the sink of the process', () => {
     expect(factory).toHaveBeenCalledTimes(1);
   });
 
-  test('stays none when the factory gives none, and is not asked again', async () => {
+  test.each([['a sink', makeSink()] as const, ['no sink, which turns tracing off', undefined] as const])(
+    'is the one installed last, instead of the factory’s: %s',
+    async (_, sink) => {
+      const { currentSink, installSink, registerSinkFactory } = await freshModule();
+      const factory = vi.fn(() => makeSink());
+      registerSinkFactory(factory);
+      installSink(makeSink());
+      installSink(sink);
+      expect(currentSink()).toBe(sink);
+      expect(factory).not.toHaveBeenCalled();
+    },
+  );
+
+  test('stays undefined if the factory returns none', async () => {
     const { currentSink, registerSinkFactory } = await freshModule();
     const factory = vi.fn(() => undefined);
     registerSinkFactory(factory);
@@ -30,73 +39,15 @@ describe('the sink of the process', () => {
     expect(factory).toHaveBeenCalledTimes(1);
   });
 
-  test('may be registered after a first run', async () => {
-    const { currentSink, registerSinkFactory } = await freshModule();
-    const sink = makeSink();
-    currentSink();
-    registerSinkFactory(() => sink);
-    expect(currentSink()).toBe(sink);
-  });
-});
-
-describe('a sink that is installed', () => {
-  test('takes the place of the one there was', async () => {
-    const { currentSink, installSink } = await freshModule();
-    const [first, second] = [makeSink(), makeSink()];
-    installSink(first);
-    installSink(second);
-    expect(currentSink()).toBe(second);
-  });
-
-  test('leaves the factory unasked', async () => {
-    const { currentSink, installSink, registerSinkFactory } = await freshModule();
-    const factory = vi.fn(makeSink);
-    registerSinkFactory(factory);
-    const installed = makeSink();
-    installSink(installed);
-    expect(currentSink()).toBe(installed);
-    expect(factory).not.toHaveBeenCalled();
-  });
-
-  test('may be none: tracing is off, whatever the factory would give', async () => {
-    const { currentSink, installSink, registerSinkFactory } = await freshModule();
-    registerSinkFactory(() => makeSink());
-    installSink(undefined);
-    expect(currentSink()).toBeUndefined();
-  });
-});
-
-describe('a sink that stands in', () => {
-  test('takes all runs until it is undone, and leaves the factory to be asked then', async () => {
-    const { currentSink, standIn, registerSinkFactory } = await freshModule();
-    const [built, recorder] = [makeSink(), makeSink()];
-    const factory = vi.fn(() => built);
-    registerSinkFactory(factory);
-    const undo = standIn(recorder);
-    expect(currentSink()).toBe(recorder);
-    expect(factory).not.toHaveBeenCalled();
-    undo();
-    expect(currentSink()).toBe(built);
-  });
-
-  test('does so also when another sink is installed meanwhile', async () => {
-    const { currentSink, installSink, standIn } = await freshModule();
-    const [recorder, configured] = [makeSink(), makeSink()];
-    const undo = standIn(recorder);
+  test('is overridden until each override is undone, in any order', async () => {
+    const { currentSink, installSink, overrideSink } = await freshModule();
+    const [first, second, configured] = [makeSink(), makeSink(), makeSink()];
+    const [undoFirst, undoSecond] = [overrideSink(first), overrideSink(second)];
     installSink(configured);
-    expect(currentSink()).toBe(recorder);
-    undo();
-    expect(currentSink()).toBe(configured);
-  });
-
-  test('is undone alone, in whatever order several are, and once', async () => {
-    const { currentSink, standIn } = await freshModule();
-    const [first, second] = [makeSink(), makeSink()];
-    const [undoFirst, undoSecond] = [standIn(first), standIn(second)];
     undoFirst();
     undoFirst();
     expect(currentSink()).toBe(second);
     undoSecond();
-    expect(currentSink()).toBeUndefined();
+    expect(currentSink()).toBe(configured);
   });
 });

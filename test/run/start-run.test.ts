@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { enteredContext, SinkHandle, setSpanSource } from '../../src/run/context.ts';
+import { enteredContext, PACKAGE_COPY, setSpanSource } from '../../src/run/context.ts';
 import type { Run } from '../../src/run/run.ts';
-import { standIn } from '../../src/run/sink.ts';
+import { overrideSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
@@ -9,7 +9,7 @@ import { makeSink } from './memory-sink.ts';
 /** A sink that is installed for the process until the test has finished. */
 function installedSink() {
   const sink = makeSink();
-  onTestFinished(standIn(sink));
+  onTestFinished(overrideSink(sink));
   return sink;
 }
 
@@ -61,7 +61,10 @@ describe('startRun', () => {
 
   test('goes where the run of the active span goes', () => {
     const [installed, sink] = [installedSink(), makeSink()];
-    const above = { ...startRun({ name: 'span', exporter: sink }).context, handle: new SinkHandle(sink) };
+    const above = {
+      ...startRun({ name: 'span', exporter: sink }).context,
+      owner: { packageCopy: PACKAGE_COPY, sink, modelCall: undefined },
+    };
     setSpanSource({ activeSpan: () => above, contextOf: () => above });
     onTestFinished(() => setSpanSource(undefined));
     startRun({ name: 'below' });

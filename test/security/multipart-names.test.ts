@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createExporter, type Exporter, fromHeaders, runIdFrom, startRun, withRun } from '../../src/index.ts';
 import { RunSpanExporter } from '../../src/otel.ts';
-import { isMimeType } from '../../src/run/attachment.ts';
+import { isMimeType } from '../../src/payload/attachment.ts';
 import { start } from '../receiver/wire.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { type BusboyPart, readByBusboy } from '../support/busboy-reader.ts';

@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Delivery, Item } from '../../src/export/delivery.ts';
-import { CountedText, takeItem } from '../../src/export/delivery.ts';
+import { CountedText, type Delivery, type Item, takeItem } from '../../src/export/delivery.ts';
 import type { Ticket } from '../../src/export/replay.ts';
-import { dottedOrder } from '../../src/run/dotted-order.ts';
-import { type EncodedRun, newRecord } from '../../src/run/encoded-run.ts';
-import { isoTimestamp } from '../../src/run/timestamp.ts';
+import { EncodedRun } from '../../src/run/encoded-run.ts';
 
 const START_US = Date.UTC(2026, 0, 2, 3, 4, 5) * 1_000;
 let made = 0;
@@ -13,20 +10,17 @@ let made = 0;
 export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): EncodedRun {
   const id = fields.id ?? randomUUID();
   const startUs = START_US + ++made;
-  const record = newRecord({
+  const record = new EncodedRun({
     id,
-    traceId: parent?.traceId ?? id,
-    dottedOrder: dottedOrder(parent?.dottedOrder, startUs, id),
-    parentRunId: parent?.id,
-    startTime: isoTimestamp(startUs),
+    startUs,
+    parent,
     project: 'default',
-    refused: false,
     name: `run ${made}`,
     runType: 'chain',
     tags: undefined,
     metadata: undefined,
   });
-  return { ...record, runtime: undefined, ...fields };
+  return Object.assign(record, { runtime: undefined }, fields);
 }
 
 /** Fills in the fields of the end. */

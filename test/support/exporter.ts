@@ -9,7 +9,7 @@ import { ServiceInfo } from '../../src/export/service-info.ts';
 import type { Spool } from '../../src/export/spool.ts';
 import type { Outcome, Settlement, Transport } from '../../src/export/transport.ts';
 import { HttpClient } from '../../src/http/client.ts';
-import { payloadRules } from '../../src/run/payload-rules.ts';
+import { payloadRules } from '../../src/payload/limits.ts';
 
 /** One batch that has been handed to the transport and waits for its outcome. */
 export interface Sending {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { type ChannelMessages, subscribe } from '../../src/run/channels.ts';
+import { type ChannelMessages, subscribe } from '../../src/run/stats.ts';
 
 /** The messages of a channel from now until the test has finished. */
 export function published<Name extends keyof ChannelMessages>(name: Name): ChannelMessages[Name][] {

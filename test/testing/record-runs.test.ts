@@ -1,8 +1,8 @@
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
-import { sizeOf } from '../../src/run/attachment.ts';
+import { sizeOf } from '../../src/payload/attachment.ts';
+import { redact } from '../../src/payload/redact.ts';
 import type { RunRecord } from '../../src/run/record.ts';
-import { redact } from '../../src/run/redact.ts';
-import { currentSink, standIn } from '../../src/run/sink.ts';
+import { currentSink, overrideSink } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { type RecordedRun, type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { makeSink } from '../run/memory-sink.ts';
@@ -174,7 +174,7 @@ describe('a recorded run', () => {
 describe('a recorder that stops', () => {
   test('puts tracing back to what it was', () => {
     const before = makeSink();
-    onTestFinished(standIn(before));
+    onTestFinished(overrideSink(before));
     recordRuns().stop();
     expect(currentSink()).toBe(before);
   });

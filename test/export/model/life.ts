@@ -16,7 +16,7 @@ import { SimpleTransport } from '../../../src/export/simple-transport.ts';
 import { openSpool } from '../../../src/export/spool.ts';
 import type { SpoolFs } from '../../../src/export/spool-fs.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/http/client.ts';
-import { payloadRules } from '../../../src/run/payload-rules.ts';
+import { payloadRules } from '../../../src/payload/limits.ts';
 import { turns } from '../../support/exporter.ts';
 import { MEMORY_SPOOL } from '../../support/memory-fs.ts';
 import { virtualClock } from '../../support/virtual-timers.ts';

@@ -1,7 +1,13 @@
 // Compiled by test/peers/otel-sdk.test.ts.
 import { NodeSDK } from '@opentelemetry/sdk-node';
-import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
-import { BatchSpanProcessor, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  type SpanExporter,
+  type SpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import { RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../../dist/otel.js';
 
 export const processor: SpanProcessor = new RunSpanProcessor();

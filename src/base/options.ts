@@ -1,0 +1,93 @@
+import { isIPv4 } from 'node:net';
+import { RunspanError } from './errors.ts';
+import { shown } from './text.ts';
+
+/** The expected value in words, and its test. An error about a secret does not show the value. */
+export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
+
+/** One check per option. */
+export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
+
+/** An option that is unknown, invalid or unreadable. Without a `name`, the options themselves are not an object. */
+export interface OptionMistake {
+  readonly name?: string;
+  readonly value: unknown;
+  /** Undefined if the option is unknown. */
+  readonly check?: Check | undefined;
+}
+
+/**
+ * Copies the own properties of `given` that pass their check. Calls `onMistake` for every other property. Options that
+ * are undefined are left out.
+ */
+export function validOptions<Options extends object>(
+  given: unknown,
+  checks: Checks<Options>,
+  onMistake: (mistake: OptionMistake) => void,
+): Partial<Options> {
+  const valid: Partial<Options> = {};
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    onMistake({ value: given });
+    return valid;
+  }
+  for (const name of Object.keys(given) as (keyof Options & string)[]) {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+    let value: unknown;
+    try {
+      value = (given as Options)[name];
+      if (check !== undefined && (value === undefined || check[1](value))) {
+        if (value !== undefined) valid[name] = value as Options[typeof name];
+        continue;
+      }
+    } catch {
+      value ??= UNREADABLE;
+    }
+    onMistake({ name, value, check });
+  }
+  return valid;
+}
+
+const UNREADABLE = Symbol('a property that throws when it is read');
+
+/** Like `validOptions`, but throws a RunspanError for the first mistake. `what` names the options in the message. */
+export function checkedOptions<Options extends object>(
+  what: string,
+  options: unknown,
+  checks: Checks<Options>,
+): Partial<Options> {
+  return validOptions(options, checks, (mistake) => {
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation(what, mistake, Object.keys(checks))}`);
+  });
+}
+
+function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {
+  // Callers may pass a key instead of the options, so text is not shown.
+  if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
+  if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
+  const [expected, , kind] = check;
+  const got = kind === 'secret' && typeof value === 'string' ? 'another text' : shown(value);
+  return `\`${name}\` to be ${expected}, got ${got}`;
+}
+
+/** Checks a limit or a count. */
+export const WHOLE_FROM_1: Check = [
+  'a whole number from 1',
+  (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+];
+
+/** Checks a port, a status or the like. */
+export function wholeFrom(least: number, most: number): Check {
+  return [
+    `a whole number from ${least} to ${most}`,
+    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
+  ];
+}
+
+/**
+ * Whether a host name, without the port, can only mean this machine: 127/8, ::1 with or without brackets, and localhost.
+ * Other names are not resolved.
+ */
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase();
+  return name === 'localhost' || name === '::1' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'));
+}

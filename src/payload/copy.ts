@@ -1,0 +1,273 @@
+import { ignoreRejection } from '../base/guard.ts';
+import type { PayloadAttachments } from './attachments.ts';
+import {
+  describe,
+  errorKeys,
+  hasPlainPrototype,
+  Items,
+  isError,
+  mapEntries,
+  primitiveText,
+  read,
+  threw,
+} from './describe.ts';
+import { type PayloadRules, redactAndTruncate, truncate } from './limits.ts';
+import { types } from './platform.ts';
+import type { Redaction } from './redact.ts';
+import type { PathPlace, Step } from './redaction-paths.ts';
+import { isHeaders } from './secret-names.ts';
+
+/** A key of up to this many characters is kept even if the limit of characters is reached. */
+const KEY_CHARACTERS_KEPT = 256;
+
+/** The owner of a property whose siblings must not be read. */
+const NO_OWNER: object = Object.freeze(Object.create(null));
+
+const TOO_MANY = '[Truncated: too many values]';
+const TOO_DEEP = '[Truncated: too deep]';
+
+/**
+ * Copies a value into plain JSON data, masked and within the limits. Reads each property once, and calls code of the
+ * application (getters, `toJSON`, traps of a proxy) no more often than `JSON.stringify` would. A marker replaces a property
+ * that throws. Changes nothing in the value.
+ */
+export class Copier {
+  readonly #rules: PayloadRules;
+  readonly #redaction: Redaction | undefined;
+  readonly #attachments: PayloadAttachments | undefined;
+  /** Whether the path to a value matters. */
+  readonly #isTracked: boolean;
+  readonly #trail: Step[];
+  #place: PathPlace | undefined;
+  /** The objects from the root to the current one. An object below itself is circular. */
+  readonly #ancestors: object[] = [];
+  /** The value of the last key that ends with `headers`. */
+  #headers: unknown;
+  #nodesLeft: number;
+  #charactersLeft: number;
+
+  constructor(
+    rules: PayloadRules,
+    place: PathPlace | undefined,
+    trail: readonly Step[],
+    attachments: PayloadAttachments | undefined,
+  ) {
+    const { redaction } = rules;
+    this.#rules = rules;
+    this.#redaction = redaction;
+    this.#attachments = attachments;
+    this.#isTracked = place !== undefined || redaction?.wantsTrail === true;
+    this.#trail = this.#isTracked ? [...trail] : [];
+    this.#place = place;
+    this.#nodesLeft = rules.nodes;
+    this.#charactersLeft = rules.bytes;
+  }
+
+  /** Returns undefined for undefined. Throws if the limits allow more levels than the stack. */
+  copy(value: unknown, asksToJson = true): unknown {
+    if (--this.#nodesLeft < 0) return TOO_MANY;
+    if (typeof value === 'string') return this.#text(value);
+    if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+    if (typeof value === 'object' && value !== null) return this.#object(value, asksToJson);
+    if (value === undefined || value === null || typeof value === 'boolean') return value;
+    return this.#text(primitiveText(value));
+  }
+
+  #text(given: string): string {
+    let text = this.#attachments?.attachText(given) ?? given;
+    const redaction = this.#redaction;
+    if (redaction !== undefined) text = redaction.maskNamed(text, this.#trail);
+    const left = this.#charactersLeft;
+    if (text.length > left) {
+      this.#charactersLeft = 0;
+      const cut =
+        redaction === undefined ? truncate(text, left) : redactAndTruncate(text, left, redaction, this.#trail);
+      return cut.toWellFormed();
+    }
+    if (redaction !== undefined) text = redaction.maskFound(text, this.#trail);
+    this.#charactersLeft = Math.max(0, left - text.length);
+    return text.toWellFormed();
+  }
+
+  #object(value: object, asksToJson: boolean): unknown {
+    if (this.#ancestors.includes(value)) return '[Circular]';
+    if (this.#ancestors.length >= this.#rules.depth) return TOO_DEEP;
+    this.#ancestors.push(value);
+    const copy = types.isProxy(value) ? this.#proxy(value, asksToJson) : this.#byKind(value, asksToJson);
+    this.#ancestors.pop();
+    return copy;
+  }
+
+  #byKind(value: object, asksToJson: boolean): unknown {
+    const isList = Array.isArray(value);
+    if (!isList && !hasPlainPrototype(value)) {
+      const copy = this.#platformObject(value);
+      if (copy !== undefined) return copy;
+    }
+    const toJson = asksToJson ? read(value, 'toJSON') : undefined;
+    if (typeof toJson === 'function') {
+      const result = resultOf(toJson, value);
+      if (result !== value) return this.copy(result, false);
+    }
+    return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
+  }
+
+  /** Any of these reads may throw, or return anything. */
+  #proxy(value: object, asksToJson: boolean): unknown {
+    let length: unknown;
+    let keys: readonly string[] = [];
+    try {
+      const toJson: unknown = asksToJson ? (value as { toJSON?: unknown }).toJSON : undefined;
+      if (typeof toJson === 'function') {
+        const result = resultOf(toJson, value);
+        if (result !== value) return this.copy(result, false);
+      }
+      if (Array.isArray(value)) length = value.length;
+      else keys = Object.keys(value);
+    } catch {
+      return '[Proxy]';
+    }
+    if (length === undefined) return this.#properties(value, keys, NO_OWNER);
+    const size = Number.isSafeInteger(length) ? Math.max(0, length as number) : 0;
+    return this.#items(value as unknown[], size, size);
+  }
+
+  /** Returns undefined for an object whose own properties show its value. */
+  #platformObject(value: object): unknown {
+    if (types.isMap(value)) return this.#map(mapEntries(value, this.#rules.width));
+    let description: unknown;
+    try {
+      if (isError(value)) return this.#properties(value, errorKeys(value), value);
+      description = this.#attachments?.describe(value) ?? describe(value, this.#rules.width, this.#charactersLeft);
+    } catch (thrown) {
+      description = threw(thrown);
+    }
+    if (description instanceof Items) {
+      return this.#items(description.items, description.items.length, description.size);
+    }
+    if (typeof description === 'object') {
+      const keyed = description as object;
+      return this.#properties(keyed, Object.keys(keyed), keyed);
+    }
+    if (description === undefined) return undefined;
+    // The value that it describes has been counted.
+    this.#nodesLeft++;
+    return this.copy(description);
+  }
+
+  /** `size` is the total number of items. Items beyond `listed` are reported as truncated. */
+  #items(items: readonly unknown[], listed: number, size: number): unknown[] {
+    const kept = Math.min(listed, this.#rules.width);
+    const names = this.#redaction?.names;
+    const parent = this.#ancestors.at(-2);
+    const isNamed = names?.isNamedList(size, parent, items === this.#headers ? 'headers' : undefined) === true;
+    const copies: unknown[] = [];
+    let before: unknown;
+    for (let index = 0; index < kept && this.#nodesLeft > 0; index++) {
+      const value = read(items, index);
+      const isHidden = isNamed && index % 2 === 1 && names?.hidesAfter(before, value) === true;
+      copies.push(isHidden ? this.#mask(index, value) : this.#below(index, value));
+      before = value;
+    }
+    if (copies.length < size) copies.push(`[Truncated: ${size - copies.length} more items]`);
+    return copies;
+  }
+
+  /** `owner` has the siblings that decide whether some names are those of secrets. */
+  #properties(object: object, keys: readonly string[], owner: object): object {
+    const copy = {};
+    let taken = 0;
+    for (; taken < keys.length; taken++) {
+      const key = keys[taken] as string;
+      if (!this.#hasRoomFor(key, taken)) break;
+      this.#property(copy, key, read(object, key), owner);
+    }
+    return withRest(copy, keys.length - taken);
+  }
+
+  /** Copies a map into an object if all of its keys are strings, else into a list of pairs. */
+  #map({ items, size }: Items): unknown {
+    const pairs = items as readonly (readonly [unknown, unknown])[];
+    if (!pairs.every(([key]) => typeof key === 'string')) {
+      const shown = pairs.map(([key, value]) => [key, this.#shownBy(key, value)]);
+      return this.#items(shown, shown.length, size);
+    }
+    const copy = {};
+    let taken = 0;
+    for (const [key, value] of pairs as readonly (readonly [string, unknown])[]) {
+      if (!this.#hasRoomFor(key, taken)) break;
+      taken++;
+      this.#property(copy, key, value, NO_OWNER);
+    }
+    return withRest(copy, size - taken);
+  }
+
+  #shownBy(key: unknown, value: unknown): unknown {
+    if (typeof key !== 'string' || this.#redaction?.names?.hides(key, value, NO_OWNER) !== true) return value;
+    return this.#redaction.mask(value, [...this.#trail, key]);
+  }
+
+  #hasRoomFor(key: string, taken: number): boolean {
+    if (taken >= this.#rules.width || this.#nodesLeft <= 0) return false;
+    return key.length <= KEY_CHARACTERS_KEPT || key.length <= this.#charactersLeft;
+  }
+
+  #property(into: object, key: string, value: unknown, owner: object): void {
+    if (value === undefined || (key === 'toJSON' && typeof value === 'function')) return;
+    this.#charactersLeft -= key.length;
+    const redaction = this.#redaction;
+    let shownKey = key;
+    let isHidden = false;
+    if (redaction?.isSpecialKey(key) === true) {
+      shownKey = redaction.maskNamed(key, this.#trail);
+      isHidden = redaction.names?.hides(key, value, owner) === true;
+      if (isHeaders(key)) this.#headers = value;
+    }
+    if (redaction !== undefined) shownKey = redaction.maskFound(shownKey, this.#trail);
+    const copy = isHidden ? this.#mask(key, value) : this.#below(key, value);
+    if (copy !== undefined) put(into, shownKey.toWellFormed(), copy);
+  }
+
+  /** Copies the value of a property or an item. Masks it if a path leads to it. */
+  #below(step: Step, value: unknown): unknown {
+    if (!this.#isTracked) return this.copy(value);
+    const above = this.#place;
+    const place = above?.step(step);
+    if (place?.isEnd === true) return this.#mask(step, value);
+    this.#place = place;
+    this.#trail.push(step);
+    const copy = this.copy(value);
+    this.#trail.pop();
+    this.#place = above;
+    return copy;
+  }
+
+  #mask(step: Step, value: unknown): string {
+    this.#nodesLeft--;
+    const mask = (this.#redaction as Redaction).mask(value, [...this.#trail, step]);
+    this.#charactersLeft -= mask.length;
+    return mask.toWellFormed();
+  }
+}
+
+function resultOf(toJson: unknown, value: object): unknown {
+  try {
+    const result: unknown = Reflect.apply(toJson as () => unknown, value, ['']);
+    // The promise of an asynchronous `toJSON` exists only because of the recording, so nobody else handles its rejection.
+    ignoreRejection(result);
+    return result;
+  } catch (thrown) {
+    return threw(thrown);
+  }
+}
+
+function withRest(copy: object, left: number): object {
+  if (left > 0) put(copy, '[Truncated]', `${left} more keys`);
+  return copy;
+}
+
+/** Assigning to `__proto__` would set the prototype. */
+function put(object: object, key: string, value: unknown): void {
+  if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+}

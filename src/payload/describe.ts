@@ -1,0 +1,192 @@
+import type { IncomingMessage, OutgoingMessage } from 'node:http';
+import { messageOf } from '../base/text.ts';
+import { isBlob, Stream, toBase64, types, viewOf } from './platform.ts';
+
+/** Bytes of a binary value that a payload shows as base64. */
+export const BINARY_BYTES_KEPT = 1_024;
+
+const BINARY_KEYS_CHARACTERS = 'type'.length + 'byteLength'.length + 'base64'.length;
+
+/** The first items of a collection, and the number of all items. */
+export class Items {
+  readonly items: readonly unknown[];
+  readonly size: number;
+
+  constructor(items: readonly unknown[], size: number) {
+    this.items = items;
+    this.size = size;
+  }
+}
+
+/** A primitive, a list, or an object without a prototype. */
+export type Description = string | number | boolean | Items | Readonly<Record<string, unknown>>;
+
+/**
+ * Describes an object of the platform whose own properties do not show its value, for example a `Date` or a stream. Returns
+ * undefined for any other object. Consumes, awaits and changes nothing. Reads at most `width` items and `characters` of text.
+ * Throws if code of the application in the object throws.
+ */
+export function describe(value: object, width: number, characters: number): Description | undefined {
+  if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+  if (types.isPromise(value)) return '[Promise]';
+  if (types.isRegExp(value)) return String(value);
+  if (types.isBoxedPrimitive(value)) return unboxed(value);
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value, characters);
+  if (types.isSet(value)) return firstItems(setValues.call(value), setSize.call(value), width);
+  if (value instanceof URL) return withoutCredentials(value.href);
+  return iteratorKind(value) ?? webObject(value, width) ?? nodeStream(value);
+}
+
+/** Returns the entries of a map as pairs. */
+export function mapEntries(map: ReadonlyMap<unknown, unknown>, width: number): Items {
+  return firstItems(mapPairs.call(map as Map<unknown, unknown>), mapSize.call(map), width);
+}
+
+/** Also true for an error of another realm, as in a test runner that uses `node:vm`. */
+export function isError(value: unknown): value is Error {
+  return types.isNativeError(value) || value instanceof Error;
+}
+
+/** The recorded properties of an error: its own, and `name`, `message`, `stack`, `cause`, `errors` also if inherited. */
+export function errorKeys(error: object): readonly string[] {
+  const named = ['name', 'message', 'stack', ...['cause', 'errors'].filter((key) => key in error)];
+  return [...new Set([...named, ...Object.keys(error)])];
+}
+
+/** Returns a property, or the marker of a getter that throws. */
+export function read(object: object, key: string | number): unknown {
+  try {
+    return (object as Record<string | number, unknown>)[key];
+  } catch (thrown) {
+    return threw(thrown);
+  }
+}
+
+export function threw(thrown: unknown): string {
+  return `[Threw: ${messageOf(thrown)}]`;
+}
+
+/** The text of a BigInt, a symbol or a function. */
+export function primitiveText(value: unknown): string {
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'symbol') return value.toString();
+  const name = read(value as object, 'name');
+  return `[Function ${typeof name === 'string' && name !== '' ? name : 'anonymous'}]`;
+}
+
+export function hasPlainPrototype(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+// The platform's own methods. An object may override them with code of the application.
+const mapPairs = Map.prototype.entries;
+const setValues = Set.prototype.values;
+const mapSize = getter(Map.prototype, 'size');
+const setSize = getter(Set.prototype, 'size');
+
+function getter(prototype: object, key: string): () => number {
+  return Object.getOwnPropertyDescriptor(prototype, key)?.get as () => number;
+}
+
+function firstItems(items: Iterator<unknown>, size: number, width: number): Items {
+  const kept: unknown[] = [];
+  while (kept.length < width) {
+    const { done, value } = items.next();
+    if (done === true) break;
+    kept.push(value);
+  }
+  return new Items(kept, Math.max(size, kept.length));
+}
+
+function unboxed(value: object): string | number | boolean {
+  const primitive: unknown = value.valueOf();
+  if (typeof primitive === 'number' || typeof primitive === 'boolean') return primitive;
+  return typeof primitive === 'bigint' ? `${primitive}n` : String(primitive);
+}
+
+function binary(value: ArrayBufferView | ArrayBufferLike, characters: number): Description {
+  const bytes = viewOf(value);
+  const type = value.constructor.name;
+  const room = Math.max(0, characters - BINARY_KEYS_CHARACTERS - type.length);
+  const base64 = toBase64(bytes.subarray(0, Math.min(BINARY_BYTES_KEPT, Math.floor(room / 4) * 3)));
+  return { type, byteLength: bytes.byteLength, base64 };
+}
+
+function withoutCredentials(href: string): string {
+  if (!URL.canParse(href)) return href;
+  const url = new URL(href);
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
+function iteratorKind(value: object): string | undefined {
+  if (types.isGeneratorObject(value)) return Symbol.asyncIterator in value ? '[AsyncGenerator]' : '[Generator]';
+  if (types.isMapIterator(value) || types.isSetIterator(value)) return '[Iterator]';
+  if (!('next' in value)) return undefined;
+  if (Symbol.asyncIterator in value) return '[AsyncIterator]';
+  return Symbol.iterator in value ? '[Iterator]' : undefined;
+}
+
+function webObject(value: object, width: number): Description | undefined {
+  if (value instanceof Headers) return grouped(Headers.prototype.entries.call(value), width);
+  if (value instanceof URLSearchParams) return grouped(URLSearchParams.prototype.entries.call(value), width);
+  if (value instanceof FormData) return grouped(FormData.prototype.entries.call(value), width);
+  if (value instanceof Request) {
+    const { method, url, headers } = value;
+    return { type: 'Request', method, url: withoutCredentials(url), headers };
+  }
+  if (value instanceof Response) {
+    const { status, statusText, url, headers } = value;
+    return { type: 'Response', status, statusText, url: withoutCredentials(url), headers };
+  }
+  if (isBlob(value)) {
+    const { size: byteLength, type: mimeType } = value;
+    const { name } = value as Blob & { name?: unknown };
+    return { type: name === undefined ? 'Blob' : 'File', byteLength, mimeType, name };
+  }
+  if (value instanceof ReadableStream) return '[ReadableStream]';
+  if (value instanceof WritableStream) return '[WritableStream]';
+  return value instanceof TransformStream ? '[TransformStream]' : undefined;
+}
+
+/** The class of a Node stream; of a request or response, also its method, URL, status and headers. */
+function nodeStream(value: object): Description | undefined {
+  if (!(value instanceof Stream)) return undefined;
+  const type = value.constructor.name;
+  if (isIncoming(value)) {
+    const { method, url, statusCode, headers } = value;
+    return { type, method, url, statusCode: statusCode ?? undefined, headers };
+  }
+  if (!isOutgoing(value)) return `[${type}]`;
+  const { method, path, statusCode } = value as OutgoingMessage & Record<'method' | 'path' | 'statusCode', unknown>;
+  return { type, method, path, statusCode, headers: value.getHeaders() };
+}
+
+// Messages are recognised by their members instead of their class, because importing `node:http` takes longer than half of
+// the library. Messages of HTTP/2 have the same members.
+function isIncoming(stream: Stream): stream is IncomingMessage {
+  return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
+}
+
+function isOutgoing(stream: Stream): stream is OutgoingMessage {
+  const { getHeaders, setHeader } = stream as Partial<OutgoingMessage>;
+  return typeof getHeaders === 'function' && typeof setHeader === 'function';
+}
+
+/** Returns an object of the pairs. A key that occurs several times has a list of its values. */
+function grouped(pairs: Iterator<readonly [string, unknown]>, width: number): Readonly<Record<string, unknown>> {
+  const lists = new Map<string, unknown[]>();
+  for (let taken = 0; taken < width; taken++) {
+    const { done, value } = pairs.next();
+    if (done === true) break;
+    const list = lists.get(value[0]);
+    if (list === undefined) lists.set(value[0], [value[1]]);
+    else list.push(value[1]);
+  }
+  const object: Record<string, unknown> = Object.create(null);
+  for (const [key, list] of lists) object[key] = list.length === 1 ? list[0] : list;
+  if (pairs.next().done !== true) object['[Truncated]'] = 'more keys';
+  return object;
+}

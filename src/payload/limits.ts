@@ -1,0 +1,61 @@
+import type { Limits } from '../base/limits.ts';
+import type { PayloadLimits } from './plain.ts';
+import type { Redaction } from './redact.ts';
+
+/** How a payload is recorded. */
+export interface PayloadRules extends PayloadLimits {
+  /** Undefined if nothing is masked. */
+  readonly redaction?: Redaction | undefined;
+}
+
+export function payloadRules(limits: Limits, redaction: Redaction | undefined): PayloadRules {
+  const { payloadDepth: depth, payloadWidth: width, payloadNodes: nodes, payloadBytes: bytes } = limits;
+  return { depth, width, nodes, bytes, redaction };
+}
+
+/** The head takes this share of a truncated text. The tail takes the rest. */
+const HEAD_SHARE = 0.75;
+
+/** Characters beyond the cut that are searched for secrets too. A longer text is not searched whole. */
+const MARGIN = 65_536;
+
+/** Returns the head and the tail of a text, `kept` characters in all, with a marker between them. */
+export function truncate(text: string, kept: number): string {
+  const { head, tail } = cutOf(text, Math.max(0, kept));
+  return text.slice(0, head) + marker(head, tail) + text.slice(tail);
+}
+
+/** Masks a text and truncates it to `kept` characters. A secret that lies across a cut is masked or removed. */
+export function redactAndTruncate(
+  text: string,
+  kept: number,
+  redaction: Redaction,
+  trail: readonly (string | number)[],
+): string {
+  if (text.length <= kept + 2 * MARGIN) {
+    const shown = redaction.maskFound(text, trail);
+    return shown.length <= kept ? shown : truncate(shown, kept);
+  }
+  const { head, tail } = cutOf(text, Math.max(0, kept));
+  const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
+  const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
+  // The outer `MARGIN` characters may hold a part of a secret, also where masks have made the text shorter.
+  const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
+  const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
+  return shownHead + marker(head, tail) + shownTail;
+}
+
+function cutOf(text: string, kept: number): { readonly head: number; readonly tail: number } {
+  const head = Math.floor(kept * HEAD_SHARE);
+  const tail = text.length - (kept - head);
+  // A cut between the halves of a surrogate pair would leave invalid text.
+  return { head: isWithinPair(text, head) ? head - 1 : head, tail: isWithinPair(text, tail) ? tail + 1 : tail };
+}
+
+function marker(head: number, tail: number): string {
+  return `[Truncated: ${tail - head} characters]`;
+}
+
+function isWithinPair(text: string, at: number): boolean {
+  return /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(Math.max(0, at - 1), at + 1));
+}

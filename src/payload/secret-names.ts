@@ -1,0 +1,284 @@
+import { hasPlainPrototype } from './describe.ts';
+import { types } from './platform.ts';
+
+/**
+ * The kind of a name, which determines which of its values are hidden:
+ *
+ * - `always`: every value except a JSON Schema;
+ * - `text`: text, lists and class instances;
+ * - `word`: numbers from 1000, and text other than prose;
+ * - `look`: text that looks like a credential rather than words or a piece of a word;
+ * - `mark`: text without spaces that looks like a credential or a digest;
+ * - `none`: no value, although the name ends with the name of a secret.
+ */
+export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
+
+/**
+ * Names of secrets, as words. A key matches a name if it ends with the words of the name, in any spelling: `api_key`,
+ * `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match, the longest one determines the kind.
+ */
+const NAMES: Readonly<Record<NameKind, string>> = {
+  always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
+    password confirmation, password confirm, api key, api keys, private key,
+    secret key, secret access key, access key, access key id, account key, signing key, encryption key, subscription key,
+    master key, auth key, password hash, password digest, connection string, jwt, csrf, xsrf, otp, cvv, cvc,
+    apikey, apikeys, privatekey, secretkey, accountkey, clientsecret, passwordhash, connectionstring`,
+  text: `access token, api token, app token, auth token, bearer token, bot token, csrf token, deploy token, device token, id token,
+    jwt token, login token, oauth token, private token, refresh token, reset token, sas token, secret token, security token,
+    service token, session token, vault token, verification token, web token, xsrf token, bearer,
+    access tokens, api tokens, auth tokens, refresh tokens,
+    accesstoken, apitoken, authtoken, idtoken, refreshtoken, sessiontoken`,
+  word: 'secret, secrets, pass, pwd, pw',
+  look: 'token, session, cookie, cookies, auth, trade secret, trade secrets',
+  mark: 'signature',
+  none: 'thought signature, first pass, second pass, third pass, final pass',
+};
+
+/** If one of these words precedes `token`, the name means a piece of text or a pagination token, not a secret. */
+const TOKENS_OF_TEXT =
+  `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
+  input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
+
+/** This name matches only if it is the whole key, because keys such as `max_tokens` hold counts. */
+const TOKENS = 'tokens';
+
+/**
+ * Kinds that also apply to pieces of a model's text. The other kinds do not apply, because pieces of text are
+ * themselves called tokens.
+ */
+const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
+
+/** Additional names for URL parameters. Their values are hidden unless they look like a word. */
+export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
+
+/** Maximum number of characters examined, from the end of the key. */
+const KEY_CHARACTERS_MAX = 128;
+
+/** Keys are few, except in objects that are indexed by ids. */
+const CACHED_MAX = 2_000;
+const CACHED_CHARACTERS_MAX = 64;
+
+/** The names of secrets: the built-in names and those that the application adds. */
+export class SecretNames {
+  readonly #kinds = new Map<string, NameKind>();
+  readonly #likely: RegExp;
+  /** The kinds of the latest keys; null for none. */
+  readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
+  /** The last word of each name. */
+  readonly lastWords: readonly string[];
+
+  /** Set `takesPieces` to false if values under these names may be fragments of model output. */
+  constructor(own: readonly string[], takesPieces: boolean) {
+    for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
+      if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
+      for (const name of names.split(/,\s+/)) this.#kinds.set(name, kind);
+    }
+    for (const word of TOKENS_OF_TEXT) this.#kinds.set(`${word} token`, 'none');
+    if (takesPieces) this.#kinds.set(TOKENS, 'look');
+    for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
+    this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
+    // One look that is over soon for nearly every key.
+    this.#likely = new RegExp(`(?:${this.lastWords.map(escaped).join('|')})[^\\p{L}]{0,16}$`, 'iu');
+  }
+
+  /** Returns the kind of a name, or undefined if nothing is hidden under it. */
+  kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
+    const known = this.#known.get(key);
+    if (known !== undefined) return known === null ? undefined : known;
+    const kind = this.#find(key);
+    if (key.length > CACHED_CHARACTERS_MAX) return kind;
+    if (this.#known.size >= CACHED_MAX) this.#known.clear();
+    this.#known.set(detached(key), kind ?? null);
+    return kind;
+  }
+
+  #find(key: string): Exclude<NameKind, 'none'> | undefined {
+    const end = key.slice(-KEY_CHARACTERS_MAX);
+    if (!this.#likely.test(end)) return undefined;
+    const words = wordsOf(end);
+    const kind = this.#kindOfWords(words) ?? this.#kindOfWords(withoutNumber(words));
+    return kind === 'none' ? undefined : kind;
+  }
+
+  /** Whether a value under this key is a secret. `owner` is the object that has the key. */
+  hides(key: string, value: unknown, owner: object): boolean {
+    const kind = this.kindOf(key);
+    if (kind !== undefined) return isSecret(kind, key, value, owner);
+    return isPairValue(key) && this.hidesInPair(key, value, owner);
+  }
+
+  /** Whether the value of a pair `{ name, value }` is a secret. */
+  hidesInPair(key: string, value: unknown, owner: object): boolean {
+    const [name, otherName] = key === 'value' ? ['name', 'key'] : ['Name', 'Key'];
+    return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
+  }
+
+  /** Whether a value that follows a name in a list is a secret. */
+  hidesAfter(name: unknown, value: unknown): boolean {
+    const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
+    return kind !== undefined && isSecret(kind, name as string, value, {});
+  }
+
+  /**
+   * Whether names and values alternate in a list: it is an entry in a list of pairs, or a flat list such as
+   * `rawHeaders`.
+   */
+  isNamedList(length: number, parent: unknown, key: unknown): boolean {
+    if (length === 2 && Array.isArray(parent)) return true;
+    return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
+  }
+
+  /** Whether the value of a URL parameter is a secret. */
+  hidesInUrl(name: string, value: string): boolean {
+    const kind = this.kindOf(name);
+    if (kind === undefined) return URL_NAMES.has(name.toLowerCase()) && value.length > 5 && !isPiece(value);
+    if (value === '' || value === 'true' || value === 'false') return false;
+    return kind === 'always' || kind === 'text' || !/^\d{1,5}$/.test(value);
+  }
+
+  #kindOfWords(words: readonly string[]): NameKind | undefined {
+    for (let from = 0; from < words.length; from++) {
+      const name = words.slice(from).join(' ');
+      const kind = name === TOKENS && from > 0 ? undefined : this.#kinds.get(name);
+      if (kind !== undefined) return kind;
+    }
+    return undefined;
+  }
+}
+
+/** Whether a key may hold the value of a pair `{ name, value }`. */
+export function isPairValue(key: string): boolean {
+  return key === 'value' || key === 'Value';
+}
+
+/** Whether a list under this key may be a flat list of header names and values, such as `rawHeaders`. */
+export function isHeaders(key: string): boolean {
+  return /headers$/i.test(key);
+}
+
+/** Maximum number of nested values examined under a name. Beyond it, the whole value is hidden. */
+const NESTED_MAX = 100;
+
+/**
+ * Whether a value under a name of this kind is a secret. The following are never treated as secrets: empty values,
+ * booleans, the JSON Schema of a parameter, a token listed with its probability, and the signature of a model's
+ * thinking.
+ */
+function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
+  if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
+  if (kind === 'always') return !isSchema(value);
+  if (Object.hasOwn(owner, 'logprob') || Object.hasOwn(owner, 'logprobs')) return false;
+  if (kind === 'text') return typeof value !== 'number' && !isPlainObject(value);
+  if (kind === 'mark' && Object.hasOwn(owner, 'thinking')) return false;
+  return !isSchema(value) && holdsSecret(kind, key, value, { left: NESTED_MAX });
+}
+
+function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left: number }): boolean {
+  if (--count.left < 0) return true;
+  if (typeof value === 'string') return isSecretText(kind, key, value);
+  if (typeof value === 'number') return kind === 'word' && value >= 1_000;
+  if (typeof value !== 'object' || value === null) return false;
+  if (isPlainObject(value)) {
+    // Under any other key, for example `session`, the keys of the object are checked individually.
+    if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
+  } else if (!Array.isArray(value) || types.isProxy(value)) return true;
+  const items = Object.keys(value).map((inner) => dataIn(value, inner));
+  // A list of `tokens` is usually the pieces of a model's text, and can be long.
+  if (Array.isArray(value) && key.toLowerCase() === TOKENS) return items.some(isLongText);
+  return items.some((item) => holdsSecret(kind, key, item, count));
+}
+
+function isLongText(value: unknown): boolean {
+  return typeof value === 'string' && value.length > 24;
+}
+
+function isSecretText(kind: NameKind, key: string, text: string): boolean {
+  if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
+  if (kind === 'mark') return /^[^\s()]{6,}$/.test(text);
+  // `PWD` is the working directory in an environment.
+  return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
+}
+
+const SCHEMA_TYPES: ReadonlySet<unknown> = new Set([
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'object',
+  'array',
+  'null',
+]);
+
+/** Whether a value is a JSON Schema. A schema describes a value but does not contain it. */
+function isSchema(value: unknown): boolean {
+  if (!isPlainObject(value)) return false;
+  const type = dataIn(value, 'type');
+  return SCHEMA_TYPES.has(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
+}
+
+/** Returns the value of a data property, without calling getters. */
+function dataIn(value: object, key: string): unknown {
+  return Object.getOwnPropertyDescriptor(value, key)?.value;
+}
+
+function isPlainObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !types.isProxy(value) && hasPlainPrototype(value);
+}
+
+/** `openaiApiKey`, `OPENAI_API_KEY` and `openai-api-key` are the same three words. */
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
+    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== '')
+    .map((word) => word.toLowerCase());
+}
+
+/** Removes a number at the end of a name, as in `password1` or `password 1`. */
+function withoutNumber(words: readonly string[]): readonly string[] {
+  return words
+    .join(' ')
+    .replace(/[\p{N} ]{1,16}$/u, '')
+    .split(' ');
+}
+
+/** Copies a part of a text. A slice in a cache would keep the whole text in memory. */
+function detached(part: string): string {
+  return Object.keys({ [part]: true })[0] as string;
+}
+
+function escaped(word: string): string {
+  return word.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+}
+
+/**
+ * Matches a token of a tokenizer: a word, a piece of a word, two words joined by a hyphen, a short number, a date or a
+ * marker such as `<image>`.
+ */
+const PIECE =
+  /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16}|['’]\p{Ll}{1,2}|-\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,4}|\d{4}-\d\d-\d\d)[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
+
+/** Matches a word, a number or a date in prose. */
+const PROSE_WORD =
+  /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
+
+/** Matches an authentication scheme, which precedes the credential in a header. */
+const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
+
+/** Maximum number of characters examined, from the start of the text. */
+const CHARACTERS_MAX = 10_000;
+
+/** Whether a text without spaces looks like a word or a piece of a word rather than a credential. */
+export function isPiece(text: string): boolean {
+  // A credential has ASCII letters or digits.
+  return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
+}
+
+/** Whether a text looks like words rather than a credential. */
+export function isPlainText(text: string): boolean {
+  const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
+  if (words.length === 1) return isPiece(text);
+  if (words.length === 2 && SCHEME.test(words[0] as string)) return false;
+  return words.every((word) => !/[A-Za-z\d]/.test(word) || (word.length <= 50 && PROSE_WORD.test(word)));
+}

@@ -1,0 +1,318 @@
+import type { Step } from './redaction-paths.ts';
+import { isPlainText, type SecretNames, URL_NAMES } from './secret-names.ts';
+import { type Mask, UrlSecrets } from './url-secrets.ts';
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const SLASH = 0x2f;
+const COLON = 0x3a;
+const OPENING_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const SMALL_U = 0x75;
+const OPENING_BRACE = 0x7b;
+const BYTE_ORDER_MARK = 0xfeff;
+
+/** Minimum length of a text that can contain both a name and a value. */
+const CHARACTERS_MIN = 9;
+
+/** Maximum level at which JSON text nested in JSON text is parsed. Deeper JSON text is masked without parsing. */
+const LEVELS_MAX = 4;
+
+/**
+ * Maximum depth of values in JSON text. Deeper values cannot be searched for secrets, so they are replaced by a marker.
+ */
+const DEPTH_MAX = 200;
+const TOO_DEEP = '[Truncated: too deep]';
+
+/** Maximum length of a name in JSON text. */
+const NAME_CHARACTERS_MAX = 128;
+
+/** Maximum number of digits and punctuation marks between the letters of a name and the `"` or `=` after it. */
+const GAP_MAX = 16;
+
+/**
+ * Whether to search a text for the names of secrets. This is the case if the text starts like JSON, a URL path or an
+ * HTTP message, or if it contains a URL.
+ */
+export function mayHoldNames(text: string): boolean {
+  if (text.length < CHARACTERS_MIN) return false;
+  const start = startOf(text);
+  if (start === PATH || start === LETTER) return start === PATH || startsLikeHead(text) || text.includes('://');
+  return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
+}
+
+// Kinds of texts by their first character.
+const OTHER = 0;
+const LETTER = 1;
+const PATH = 2;
+const JSON_TEXT = 3;
+
+const STARTS = new Uint8Array(0x80).fill(JSON_TEXT, 0, SPACE + 1);
+for (const character of '{["') STARTS[character.charCodeAt(0)] = JSON_TEXT;
+for (const character of '/?') STARTS[character.charCodeAt(0)] = PATH;
+for (let code = 0x41; code <= 0x5a; code++) STARTS.fill(LETTER, code, code + 1).fill(LETTER, code + 0x20, code + 0x21);
+
+function startOf(text: string): number {
+  const first = text.charCodeAt(0);
+  if (first < 0x80) return STARTS[first] as number;
+  return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
+}
+
+/** Characters of the name of a header. */
+const IN_NAME = new Uint8Array(0x80);
+for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
+
+const HEADER_NAME_CHARACTERS_MAX = 64;
+
+/** Whether a text that starts with a letter starts with a header line, or a request line or status line of HTTP. */
+function startsLikeHead(text: string): boolean {
+  const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
+  let at = 1;
+  let code = 0;
+  for (; at < stop; at++) {
+    code = text.charCodeAt(at);
+    if (code >= 0x80 || IN_NAME[code] === 0) break;
+  }
+  if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
+  return (code === SPACE || code === SLASH) && at >= 3 && at <= 7 && METHOD.test(text.slice(0, at));
+}
+
+const METHOD = /^[A-Z]+$/;
+
+/** Also text that is encoded again, as a string. */
+function isLikeJson(text: string): boolean {
+  const first = text.charCodeAt(0);
+  if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
+  const isBefore = first <= SPACE || first === QUOTE || first === BYTE_ORDER_MARK;
+  return isBefore && /^(?:[\s"]|\\[nrt]?)+[{[]/.test(text);
+}
+
+/**
+ * Masks values whose names mark them as secrets, in JSON text, header lines and URLs. Runs in time linear in the length
+ * of the text.
+ */
+export class TextSecrets {
+  readonly #names: SecretNames;
+  readonly #mask: Mask;
+  readonly #urls: UrlSecrets;
+  /** Whether a name may end with three letters. The index has five bits per letter. */
+  readonly #ends = new Uint8Array(0x8000);
+
+  constructor(names: SecretNames, mask: Mask) {
+    this.#names = names;
+    this.#mask = mask;
+    this.#urls = new UrlSecrets(names, mask);
+    for (const word of [...names.lastWords, ...URL_NAMES]) {
+      for (const spelling of [word, word.toUpperCase()]) this.#addEnd(spelling.replace(/[^\p{L}]+$/u, ''));
+    }
+  }
+
+  /** Returns the text with each secret masked. JSON text remains JSON text. */
+  masked(text: string, trail: readonly Step[], level = 0): string {
+    const isJson = isLikeJson(text) && this.isLikelyIn(text);
+    return (
+      (isJson ? this.#maskJson(text, trail, level) : undefined) ?? this.#urls.masked(this.#maskHead(text, trail), trail)
+    );
+  }
+
+  /** Whether `masked` may change a text, other than a URL in it. For the hot path, which examines every text. */
+  mayMask(text: string): boolean {
+    const start = startOf(text);
+    if (start === OTHER) return false;
+    if (start === LETTER) return startsLikeHead(text) && this.#maskHead(text, NO_TRAIL) !== text;
+    if (start === PATH) return this.#urls.masked(text, NO_TRAIL) !== text;
+    return isLikeJson(text) && this.isLikelyIn(text);
+  }
+
+  /** Whether a URL in JSON text contains a secret. */
+  hasSecretUrl(json: string): boolean {
+    return this.#urls.areIn(json);
+  }
+
+  /**
+   * Whether JSON text has the name of a secret at the end of a string, before `: ` within a string or before `=`, or an escape
+   * that may be part of such a name.
+   */
+  isLikelyIn(json: string): boolean {
+    // Searching for each of these characters with `indexOf` is several times faster than looping over the whole text.
+    for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
+      if (this.#isNameBefore(json, at)) return true;
+    }
+    for (let at = json.indexOf('='); at >= 0; at = json.indexOf('=', at + 1)) {
+      if (this.#isEndBefore(json, at)) return true;
+    }
+    for (let at = json.indexOf(': '); at >= 0; at = json.indexOf(': ', at + 1)) {
+      if (this.#isHeaderBefore(json, at)) return true;
+    }
+    for (let at = json.indexOf('\\'); at >= 0; at = json.indexOf('\\', at + 1)) {
+      if (isEscapeOfName(json, at)) return true;
+    }
+    return false;
+  }
+
+  #addEnd(word: string): void {
+    const code = endOf(word, word.length - 1);
+    if (word.length >= 3) this.#ends[code] = 1;
+    else
+      for (let other = 0; other < 0x8000; other += word.length < 2 ? 0x20 : 0x400)
+        this.#ends[other | (code & 0x3ff)] = 1;
+  }
+
+  #isNameBefore(json: string, quote: number): boolean {
+    return this.#isEndBefore(json, quote) && this.#isName(nameBefore(json, nameEnd(json, quote)));
+  }
+
+  #isHeaderBefore(json: string, colon: number): boolean {
+    if (json.charCodeAt(colon - 1) === QUOTE || !this.#isEndBefore(json, colon)) return false;
+    return this.#isName(nameBefore(json, colon).replace(/^.*\\[nr]/, ''));
+  }
+
+  /** Whether the letters before a `"` or `=` may be the end of a name. */
+  #isEndBefore(text: string, mark: number): boolean {
+    return this.#ends[endOf(text, nameEnd(text, mark) - 1)] === 1;
+  }
+
+  #isName(name: string): boolean {
+    return this.#names.kindOf(name) !== undefined;
+  }
+
+  /** Masks JSON text. Returns undefined if the text is valid JSON and no value in it is hidden. */
+  #maskJson(text: string, trail: readonly Step[], level: number): string | undefined {
+    let value: unknown;
+    try {
+      value = level < LEVELS_MAX ? JSON.parse(text.trimStart()) : undefined;
+    } catch {}
+    if (value === undefined) return this.#urls.masked(this.#maskQuoted(text, trail), trail);
+    const shown = this.#copy(value, [...trail], level, DEPTH_MAX);
+    return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
+  }
+
+  /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
+  #copy(value: unknown, trail: Step[], level: number, depth: number, parent?: object): unknown {
+    if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail, level + 1) : value;
+    if (typeof value !== 'object' || value === null) return value;
+    if (depth === 0) return TOO_DEEP;
+    const isList = Array.isArray(value);
+    const isNamed = isList && this.#names.isNamedList(value.length, parent, trail.at(-1));
+    let copy: object | undefined;
+    for (const [key, inner] of Object.entries(value)) {
+      const index = Number(key);
+      trail.push(isList ? index : key);
+      const isHidden = isList
+        ? isNamed && index % 2 === 1 && this.#names.hidesAfter(value[index - 1], inner)
+        : this.#names.hides(key, inner, value);
+      const shown = isHidden ? this.#mask(inner, trail) : this.#copy(inner, trail, level, depth - 1, value);
+      trail.pop();
+      if (shown === inner) continue;
+      copy ??= isList ? [...value] : { ...value };
+      Object.defineProperty(copy, key, { value: shown, enumerable: true, configurable: true, writable: true });
+    }
+    return copy ?? value;
+  }
+
+  /**
+   * Masks strings and numbers that follow quoted names. Used for text that is not valid JSON, for example because it
+   * was cut.
+   */
+  #maskQuoted(text: string, trail: readonly Step[]): string {
+    let shown = '';
+    let copied = 0;
+    for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) {
+      if (at < copied || !this.#isNameBefore(text, at)) continue;
+      const value = valueAfter(text, at);
+      const name = nameBefore(text, nameEnd(text, at));
+      if (value === undefined || !this.#names.hides(name, text.slice(value.start, value.end), {})) continue;
+      const mask = JSON.stringify(this.#mask(text.slice(value.start, value.end), [...trail, name]));
+      shown += text.slice(copied, value.start) + (value.isNumber ? mask : mask.slice(1, -1));
+      copied = value.end;
+    }
+    return shown + text.slice(copied);
+  }
+
+  /**
+   * Masks header lines up to an empty line or the end of the text. A request line or a status line may precede them.
+   */
+  #maskHead(text: string, trail: readonly Step[]): string {
+    START_LINE.lastIndex = 0;
+    let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
+    let shown = text.slice(0, at);
+    while (at < text.length && !/[\r\n]/.test(text.charAt(at))) {
+      HEADER_LINE.lastIndex = at;
+      const [line, name = '', value = '', end = ''] = HEADER_LINE.exec(text) ?? [];
+      if (line === undefined) return text;
+      const isHidden = this.#isName(name) && isHeaderSecret(name, value);
+      shown += isHidden ? `${name}: ${this.#mask(value, [...trail, name])}${end}` : line;
+      at += line.length;
+    }
+    return shown + text.slice(at);
+  }
+}
+
+const NO_TRAIL: readonly Step[] = [];
+
+const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\r\n]*)\r?\n/y;
+
+const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
+
+/** Whether the text after a name and a colon is a secret header value rather than prose. */
+function isHeaderSecret(name: string, value: string): boolean {
+  if (isPlainText(value)) return false;
+  return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
+}
+
+/** Matches the `"` that closes a name, the colon, and the start of the value: an opening quote or a number. */
+const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
+
+/** Returns the position of the string or number that follows a name. Unterminated text extends to the end of `text`. */
+function valueAfter(text: string, quote: number): { start: number; end: number; isNumber: boolean } | undefined {
+  VALUE.lastIndex = quote;
+  const found = VALUE.exec(text);
+  if (found === null) return undefined;
+  const opening = found[1];
+  if (opening === undefined) return { start: quote + found[0].search(/\d/), end: VALUE.lastIndex, isNumber: true };
+  const start = VALUE.lastIndex;
+  const isNumber = false;
+  for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
+    // If a quote has more backslashes than the opening quote, it is escaped and belongs to the text.
+    let backslashes = 0;
+    while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
+    if (backslashes < opening.length) return { start, end: end - backslashes, isNumber };
+  }
+  return { start, end: text.length, isNumber };
+}
+
+function nameBefore(text: string, end: number): string {
+  const name = text.slice(Math.max(0, end - NAME_CHARACTERS_MAX), end);
+  return name.slice(name.lastIndexOf('"') + 1);
+}
+
+/** Returns the index after the last letter before a `"` or `=`, or 0 if there is no letter. */
+function nameEnd(text: string, mark: number): number {
+  let end = mark;
+  while (end > 0 && text.charCodeAt(end - 1) === BACKSLASH) end--;
+  for (const stop = Math.max(0, end - GAP_MAX); end > stop; end--) {
+    const code = text.charCodeAt(end - 1);
+    if (code === QUOTE) return 0;
+    if (!isNoLetter(code)) return end;
+  }
+  return 0;
+}
+
+/**
+ * Returns the last three letters, packed into five bits each. The lower five bits of an ASCII letter do not depend on
+ * its case.
+ */
+function endOf(text: string, last: number): number {
+  const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
+  return (code(last - 2) << 10) | (code(last - 1) << 5) | code(last);
+}
+
+function isNoLetter(code: number): boolean {
+  return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
+}
+
+/** Whether an escape may be part of a name or a URL: `\u0041` to `\u007a` are letters, and `:\/\/` occurs in URLs. */
+function isEscapeOfName(json: string, at: number): boolean {
+  if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
+  return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);
+}

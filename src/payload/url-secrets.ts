@@ -1,0 +1,122 @@
+import type { Step } from './redaction-paths.ts';
+import { isPiece, type SecretNames } from './secret-names.ts';
+
+/** Returns the mask of a secret value. */
+export type Mask = (value: unknown, trail: readonly Step[]) => string;
+
+const SPACE = 0x20;
+const SLASH = 0x2f;
+const COLON = 0x3a;
+const QUESTION_MARK = 0x3f;
+
+/** Maximum length of the name of a parameter. */
+const NAME_CHARACTERS_MAX = 128;
+
+/**
+ * Masks the credentials in URLs, and the values of parameters whose names mark them as secrets. Runs in time linear in the
+ * length of the text.
+ */
+export class UrlSecrets {
+  readonly #names: SecretNames;
+  readonly #mask: Mask;
+
+  constructor(names: SecretNames, mask: Mask) {
+    this.#names = names;
+    this.#mask = mask;
+  }
+
+  /** Returns a text with the secrets in its URLs masked. A text that starts with `/` or `?` is a URL without its origin. */
+  masked(text: string, trail: readonly Step[]): string {
+    const first = text.charCodeAt(0);
+    let at = first === SLASH || first === QUESTION_MARK ? 0 : text.indexOf('://');
+    if (at < 0 || !(text.includes('=', at) || text.includes('@', at))) return text;
+    let shown = '';
+    let copied = 0;
+    while (at >= 0) {
+      const end = urlEnd(text, at);
+      const url = text.slice(at, end);
+      const masked = this.#maskUrl(url, trail);
+      if (masked !== url) {
+        shown += text.slice(copied, at) + masked;
+        copied = end;
+      }
+      at = text.indexOf('://', end + 1);
+    }
+    return copied === 0 ? text : shown + text.slice(copied);
+  }
+
+  /** Whether a URL in JSON text contains a secret. */
+  areIn(json: string): boolean {
+    // `//` is rarer in JSON text than `:`, so searching for it is several times as fast as searching for `://`.
+    for (let at = json.indexOf('//'); at >= 0; at = json.indexOf('//', at + 2)) {
+      if (json.charCodeAt(at - 1) !== COLON) continue;
+      const url = json.slice(at - 1, urlEnd(json, at));
+      if (this.#maskUrl(url, []) !== url) return true;
+    }
+    return false;
+  }
+
+  #maskUrl(url: string, trail: readonly Step[]): string {
+    let shown = url;
+    if (url.includes('@')) shown = shown.replace(USER, (user) => (isCredential(user) ? this.#mask(user, trail) : user));
+    return shown.includes('=') ? this.#maskParameters(shown, trail) : shown;
+  }
+
+  #maskParameters(url: string, trail: readonly Step[]): string {
+    let shown = '';
+    let copied = 0;
+    let end = 0;
+    for (let equals = url.indexOf('='); equals >= 0; equals = url.indexOf('=', Math.max(end, equals + 1))) {
+      const stop = Math.max(end, equals - NAME_CHARACTERS_MAX);
+      let start = equals;
+      while (start > stop && !SEPARATORS.includes(url[start - 1] as string)) start--;
+      if (start === 0) continue;
+      VALUE_END.lastIndex = equals + 1;
+      end = VALUE_END.exec(url)?.index ?? url.length;
+      const name = decoded(url.slice(start, equals));
+      const value = url.slice(equals + 1, end);
+      if (!this.#names.hidesInUrl(name, value)) continue;
+      shown += url.slice(copied, equals + 1) + this.#mask(value, [...trail, name]);
+      copied = end;
+    }
+    return shown + url.slice(copied);
+  }
+}
+
+/** Characters that can precede a parameter in a query or a fragment. */
+const SEPARATORS = '?&#;';
+
+const VALUE_END = /[?&#;]/g;
+
+/** Matches the user and password of a URL. */
+const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
+
+/**
+ * Whether the character with this code ends a URL in prose, JSON text or HTML. Control characters and spaces also end
+ * it.
+ */
+const URL_ENDS = new Uint8Array(0x80).fill(1, 0, SPACE + 1);
+for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
+
+function urlEnd(text: string, start: number): number {
+  let end = start;
+  for (; end < text.length; end++) {
+    const code = text.charCodeAt(end);
+    if (code < 0x80 && URL_ENDS[code] === 1) break;
+  }
+  return end;
+}
+
+/** Whether the user information of a URL contains a password or is itself a key. */
+function isCredential(user: string): boolean {
+  return /:./.test(user) || (user.length >= 16 && !isPiece(user));
+}
+
+function decoded(name: string): string {
+  if (!name.includes('%')) return name;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,169 @@
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import type { PayloadRules } from '../payload/limits.ts';
+import { shownText } from '../payload/redact.ts';
+import { eventJson, metadataJson, metadataKey } from '../payload/serialize.ts';
+import type { UsageMetadata } from './record.ts';
+import { isoTimestamp } from './time.ts';
+
+/**
+ * An object whose keys are recorded, of any type: an `interface` has no index signature. Excludes promises, because the
+ * caller probably forgot to await them, and collections.
+ */
+export type Fields =
+  | Readonly<Record<string, unknown>>
+  | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
+
+/** Maximum number of tags of one run, including inherited ones. Tags name groups of runs. */
+export const TAGS_MAX = 1_000;
+
+/** The location of tags, for redaction paths. */
+const TAG = ['tags', undefined] as const;
+
+/**
+ * Returns the redacted tags with `added`, each tag once, because a recursive function would repeat its own. Tags beyond
+ * `TAGS_MAX` are left out, which is logged once. Does not change `present`, which nested runs share.
+ */
+export function withTags(
+  present: readonly string[] | undefined,
+  added: readonly string[] | undefined,
+  rules: PayloadRules,
+): readonly string[] | undefined {
+  if (added === undefined) return present;
+  const shown = guard('tags', () => Array.from(added, (tag) => shownText(String(tag), rules.redaction, TAG)));
+  return shown === undefined ? present : joined(present ?? [], shown);
+}
+
+function joined(present: readonly string[], added: readonly string[]): readonly string[] {
+  // Copied only if a tag is new: a loop may add tags to a run without end.
+  let tags: string[] | undefined;
+  for (const tag of added) {
+    const known = tags ?? present;
+    if (known.includes(tag)) continue;
+    if (known.length >= TAGS_MAX) {
+      diagnostics.warnOnce(
+        'tags limit',
+        `tags: expected a run to have at most ${TAGS_MAX}; further ones are left out.`,
+      );
+      break;
+    }
+    tags ??= [...present];
+    tags.push(tag);
+  }
+  return tags ?? present;
+}
+
+/** Maximum number of metadata keys of one run, including inherited ones. */
+const KEYS_MAX = 10_000;
+
+/** Keys that tracing itself sets. They are recorded even beyond `KEYS_MAX`. */
+const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
+
+/** Returns the metadata with `added`. Does not change `present`, which nested runs share. */
+export function withMetadata(
+  present: ReadonlyMap<string, string> | undefined,
+  added: Fields,
+  rules: PayloadRules,
+): Map<string, string> {
+  const metadata = new Map(present);
+  addMetadata(metadata, added, rules);
+  return metadata;
+}
+
+/**
+ * Adds to a map that no other run shares. New keys beyond `KEYS_MAX` are left out, which is logged once; present keys may
+ * get another value.
+ */
+export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {
+  for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
+    const shown = metadataKey(key, rules);
+    if (metadata.size >= KEYS_MAX && !metadata.has(shown) && !ALWAYS_KEPT.has(key)) {
+      diagnostics.warnOnce(
+        'metadata limit',
+        `metadata: expected a run to have at most ${KEYS_MAX} keys; further ones are left out.`,
+      );
+      continue;
+    }
+    const value = guard('metadata', () => (added as Readonly<Record<string, unknown>>)[key]);
+    if (value !== undefined) metadata.set(shown, metadataJson(key, value, rules));
+  }
+}
+
+/** Maximum number of events of one run. The text of the events is limited to the size of one payload. */
+const EVENTS_MAX = 10_000;
+
+/** The events of one run, within limits. */
+export class EventList {
+  readonly #events: string[] = [];
+  #characters = 0;
+  /** Number of events beyond the limits. */
+  dropped = 0;
+
+  add(name: string, timeUs: number, data: Fields | undefined, rules: PayloadRules): void {
+    if (this.#events.length >= EVENTS_MAX || this.#characters >= rules.bytes) {
+      this.dropped++;
+      return;
+    }
+    const event = eventJson(name, isoTimestamp(timeUs), data, rules);
+    this.#characters += event.length;
+    this.#events.push(event);
+  }
+
+  toJson(): string {
+    return `[${this.#events.join(',')}]`;
+  }
+}
+
+/** OpenAI service tiers with separate token prices. */
+const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
+
+/**
+ * Adds the total, and splits the token details so that each token is counted under exactly one price. `cache_creation`
+ * keeps only the tokens whose cache duration is unknown. In a priced service tier, `cache_read` and `reasoning` get the
+ * name of the tier as a prefix, and a detail named after the tier counts the remaining input or output tokens.
+ */
+export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
+  const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;
+  const usage: UsageMetadata = {};
+  if (input !== undefined) usage.input_tokens = input;
+  if (output !== undefined) usage.output_tokens = output;
+  if (total !== undefined) usage.total_tokens = total;
+  else if (isNumber(input) || isNumber(output)) usage.total_tokens = numberOr0(input) + numberOr0(output);
+  Object.assign(usage, rest);
+  if (usage.input_token_details !== undefined) usage.input_token_details = splitWrites(usage.input_token_details);
+  if (typeof serviceTier !== 'string' || !PRICED_TIERS.has(serviceTier)) return usage;
+  if (isNumber(input)) {
+    usage.input_token_details = ofTier(serviceTier, input, usage.input_token_details, 'cache_read');
+  }
+  if (isNumber(output)) {
+    usage.output_token_details = ofTier(serviceTier, output, usage.output_token_details, 'reasoning');
+  }
+  return usage;
+}
+
+function splitWrites(details: Record<string, number>): Record<string, number> {
+  const { cache_creation: total, ...others } = details;
+  const { ephemeral_5m_input_tokens: short, ephemeral_1hr_input_tokens: long } = others;
+  if (!isNumber(total) || (!isNumber(short) && !isNumber(long))) return details;
+  const rest = total - numberOr0(short) - numberOr0(long);
+  return rest > 0 ? { ...others, cache_creation: rest } : others;
+}
+
+function ofTier(
+  tier: string,
+  total: number,
+  details: Record<string, number> | undefined,
+  apart: 'cache_read' | 'reasoning',
+): Record<string, number> {
+  const { [apart]: count, ...others } = details ?? {};
+  const rest = { ...others, [tier]: total - numberOr0(count) };
+  return isNumber(count) ? { ...rest, [`${tier}_${apart}`]: count } : rest;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number';
+}
+
+function numberOr0(value: unknown): number {
+  return isNumber(value) ? value : 0;
+}

@@ -1,0 +1,101 @@
+// Read once, so that a `Date` that the application replaces does not affect timestamps.
+const DateOfPlatform = Date;
+
+/** `2026-11-20T07:22:40.123456Z` */
+export function isoTimestamp(us: number): string {
+  format(us);
+  return isoPrefix + fraction;
+}
+
+/**
+ * The position of a run in its trace, sortable as text (interface, "POST /runs/multipart", rule 6):
+ *
+ *     20261120T072240123456Z<root id> . 20261120T072240123460Z<child id> . …
+ *     └ start, UTC, microseconds ┘
+ */
+export function dottedOrder(parent: string | undefined, startUs: number, id: string): string {
+  const segment = compactTimestamp(startUs) + id;
+  return parent === undefined ? segment : `${parent}.${segment}`;
+}
+
+/** The time format of a dotted order: `20261120T072240123456Z`. */
+export function compactTimestamp(us: number): string {
+  format(us);
+  return compactPrefix + fraction;
+}
+
+/** `000` to `999`. */
+const THREE_DIGITS: readonly string[] = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
+
+// The parts of the latest timestamp. A busy process formats thousands of timestamps in one second.
+let formattedUs = Number.NaN;
+let second = Number.NaN;
+let isoPrefix = '';
+let compactPrefix = '';
+let fraction = '';
+
+function format(us: number): void {
+  if (us === formattedUs) return;
+  const inSecond = Math.floor(us / 1_000_000);
+  if (inSecond !== second) {
+    const iso = new DateOfPlatform(inSecond * 1_000).toISOString();
+    isoPrefix = iso.slice(0, 20);
+    compactPrefix = iso.slice(0, 19).replaceAll(/[-:]/g, '');
+    second = inSecond;
+  }
+  const micros = us - inSecond * 1_000_000;
+  const millis = Math.floor(micros / 1_000);
+  fraction = `${THREE_DIGITS[millis]}${THREE_DIGITS[micros - millis * 1_000]}Z`;
+  formattedUs = us;
+}
+
+const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?(Z|[+-]\d{2}:?\d{2})?$/;
+
+/**
+ * Parses an ISO 8601 timestamp to microseconds since 1970. Returns undefined if it is invalid. A time without a zone is
+ * UTC, and digits after the sixth are cut.
+ */
+export function parseIsoTimestamp(text: string): number | undefined {
+  const match = ISO.exec(text);
+  if (match === null) return undefined;
+  const [, date, time, fraction = '', zone = 'Z'] = match;
+  const ms = DateOfPlatform.parse(`${date}T${time}${zone}`);
+  if (Number.isNaN(ms) || !isInCalendar(date as string)) return undefined;
+  return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
+}
+
+/** V8 parses 30 February as 2 March. */
+function isInCalendar(date: string): boolean {
+  return new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
+}
+
+/** One level of a dotted order. */
+export interface OrderSegment {
+  /** Start of the run, microseconds since 1970. */
+  readonly startUs: number;
+  /** The run id, in lower case with hyphens. */
+  readonly id: string;
+}
+
+const SEGMENT =
+  /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
+
+/** Returns the segments from the root down, or undefined if the text is not a dotted order. */
+export function parseDottedOrder(text: string): OrderSegment[] | undefined {
+  const segments: OrderSegment[] = [];
+  for (const part of text.split('.')) {
+    const match = SEGMENT.exec(part);
+    if (match === null) return undefined;
+    const [, year, month, day, hour, minute, second, micros, id = ''] = match;
+    const startUs = parseIsoTimestamp(`${year}-${month}-${day}T${hour}:${minute}:${second}.${micros}Z`);
+    if (startUs === undefined) return undefined;
+    segments.push({ startUs, id: canonicalId(id) });
+  }
+  return segments;
+}
+
+/** Formats a UUID in lower case with hyphens. The wire also allows UUIDs without hyphens. */
+export function canonicalId(id: string): string {
+  const hex = id.replaceAll('-', '').toLowerCase();
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

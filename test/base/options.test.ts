@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { checkedOptions, isLoopback, type OptionMistake, validOptions, WHOLE_FROM_1 } from '../../src/base/options.ts';
+
+const check = (options: unknown) => checkedOptions<{ a?: number }>('the options', options, { a: WHOLE_FROM_1 });
+
+describe('checkedOptions', () => {
+  test('returns a copy without undefined options', () => {
+    const options = { a: 1 };
+    expect(check(options)).toEqual(options);
+    expect(check(options)).not.toBe(options);
+    expect(Object.keys(check({ a: undefined }))).toEqual([]);
+  });
+
+  test.each([
+    [{ a: 0 }, 'Expected `a` to be a whole number from 1, got the number 0'],
+    [{ a: 1.5 }, 'Expected `a` to be a whole number from 1, got the number 1.5'],
+    [{ a: null }, 'Expected `a` to be a whole number from 1, got null'],
+    [{ b: undefined }, 'Expected the options to have no more than a, got `b`'],
+    [{ constructor: 1 }, 'Expected the options to have no more than a, got `constructor`'],
+    [undefined, 'Expected the options to be an object, got undefined'],
+    ['a', 'Expected the options to be an object, got text'],
+    [[1], 'Expected the options to be an object, got an array'],
+    [() => 1, 'Expected the options to be an object, got a function'],
+  ])('refuses %j by name', (options, message) => {
+    expect(() => check(options)).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message }));
+  });
+
+  test.each([
+    ['hunter2', 'another text'],
+    [5, 'the number 5'],
+  ])('does not show the secret %s', (key, got) => {
+    const checks = { key: ['a key', () => false, 'secret'] } as const;
+    expect(() => checkedOptions('the options', { key }, checks)).toThrow(`Expected \`key\` to be a key, got ${got}`);
+  });
+});
+
+test('validOptions reports every mistake and keeps the other options', () => {
+  const given = Object.defineProperty({ a: 1, c: 3 }, 'b', { enumerable: true, get: () => check(null) });
+  const mistakes: OptionMistake[] = [];
+  const checks = { a: WHOLE_FROM_1, b: WHOLE_FROM_1 };
+  expect(validOptions(given, checks, (mistake) => mistakes.push(mistake))).toEqual({ a: 1 });
+  expect(mistakes).toMatchObject([
+    { name: 'c', value: 3, check: undefined },
+    { name: 'b', check: WHOLE_FROM_1 },
+  ]);
+});
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.255.255.254', true],
+  ['::1', true],
+  ['[::1]', true],
+  ['LOCALHOST', true],
+  ['localhost.', false],
+  ['localhost.evil.example', false],
+  ['128.0.0.1', false],
+  ['0.0.0.0', false],
+  ['::ffff:127.0.0.1', false],
+  ['127.1', false],
+  ['127.0.0.1.evil.example', false],
+  ['', false],
+])('%s is a loopback host: %s', (host, expected) => {
+  expect(isLoopback(host)).toBe(expected);
+});

@@ -1,0 +1,160 @@
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { errorText } from '../../src/payload/errors.ts';
+import { anything, revokedProxy } from '../base/hostile.ts';
+
+/** An error with a stack as V8 writes it, without the paths of this machine. */
+function makeError(message: string, fields: object = {}): Error {
+  const error = Object.assign(new Error(message), fields);
+  error.stack = `Error: ${message}\n    at work (app.js:1:2)\n    at app.js:3:4`;
+  return error;
+}
+
+describe('the text of an error', () => {
+  test('is its name and message on the first line, then the stack', () => {
+    expect(errorText(makeError('no'))).toBe('Error: no\n    at work (app.js:1:2)\n    at app.js:3:4');
+  });
+
+  test('has the name and message of now, which may have been set after the stack was taken', () => {
+    expect(errorText(makeError('timeout', { name: 'HttpError', message: 'no answer' }))).toBe(
+      'HttpError: no answer\n    at work (app.js:1:2)\n    at app.js:3:4',
+    );
+  });
+
+  class FooError extends Error {}
+  class BarError extends FooError {}
+  const named = Object.defineProperty(new FooError('no'), 'constructor', {
+    get: () => {
+      throw new Error('hostile');
+    },
+  });
+
+  // As in the error classes of OpenAI's and Anthropic's clients, `name` is inherited from Error.
+  test.each<[string, Error, string]>([
+    ['of its class where the name is that of every error', new FooError('no'), 'FooError: no'],
+    ['of its innermost class', new BarError('no'), 'BarError: no'],
+    ['that it has itself, though it is `Error`', Object.assign(new FooError('no'), { name: 'Error' }), 'Error: no'],
+    ['that its class inherits from another one', new (class extends TypeError {})('no'), 'TypeError: no'],
+    ['of every error where the class has none', new (class extends Error {})('no'), 'Error: no'],
+    ['of every error where the class cannot be read', named, 'Error: no'],
+  ])('has the name %s', (_, error, head) => {
+    expect(errorText(error).split('\n')[0]).toBe(head);
+  });
+
+  test('has the stack of a real one', () => {
+    const [first, second] = errorText(new TypeError('no')).split('\n');
+    expect(first).toBe('TypeError: no');
+    expect(second).toMatch(/^ {4}at .*errors\.test\.ts:/);
+  });
+
+  test.each<[string, Error, string]>([
+    ['without a message is its name', makeError('', { stack: '' }), 'Error'],
+    ['without a name is its message', makeError('no', { name: '' }), 'no'],
+    ['keeps every line of the message', makeError('one\ntwo'), 'Error: one\ntwo'],
+  ])('%s', (_, error, head) => {
+    expect(errorText(error)).toBe(`${head}\n    at work (app.js:1:2)\n    at app.js:3:4`);
+  });
+
+  test('without a stack is its first line', () => {
+    expect(errorText(Object.assign(new Error('no'), { stack: undefined }))).toBe('Error: no');
+    expect(errorText(Object.assign(new Error('no'), { stack: 'Error: no' }))).toBe('Error: no');
+    expect(errorText(Object.assign(new Error('no'), { stack: Object.create(null) }))).toBe('Error: no');
+  });
+
+  test('goes on with each cause in the same form', () => {
+    const inner = Object.assign(new TypeError('inner'), { stack: 'TypeError: inner\n    at inner.js:1:1' });
+    const middle = makeError('middle', { cause: inner });
+    expect(errorText(makeError('outer', { cause: middle }))).toBe(
+      'Error: outer\n    at work (app.js:1:2)\n    at app.js:3:4\n' +
+        'Caused by: Error: middle\n    at work (app.js:1:2)\n    at app.js:3:4\n' +
+        'Caused by: TypeError: inner\n    at inner.js:1:1',
+    );
+  });
+
+  test('takes a cause that is no error', () => {
+    expect(errorText(Object.assign(new Error('outer', { cause: 'disk full' }), { stack: '' }))).toBe(
+      'Error: outer\nCaused by: disk full',
+    );
+    expect(errorText(Object.assign(new Error('outer', { cause: null }), { stack: '' }))).toBe(
+      'Error: outer\nCaused by: null',
+    );
+  });
+
+  test.each([
+    [7, 7],
+    [8, 8],
+    [9, 8],
+  ])('of %i causes tells %i', (count, expected) => {
+    let error = new Error('innermost');
+    for (let index = 0; index < count; index++) error = new Error('outer', { cause: error });
+    expect(errorText(error).match(/^Caused by: /gm)).toHaveLength(expected);
+  });
+
+  test('ends where the causes lead back to the error', () => {
+    const error = new Error('no');
+    error.cause = error;
+    expect(errorText(error).match(/^Caused by: Error: no$/gm)).toHaveLength(8);
+  });
+
+  test('is found at once in a message of a hundred thousand empty lines', () => {
+    const message = '\n'.repeat(100_000);
+    expect(errorText(makeError(message))).toMatch(
+      /^Error: \n+\[Truncated: \d+ characters\]\n+ {4}at work .*\n {4}at app.js:3:4$/,
+    );
+  }, 5_000);
+});
+
+describe('an error of another realm', () => {
+  test('is told like one of ours', () => {
+    const thrown = runInNewContext('new TypeError("boom", { cause: new RangeError("deep") })');
+    expect(errorText(thrown).split('\n')[0]).toBe('TypeError: boom');
+    expect(errorText(thrown)).toContain('Caused by: RangeError: deep');
+  });
+
+  test('and an object with a text of its own is told by that', () => {
+    expect(errorText({ code: 1, toString: () => 'Fault: quota exceeded' })).toBe('Fault: quota exceeded');
+  });
+});
+
+describe('a text that is too long', () => {
+  test.each([
+    [65_535, ''],
+    [65_536, ''],
+    [65_537, '[Truncated: 1 characters]'],
+  ])('at %i characters is cut by %j', (length, marker) => {
+    const text = errorText('a'.repeat(length - 1).concat('z'));
+    expect(text.includes('Truncated')).toBe(marker !== '');
+    expect(text).toContain(marker);
+    expect(text.endsWith('az')).toBe(true);
+  });
+});
+
+describe('the text of what is no error', () => {
+  test.each<[string, unknown, string]>([
+    ['text', 'disk full', 'disk full'],
+    ['a number', 404, '404'],
+    ['undefined', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['an object', { code: 1, message: 'no' }, '{"code":1,"message":"no"}'],
+    ['an object with a cause', { cause: 'unread' }, '{"cause":"unread"}'],
+    ['a symbol', Symbol('mark'), 'Symbol(mark)'],
+    ['an object without a prototype', Object.create(null), '{}'],
+  ])('is what it says of itself: %s', (_, thrown, expected) => {
+    expect(errorText(thrown)).toBe(expected);
+  });
+
+  test('is a stand-in where nothing can be read', () => {
+    expect(errorText(revokedProxy())).toBe('[an error that cannot be read]');
+  });
+});
+
+test('there is a text for anything that can be thrown, or be the cause of it', () => {
+  fc.assert(
+    fc.property(anything, (make) => {
+      expect(errorText(make())).toEqual(expect.any(String));
+      expect(errorText(new Error('outer', { cause: make() }))).toMatch(/^Error: outer\n/);
+    }),
+    { numRuns: 1_000 },
+  );
+});

@@ -1,0 +1,445 @@
+import { describe, expect, test } from 'vitest';
+import { traceable } from '../../src/instrument/traceable.ts';
+import { errorText } from '../../src/payload/errors.ts';
+import type { PayloadRules } from '../../src/payload/limits.ts';
+import { defaultRedaction, hideAll, type RedactOptions, redact, redactionOf } from '../../src/payload/redact.ts';
+import type { Way } from '../../src/payload/redaction-paths.ts';
+import { encodePayload, serialize } from '../../src/payload/serialize.ts';
+import { startRun } from '../../src/run/start-run.ts';
+import { unhandledRejections } from '../base/rejections.ts';
+import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
+import { told } from '../support/told.ts';
+
+const INPUTS: Way = ['inputs'];
+
+/** What is left of a payload. */
+const shown = (value: unknown, options?: RedactOptions, limits: Partial<typeof LIMITS> = {}): unknown =>
+  JSON.parse(serialize(value, { ...LIMITS, ...limits, redaction: redact(options) }, INPUTS));
+
+const rulesOf = (options?: RedactOptions) => ({ payload: { ...LIMITS, redaction: redact(options) } });
+
+/** JSON text of inputs or outputs. */
+function jsonOf(field: 'inputs' | 'outputs', value: unknown, rules: PayloadRules): string {
+  return encodePayload(field, value, makeSink({ payload: rules }).capture).json;
+}
+
+describe('names of secrets', () => {
+  test('hide their values, at any depth and in whatever holds them', () => {
+    const value = {
+      headers: new Headers({ authorization: 'Bearer x', accept: '*/*' }),
+      list: [{ password: 'a', user: 'b' }],
+      map: new Map<string, unknown>([['api_key', 'c']]),
+      pairs: new Map<unknown, unknown>([
+        ['apiKey', 'd'],
+        [1, 'e'],
+      ]),
+      form: (() => {
+        const form = new FormData();
+        form.set('password', 'f');
+        return form;
+      })(),
+      query: new URLSearchParams('access_token=g&page=2'),
+      request: new Request('http://localhost/', { headers: { 'x-api-key': 'h', accept: 'text/html' } }),
+      error: Object.assign(new Error('no'), { stack: '', secret: 'i' }),
+      usage: { total_tokens: 3 },
+    };
+    expect(shown(value)).toEqual({
+      headers: { accept: '*/*', authorization: '[Redacted]' },
+      list: [{ password: '[Redacted]', user: 'b' }],
+      map: { api_key: '[Redacted]' },
+      pairs: [
+        ['apiKey', '[Redacted]'],
+        [1, 'e'],
+      ],
+      form: { password: '[Redacted]' },
+      query: { access_token: '[Redacted]', page: '2' },
+      request: {
+        type: 'Request',
+        method: 'GET',
+        url: 'http://localhost/',
+        headers: { accept: 'text/html', 'x-api-key': '[Redacted]' },
+      },
+      error: { name: 'Error', message: 'no', stack: '', secret: '[Redacted]' },
+      usage: { total_tokens: 3 },
+    });
+  });
+
+  test('leave the messages, tools and probabilities of a model alone', () => {
+    const payload = {
+      max_tokens: 5,
+      messages: [{ role: 'user', content: 'my token' }],
+      tools: [
+        { function: { parameters: { properties: { password: { type: 'string' }, token: { type: 'string' } } } } },
+      ],
+      logprobs: { content: [{ token: 'Hi', logprob: -0.1, top_logprobs: [{ token: 'Hey', logprob: -2 }] }] },
+      session: { id: 's1', turns: 2 },
+    };
+    expect(shown(payload)).toEqual(payload);
+  });
+
+  test('are not looked for where `keys` is false, and more of them where it is a list', () => {
+    expect(shown({ password: 'a' }, { keys: false })).toEqual({ password: 'a' });
+    expect(shown({ password: 'a', ssn: 1 }, { keys: ['ssn'] })).toEqual({ password: '[Redacted]', ssn: '[Redacted]' });
+  });
+
+  test('hide what only an inherited, getter or proxied property gives', () => {
+    const value = {
+      proxy: new Proxy({ password: 'a' }, {}),
+      get password() {
+        return 'b';
+      },
+    };
+    expect(shown(value)).toEqual({ proxy: { password: '[Redacted]' }, password: '[Redacted]' });
+  });
+});
+
+describe('paths', () => {
+  test('hide whole values by where they are', () => {
+    const value = { user: { email: 'a', name: 'b' }, to: [{ email: 'c' }, { email: 'd', cc: { email: 'e' } }] };
+    expect(shown(value, { paths: ['inputs.user.email', 'inputs.to[*].email'] })).toEqual({
+      user: { email: '[Redacted]', name: 'b' },
+      to: [{ email: '[Redacted]' }, { email: '[Redacted]', cc: { email: 'e' } }],
+    });
+    expect(shown(value, { paths: ['**.email', 'inputs.user'] })).toEqual({
+      user: '[Redacted]',
+      to: [{ email: '[Redacted]' }, { email: '[Redacted]', cc: { email: '[Redacted]' } }],
+    });
+    expect(shown(value, { paths: ['inputs'] })).toBe('[Redacted]');
+    expect(shown(value, { paths: ['outputs.**'] })).toEqual(value);
+  });
+
+  test('go through maps, errors, toJSON and getters', () => {
+    const value = {
+      map: new Map([['x', { y: 1 }]]),
+      error: Object.assign(new Error('no'), { stack: '', x: 2 }),
+      json: { toJSON: () => ({ x: 3 }) },
+      get x() {
+        return 4;
+      },
+    };
+    expect(shown(value, { paths: ['**.x'] })).toEqual({
+      map: { x: '[Redacted]' },
+      error: { name: 'Error', message: 'no', stack: '', x: '[Redacted]' },
+      json: { x: '[Redacted]' },
+      x: '[Redacted]',
+    });
+  });
+
+  test('reach what gets a key because it is no object', () => {
+    const rules = rulesOf({ paths: ['inputs.input', 'outputs.outputs[1]'] }).payload;
+    expect(jsonOf('inputs', 'x', rules)).toBe('{"input":"[Redacted]"}');
+    expect(jsonOf('outputs', ['x', 'y'], rules)).toBe('{"outputs":["x","[Redacted]"]}');
+    expect(jsonOf('inputs', { toJSON: () => 'x' }, rules)).toBe('{"input":"[Redacted]"}');
+    expect(jsonOf('outputs', new Proxy(['x', 'y'], {}), rules)).toBe('{"outputs":["x","[Redacted]"]}');
+  });
+});
+
+describe('patterns', () => {
+  const patterns = [/\d{4}/, /x+/i];
+
+  test('hide what they find in every text, and leave the text around it', () => {
+    const value = {
+      a: 'pin 1234, or 5678',
+      list: ['aXXa'],
+      map: new Map([['k', '9999']]),
+      url: new URL('http://h/1111'),
+    };
+    expect(shown(value, { patterns })).toEqual({
+      a: 'pin [Redacted], or [Redacted]',
+      list: ['a[Redacted]a'],
+      map: { k: '[Redacted]' },
+      url: 'http://h/[Redacted]',
+    });
+  });
+
+  test('hide what they find in keys', () => {
+    expect(shown({ 'pin 1234': 1 }, { patterns })).toEqual({ 'pin [Redacted]': 1 });
+    expect(shown(new Map([['1234', 1]]), { patterns })).toEqual({ '[Redacted]': 1 });
+  });
+
+  test('hide what they find in what stands for a value', () => {
+    const value = {
+      f: Object.defineProperty(() => {}, 'name', { value: '1234' }),
+      s: Symbol('1234'),
+      get bad() {
+        throw new Error('1234');
+      },
+      big: 1234n,
+    };
+    expect(shown(value, { patterns })).toEqual({
+      f: '[Function [Redacted]]',
+      s: 'Symbol([Redacted])',
+      bad: '[Threw: [Redacted]]',
+      big: '[Redacted]n',
+    });
+  });
+
+  test('find the same each time, whatever flags they have and whoever else uses them', () => {
+    const sticky = /\d{4}/gy;
+    sticky.lastIndex = 3;
+    const redaction = redact({ patterns: [sticky] });
+    const rules = { ...LIMITS, redaction };
+    for (let time = 0; time < 3; time++) expect(serialize('x1234y5678', rules)).toBe('"x[Redacted]y[Redacted]"');
+    expect(sticky.lastIndex).toBe(3);
+  });
+
+  test('that find nothing at many places change nothing', () => {
+    expect(shown('abc', { patterns: [/x*/] })).toBe('abc');
+    expect(shown('abxc', { patterns: [/x*/] })).toBe('ab[Redacted]c');
+  });
+});
+
+describe('a secret that lies across a cut', () => {
+  const secret = 'S'.repeat(40);
+  const patterns = [/S{40}/];
+  const bytes = 1_000;
+
+  test.each([200, 100_000, 1_000_000])('leaves no part of itself, with %i characters to be cut', (length) => {
+    for (let at = 700; at <= 780; at += 5) {
+      for (const text of [
+        'a'.repeat(at) + secret + 'b'.repeat(length),
+        'a'.repeat(length) + secret + 'b'.repeat(at - 560),
+      ]) {
+        const result = shown(text, { patterns }, { bytes }) as string;
+        expect(result).not.toContain('S');
+        if (text.length > 2 * bytes) expect(result).toContain('[Truncated: ');
+        expect(result.length).toBeLessThan(bytes + 100);
+      }
+    }
+  });
+
+  test('leaves the head and the tail, masked', () => {
+    const text = `${'12 '.repeat(230)}${'a'.repeat(50)}${secret}${'b'.repeat(1_000_000)}`;
+    const result = shown(text, { patterns: [/\d\d/, ...patterns], replace: '-----' }, { bytes }) as string;
+    expect(result).toMatch(/^(----- ){125}\[Truncated: \d+ characters\]b{250}$/);
+  });
+
+  test('in an error leaves no part of itself either', () => {
+    for (let at = 49_100; at <= 49_160; at += 5) {
+      const error = Object.assign(new Error('a'.repeat(at) + secret + 'b'.repeat(300_000)), { stack: '' });
+      expect(errorText(error, redact({ patterns }))).not.toContain('S');
+    }
+  });
+});
+
+test('a value that JSON leaves out is left out with its key, whatever is looked for', () => {
+  const value = { S123: { toJSON: () => undefined }, b: 1, list: [{ toJSON: () => undefined }] };
+  for (const options of [{ patterns: [/S\d/] }, { paths: ['inputs.x'] }]) {
+    expect(shown(value, options)).toEqual({ b: 1, list: [null] });
+  }
+});
+
+describe('a replacement', () => {
+  test('that is text stands as it is written', () => {
+    expect(shown({ password: 'a', b: 'x1234' }, { patterns: [/\d+/], replace: '$& $1 ***' })).toEqual({
+      password: '$& $1 ***',
+      b: 'x$& $1 ***',
+    });
+  });
+
+  test('that is a function is asked once for each, with what was found and where', () => {
+    const asked: [string, string][] = [];
+    const replace = (found: string, path: string): string => {
+      asked.push([found, path]);
+      return `<${found.length}>`;
+    };
+    const value = { user: { email: 'a@b' }, list: ['call 1234', { pin: 77 }], password: 'xyz' };
+    expect(shown(value, { paths: ['inputs.user.email', '**.pin'], patterns: [/\d{4}/], replace })).toEqual({
+      user: { email: '<3>' },
+      list: ['call <4>', { pin: '<2>' }],
+      password: '<3>',
+    });
+    expect(asked).toEqual([
+      ['a@b', 'inputs.user.email'],
+      ['1234', 'inputs.list.0'],
+      ['77', 'inputs.list.1.pin'],
+      ['xyz', 'inputs.password'],
+    ]);
+  });
+
+  test('that is a function is not asked about what is neither text nor a number', () => {
+    expect(shown({ a: { b: 1 } }, { paths: ['inputs.a'], replace: () => 'shown' })).toEqual({ a: '[Redacted]' });
+  });
+
+  test('is not looked through again', () => {
+    expect(shown('a1', { patterns: [/\d/], replace: (found) => `${found}${found}` })).toBe('a11');
+    const text = '{"password":"x","url":"https://a.example/?token=k9Xw27"}';
+    expect(shown({ text }, { replace: (found) => `(${found})` })).toEqual({
+      text: text.replace('"x"', '"(x)"').replace('k9Xw27', '(k9Xw27)'),
+    });
+  });
+
+  test.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+    ],
+    [
+      'throws null',
+      () => {
+        throw null;
+      },
+    ],
+    ['answers with nothing', () => undefined],
+    ['answers with an object', () => ({})],
+    ['answers with a promise', () => Promise.resolve('x')],
+    ['never answers', () => new Promise(() => {})],
+  ])('that %s hides the whole field', (_, replace) => {
+    told();
+    const rules = rulesOf({ patterns: [/\d{4}/], replace: replace as () => string }).payload;
+    expect(jsonOf('inputs', { a: 'shown', b: '1234' }, rules)).toBe('{"input":"[Redaction failed]"}');
+    expect(jsonOf('inputs', { a: 'shown', b: '123' }, rules)).toBe('{"a":"shown","b":"123"}');
+    expect(errorText(new Error('1234'), rules.redaction)).toBe('[Redaction failed]');
+  });
+
+  test('that rejects leaves no rejection unhandled', async () => {
+    told();
+    const rejections = unhandledRejections();
+    const replace = (() => Promise.reject(new Error('no'))) as never;
+    expect(shown('1234', { patterns: [/\d/], replace })).toBe('[Redaction failed]');
+    expect(await rejections()).toEqual([]);
+  });
+});
+
+describe('a run', () => {
+  const options: RedactOptions = {
+    patterns: [/S{8}/],
+    paths: ['metadata.user', 'events.*.kwargs.x'],
+  };
+  const secret = 'SSSSSSSS';
+
+  test('is recorded without what is hidden, in all of its fields', () => {
+    const { run, record } = makeRun(
+      {
+        name: `run ${secret}`,
+        inputs: { a: secret },
+        tags: ['first', `tag ${secret}`],
+        metadata: { user: 'ada', note: secret, api_key: 'k' },
+      },
+      rulesOf(options),
+    );
+    run.event(`event ${secret}`, { x: 1, y: secret, password: 'p' });
+    run.set({ outputs: { b: secret }, tags: [secret], metadata: { more: secret } });
+    const cause = Object.assign(new Error(`cause ${secret}`), { stack: `Error: x\n    at ${secret} (a.js:1:1)` });
+    run.fail(Object.assign(new Error(`no ${secret}`, { cause }), { stack: '' }));
+    const made = record();
+    expect(JSON.stringify(made)).not.toContain('SSSS');
+    expect(made).toMatchObject({
+      name: 'run [Redacted]',
+      inputs: { a: '[Redacted]' },
+      outputs: { b: '[Redacted]' },
+      tags: ['first', 'tag [Redacted]', '[Redacted]'],
+      error: 'Error: no [Redacted]\nCaused by: Error: cause [Redacted]\n    at [Redacted] (a.js:1:1)',
+      extra: { metadata: { user: '[Redacted]', note: '[Redacted]', api_key: '[Redacted]', more: '[Redacted]' } },
+      events: [{ name: 'event [Redacted]', kwargs: { x: '[Redacted]', y: '[Redacted]', password: '[Redacted]' } }],
+    });
+  });
+
+  test('has attachments without what is hidden in their names', () => {
+    const { run, sink } = makeRun({}, rulesOf({ ...options, replace: 'a.b' }));
+    run.attach(`scan ${secret}`, new Uint8Array(1), 'image/png');
+    run.end();
+    expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['scan a_b']);
+  });
+
+  test('has all of several attachments whose names become one, and each name once', () => {
+    const lines = told();
+    const { run, sink } = makeRun({}, rulesOf({ paths: ['attachments'] }));
+    for (const name of ['photo', 'scan', 'scan', 'photo', 'log']) run.attach(name, new Uint8Array(1), 'image/png');
+    run.end();
+    expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['[Redacted]', '[Redacted] 2', '[Redacted] 3']);
+    expect(lines).toEqual([expect.stringContaining('expected `name` to be new to the run')]);
+  });
+
+  test('shows the pieces of a model’s answer', () => {
+    const { run, record } = makeRun({}, rulesOf());
+    run.event('new_token', { token: 'Hello', password: 'x' });
+    run.event('login', { token: 'k9Xw27' });
+    run.end();
+    expect(record()?.events?.map(({ kwargs }) => kwargs)).toEqual([
+      { token: 'Hello', password: '[Redacted]' },
+      { token: '[Redacted]' },
+    ]);
+  });
+
+  test('is hidden in what is thrown and is no error', () => {
+    const { run, record } = makeRun({}, rulesOf(options));
+    run.fail({ password: 'x', text: secret });
+    expect(record()?.error).toBe('{"password":"[Redacted]","text":"[Redacted]"}');
+  });
+
+  test('is not changed where tracing is off', () => {
+    expect(startRun({ name: secret }).name).toBe(secret);
+  });
+});
+
+describe('options that do not hold', () => {
+  test.each<[string, unknown]>([
+    ['no object', 'x'],
+    ['null', null],
+    ['an unknown option', { path: ['inputs.a'] }],
+    ['paths that are no list', { paths: 'inputs.a' }],
+    ['a path that is none', { paths: ['inputs..a'] }],
+    ['a path that begins with no field', { paths: ['user.email'] }],
+    ['patterns that are text', { patterns: ['secret'] }],
+    ['a replacement that is a number', { replace: 0 }],
+    ['names that are no list', { keys: 'password' }],
+    ['a name without letters', { keys: ['-'] }],
+    [
+      'options that cannot be read',
+      {
+        get paths() {
+          throw new Error('no');
+        },
+      },
+    ],
+  ])('(%s) are told, and everything is hidden', (_, options) => {
+    const lines = told();
+    const redaction = redact(options as RedactOptions);
+    expect(redaction).toBe(hideAll);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/^error: redact: .*every payload is hidden$/);
+    const { run, record } = makeRun(
+      { inputs: { a: 1 }, metadata: { b: 2 }, tags: ['t'] },
+      { payload: { ...LIMITS, redaction } },
+    );
+    run.event('e', { c: 3 });
+    run.set({ outputs: { d: 4 } });
+    run.fail(new Error('no'));
+    expect(record()).toMatchObject({
+      name: 'work',
+      inputs: { input: '[Redacted]' },
+      outputs: { outputs: '[Redacted]' },
+      tags: ['[Redacted]'],
+      error: '[Redacted]',
+      events: [{ kwargs: '[Redacted]' }],
+      extra: { metadata: { b: '[Redacted]' } },
+    });
+  });
+
+  test('in the place of a redaction hide everything too', () => {
+    const lines = told();
+    expect(redactionOf('configure', { paths: ['inputs.a'] })).toBe(hideAll);
+    expect(redactionOf('configure', null)).toBe(hideAll);
+    expect(lines).toEqual(
+      Array(2).fill('error: configure: expected `redact` to be what redact() gives; every payload is hidden'),
+    );
+    expect(redactionOf('configure', undefined)).toBe(defaultRedaction);
+  });
+});
+
+test('pieces of a text that are called tokens are shown, and secrets beside them are not', () => {
+  const exporter = makeSink(rulesOf());
+  const stream = function* () {
+    yield { token: 'Hel', password: 'x' };
+    yield { token: 'lo' };
+  };
+  expect([...traceable(stream, { exporter })()]).toHaveLength(2);
+  traceable(() => ({ token: 'k9Xw27' }), { exporter })();
+  expect(exporter.records().map(({ outputs }) => outputs)).toEqual([
+    { outputs: [{ token: 'Hel', password: '[Redacted]' }, { token: 'lo' }] },
+    { token: '[Redacted]' },
+  ]);
+});
