@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
+import type { ChunkList } from '../payload/serialize.ts';
 import { applyIn } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
@@ -168,14 +169,15 @@ const CHUNKS_MAX = 10_000;
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. A chunk is encoded when it arrives, so later changes do not show; only if a callback needs the
- * values, these are kept instead. Text and bytes together are limited to the size of one payload.
+ * The chunks of one result, as they were when they arrived. If a callback needs the values, these are kept instead. Text and
+ * bytes together are limited to the size of one payload.
  */
 export class Chunks {
   readonly #options: ChunkOptions;
   readonly #run: Run;
   #values: unknown[] | undefined;
-  #texts: string[] = [];
+  /** Undefined if a callback needs the values, or if no outputs are recorded. */
+  #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;
   #dropped = 0;
@@ -183,7 +185,8 @@ export class Chunks {
   constructor(options: ChunkOptions, run: Run) {
     this.#options = options;
     this.#run = run;
-    this.#values = options.aggregate === undefined && options.outputs === undefined ? undefined : [];
+    if (options.aggregate === undefined && options.outputs === undefined) this.#list = run.chunkList();
+    else this.#values = [];
     this.#charactersLeft = run.sink?.capture.payload.bytes ?? 0;
   }
 
@@ -193,15 +196,15 @@ export class Chunks {
       return;
     }
     this.#kept++;
-    if (this.#values === undefined) this.#keepText(this.#run.encode(chunk));
-    else this.#keepValue(this.#values, chunk);
+    if (this.#values !== undefined) this.#keepValue(this.#values, chunk);
+    else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
   }
 
   /** Sets the outputs of the run, which is still open. */
   record(): void {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     if (this.#values === undefined) {
-      this.#run.keepOutputs(`{"outputs":[${this.#texts.join(',')}]}`);
+      if (this.#list !== undefined) this.#run.keepOutputs(`{"outputs":${this.#list.json()}}`);
       return;
     }
     const { name, aggregate, outputs } = this.#options;
@@ -212,12 +215,7 @@ export class Chunks {
   /** Frees the chunks. The application may keep the result for long. */
   release(): void {
     this.#values = undefined;
-    this.#texts = [];
-  }
-
-  #keepText(text: string): void {
-    this.#texts.push(text);
-    this.#charactersLeft -= text.length;
+    this.#list = undefined;
   }
 
   #keepValue(values: unknown[], chunk: unknown): void {

@@ -63,7 +63,7 @@ describe('the chunks of a generator', () => {
 
   test('are kept up to the size of one payload, whatever their number', () => {
     const recorder = record();
-    const mebibyte = 'x'.repeat(1024 * 1024 - 2);
+    const mebibyte = 'x'.repeat(1024 * 1024);
     const stream = traceable(function* () {
       for (let n = 0; n < 12; n++) yield mebibyte;
     });
@@ -131,5 +131,3 @@ describe('aggregate', () => {
     });
   });
 });
-
-describe('`outputs` without `aggregate`', () => {});
