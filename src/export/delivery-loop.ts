@@ -23,6 +23,8 @@ const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
+const CLOSED: Outcome = { kind: 'unsent', detail: 'the exporter was closed' };
+
 export interface DeliveryLoopParts {
   readonly states: DeliveryStates;
   readonly gate: SendGate;
@@ -262,12 +264,14 @@ export class DeliveryLoop {
   /** Never rejects. */
   async #send(batch: Batch): Promise<void> {
     const { sender, settling, changed } = this.#parts;
+    const { signal } = this.#abort;
     this.#inFlight.push(batch);
     let outcomes: readonly Outcome[] = [];
     try {
       this.#slots ??= createSlots(this.#parts.limits.requestsInFlight);
       const slots = await this.#slots;
-      outcomes = await slots.add(() => sender.send(batch, this.#abort.signal));
+      if (signal.aborted) outcomes = batch.items.map(() => CLOSED);
+      else outcomes = await slots.add(() => sender.send(batch, signal));
     } catch (thrown) {
       this.#slots = undefined;
       report(thrown);
@@ -279,7 +283,7 @@ export class DeliveryLoop {
     } catch (thrown) {
       report(thrown);
     }
-    if (this.#abort.signal.aborted && this.#inFlight.length === 0) this.#stopped();
+    if (signal.aborted && this.#inFlight.length === 0) this.#stopped();
     this.#pumpSoon();
   }
 }

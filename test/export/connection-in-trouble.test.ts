@@ -273,6 +273,7 @@ describe('a certificate', () => {
     const time = virtualTime();
     const exporter = exporterTo(server.url.replace('http:', 'https:'), {}, { log }, time);
     recordSingles(exporter, 1);
+    void exporter.flush();
     await until(() => lines.length > 0);
 
     expect(lines).toEqual([expect.stringContaining('it does not speak TLS')]);
