@@ -30,10 +30,15 @@ import { registerStats } from './run/stats.ts';
 export interface Exporter extends RunSink {
   /** Its own ledger, and how its delivery is doing. */
   stats(): Stats;
+  /**
+   * Resolves when the queue is less than three quarters full: at once if it is already, and when the exporter closes. A batch
+   * job that awaits it before each trace waits instead of losing runs as `queue_full`. Keeps the process alive meanwhile.
+   */
+  ready(): Promise<void>;
 }
 
 /** Stands where tracing is off. */
-const offExporter: Exporter = { ...noopSink, stats: noStats };
+const offExporter: Exporter = { ...noopSink, stats: noStats, ready: () => Promise.resolve() };
 
 /** Those that have not closed. */
 const exporters = new Set<RunExporter>();

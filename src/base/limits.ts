@@ -4,7 +4,7 @@ export interface Limits {
   lingerMs: number;
   /**
    * Time for which the start of a run waits for its end, so that both are sent as one record. A run that is open for longer is
-   * sent, and its end follows. 0 sends a start after `lingerMs`.
+   * sent, and its end follows. 0 sends a start after `lingerMs`. `flush` sends all starts. `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
   /** Runs per request; what the service's `/info` says takes its place. */
@@ -15,7 +15,7 @@ export interface Limits {
   requestsInFlight: number;
   /** Runs recorded and not yet delivered. At the limit new traces are refused whole and counted as `queue_full`. */
   queueRuns: number;
-  /** The same in bytes of encoded payload. */
+  /** Bytes of their content, and of request bodies that are kept for a retry. Text counts one byte per character. */
   queueBytes: number;
   /** Levels of nesting in one payload; what lies deeper is cut with a marker. */
   payloadDepth: number;

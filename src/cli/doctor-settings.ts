@@ -81,6 +81,7 @@ const ROWS: readonly Row[] = [
   { setting: 'allowInsecure', kind: 'word', variables: ['RUNSPAN_ALLOW_INSECURE'], otherwise: 'false' },
   { setting: 'durability', kind: 'word', variables: ['RUNSPAN_DURABILITY'], otherwise: 'memory' },
   { setting: 'spoolDir', kind: 'text', variables: ['RUNSPAN_SPOOL_DIR'], otherwise: 'in the home folder' },
+  { setting: 'limits.startDelayMs', kind: 'word', variables: ['RUNSPAN_START_DELAY_MS'], otherwise: '2000' },
   { setting: 'log', kind: 'word', variables: ['RUNSPAN_LOG'], otherwise: 'warn' },
 ];
 

@@ -279,7 +279,7 @@ function samplingOf(options: ConfigureOptions): SamplingDecision | undefined {
 }
 
 function limitsOf(given: Partial<Limits> | undefined): Limits {
-  const limits = { ...defaultLimits };
+  const limits = { ...defaultLimits, startDelayMs: startDelayMs() };
   if (given !== undefined && !isObject(given)) complain('expected `limits` to be an object; the defaults are used');
   for (const [key, value] of Object.entries(isObject(given) ? given : {})) {
     if (value === undefined) continue;
@@ -299,6 +299,15 @@ function limitsOf(given: Partial<Limits> | undefined): Limits {
 /** Returns the least value of a limit. */
 function leastOf(limit: string): number {
   return limit === 'startDelayMs' ? 0 : 1;
+}
+
+/** Returns the delay of the environment. `runspan dev` sets it for the program that it starts. */
+function startDelayMs(): number {
+  const variable = 'RUNSPAN_START_DELAY_MS';
+  const text = env(variable);
+  const isDelay = (ms: number): boolean => Number.isSafeInteger(ms) && ms >= 0 && ms <= DELAY_MAX_MS;
+  const given = text === undefined ? undefined : Number(text);
+  return optional(variable, given, 'a whole number of milliseconds', isDelay) ?? defaultLimits.startDelayMs;
 }
 
 /** An option if it is what is expected, else one line and nothing. */

@@ -1,0 +1,152 @@
+import '../support/virtual-timers.ts';
+
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { resolveSettings } from '../../src/export/settings.ts';
+import { advance, delivery, finished, settle } from '../support/delivery.ts';
+
+describe('startDelayMs', () => {
+  it('sends a run that ends in time as one record', async () => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 2_000 } });
+    const run = start('r');
+    await advance(1_700);
+    run.end();
+    await advance(300);
+
+    expect(service.batches).toEqual([['whole r']]);
+  });
+
+  it.each([
+    [1_999, []],
+    [2_000, [['start r']]],
+  ])('sends the start of a run that is open for 2 s: after %i ms %j', async (ms, batches) => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 2_000 } });
+    start('r');
+    await advance(ms);
+
+    expect(service.batches).toEqual(batches);
+  });
+
+  it('sends the end of such a run as a second record', async () => {
+    const { start, service, flush, stats } = await delivery({ limits: { startDelayMs: 2_000 } });
+    const run = start('r');
+    await advance(2_100);
+    run.end();
+    await flush();
+
+    expect(service.batches).toEqual([['start r'], ['end r']]);
+    expect(stats()).toMatchObject({ created: 1, sent: 1 });
+  });
+
+  it('sends starts that are nearly due with the first', async () => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 2_000, lingerMs: 250 } });
+    for (const name of ['1', '2', '3']) {
+      start(name);
+      await advance(200);
+    }
+    await advance(2_000);
+
+    expect(service.batches).toEqual([['start 1', 'start 2'], ['start 3']]);
+  });
+
+  it('does not send younger starts with ended runs', async () => {
+    const { start, whole, service } = await delivery({ limits: { startDelayMs: 2_000 } });
+    start('open');
+    whole('ended');
+    await advance(250);
+
+    expect(service.batches).toEqual([['whole ended']]);
+  });
+
+  it('is not waited for by a flush', async () => {
+    const { start, service, flush } = await delivery({ limits: { startDelayMs: 1_000_000 } });
+    start('r');
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+
+    expect(service.batches).toEqual([['start r']]);
+  });
+
+  it('is cut short when the queue holds a full batch', async () => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 1_000_000, batchBytes: 10_000 } });
+    for (let run = 0; run < 12; run++) start(String(run));
+    await settle();
+
+    expect(service.batches.length).toBeGreaterThan(0);
+  });
+
+  it('sends a start after the linger if it is 0', async () => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 0, lingerMs: 250 } });
+    start('1');
+    await advance(200);
+    start('2');
+    await advance(50);
+
+    expect(service.batches).toEqual([['start 1', 'start 2']]);
+  });
+
+  it.each([
+    [undefined, undefined, 2_000],
+    ['250', undefined, 250],
+    ['0', undefined, 0],
+    ['250', 5, 5],
+    ['soon', undefined, 2_000],
+    ['-1', undefined, 2_000],
+  ])('is read from RUNSPAN_START_DELAY_MS: %s, and %s in the options, give %i', (variable, option, ms) => {
+    vi.stubEnv('RUNSPAN_START_DELAY_MS', variable);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const limits = option === undefined ? {} : { startDelayMs: option };
+    const settings = resolveSettings({ endpoint: 'http://127.0.0.1:9', limits, log: 'silent' });
+
+    expect(settings?.limits.startDelayMs).toBe(ms);
+  });
+});
+
+describe('ready', () => {
+  it('resolves at once while there is room', async () => {
+    const { exporter, wholes } = await delivery({ limits: { queueRuns: 4, lingerMs: 1_000_000 } });
+    wholes(2);
+
+    await exporter.ready();
+  });
+
+  it('resolves when the queue is less than three quarters full', async () => {
+    let isUp = false;
+    const { exporter, wholes, stats } = await delivery({
+      limits: { queueRuns: 8, batchRuns: 1, requestsInFlight: 1 },
+      reply: () => (isUp ? 202 : 503),
+    });
+    wholes(8);
+    let sent: number | undefined;
+    const ready = exporter.ready().then(() => {
+      sent = stats().sent;
+    });
+    await advance(1_000);
+    expect(sent).toBeUndefined();
+    isUp = true;
+    await finished(ready);
+
+    expect(sent).toBe(3);
+  });
+
+  it('lets a job that awaits it record any number of runs without loss', async () => {
+    const { exporter, whole, flush, stats } = await delivery({ limits: { queueRuns: 8, batchRuns: 2 } });
+    const job = async (): Promise<void> => {
+      for (let run = 0; run < 50; run++) {
+        await exporter.ready();
+        whole();
+      }
+    };
+    await finished(job());
+    await flush();
+
+    expect(stats()).toMatchObject({ created: 50, sent: 50, dropped: 0 });
+  });
+
+  it('resolves when the exporter closes', async () => {
+    const { exporter, wholes, close } = await delivery({ limits: { queueRuns: 4 }, reply: () => 503 });
+    wholes(4);
+    const ready = exporter.ready();
+    await close({ timeoutMs: 0 });
+    await ready;
+    await exporter.ready();
+  });
+});
