@@ -5,11 +5,60 @@ const propagation = 'src/run/propagation.ts';
 
 export const defects = [
   {
+    title: 'children do not take over tags',
+    file: run,
+    find: 'withTags(inherited.tags, options.tags,',
+    replace: 'withTags(undefined, options.tags,',
+    tests: ['test/run/inheritance.test.ts'],
+  },
+  {
+    title: 'what set adds reaches children through the map that they share',
+    file: 'src/run/metadata.ts',
+    find: 'const metadata = new Map(present);',
+    replace: 'const metadata = (present ?? new Map()) as Map<string, string>;',
+    tests: ['test/run/inheritance.test.ts'],
+  },
+  {
+    title: 'a run inside withExporter goes where its parent went',
+    file: run,
+    find: 'if (exporter !== undefined) return exporter;',
+    replace: '',
+    tests: ['test/run/inheritance.test.ts'],
+  },
+  {
+    title: 'what is below an exporter with tracing off is recorded around it',
+    file: 'src/instrument/off-call.ts',
+    find: 'if (off?.isOff !== true || enabled === false) return undefined;',
+    replace: 'if (off?.isOff !== undefined || enabled === false) return undefined;',
+    tests: ['test/instrument/off-call.test.ts'],
+  },
+  {
+    title: 'a run has tags without end',
+    file: 'src/run/tags.ts',
+    find: 'known.length >= TAGS_MAX',
+    replace: 'known.length > TAGS_MAX',
+    tests: ['test/run/run-changes.test.ts'],
+  },
+  {
     title: 'a function that is wrapped twice makes two runs',
     file: traceable,
     find: 'known?.fn ?? original',
     replace: 'original',
     tests: ['test/instrument/traceable-with.test.ts'],
+  },
+  {
+    title: 'with takes the place of the metadata of the function',
+    file: 'src/instrument/plan.ts',
+    find: '({ ...plan.metadata, ...over.metadata })',
+    replace: '(over.metadata)',
+    tests: ['test/instrument/traceable-with.test.ts'],
+  },
+  {
+    title: 'what is below a trace that is left out is asked about again',
+    file: run,
+    find: 'if (parent?.sampled === false) return LEFT_OUT;',
+    replace: '',
+    tests: ['test/run/sampling.test.ts'],
   },
   {
     title: 'a trace is left out by chance instead of by its id',
@@ -26,6 +75,13 @@ export const defects = [
     tests: ['test/run/sampling.test.ts'],
   },
   {
+    title: 'inputs are made before a trace is left out',
+    file: traceable,
+    find: 'const verdict = verdictOn(plan, parent, sink);',
+    replace: 'inputsJson(plan, args, sink, undefined); const verdict = verdictOn(plan, parent, sink);',
+    tests: ['test/run/sampling.test.ts'],
+  },
+  {
     title: 'headers of others are believed however long they are',
     file: propagation,
     find: 'if (order === undefined || order.length > ORDER_MAX) continue;',
@@ -37,6 +93,13 @@ export const defects = [
     file: propagation,
     find: "present.filter(({ key }) => !key.startsWith('runspan-'))",
     replace: 'present.slice(0, 0)',
+    tests: ['test/run/propagation.test.ts'],
+  },
+  {
+    title: 'headers that cannot be read throw',
+    file: propagation,
+    find: '    // Headers that cannot be read tell of nothing.',
+    replace: '    throw new Error();',
     tests: ['test/run/propagation.test.ts'],
   },
   {
@@ -61,13 +124,6 @@ export const defects = [
     tests: ['test/otel/run-span-processor.test.ts'],
   },
   {
-    title: 'runs that sampling has left out are not counted',
-    file: 'src/export/exporter.ts',
-    find: 'this.#stats.sampledOut++;',
-    replace: '',
-    tests: ['test/runspan.test.ts'],
-  },
-  {
     title: 'a parent holds on to the runs below it',
     file: run,
     find: '    this.sink = sink;\n',
@@ -84,10 +140,10 @@ export const defects = [
     tests: ['test/run/propagation.test.ts'],
   },
   {
-    title: 'a second end empties a run that waits in the queue',
-    file: 'src/export/exporter.ts',
-    find: "if (early === undefined || early.stage === 'settled') releaseRun(run);",
-    replace: 'if (early === undefined || run !== undefined) releaseRun(run);',
-    tests: ['test/export/flush.test.ts'],
+    title: 'what headers tell goes to every exporter',
+    file: 'src/run/context.ts',
+    find: 'const handle = new SinkHandle(sink);',
+    replace: 'const handle = sink === undefined ? new SinkHandle(sink) : undefined;',
+    tests: ['test/run/propagation.test.ts'],
   },
 ];

@@ -1,19 +1,13 @@
 // Mistakes in how services are asked, each of which has to make a test fail.
 const client = 'src/http/client.ts';
 const connections = 'src/http/connections.ts';
-const failure = 'src/http/errors.ts';
-const answer = 'src/export/outcome.ts';
+const failure = 'src/http/failure.ts';
+const answer = 'src/export/answer.ts';
 const answerTests = ['test/export/answer.test.ts'];
-const pace = 'src/export/pace.ts';
 const limit = 'src/export/batch-limit.ts';
-const limitTests = ['test/export/isolation.test.ts'];
+const limitTests = ['test/export/batch-limit.test.ts'];
 const info = 'src/export/service-info.ts';
-const infoTests = ['test/export/simple-ingestion.test.ts'];
-const multipart = 'src/export/multipart-transport.ts';
-const multipartTests = ['test/export/isolation.test.ts'];
-const simple = 'src/export/simple-transport.ts';
-const simpleTests = ['test/export/simple-ingestion.test.ts'];
-const serviceTests = ['test/export/services.test.ts'];
+const infoTests = ['test/export/service-info.test.ts'];
 const connectionTests = ['test/export/connection-in-trouble.test.ts'];
 
 export const defects = [
@@ -54,7 +48,7 @@ export const defects = [
   },
   {
     title: 'this machine is reached through a proxy',
-    file: 'src/http/connections.ts',
+    file: 'src/http/proxies.ts',
     find: "  if (isLoopback(endpoint.hostname)) return 'this machine';\n",
     replace: '',
     tests: ['test/http/proxies.test.ts'],
@@ -68,14 +62,14 @@ export const defects = [
   },
   {
     title: 'an exception to the proxies is one for the end of other names, too',
-    file: 'src/http/connections.ts',
+    file: 'src/http/proxies.ts',
     find: '.endsWith(`.',
     replace: '.endsWith(`',
     tests: ['test/http/proxies.test.ts'],
   },
   {
     title: 'exceptions to the proxies are left out',
-    file: 'src/http/connections.ts',
+    file: 'src/http/proxies.ts',
     find: "except: env('no_proxy') ?? env('NO_PROXY') ?? ''",
     replace: "except: ''",
     tests: ['test/http/proxies.test.ts'],
@@ -86,20 +80,6 @@ export const defects = [
     find: 'if (status === 409) return',
     replace: 'if (status === 0) return',
     tests: answerTests,
-  },
-  {
-    title: 'a fleet returns at the same moment',
-    file: pace,
-    find: 'const JITTER = 0.1;',
-    replace: 'const JITTER = 0;',
-    tests: ['test/export/retries.test.ts', ...serviceTests],
-  },
-  {
-    title: 'a pause is not looked at again when its timer fires',
-    file: pace,
-    find: 'while (this.remainingMs > 0) await',
-    replace: 'if (this.remainingMs > 0) await',
-    tests: ['test/export/retries.test.ts'],
   },
   {
     title: 'a new key is not handed on',
@@ -116,25 +96,11 @@ export const defects = [
     tests: ['test/runspan.test.ts'],
   },
   {
-    title: 'a batch stays as large as it was after 413',
-    file: limit,
-    find: 'if (half < this.#size.bytes) this.#size',
-    replace: 'if (half > this.#size.bytes) this.#size',
-    tests: [...limitTests, ...multipartTests],
-  },
-  {
     title: 'a batch never grows again',
     file: limit,
     find: 'const GROWTH = 1.01;',
     replace: 'const GROWTH = 1;',
     tests: limitTests,
-  },
-  {
-    title: 'a run that breaks off loses its payloads',
-    file: multipart,
-    find: 'items.length === 1 || bytes < LARGE_BYTES',
-    replace: 'bytes < LARGE_BYTES',
-    tests: multipartTests,
   },
   {
     title: '/info is asked once for all',
@@ -151,46 +117,11 @@ export const defects = [
     tests: infoTests,
   },
   {
-    title: 'batches that fail keep their places',
-    file: 'src/export/retrying-transport.ts',
-    find: 'const STRIKES_MAX = 3;',
-    replace: 'const STRIKES_MAX = 3_000_000;',
-    tests: ['test/export/retries.test.ts'],
-  },
-  {
-    title: 'a batch in quarantine is never divided',
-    file: 'src/export/quarantine.ts',
-    find: 'const middle = Math.ceil(items.length / 2);',
-    replace: 'const middle = items.length;',
-    tests: ['test/export/retries.test.ts'],
-  },
-  {
-    title: 'a run that the service does not know yet is given up at once',
-    file: simple,
-    find: 'const UNKNOWN_MAX = 3;',
-    replace: 'const UNKNOWN_MAX = 0;',
-    tests: simpleTests,
-  },
-  {
-    title: 'a run that was posted is posted again when its patch fails',
-    file: simple,
-    find: "      item.op = 'patch';\n",
-    replace: '',
-    tests: [...simpleTests, ...serviceTests],
-  },
-  {
     title: 'a large body is laid in one go',
     file: 'src/export/multipart.ts',
     find: 'while (this.#written < this.#texts.length && this.#writtenBytes < sliceEnd) {',
     replace: 'while (this.#written < this.#texts.length && sliceEnd > 0) {',
-    tests: ['test/export/bodies.test.ts'],
-  },
-  {
-    title: 'headers that are no plain object are left out without a word',
-    file: 'src/export/service-settings.ts',
-    find: 'return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);',
-    replace: 'return Object.entries(given);',
-    tests: ['test/export/settings.test.ts'],
+    tests: ['test/export/multipart.test.ts'],
   },
   {
     title: 'a fault of the receiver goes on for ever',

@@ -1,6 +1,7 @@
 // Mistakes in what delivery tells of itself, and in the commands that look into it.
 const ledger = 'src/export/ledger.ts';
 const requestLog = 'src/export/request-log.ts';
+const channels = 'src/run/channels.ts';
 const metrics = 'src/otel/observe-stats.ts';
 
 export const defects = [
@@ -9,63 +10,63 @@ export const defects = [
     file: ledger,
     find: 'for (const ms of other.latencies.values) this.latencies.add(ms);',
     replace: '',
-    tests: ['test/export/durability-model.test.ts'],
+    tests: ['test/export/ledger.test.ts'],
   },
   {
     title: 'the ages of exporters are added up',
     file: ledger,
     find: 'Math.max(oldest, oldestMs)',
     replace: 'oldest + oldestMs',
-    tests: ['test/export/durability-model.test.ts'],
+    tests: ['test/export/ledger.test.ts'],
   },
   {
     title: 'the first error is told, and not the last',
     file: ledger,
     find: 'lastError.at > found.at',
     replace: 'lastError.at < found.at',
-    tests: ['test/export/durability-model.test.ts'],
+    tests: ['test/export/ledger.test.ts'],
   },
   {
     title: 'a percentile is one rank too high',
     file: 'src/export/latencies.ts',
     find: 'Math.ceil(sorted.length * share) - 1',
     replace: 'Math.floor(sorted.length * share)',
-    tests: ['test/export/reports.test.ts'],
+    tests: ['test/export/latencies.test.ts'],
   },
   {
     title: 'durations are kept without end',
     file: 'src/export/latencies.ts',
     find: '(this.#next + 1) % KEPT',
     replace: 'this.#next + 1',
-    tests: ['test/export/reports.test.ts'],
-  },
-  {
-    title: 'what is under way is not waited for by anybody',
-    file: 'src/export/dispatcher.ts',
-    find: 'const underWay = this.underWay.map(({ delivery }) => delivery);',
-    replace: 'const underWay: Delivery[] = [];',
-    tests: ['test/export/flush.test.ts'],
+    tests: ['test/export/latencies.test.ts'],
   },
   {
     title: 'an error of a connection tells the key',
     file: requestLog,
     find: 'failureOf(thrown).detail',
     replace: 'String(thrown)',
-    tests: ['test/export/reports.test.ts'],
+    tests: ['test/export/request-log.test.ts'],
   },
   {
     title: 'what closing breaks off counts as an error of the service',
     file: requestLog,
     find: 'if (request.signal?.aborted !== true) {',
     replace: 'if (request.method !== undefined) {',
-    tests: ['test/export/reports.test.ts'],
+    tests: ['test/export/request-log.test.ts'],
   },
   {
-    title: 'an outage is published with every failure',
-    file: 'src/export/retrying-transport.ts',
-    find: " || outcome.kind === 'misconfigured') && !outage.isOn)",
-    replace: " || outcome.kind === 'misconfigured'))",
-    tests: ['test/export/retries.test.ts'],
+    title: 'messages are made for nobody',
+    file: channels,
+    find: 'if (isPublishing || !channels[name].hasSubscribers) return;',
+    replace: 'if (isPublishing) return;',
+    tests: ['test/run/channels.test.ts'],
+  },
+  {
+    title: 'a subscriber is told of what it causes itself',
+    file: channels,
+    find: 'if (isPublishing || !channels[name].hasSubscribers) return;',
+    replace: 'if (!channels[name].hasSubscribers) return;',
+    tests: ['test/run/channels.test.ts'],
   },
   {
     title: 'durations reach OpenTelemetry in milliseconds',
