@@ -58,8 +58,8 @@ describe('with spill, ended runs go to disk', () => {
   });
 
   it.each([
-    [4_900, 0],
-    [5_100, 1],
+    [4_999, 0],
+    [5_000, 1],
   ])('once the service has been away for five seconds: after %i ms %i', async (ms, spooled) => {
     const { whole, stats } = await machine().start({
       limits: { batchRuns: 1, requestsInFlight: 1, retryDelayMs: 60_000, retryDelayMaxMs: 60_000 },
@@ -233,17 +233,22 @@ describe('with write-ahead', () => {
 describe('an exporter that closes', () => {
   it('leaves on disk what it could not send, drops nothing, and tells flushes that it is not delivered', async () => {
     const { start, deliverRest } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.wholes(2);
+    const first = await start({ limits: { batchRuns: 1, requestsInFlight: 1 }, reply: () => 'hold' });
+    first.wholes(3);
+    await settle();
     const waits = first.exporter.flush();
-    expect(await first.close({ timeoutMs: 0 })).toEqual({ ok: false, pending: 2 });
-    expect(await finished(waits)).toEqual({ ok: false, pending: 2 });
-    expect(await first.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 2 });
-    expect(first.stats()).toMatchObject({ spooled: 2, queued: 0, inFlight: 0, dropped: 0 });
+    const closed = first.exporter.close({ timeoutMs: 0 });
+    await settle();
+    void first.exporter.flush({ timeoutMs: 1 });
+    expect(await finished(closed)).toEqual({ ok: false, pending: 3 });
+    expect(await finished(waits)).toEqual({ ok: false, pending: 3 });
+    expect(await first.flush({ timeoutMs: 0 })).toEqual({ ok: false, pending: 3 });
+    await settle();
+    expect(first.stats()).toMatchObject({ spooled: 3, queued: 0, inFlight: 0, dropped: 0 });
     first.kill();
 
     const next = await deliverRest();
-    expect(next.stats()).toMatchObject({ recovered: 2, sent: 3 });
+    expect(next.stats()).toMatchObject({ recovered: 3, sent: 4 });
   });
 
   it('counts the end of a run as dropped that comes when its start is on disk', async () => {

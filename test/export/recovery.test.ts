@@ -93,6 +93,26 @@ describe('a process that was killed', () => {
     expect(last.stats()).toMatchObject({ recovered: 20, sent: 21, dropped: 0 });
   });
 
+  it('leaves more than the queue holds: nothing new is refused for that, and nothing is written to disk again', async () => {
+    const earlier = machine();
+    await left(earlier, 20);
+    const bytes = earlier.disk.bytes;
+    const { wholes, whole, service, stats } = await earlier.start({
+      limits: { queueRuns: 8, batchRuns: 1, requestsInFlight: 1, requestTimeoutMs: 1e9 },
+      reply: () => 'hold',
+    });
+    whole('first');
+    await advance(1_000);
+    expect(stats()).toMatchObject({ created: 1, recovered: 20, dropped: 0 });
+    await advance(10_000);
+    expect(earlier.disk.bytes).toBeLessThan(bytes + 2_000);
+    wholes(30);
+    await settle();
+    expect(stats()).toMatchObject({ dropped: 0 });
+    expect(addsUp(stats())).toBe(true);
+    service.reply = () => 202;
+  });
+
   it('leaves nothing to a process with another key', async () => {
     const { start, deliverRest } = machine();
     const first = await start({ options: { apiKey: 'one' }, reply: () => 'hold' });
