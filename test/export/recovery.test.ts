@@ -352,6 +352,22 @@ describe('a file', () => {
     expect(service.arrivals('ask').at(-1)?.isEnded).toBe(true);
   });
 
+  it('whose record of an end is damaged costs that run, once, though that of its start is whole', async () => {
+    const { disk, start, deliverRest, segments } = machine();
+    const first = await start({ options: writeAhead, reply: () => 'hold' });
+    first.start('ask').end({ text: 'canary' });
+    first.kill();
+    disk.damage(segments()[0] ?? '', (bytes) => {
+      const at = bytes.indexOf('canary');
+      bytes[at] = (bytes[at] ?? 0) ^ 1;
+      return bytes;
+    });
+    const { stats, drops } = await deliverRest();
+
+    expect(drops).toHaveLength(1);
+    expect(stats()).toMatchObject({ recovered: 1, sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
+  });
+
   it('that is damaged is counted by the process that sets it aside, and by no other', async () => {
     const { disk, start, deliverRest, segments } = machine();
     const first = await start({ reply: () => 'hold' });
