@@ -203,6 +203,21 @@ describe('with write-ahead', () => {
     expect(process.stats()).toMatchObject({ sent: 1, spooled: 0 });
   });
 
+  it.each(['waits', 'is sent'])(
+    'the late end of a run is on disk when its call returns, while its record as incomplete %s',
+    async (when) => {
+      const { disk, start } = machine();
+      const process = await start({ options: writeAhead, limits: { openRuns: 1, lingerMs: 1_000_000 } });
+      const late = process.start('late');
+      process.start('other');
+      if (when === 'is sent') await process.flush();
+      late.end({ a: 'canary' });
+      expect(disk.text).toContain('canary');
+      await process.flush();
+      expect(process.service.arrivals('late').at(-1)?.fields.outputs).toEqual({ a: 'canary' });
+    },
+  );
+
   it('the stack of an error is not read in the call, and is on disk a turn later', async () => {
     const { disk, start } = machine();
     const process = await start({ options: writeAhead, reply: () => 'hold' });
