@@ -427,7 +427,7 @@ describe('the spool', () => {
   it.each<[string, (dir: string) => void, string]>([
     ['a symbolic link', (dir) => symlinkSync(dirname(dir), dir), 'is a symbolic link'],
     ['a link that leads nowhere', (dir) => symlinkSync(`${dir}-gone`, dir), 'is a symbolic link'],
-    ['a file', (dir) => writeFileSync(dir, ''), 'is no folder'],
+    ['a file', (dir) => writeFileSync(dir, ''), 'is not a folder'],
   ])('is warned of when its folder is %s', (_, plant, told) => {
     const { dir } = spoolFolder();
     plant(dir);

@@ -195,7 +195,7 @@ describe('runspan spool purge', () => {
       /^deleted 5 runs in 4 files, \S+ KiB and 1 damaged file/,
     );
     expect(segmentsBelow(dir)).toEqual([]);
-    expect(living.append(makeRecord(7))).toBeDefined();
+    expect(living.spill([makeRecord(7)])).toBeDefined();
     killOwners(dir);
     const next = open();
     next.takeOver();
@@ -234,6 +234,6 @@ describe('the command', () => {
     mkdirSync(dir);
     writeFileSync(join(dir, 'v1'), '');
     const { code, stdout, stderr } = await runRunspan(['spool', 'list', '--dir', dir]);
-    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: `runspan: ${dir}/v1 is no folder\n` });
+    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: `runspan: ${dir}/v1 is not a folder\n` });
   });
 });

@@ -8,7 +8,7 @@ import { root } from '../support/folders.ts';
 import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { runRunspan, startRunspan } from '../support/program.ts';
-import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
+import { killOwners, makeRecord, segmentsBelow, silenceOwners, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
 const HOUR_MS = 3_600_000;
@@ -109,6 +109,7 @@ describe('runs that wait on disk for another key', () => {
       await server.arrived(1);
       command.child.kill('SIGKILL');
       await command.ended;
+      silenceOwners(dir, 30_000);
     } else {
       environmentOf({ RUNSPAN_API_KEY: 'key-mistyped' });
       const options = { includesBad: false, isConfirmed: false, isAll: false };

@@ -1,4 +1,4 @@
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -10,6 +10,9 @@ import { drain, filesBelow, killOwners, makeRecord, numberOf, segmentsBelow, spo
 import { told } from '../support/told.ts';
 
 const HEAD_BYTES = 60;
+
+/** A file system in memory where there is one: these tests write thousands of files. */
+const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : undefined;
 
 /** Reads what a killed process left in this folder, as the next process does. */
 function readLater({ dir, open }: ReturnType<typeof spoolFolder>): { spool: Spool; reads: ReadSegment[] } {
@@ -23,7 +26,7 @@ function readLater({ dir, open }: ReturnType<typeof spoolFolder>): { spool: Spoo
 
 /** A segment with these records, and the position at which each frame begins and the last one ends. */
 function segmentOf(records: readonly SpooledRecord[]) {
-  const folder = spoolFolder('/dev/shm');
+  const folder = spoolFolder(MEMORY);
   const spool = folder.open();
   const bounds = [0];
   let path = '';
@@ -74,7 +77,7 @@ const runs: fc.Arbitrary<EncodedRun> = fc
 
 describe('a record', () => {
   it('is read by the next process as it was written', () => {
-    const folder = spoolFolder('/dev/shm');
+    const folder = spoolFolder(MEMORY);
     fc.assert(
       fc.property(runs, fc.constantFrom('post', 'patch'), (run, op) => {
         const record = { op, isEnded: true, run } as const;
@@ -221,7 +224,7 @@ describe('any sequence of appends, spills, releases and kills', () => {
     told();
     fc.assert(
       fc.property(steps, (names) => {
-        const { dir, open } = spoolFolder('/dev/shm');
+        const { dir, open } = spoolFolder(MEMORY);
         const needed = new Set<number>();
         const isDelivered = new Set<number>();
         let appended: { number: number; segment: Segment }[] = [];

@@ -60,6 +60,14 @@ export function killOwners(dir: string, nowMs: number = Date.now()): void {
   }
 }
 
+/** Moves the last heartbeat of all owners into the past. */
+export function silenceOwners(dir: string, silentMs: number): void {
+  const seconds = (Date.now() - silentMs) / 1_000;
+  for (const path of filesBelow(dir).filter((name) => name.endsWith('owner.json'))) {
+    utimesSync(join(dir, path), seconds, seconds);
+  }
+}
+
 /** Numbers of all records that wait, each segment done with. */
 export function drain(spool: Spool): number[] {
   const numbers: number[] = [];
