@@ -220,7 +220,7 @@ describe('an owner is dead', () => {
     .each<[string, (owner: Record<string, unknown>) => unknown, number | undefined]>([
       ['never, in this process', (owner) => owner, undefined],
       ['after 10 s, if no process has its id', (owner) => ({ ...owner, pid: NEVER_GIVEN }), 10_000],
-      ['after 10 s, if another process has its id', (owner) => ({ ...owner, startTime: '1' }), 10_000],
+      ['after 10 s, if another process has its id [fault 62]', (owner) => ({ ...owner, startTime: '1' }), 10_000],
       [
         'never, while its process lives',
         (owner) => ({ ...owner, pid: process.ppid, startTime: startTimeOf(process.ppid) }),

@@ -353,7 +353,7 @@ export const groups = [
         number: 59,
         fault: 'Torn, changed, empty and foreign files',
         required:
-          'What is whole is read. The rest is set aside within bounds and dropped (`corrupt`): the runs that can still be told apart, and one for a stretch where none can. Nothing throws, loops or takes memory by what a file says.',
+          'Records with a damaged payload and all records after a damaged head are dropped (`corrupt`) and counted. The others are delivered, and the file is set aside within bounds. Nothing throws, loops or allocates memory because of the content of a file.',
       },
       {
         number: 60,
