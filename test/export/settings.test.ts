@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
-import { defaultLimits } from '../../src/base/limits.ts';
+import { DELAY_MAX_MS, defaultLimits } from '../../src/base/limits.ts';
 import { type ConfigureOptions, resolveSettings } from '../../src/export/settings.ts';
 import { defaultRedaction, hideAll, redact } from '../../src/payload/redact.ts';
 import { environmentOf } from '../support/environment.ts';
@@ -109,6 +109,20 @@ describe('spoolDir', () => {
     vi.stubEnv('HOME', home);
     onTestFinished(() => void vi.unstubAllEnvs());
     expect(resolve({ endpoint: ENDPOINT })?.spoolDir).toBe(expected);
+  });
+});
+
+describe('syncEveryMs', () => {
+  it.each([1, 500, DELAY_MAX_MS])('is used: %s', (syncEveryMs) => {
+    expect(resolve({ endpoint: ENDPOINT, syncEveryMs })?.syncEveryMs).toBe(syncEveryMs);
+    expect(lines).toEqual([]);
+  });
+
+  it.each([0, -1, 0.5, Number.NaN, DELAY_MAX_MS + 1, '500'])('is reported and ignored: %s', (syncEveryMs) => {
+    expect(resolve({ endpoint: ENDPOINT, syncEveryMs: syncEveryMs as number })?.syncEveryMs).toBeUndefined();
+    expect(lines).toEqual([
+      expect.stringContaining('expected syncEveryMs to be a positive whole number of milliseconds'),
+    ]);
   });
 });
 
