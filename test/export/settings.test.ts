@@ -121,7 +121,7 @@ describe('syncEveryMs', () => {
   it.each([0, -1, 0.5, Number.NaN, DELAY_MAX_MS + 1, '500'])('is reported and ignored: %s', (syncEveryMs) => {
     expect(resolve({ endpoint: ENDPOINT, syncEveryMs: syncEveryMs as number })?.syncEveryMs).toBeUndefined();
     expect(lines).toEqual([
-      expect.stringContaining('expected syncEveryMs to be a positive whole number of milliseconds'),
+      expect.stringContaining('expected `syncEveryMs` to be a positive whole number of milliseconds'),
     ]);
   });
 });
