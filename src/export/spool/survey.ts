@@ -97,7 +97,7 @@ export function* expireLeftovers(
   const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
   const leftovers = hashes.flatMap((hash) => ignoreErrors(() => leftoversOf(fs, spoolDir, hash, wallMs)) ?? []);
   const waiting = leftovers.filter(({ writtenAtMs }) => wallMs - writtenAtMs <= ageMaxMs);
-  if (waiting.length > 0) diagnostics.warnOnce(`spool ${spoolDir} others`, leftoversText(spoolDir, endpoint, waiting));
+  if (waiting.length > 0) logLeftovers(spoolDir, endpoint, waiting);
   for (const leftover of leftovers) if (!waiting.includes(leftover)) yield* deleteLeftover(fs, leftover);
 }
 
@@ -130,16 +130,17 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
   removeIfEmpty(fs, folder);
 }
 
-/** Returns the log line about leftovers, with the command that delivers them, quoted for a POSIX shell. */
-function leftoversText(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): string {
+/** Logs the command that delivers leftovers, quoted for a POSIX shell. */
+function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): void {
   const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
   const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
   const options = ['--dir', spoolDir, '--endpoint', addressOf(endpoint), ...hashes.flatMap((hash) => ['--from', hash])];
   const command = `runspan spool send ${options.map(shellWord).join(' ')}`;
-  return (
+  diagnostics.warnOnce(
+    `spool ${spoolDir} others`,
     `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
-    `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`: it sends the runs to ${endpoint.origin} with ` +
-    'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.'
+      `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`: it sends the runs to ${endpoint.origin} with ` +
+      'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.',
   );
 }
 
