@@ -2,6 +2,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { type IngestServer, ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { type Ended, type Started, startNode } from '../support/program.ts';
+import { silenceOwners } from '../support/spool.ts';
 import type { Cell, Ending, Service } from './kill-matrix.ts';
 
 const PROGRAM = 'test/faults/kill-program.mjs';
@@ -38,7 +39,11 @@ export async function outcomeOf({ ending, durability, service, promised }: Cell)
       endOf(ending, start(ending, 'first', limitFor(ending, service)), () => endpoint.asked()),
     ]);
     const now = endpoint.arrived();
-    if (promised === 'later') await again(endpoint, start('when told', 'again', NEVER_MS));
+    if (promised === 'later') {
+      // A process that was killed counts as dead 10 seconds after its last heartbeat.
+      silenceOwners(folder.path, 30_000);
+      await again(endpoint, start('when told', 'again', NEVER_MS));
+    }
     const told = ended.stderr.match(OURS) ?? [];
     return { ended: comparable(ended), bare: comparable(bare), told, now, later: endpoint.arrived() };
   } finally {
