@@ -1,8 +1,7 @@
 import { openAsBlob } from 'node:fs';
-import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { configure, flush, shutdown, startRun, stats, traceable } from '../src/index.ts';
+import { configure, flush, startRun, stats, traceable } from '../src/index.ts';
 import { createReceiver, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
 import { readByBusboy } from './support/busboy-reader.ts';
 import { ingestServer } from './support/ingest-server.ts';
@@ -46,7 +45,6 @@ describe('attachments', () => {
     if (isApart) await flush();
     run.attach('bytes', Buffer.from('bytes'), 'text/plain');
     run.attach('blob', await openAsBlob(import.meta.filename, { type: 'text/x-typescript' }));
-    run.attach('stream', Readable.from(['str', 'eam']), 'text/plain');
     run.end({ drawn: Buffer.alloc(2_000, 'drawn') });
     expect(await flush()).toEqual({ ok: true, pending: 0 });
     const found = await attachedTo(run.id, store);
@@ -57,7 +55,6 @@ describe('attachments', () => {
       inputs_2: 'text/csv in',
       bytes: 'text/plain bytes',
       blob: 'text/x-typescript import { openAsBlob ',
-      stream: 'text/plain stream',
       outputs_1: `application/octet-stream ${'drawn'.repeat(4)}`,
     });
   });
@@ -137,7 +134,6 @@ describe('attachments', () => {
     await using server = await ingestServer((_, index) => ({ status: index === 0 ? 503 : 202 }));
     configure({ endpoint: server.url, limits: { retryDelayMs: 1 } });
     const run = startRun({ name: 'again', inputs: { image: new Blob(['blob']) } });
-    run.attach('stream', Readable.from(['stream']));
     run.end();
     await flush();
     const bodies = server.received.map((request) =>
@@ -145,7 +141,7 @@ describe('attachments', () => {
     );
 
     expect(bodies[1]).toEqual(bodies[0]);
-    expect(bodies.map((parts) => parts.at(-1)?.[1])).toEqual(['blob', 'blob', 'stream']);
+    expect(bodies.map((parts) => parts.at(-1)?.[1])).toEqual(['blob', 'blob']);
   });
 
   it('of one run too large for the service are left out of it, and those of the others arrive', async () => {
@@ -195,21 +191,5 @@ describe('attachments', () => {
 
     expect(JSON.parse(String(post?.body)).inputs).toEqual({ image: '[Attachment inputs_1: image/png, 900 bytes]' });
     expect(lines).toContainEqual(expect.stringMatching(/^warn: .*attachments are left out$/));
-  });
-
-  it('that are streams are waited for by a shutdown', async () => {
-    const { receiver, store } = await receiving();
-    const run = startRun({ name: 'last' });
-    async function* slowly(): AsyncGenerator<string> {
-      for (const word of ['a', 'b', 'c']) {
-        await new Promise((resolve) => setImmediate(resolve));
-        yield word;
-      }
-    }
-    run.attach('words', slowly());
-    run.end();
-    expect(await shutdown()).toEqual({ ok: true, pending: 0 });
-    expect(await attachedTo(run.id, store)).toEqual({ words: 'application/octet-stream abc' });
-    await receiver.close();
   });
 });

@@ -6,9 +6,9 @@
 import { performance } from 'node:perf_hooks';
 import safeStableStringify from 'safe-stable-stringify';
 import { defaultLimits } from '../../node_modules/.cache/modules/base/limits.js';
-import { defaultRedaction } from '../../node_modules/.cache/modules/run/default-redaction.js';
-import { payloadRules } from '../../node_modules/.cache/modules/run/payload-rules.js';
-import { serialize } from '../../node_modules/.cache/modules/run/serialize.js';
+import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
+import { payloadRules } from '../../node_modules/.cache/modules/payload/limits.js';
+import { serialize } from '../../node_modules/.cache/modules/payload/serialize.js';
 import { median } from '../statistics.mjs';
 import { PAYLOADS } from './payloads.mjs';
 

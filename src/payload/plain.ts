@@ -84,18 +84,21 @@ export class PlainCheck {
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects: object[] = [root];
-    const levels: number[] = [1];
     let waiting = 1;
+    // For each level below the root, how many objects wait above it.
+    const levels: number[] = [];
+    let level = 0;
+    // The key before predicts the next key, also from one object to the next.
+    let known = this.#first;
     let nodesLeft = nodes - 1;
     let charactersLeft = bytes;
     while (waiting > 0) {
-      waiting--;
+      while (level > 0 && waiting === levels[level - 1]) level--;
+      const above = --waiting;
       const object = objects[waiting] as Record<string, unknown>;
-      const level = levels[waiting] as number;
       const type = object.constructor;
       let size = 0;
       if (type === Object || (type === undefined && Object.getPrototypeOf(object) === null)) {
-        let known = this.#first;
         for (const key in object) {
           if (++size > width) return false;
           const value = object[key];
@@ -107,8 +110,7 @@ export class PlainCheck {
             if (value.length > CHARACTERS_HARMLESS && !this.#isPlainText(value)) return false;
           } else if (typeof value === 'object') {
             if (value === null) continue;
-            objects[waiting] = value;
-            levels[waiting++] = level + 1;
+            objects[waiting++] = value;
           } else if (typeof value === 'number') {
             if (value - value !== 0) return false;
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
@@ -125,8 +127,7 @@ export class PlainCheck {
             if (value.length > CHARACTERS_HARMLESS && !this.#isPlainText(value)) return false;
           } else if (typeof value === 'object') {
             if (value === null) continue;
-            objects[waiting] = value;
-            levels[waiting++] = level + 1;
+            objects[waiting++] = value;
           } else if (typeof value === 'number') {
             if (value - value !== 0) return false;
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
@@ -134,7 +135,8 @@ export class PlainCheck {
         if (size === 2 && this.#mayBeSecretPair(object[0], object[1])) return false;
       } else return false;
       nodesLeft -= size;
-      if (nodesLeft < 0 || charactersLeft < 0 || level > depth) return false;
+      if (nodesLeft < 0 || charactersLeft < 0 || level >= depth) return false;
+      if (waiting > above) levels[level++] = above;
     }
     return true;
   }

@@ -128,6 +128,11 @@ export class SecretNames {
     return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
   }
 
+  /** Whether the value of a URL parameter of this name may be a secret. */
+  mayHideInUrl(name: string): boolean {
+    return this.kindOf(name) !== undefined || URL_NAMES.has(name.toLowerCase());
+  }
+
   /** Whether the value of a URL parameter is a secret. */
   hidesInUrl(name: string, value: string): boolean {
     const kind = this.kindOf(name);

@@ -120,12 +120,12 @@ export class ChunkList {
     this.#keep = keep;
   }
 
-  /** Adds a chunk as it is now, and returns its number of characters. */
+  /** Adds a chunk as it is now. Returns about the length of its JSON text. */
   add(chunk: unknown): number {
     // A path or a replacement function is about the chunk itself, and a data URI becomes an attachment.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
-      return chunk.length;
+      return chunk.length + 2;
     }
     this.#encodeTexts();
     const json = plainJson(chunk, this.#rules, CHUNK) ?? this.#copied(chunk);

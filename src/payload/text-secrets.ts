@@ -6,6 +6,7 @@ const SPACE = 0x20;
 const QUOTE = 0x22;
 const SLASH = 0x2f;
 const COLON = 0x3a;
+const CAPITAL_Z = 0x5a;
 const OPENING_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const SMALL_U = 0x75;
@@ -74,7 +75,9 @@ function startsLikeHead(text: string): boolean {
     if (code >= 0x80 || IN_NAME[code] === 0) break;
   }
   if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
-  return (code === SPACE || code === SLASH) && at >= 3 && at <= 7 && METHOD.test(text.slice(0, at));
+  if ((code !== SPACE && code !== SLASH) || at < 3 || at > 7) return false;
+  // Most texts start with a word, which has small letters.
+  return text.charCodeAt(1) <= CAPITAL_Z && METHOD.test(text.slice(0, at));
 }
 
 const METHOD = /^[A-Z]+$/;

@@ -69,11 +69,11 @@ export class UrlSecrets {
     for (let equals = url.indexOf('='); equals >= 0; equals = url.indexOf('=', Math.max(end, equals + 1))) {
       const stop = Math.max(end, equals - NAME_CHARACTERS_MAX);
       let start = equals;
-      while (start > stop && !SEPARATORS.includes(url[start - 1] as string)) start--;
-      if (start === 0) continue;
+      while (start > stop && !isSeparator(url.charCodeAt(start - 1))) start--;
+      const name = decoded(url.slice(start, equals));
+      if (start === 0 || !this.#names.mayHideInUrl(name)) continue;
       VALUE_END.lastIndex = equals + 1;
       end = VALUE_END.exec(url)?.index ?? url.length;
-      const name = decoded(url.slice(start, equals));
       const value = url.slice(equals + 1, end);
       if (!this.#names.hidesInUrl(name, value)) continue;
       shown += url.slice(copied, equals + 1) + this.#mask(value, [...trail, name]);
@@ -83,8 +83,14 @@ export class UrlSecrets {
   }
 }
 
-/** Characters that can precede a parameter in a query or a fragment. */
-const SEPARATORS = '?&#;';
+const AMPERSAND = 0x26;
+const HASH = 0x23;
+const SEMICOLON = 0x3b;
+
+/** Whether a character can precede a parameter in a query or a fragment. */
+function isSeparator(code: number): boolean {
+  return code === AMPERSAND || code === QUESTION_MARK || code === HASH || code === SEMICOLON;
+}
 
 const VALUE_END = /[?&#;]/g;
 

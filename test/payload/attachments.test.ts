@@ -1,14 +1,13 @@
-import { createReadStream, openAsBlob, truncateSync, writeFileSync } from 'node:fs';
+import { openAsBlob, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ATTACHMENTS_MAX } from '../../src/payload/attachment.ts';
-import { RunAttachments } from '../../src/payload/attachments.ts';
+import { ATTACHMENTS_MAX, decoded, parseDataUri } from '../../src/payload/attachment.ts';
 import { redact } from '../../src/payload/redact.ts';
+import { encodePayload } from '../../src/payload/serialize.ts';
 import type { Run } from '../../src/run/run.ts';
-import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
-import { makeRun as makeRecord } from '../support/encoded-run.ts';
+import { LIMITS, makeRun, makeSink, watched } from '../run/memory-sink.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
@@ -16,38 +15,6 @@ import { told } from '../support/told.ts';
 const ONE = new Uint8Array(1);
 const names = (record: { attachments: { name: string }[] | undefined } | undefined) =>
   record?.attachments?.map(({ name }) => name);
-
-/** A stream that the test feeds. */
-function fedStream() {
-  let controller!: ReadableStreamDefaultController;
-  const seen = { cancelled: false };
-  const stream = new ReadableStream({
-    start: (given) => {
-      controller = given;
-    },
-    cancel: () => {
-      seen.cancelled = true;
-    },
-  });
-  return { stream, controller, seen };
-}
-
-/** A run whose sink says when it has been handed the end of the run. */
-function watchedRun(capture: Parameters<typeof makeRun>[1] = {}) {
-  const made = makeRun({}, capture);
-  const ending: string[] = [];
-  const handed = new Promise<void>((resolve) => {
-    const { end } = made.sink;
-    Object.assign(made.sink, {
-      ending: () => void ending.push('ending'),
-      end: (record: Parameters<typeof end>[0]) => {
-        end(record);
-        resolve();
-      },
-    });
-  });
-  return { ...made, ending, handed };
-}
 
 describe('Run.attach', () => {
   test('keeps a copy of bytes, whatever holds them', () => {
@@ -100,6 +67,8 @@ describe('Run.attach', () => {
     ['bytes that are an array', ['a', [1], 'image/png']],
     ['text', ['a', 'bytes', 'text/plain']],
     ['no content', ['a']],
+    ['a stream', ['a', Readable.from(['text'])]],
+    ['a web stream', ['a', new ReadableStream()]],
     ['a type that is no text', ['a', ONE, null]],
     ['a type without a slash', ['a', ONE, 'png']],
     ['a type that would end its header line', ['a', ONE, 'image/png\r\nx-evil: 1']],
@@ -209,147 +178,10 @@ test('a file of a gigabyte is left out unread, as are paths in its place [fault 
   expect(names(sink.started[0])).toBeUndefined();
   expect(lines).toEqual([
     expect.stringContaining('attachments over limits.attachmentBytes; the attachment was left out.'),
-    expect.stringContaining('expected `content` to be bytes, a Blob or a stream; the attachment was left out.'),
+    expect.stringContaining(
+      'expected `content` to be bytes or a Blob; read a stream first; the attachment was left out.',
+    ),
   ]);
-});
-
-describe('a stream that is attached', () => {
-  test('is read while the run goes on', async () => {
-    const { run, sink, handed, ending } = watchedRun();
-    run.attach('log', Readable.from(['ab', 'c']), 'text/plain');
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(sink.started[0]?.attachments).toEqual([
-      { name: 'log', bytes: new Uint8Array([97, 98, 99]), mimeType: 'text/plain' },
-    ]);
-    run.end();
-    await handed;
-    expect(ending).toEqual([]);
-  });
-
-  test('makes the run wait for it, and leaves its end time alone', async () => {
-    const { run, sink, ending, handed } = watchedRun();
-    const { stream, controller } = fedStream();
-    run.attach('log', stream);
-    controller.enqueue(new Uint8Array([1]));
-    run.end({ done: true });
-    const { endTime } = sink.started[0] as { endTime: string | undefined };
-    expect(endTime).toBeDefined();
-    expect(run.isOpen).toBe(false);
-    expect(ending).toEqual(['ending']);
-    expect(sink.ended).toEqual([]);
-    controller.enqueue(new Uint8Array([2]));
-    controller.close();
-    await handed;
-    expect(sink.ended[0]).toMatchObject({ endTime, outputs: '{"done":true}' });
-    expect(sink.ended[0]?.attachments).toEqual([
-      { name: 'log', bytes: new Uint8Array([1, 2]), mimeType: 'application/octet-stream' },
-    ]);
-  });
-
-  test('that fails is left out with one line, and the run is kept, with its other streams [fault 116]', async () => {
-    const lines = told();
-    const { run, sink, handed } = watchedRun();
-    const bad = fedStream();
-    run.attach('bad', bad.stream);
-    run.attach('good', Readable.from(['x']));
-    run.fail(new Error('of the run'));
-    bad.controller.error(new Error('wire cut'));
-    await handed;
-    expect(sink.ended).toHaveLength(1);
-    expect(names(sink.ended[0])).toEqual(['good']);
-    expect(lines).toEqual([
-      expect.stringMatching(/stream could not be read: wire cut; the attachment was left out\.$/),
-    ]);
-  });
-
-  test.each([
-    [19, ['log']],
-    [20, ['log']],
-    [21, undefined],
-  ])('with %i bytes at a limit of 20 leaves %j [fault 116]', async (size, kept) => {
-    told();
-    const { run, sink, handed } = watchedRun({ attachmentBytes: 20 });
-    run.attach('log', Readable.from([Buffer.alloc(15), Buffer.alloc(size - 15)]));
-    run.end();
-    await handed;
-    expect(names(sink.ended[0])).toEqual(kept);
-  });
-
-  test('that was too large leaves its room to others', async () => {
-    told();
-    const { run, sink } = makeRun({}, { attachmentBytes: 20 });
-    run.attach('log', Readable.from([Buffer.alloc(15), Buffer.alloc(6)]));
-    await new Promise((resolve) => setImmediate(resolve));
-    run.attach('photo', new Uint8Array(20));
-    expect(names(sink.started[0])).toEqual(['photo']);
-  });
-
-  test.each<[string, RegExp, (folder: string) => string]>([
-    ['a file that is gone', /ENOENT/, (folder) => join(folder, 'gone')],
-    ['a folder', /EISDIR/, (folder) => folder],
-  ])('of %s is left out with one line [fault 116]', async (_, complaint, pathIn) => {
-    const lines = told();
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const { run, sink, handed } = watchedRun();
-    run.attach('log', createReadStream(pathIn(folder.path)));
-    run.attach('good', ONE);
-    run.end();
-    await handed;
-    expect(names(sink.ended[0])).toEqual(['good']);
-    expect(lines).toEqual([expect.stringMatching(complaint)]);
-  });
-
-  test('that does not end is waited for no longer than the limit, and cancelled [fault 116]', async () => {
-    const lines = told();
-    const record = makeRecord();
-    const attachments = new RunAttachments(record, { attachmentBytes: 1_000, payload: LIMITS }, 1);
-    const { stream, seen } = fedStream();
-    attachments.attach('log', stream, undefined);
-    await attachments.streamsRead();
-    expect(record.attachments).toBeUndefined();
-    expect(seen.cancelled).toBe(true);
-    expect(lines).toEqual([expect.stringContaining('it was not at its end 1 ms after its run')]);
-  });
-
-  test('warns of nothing on standard error, however many there are', async () => {
-    const warnings: Error[] = [];
-    const note = (warning: Error): void => void warnings.push(warning);
-    process.on('warning', note);
-    const { run, sink, handed } = watchedRun();
-    for (let n = 0; n < 50; n++) run.attach(`n${n}`, Readable.from(['x']));
-    run.end();
-    await handed;
-    process.off('warning', note);
-    expect(sink.ended[0]?.attachments).toHaveLength(50);
-    expect(warnings).toEqual([]);
-  });
-
-  test.each<[string, (run: Run) => void]>([
-    ['the run has ended', (run) => run.end()],
-    ['its name is taken', (run) => run.attach('log', ONE)],
-    [
-      'there is no room',
-      (run) => {
-        for (let n = 0; n < ATTACHMENTS_MAX; n++) run.attach(`n${n}`, ONE);
-      },
-    ],
-  ])('is closed unread when %s', (_, before) => {
-    told();
-    const { run } = makeRun();
-    before(run);
-    const { stream, seen } = fedStream();
-    run.attach('log', stream);
-    expect(seen.cancelled).toBe(true);
-  });
-
-  test('is closed unread when the run is not recorded', () => {
-    const sink = makeSink({}, () => true);
-    const { run } = makeRun({ exporter: sink });
-    const { stream, seen } = fedStream();
-    run.attach('log', stream);
-    expect(seen.cancelled).toBe(true);
-  });
 });
 
 function transferred(): ArrayBuffer {
@@ -357,3 +189,302 @@ function transferred(): ArrayBuffer {
   structuredClone(buffer, { transfer: [buffer] });
   return buffer;
 }
+
+const png = (length: number, fill = 7) => `data:image/png;base64,${Buffer.alloc(length, fill).toString('base64')}`;
+const encoded = (value: unknown, capture = {}) => {
+  const { json, attachments } = encodePayload('inputs', value, makeSink(capture).capture);
+  return { payload: JSON.parse(json), attachments };
+};
+
+describe('a payload with binary values', () => {
+  test.each([
+    [1_023, false],
+    [1_024, false],
+    [1_025, true],
+  ])('with %i bytes in it attaches them: %s', (size, isAttached) => {
+    const bytes = new Uint8Array(size).fill(5);
+    const { payload, attachments } = encoded({ bytes });
+    const base64 = Buffer.alloc(size, 5).toString('base64');
+    expect(payload.bytes).toEqual({
+      type: 'Uint8Array',
+      byteLength: size,
+      ...(isAttached ? { attachment: 'inputs_1' } : { base64 }),
+    });
+    expect(attachments).toEqual(
+      isAttached ? [{ name: 'inputs_1', bytes, mimeType: 'application/octet-stream' }] : undefined,
+    );
+  });
+
+  test.each<[string, ArrayBufferView | ArrayBufferLike]>([
+    ['Buffer', Buffer.alloc(4_096, 1)],
+    ['ArrayBuffer', new ArrayBuffer(4_096)],
+    ['SharedArrayBuffer', new SharedArrayBuffer(4_096)],
+    ['DataView', new DataView(new ArrayBuffer(5_000), 4, 4_096)],
+    ['Float64Array', new Float64Array(512)],
+  ])('attaches the bytes of a %s', (type, value) => {
+    const { payload, attachments } = encoded({ nested: [{ value }] });
+    expect(payload.nested[0].value).toEqual({ type, byteLength: 4_096, attachment: 'inputs_1' });
+    expect(attachments?.[0]?.bytes).toHaveProperty('byteLength', 4_096);
+  });
+
+  test('attaches a copy, so that a later change is not seen', () => {
+    const bytes = new Uint8Array(2_000);
+    const { attachments } = encoded(bytes);
+    bytes.fill(1);
+    expect(attachments?.[0]?.bytes).toEqual(new Uint8Array(2_000));
+  });
+
+  test('attaches Blobs and files of any size as they are, with their type', () => {
+    const [blob, file] = [new Blob(['ab']), new File(['abc'], 'a.png', { type: 'image/png' })];
+    const { payload, attachments } = encoded({ blob, file });
+    expect(payload).toEqual({
+      blob: { type: 'Blob', byteLength: 2, attachment: 'inputs_1' },
+      file: { type: 'File', byteLength: 3, attachment: 'inputs_2' },
+    });
+    expect(attachments).toEqual([
+      { name: 'inputs_1', bytes: blob, mimeType: 'application/octet-stream' },
+      { name: 'inputs_2', bytes: file, mimeType: 'image/png' },
+    ]);
+    expect(attachments?.[1]?.bytes).toBe(file);
+  });
+
+  test('attaches the bytes of a data URI, and keeps the rest of the message', () => {
+    const messages = [
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: png(9_000) } }, 'What is it?'] },
+    ];
+    const { payload, attachments } = encoded({ messages });
+    const url = '[Attachment inputs_1: image/png, 9000 bytes]';
+    expect(payload.messages).toEqual([
+      { role: 'user', content: [{ type: 'image_url', image_url: { url } }, 'What is it?'] },
+    ]);
+    expect(attachments).toEqual([{ name: 'inputs_1', bytes: Buffer.alloc(9_000, 7), mimeType: 'image/png' }]);
+  });
+
+  test('attaches a data URI that is longer than a payload may be', () => {
+    const { payload, attachments } = encoded(
+      { url: png(9_000) },
+      { payload: { depth: 9, width: 9, nodes: 99, bytes: 2_000 } },
+    );
+    expect(payload).toEqual({ url: '[Attachment inputs_1: image/png, 9000 bytes]' });
+    expect(attachments).toHaveLength(1);
+  });
+
+  test('attaches once what comes twice', () => {
+    const [bytes, blob] = [new Uint8Array(2_000), new Blob(['x'])];
+    const { payload, attachments } = encoded([
+      bytes,
+      png(900),
+      blob,
+      bytes,
+      png(900),
+      blob,
+      png(900, 8),
+      bytes.slice(),
+    ]);
+    const markers = payload.input.map((item: string | { attachment: string }) =>
+      typeof item === 'string' ? item.slice(12, 20) : item.attachment,
+    );
+    expect(markers.join(' ')).toBe('inputs_1 inputs_2 inputs_3 inputs_1 inputs_2 inputs_3 inputs_4 inputs_5');
+    expect(attachments).toHaveLength(5);
+  });
+
+  test.each([
+    ['is percent-encoded', `data:image/svg+xml,${'%3Csvg%3E'.repeat(200)}`],
+    ['is no base64', `${png(900)}*`],
+    ['has at most 1024 characters', png(700)],
+  ])('keeps a data URI that %s as text', (_, url) => {
+    expect(encoded({ url })).toEqual({ payload: { url }, attachments: undefined });
+  });
+
+  test.each([
+    [2_999, 2],
+    [3_000, 2],
+    [3_001, 1],
+  ])('with %i bytes more where there is room for 3000 attaches %i, and says what is left out', (size, count) => {
+    const lines = told();
+    const { payload, attachments } = encoded(
+      { first: new Uint8Array(2_000), bytes: new Uint8Array(size), text: png(4_000) },
+      { attachmentBytes: 5_000 },
+    );
+    expect(attachments).toHaveLength(count);
+    const attachment = count === 2 ? 'inputs_2' : '[Left out: 3001 bytes]';
+    expect(payload.bytes).toEqual({ type: 'Uint8Array', byteLength: size, attachment });
+    expect(payload.text).toBe('[Attachment left out: image/png, 4000 bytes]');
+    expect(lines).toEqual([expect.stringContaining('beyond limits.attachmentBytes')]);
+  });
+
+  test('attaches a hundred values at the most', () => {
+    told();
+    const { payload, attachments } = encoded(Array.from({ length: 101 }, () => new Uint8Array(1_025)));
+    expect(attachments).toHaveLength(100);
+    expect(payload.input[99].attachment).toBe('inputs_100');
+    expect(payload.input[100].attachment).toBe('[Left out: 1025 bytes]');
+  });
+
+  test.each<[string, unknown]>([
+    ['a buffer that was transferred', transferred()],
+    ['what only looks like a Blob', Object.create(Blob.prototype)],
+    ['a Blob whose type throws', hostileBlob()],
+  ])('tells of %s in its place, and keeps the rest', (_, value) => {
+    const { payload } = encoded({ value, more: 1, image: png(900) });
+    expect(payload).toMatchObject({ more: 1, image: '[Attachment inputs_1: image/png, 900 bytes]' });
+  });
+});
+
+describe('a run with attachments of its payloads', () => {
+  test('has what was in its inputs from the start, what was in its outputs in the end', () => {
+    const { run, sink, record } = makeRun({ inputs: { image: png(900) } });
+    expect(sink.started[0]?.attachments).toMatchObject([{ name: 'inputs_1' }]);
+    run.end({ drawn: new Blob(['x'], { type: 'image/gif' }) });
+    expect(record()).toMatchObject({
+      inputs: { image: '[Attachment inputs_1: image/png, 900 bytes]' },
+      outputs: { drawn: { attachment: 'outputs_1' } },
+    });
+    expect(sink.ended[0]?.attachments).toMatchObject([
+      { name: 'inputs_1' },
+      { name: 'outputs_1', mimeType: 'image/gif' },
+    ]);
+  });
+
+  test('names what it attaches around the names that it has been given', () => {
+    const { run, sink, record } = makeRun();
+    run.attach('outputs_1', new Uint8Array(1));
+    run.end({ a: new Blob(['x']), b: new Blob(['y']) });
+    expect(record()?.outputs).toMatchObject({ a: { attachment: 'outputs_2' }, b: { attachment: 'outputs_3' } });
+    expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['outputs_1', 'outputs_2', 'outputs_3']);
+  });
+
+  test('lets go of the attachments of a payload that is replaced, and has their room again', () => {
+    const { run, sink, record } = makeRun({ inputs: { a: new Uint8Array(6_000) } }, { attachmentBytes: 10_000 });
+    run.set({ inputs: { b: new Uint8Array(7_000) }, outputs: { c: new Uint8Array(3_000) } });
+    run.end({ d: new Uint8Array(3_000) });
+    expect(record()).toMatchObject({
+      inputs: { b: { attachment: 'inputs_1' } },
+      outputs: { d: { attachment: 'outputs_1' } },
+    });
+    expect(sink.ended[0]?.attachments?.map(({ name, bytes }) => [name, (bytes as Uint8Array).length])).toEqual([
+      ['inputs_1', 7_000],
+      ['outputs_1', 3_000],
+    ]);
+  });
+
+  test('gives new inputs another name once the first have been delivered', () => {
+    const { run, sink, record } = makeRun({ inputs: { a: new Blob(['a']) } });
+    Object.assign(sink.started[0] as object, { attachments: [] });
+    run.set({ inputs: { b: new Blob(['b']) } });
+    expect(record()?.inputs).toMatchObject({ b: { attachment: 'inputs_2' } });
+  });
+
+  test('attaches what is in the chunks of a stream', () => {
+    const { run, sink } = makeRun();
+    const chunks = run.chunkList();
+    for (const fill of [1, 2]) chunks?.add({ image: png(900, fill) });
+    run.keepResult({ interim: new Blob(['x']) });
+    run.keepOutputs(`{"outputs":${chunks?.json()}}`);
+    run.end();
+    expect(JSON.parse(sink.ended[0]?.outputs ?? '').outputs).toEqual([
+      { image: '[Attachment outputs_1: image/png, 900 bytes]' },
+      { image: '[Attachment outputs_2: image/png, 900 bytes]' },
+    ]);
+    expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['outputs_1', 'outputs_2']);
+  });
+
+  test('attaches nothing of events and metadata: their beginning stays, or their size', () => {
+    const { run, sink, record } = makeRun();
+    const data = { bytes: new Uint8Array(2_000), blob: new Blob(['abc']), image: png(900) };
+    run.event('seen', data);
+    run.set({ metadata: data });
+    run.end();
+    const kept = {
+      bytes: { type: 'Uint8Array', byteLength: 2_000, base64: Buffer.alloc(1_024).toString('base64') },
+      blob: { type: 'Blob', byteLength: 3 },
+      image: png(900),
+    };
+    expect(record()).toMatchObject({ events: [{ kwargs: kept }], extra: { metadata: kept } });
+    expect(sink.ended[0]?.attachments).toBeUndefined();
+  });
+
+  test('attaches nothing of what is hidden, and reads none of it', () => {
+    const { object, reads } = watched();
+    const inputs = { object, image: png(900), blob: new Blob(['x']) };
+    const { run, sink } = makeRun({ inputs }, { hideInputs: true, hideOutputs: true });
+    run.set({ inputs });
+    expect(run.chunkList()).toBeUndefined();
+    run.end(inputs);
+    expect(reads()).toBe(0);
+    expect(sink.ended[0]?.attachments).toBeUndefined();
+  });
+});
+
+function hostileBlob(): Blob {
+  return Object.defineProperty(new Blob(['x']), 'type', {
+    get: () => {
+      throw new Error('no type');
+    },
+  });
+}
+
+test('a payload that cannot be hidden takes its attachments with it', () => {
+  told();
+  const redaction = redact({
+    patterns: [/secret/],
+    replace: () => {
+      throw new Error('no');
+    },
+  });
+  const { sink, record } = makeRun(
+    { inputs: { bytes: new Uint8Array(2_000), text: 'a secret' } },
+    { payload: { ...LIMITS, redaction } },
+  );
+  expect(record()?.inputs).toEqual({ input: '[Redaction failed]' });
+  expect(sink.started[0]?.attachments).toBeUndefined();
+});
+
+describe('a data URI', () => {
+  const bytes = Buffer.alloc(900, 'bytes');
+  const base64 = bytes.toString('base64');
+  const read = (text: string) => {
+    const uri = parseDataUri(text);
+    return uri && { mimeType: uri.mimeType, byteLength: uri.byteLength, bytes: decoded(uri) };
+  };
+
+  test.each([
+    ['image/png', 'image/png'],
+    ['image/svg+xml;charset=utf-8', 'image/svg+xml;charset=utf-8'],
+  ])('of type %s is read', (type, mimeType) => {
+    const found = read(`data:${type};base64,${base64}`);
+    expect(found).toMatchObject({ mimeType, byteLength: 900 });
+    expect(bytes.equals(found?.bytes as Uint8Array)).toBe(true);
+  });
+
+  test.each([898, 899, 900, 901])('says how many bytes it stands for: %i', (length) => {
+    const uri = `data:image/png;base64,${Buffer.alloc(length, 7).toString('base64')}`;
+    expect(read(uri)).toMatchObject({ byteLength: length, bytes: { byteLength: length } });
+    expect(read(uri.replace(/=+$/, ''))).toMatchObject({ byteLength: length, bytes: { byteLength: length } });
+  });
+
+  test.each([
+    ['has no type', `data:;base64,${base64}`],
+    ['has a type that is none', `data:png;base64,${base64}`],
+    ['has a type that would end its header line', `data:image/png\r\nx-evil: 1;base64,${base64}`],
+    ['is percent-encoded', `data:text/plain,${'%20'.repeat(500)}`],
+    ['has no comma', `data:image/png;base64${base64}`],
+    ['has its comma too late', `data:image/png;${'a'.repeat(300)};base64,${base64}`],
+    ['stands within other text', ` data:image/png;base64,${base64}`],
+  ])('that %s is text', (_, text) => {
+    expect(parseDataUri(text)).toBeUndefined();
+  });
+
+  test.each([
+    ['a character outside of the alphabet', `${base64.slice(0, -4)}AA*A`],
+    ['the alphabet of URLs', `${base64.slice(0, -4)}-_-_`],
+    ['white space', `${base64.slice(0, -4)}\nAAA`],
+    ['characters that take two bytes', `${base64.slice(0, -4)}ŁŁŁŁ`],
+    ['padding in the middle', `${base64.slice(0, -8)}AA==AAAA`],
+    ['a lone character', `${base64}A`],
+    ['bits that belong to no byte', `${base64}AB==`],
+    ['too much padding', `${base64}A===`],
+  ])('with %s in its base64 is not decoded', (_, broken) => {
+    expect(read(`data:image/png;base64,${broken}`)).toMatchObject({ bytes: undefined });
+  });
+});
