@@ -1,10 +1,19 @@
 import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
+import type { ChunkList } from '../payload/serialize.ts';
 import { applyIn } from '../run/context.ts';
 import type { Run } from '../run/run.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
-import { abandonment, isObject, type Method, type Settlement, type StreamObserver, type Watched } from './observer.ts';
+import {
+  abandonment,
+  isFollowed,
+  isObject,
+  type Method,
+  type Settlement,
+  type StreamObserver,
+  type Watched,
+} from './observer.ts';
 import { type ChunkOptions, endWith, type Plan, userValue } from './plan.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 import {
@@ -34,6 +43,7 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   const observer = new RunObserver(run, plan);
   const followed = then && followThenable(result, then, observer, true);
   if (followed === undefined) observer.fulfilled(result);
+  else if (followed === result) observer.watch(result);
   return followed ?? result;
 }
 
@@ -61,10 +71,14 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
     return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
   }
 
+  asked(): void {
+    abandonment.unwatch(this);
+  }
+
   fulfilled(value: unknown): void {
     const follow = isObject(value) ? adapterFor(value) : undefined;
     if (follow === undefined) endWith(this.#run, this.#plan, value);
-    else if (isFollowed(value as object, follow, this)) this.watch(value as object);
+    else if (isFollowed(value as object, () => follow(value as object, this))) this.watch(value as object);
     else this.#run.end();
   }
 
@@ -139,30 +153,13 @@ function adapterFor(value: object): Follow | undefined {
       if (types.isGeneratorObject(value)) return followIterator;
       if (isReadableStream(value)) return followReadableStream;
       if (isNodeReadable(value)) return followNodeReadable;
-      return isHelperStream(value) ? followHelperStream : followIterable;
+      return isHelperStream(value) ? followHelperStream : followAsyncIterable;
     }
     if (typeof next !== 'function') return undefined;
     return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function' ? followIterator : undefined;
   } catch {
     return undefined;
   }
-}
-
-function followIterable(iterable: object, observer: StreamObserver): boolean {
-  return followAsyncIterable(iterable, observer, (iterator) => isFollowed(iterator, followIterator, observer));
-}
-
-/** Calls whose runs follow one object. For further calls the object is a value. */
-const CALLS_MAX = 16;
-const callCounts = new WeakMap<object, number>();
-
-/** Each call replaces the methods once more, so their number is limited. */
-function isFollowed(value: object, follow: Follow, observer: StreamObserver): boolean {
-  const calls = callCounts.get(value) ?? 0;
-  if (calls >= CALLS_MAX || !Object.isExtensible(value)) return false;
-  if (guard('traceable', () => follow(value, observer)) !== true) return false;
-  callCounts.set(value, calls + 1);
-  return true;
 }
 
 /** Chunks that are kept of one result. Further chunks are counted. */
@@ -172,14 +169,15 @@ const CHUNKS_MAX = 10_000;
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. A chunk is encoded when it arrives, so later changes do not show; only if a callback needs the
- * values, these are kept instead. Text and bytes together are limited to the size of one payload.
+ * The chunks of one result, as they were when they arrived. If a callback needs the values, these are kept instead. Text and
+ * bytes together are limited to the size of one payload.
  */
 export class Chunks {
   readonly #options: ChunkOptions;
   readonly #run: Run;
   #values: unknown[] | undefined;
-  #texts: string[] = [];
+  /** Undefined if a callback needs the values, or if no outputs are recorded. */
+  #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;
   #dropped = 0;
@@ -187,7 +185,8 @@ export class Chunks {
   constructor(options: ChunkOptions, run: Run) {
     this.#options = options;
     this.#run = run;
-    this.#values = options.aggregate === undefined && options.outputs === undefined ? undefined : [];
+    if (options.aggregate === undefined && options.outputs === undefined) this.#list = run.chunkList();
+    else this.#values = [];
     this.#charactersLeft = run.sink?.capture.payload.bytes ?? 0;
   }
 
@@ -197,15 +196,15 @@ export class Chunks {
       return;
     }
     this.#kept++;
-    if (this.#values === undefined) this.#keepText(this.#run.encode(chunk));
-    else this.#keepValue(this.#values, chunk);
+    if (this.#values !== undefined) this.#keepValue(this.#values, chunk);
+    else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
   }
 
   /** Sets the outputs of the run, which is still open. */
   record(): void {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     if (this.#values === undefined) {
-      this.#run.keepOutputs(`{"outputs":[${this.#texts.join(',')}]}`);
+      if (this.#list !== undefined) this.#run.keepOutputs(`{"outputs":${this.#list.json()}}`);
       return;
     }
     const { name, aggregate, outputs } = this.#options;
@@ -216,12 +215,7 @@ export class Chunks {
   /** Frees the chunks. The application may keep the result for long. */
   release(): void {
     this.#values = undefined;
-    this.#texts = [];
-  }
-
-  #keepText(text: string): void {
-    this.#texts.push(text);
-    this.#charactersLeft -= text.length;
+    this.#list = undefined;
   }
 
   #keepValue(values: unknown[], chunk: unknown): void {

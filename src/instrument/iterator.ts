@@ -1,7 +1,6 @@
 import { types } from 'node:util';
-import { guard, reportFailure } from '../base/guard.ts';
-import { defaultLimits } from '../base/limits.ts';
-import { isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
+import { reportFailure } from '../base/guard.ts';
+import { isFollowed, isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
@@ -18,11 +17,7 @@ export function followLazyGenerator(generator: object, begin: () => StreamObserv
 }
 
 /** Follows the first iteration of an async iterable. A second one is as without tracing. */
-export function followAsyncIterable(
-  iterable: object,
-  observer: StreamObserver,
-  follow: (iterator: object) => boolean,
-): boolean {
+export function followAsyncIterable(iterable: object, observer: StreamObserver): boolean {
   const isIterator = followIterator(iterable, observer);
   let isTaken = false;
   const isReplaced = replaceOwn(iterable, Symbol.asyncIterator, (iterate) => {
@@ -38,7 +33,8 @@ export function followAsyncIterable(
       }
       if (!isObject(iterator) || (isIterator && iterator === this)) return iterator;
       isTaken = true;
-      if (guard('traceable', () => follow(iterator as object))) observer.watch(iterator);
+      const opened = iterator;
+      if (isFollowed(opened, () => followIterator(opened, observer))) observer.watch(opened);
       else observer.end();
       return iterator;
     };
@@ -65,7 +61,6 @@ function replaceStep(iterator: object, step: Step, steps: Steps): boolean {
 
 /** The steps of one iterator, from the first to the end. Also receives the outcome of a step that is a promise. */
 class Steps implements Settlement {
-  readonly idleMaxMs: number = defaultLimits.streamIdleMs;
   readonly #isGenerator: boolean;
   #observer: StreamObserver | undefined;
   #begin: (() => StreamObserver | undefined) | undefined;
@@ -114,8 +109,6 @@ class Steps implements Settlement {
   fail(error: unknown): void {
     this.#observer?.fail(error);
   }
-
-  abandon(): void {}
 
   /** A generator that is returned or thrown into before its first step never runs its body. */
   #beginWith(step: Step, generator: unknown, begin: () => StreamObserver | undefined): void {

@@ -1,3 +1,4 @@
+import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
@@ -22,12 +23,10 @@ export interface StreamObserver {
 
 /** Receives the outcome of a promise or of another thenable. */
 export interface Settlement {
+  /** Somebody called a method of the thenable. Its outcome may follow after the thenable itself is collected. */
+  asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
-  /** The thenable was collected, or nobody called it for `idleMaxMs`. */
-  abandon(reason: string): void;
-  /** Time without a call after which a thenable counts as abandoned. */
-  readonly idleMaxMs: number;
 }
 
 /** The end of a run that depends on the consumer of a result. It must not reference that result. */
@@ -118,3 +117,56 @@ export function defineOwn(object: object, key: PropertyKey, method: Method): boo
 export function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
+
+/** Calls whose runs follow one object. For further calls the object is a value. */
+const CALLS_MAX = 16;
+
+/** Follows an object, unless too many calls have. Each call replaces the methods of the object once more. */
+export function isFollowed(object: object, follow: () => boolean): boolean {
+  const isDone = guard('traceable', () => {
+    const calls = callCounts.get(object) ?? 0;
+    if (calls >= CALLS_MAX || !Object.isExtensible(object) || !follow()) return false;
+    callCounts.set(object, calls + 1);
+    return true;
+  });
+  return isDone === true;
+}
+
+class Identity {
+  constructor(object: object) {
+    // biome-ignore lint/correctness/noConstructorReturn: a subclass adds its private field to this object.
+    return object;
+  }
+}
+
+/** Keeps a value with each of many objects, like a `WeakMap`. */
+export interface Slot<Value> {
+  get(object: object): Value | undefined;
+  set(object: object, value: Value): void;
+}
+
+/**
+ * Makes a slot that is a private field of the objects themselves, which other code cannot see. For each object, a `WeakMap`
+ * costs several times as much, mostly in the garbage collector. An object that is not extensible keeps no value.
+ */
+export function makeSlot<Value>(): Slot<Value> {
+  return class Field extends Identity {
+    #value: Value;
+
+    constructor(object: object, value: Value) {
+      super(object);
+      this.#value = value;
+    }
+
+    static get(object: object): Value | undefined {
+      return #value in object ? object.#value : undefined;
+    }
+
+    static set(object: object, value: Value): void {
+      if (#value in object) object.#value = value;
+      else if (Object.isExtensible(object)) new Field(object, value);
+    }
+  };
+}
+
+const callCounts: Slot<number> = makeSlot();

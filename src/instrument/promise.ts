@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { abandonment, defineOwn, type Method, replaceOwn, type Settlement, type Watched } from './observer.ts';
+import { defineOwn, isFollowed, type Method, makeSlot, replaceOwn, type Settlement, type Slot } from './observer.ts';
 
 type Result = Promise<unknown>;
 
@@ -27,7 +27,7 @@ export function followThenable(
   mayRepeat = false,
 ): object | undefined {
   if (isPlainPromise(value)) return mayRepeat ? sharedDerivative(value, settlement) : derivedFrom(value, settlement);
-  return followThen(value, then, settlement) ? value : undefined;
+  return isFollowed(value, () => followThen(value, then, settlement)) ? value : undefined;
 }
 
 /** Returns what the caller of a method receives for its result, which may be a promise or thenable. */
@@ -60,8 +60,8 @@ function isPlainPromise(value: object): value is Result {
   return !Object.hasOwn(value, 'constructor');
 }
 
-/** Derived promises by the promise. An entry costs several times as much as the derived promise itself. */
-const derivatives = new WeakMap<Result, Result>();
+/** The derived promise of a promise that may be returned again. */
+const derivatives: Slot<Result> = makeSlot();
 
 function sharedDerivative(promise: Result, settlement: Settlement): Result {
   const known = derivatives.get(promise);
@@ -111,80 +111,29 @@ function calledOn(promise: Result, derived: Result, method: Method): Method {
   };
 }
 
-/** Thenables that have been changed. One that several calls return is changed once. */
-const followed = new WeakMap<object, Thenable>();
-
 /**
  * Follows a subclass of Promise or another thenable, which stays the same object, with its helpers and as lazy as before:
  * `then` is replaced on the instance and never called by us. `catch` and `finally` are replaced too, because they may not
  * go through `then`.
  */
 function followThen(value: object, then: Method, settlement: Settlement): boolean {
-  const known = followed.get(value);
-  if (known !== undefined) return known.add(value, settlement);
-  const thenable = new Thenable(settlement.idleMaxMs);
-  if (!defineOwn(value, 'then', followingThen(then, thenable))) return false;
-  replaceOwn(value, 'catch', (method) => (method === catchOfPromise ? method : followingCatch(method, thenable)));
+  if (!defineOwn(value, 'then', followingThen(then, settlement))) return false;
+  replaceOwn(value, 'catch', (method) => (method === catchOfPromise ? method : followingCatch(method, settlement)));
   replaceOwn(value, 'finally', (method) =>
-    method === finallyOfPromise ? method : followingCatch(method, thenable, true),
+    method === finallyOfPromise ? method : followingFinally(method, settlement),
   );
-  followed.set(value, thenable);
-  return thenable.add(value, settlement);
+  return true;
 }
 
-/** Calls that may wait for one thenable. For further calls the thenable is a value. */
-const SETTLEMENTS_MAX = 10_000;
-
-/** A thenable that one or more calls returned. */
-class Thenable implements Settlement, Watched {
-  wasTouched = true;
-  readonly idleMaxMs: number;
-  #settlements: Settlement[] = [];
-
-  constructor(idleMaxMs: number) {
-    this.idleMaxMs = idleMaxMs;
-  }
-
-  add(thenable: object, settlement: Settlement): boolean {
-    if (this.#settlements.length >= SETTLEMENTS_MAX) return false;
-    this.#settlements.push(settlement);
-    this.wasTouched = true;
-    if (this.#settlements.length === 1) abandonment.watch(thenable, this);
-    return true;
-  }
-
-  /** Somebody has asked for the outcome. It may follow after the thenable itself is collected. */
-  asked(): void {
-    abandonment.unwatch(this);
-  }
-
-  fulfilled(value: unknown): void {
-    for (const settlement of this.#take()) settlement.fulfilled(value);
-  }
-
-  fail(error: unknown): void {
-    for (const settlement of this.#take()) settlement.fail(error);
-  }
-
-  abandon(reason: string): void {
-    for (const settlement of this.#take()) settlement.abandon(reason);
-  }
-
-  #take(): Settlement[] {
-    abandonment.unwatch(this);
-    return this.#settlements.splice(0);
-  }
-}
-
-function followingThen(then: Method, thenable: Thenable): Method {
+function followingThen(then: Method, settlement: Settlement): Method {
   return function (this: unknown, onFulfilled?: unknown, onRejected?: unknown, ...more: unknown[]): unknown {
-    thenable.asked();
+    settlement.asked?.();
     const fulfilled = function (this: unknown, ...settled: unknown[]): unknown {
-      thenable.fulfilled(settled[0]);
+      settlement.fulfilled(settled[0]);
       return typeof onFulfilled === 'function' ? Reflect.apply(onFulfilled, this, settled) : settled[0];
     };
     const rejected = function (this: unknown, ...settled: unknown[]): unknown {
-      thenable.fail(settled[0]);
+      settlement.fail(settled[0]);
       if (typeof onRejected === 'function') return Reflect.apply(onRejected, this, settled);
       throw settled[0];
     };
@@ -193,19 +142,27 @@ function followingThen(then: Method, thenable: Thenable): Method {
 }
 
 /**
- * Observes a rejection in the callback of `catch`, and any other outcome in the promise that `catch` or `finally` returns.
- * Arguments before the callback, for example Bluebird's error filters, are passed on unchanged.
+ * Observes a rejection in the callback of `catch`, and a fulfilled value in the promise that `catch` returns. Arguments
+ * before the callback, for example Bluebird's error filters, are passed on unchanged.
  */
-function followingCatch(method: Method, thenable: Thenable, isFinally = false): Method {
+function followingCatch(method: Method, settlement: Settlement): Method {
+  const following = followingFinally(method, settlement);
   return function (this: unknown, ...args: unknown[]): unknown {
-    thenable.asked();
     const onRejected = args.at(-1);
-    if (!isFinally && typeof onRejected === 'function') {
+    if (typeof onRejected === 'function') {
       args[args.length - 1] = function (this: unknown, ...settled: unknown[]): unknown {
-        thenable.fail(settled[0]);
+        settlement.fail(settled[0]);
         return Reflect.apply(onRejected, this, settled);
       };
     }
-    return followIfThenable(Reflect.apply(method, this, args), thenable);
+    return Reflect.apply(following, this, args);
+  };
+}
+
+/** Observes the promise that `finally` returns. It settles like the thenable, unless the callback fails. */
+function followingFinally(method: Method, settlement: Settlement): Method {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    settlement.asked?.();
+    return followIfThenable(Reflect.apply(method, this, args), settlement);
   };
 }

@@ -1,6 +1,5 @@
 import { finished, isErrored, Readable } from 'node:stream';
 import { guard } from '../base/guard.ts';
-import { defaultLimits } from '../base/limits.ts';
 import { followIterator } from './iterator.ts';
 import { isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
 import { followIfThenable } from './promise.ts';
@@ -158,7 +157,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
 
 function settlementOf(fulfilled: (value: unknown) => void, fail: (error: unknown) => void = () => {}): Settlement {
   const guarded = (value: unknown): void => void guard('traceable', () => fulfilled(value));
-  return { fulfilled: guarded, fail, abandon() {}, idleMaxMs: defaultLimits.streamIdleMs };
+  return { fulfilled: guarded, fail };
 }
 
 /** Both branches are one reading. It ends with the first branch that ends. */
@@ -166,7 +165,7 @@ function followTee(method: Method, stream: ReadableStream, args: unknown[], obse
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
   guard('traceable', () => {
     const progress = { chunks: 0, uncancelled: branches.length };
-    for (const branch of branches) followReadableStream(branch, new PartialObserver(observer, progress));
+    for (const branch of branches) followReadableStream(branch, partialObserver(observer, progress));
   });
   return branches;
 }
@@ -216,7 +215,7 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
   if (!isObject(iterator) || iterator === stream) return iterator;
   // With `preventCancel`, somebody else may read on.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
-  followIterator(iterator, preventCancel ? new PartialObserver(observer, progress) : observer);
+  followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);
   return iterator;
 }
 
@@ -226,50 +225,29 @@ interface Progress {
   uncancelled: number;
 }
 
-/** One of several readings of a stream. It reports the chunks that no other reading has reported. */
-class PartialObserver implements StreamObserver {
-  readonly #whole: StreamObserver;
-  readonly #progress: Progress;
-  #chunks = 0;
-  #isCancelled = false;
-
-  constructor(whole: StreamObserver, progress: Progress) {
-    this.#whole = whole;
-    this.#progress = progress;
-  }
-
-  get isStepping(): boolean {
-    return this.#whole.isStepping;
-  }
-
-  step(method: Method, self: unknown, args: unknown[]): unknown {
-    return this.#whole.step(method, self, args);
-  }
-
-  chunk(value: unknown): void {
-    if (++this.#chunks <= this.#progress.chunks) return;
-    this.#progress.chunks = this.#chunks;
-    this.#whole.chunk(value);
-  }
-
-  end(): void {
-    this.#whole.end();
-  }
-
-  fail(error: unknown): void {
-    this.#whole.fail(error);
-  }
-
-  cancel(): void {
-    if (this.#isCancelled) return;
-    this.#isCancelled = true;
-    if (--this.#progress.uncancelled === 0) this.#whole.cancel();
-  }
-
-  /** The stream itself is watched, and every reading holds on to it. */
-  watch(): void {}
-
-  detach(): void {
-    this.#whole.detach();
-  }
+/** Makes the observer of one of several readings. It reports the chunks that no other reading has reported. */
+function partialObserver(whole: StreamObserver, progress: Progress): StreamObserver {
+  let chunks = 0;
+  let isCancelled = false;
+  return {
+    get isStepping() {
+      return whole.isStepping;
+    },
+    step: (method, self, args) => whole.step(method, self, args),
+    chunk(value) {
+      if (++chunks <= progress.chunks) return;
+      progress.chunks = chunks;
+      whole.chunk(value);
+    },
+    end: () => whole.end(),
+    fail: (error) => whole.fail(error),
+    cancel() {
+      if (isCancelled) return;
+      isCancelled = true;
+      if (--progress.uncancelled === 0) whole.cancel();
+    },
+    // The stream itself is watched, and every reading references it.
+    watch() {},
+    detach: () => whole.detach(),
+  };
 }

@@ -172,15 +172,15 @@ class BodyObserver implements StreamObserver, Watched {
   }
 
   fail(): void {
-    void this.#close();
+    this.end();
   }
 
   cancel(): void {
-    void this.#close();
+    this.end();
   }
 
   abandon(): void {
-    void this.#close();
+    this.end();
   }
 
   watch(object: object): void {

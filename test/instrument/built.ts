@@ -54,10 +54,17 @@ function framesOf(folder: string): RegExp {
   );
 }
 
-/** The same, for one of the programs beside this file, which writes its runs to the file that it is told. */
+/**
+ * The place in the source that Node shows above an uncaught error. V8 forgets it once the error was caught or its stack was
+ * read, and tracing does both.
+ */
+const PLACE = /^(file|node):.*\n.*\n\s*\^+\n/m;
+
+/** Runs one of the programs next to this file, which writes its runs to a file. */
 export async function runProgram(folder: string, name: string, args: readonly string[]): Promise<Program> {
   const runsFile = join(folder, `${[name, ...args].join('-').replaceAll(/\W/g, '-')}.json`);
   const program = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
   const ended = await run(program, args, { RUNSPAN_BUILT: folder, RUNS_FILE: runsFile }, framesOf(folder));
-  return { ...ended, runs: JSON.parse(readFileSync(runsFile, 'utf8')) };
+  const stderr = ended.stderr.replace(PLACE, '');
+  return { ...ended, stderr, runs: JSON.parse(readFileSync(runsFile, 'utf8')) };
 }

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '../../src/index.ts';
 import type { RunRecord } from '../../src/run/record.ts';
-import { revokedProxy } from '../base/hostile.ts';
 import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
 import { record } from './recorder.ts';
@@ -149,37 +148,6 @@ describe('@traced of the standard dialect', () => {
     expect(new Service().greet('you')).toBe('> you!');
     expect(recorder).toMatchTrace({ name: 'greet', children: ['greet'] });
   });
-
-  test('names a member after its symbol', () => {
-    const recorder = record();
-    expect(new Service()[key]()).toBe('> ');
-    expect(namesOf(recorder.runs)).toEqual(['by symbol']);
-  });
-
-  test('calls a member without a name anonymous', () => {
-    const recorder = record();
-    const lines = told();
-    const [none, empty] = [Symbol(), Symbol('')];
-    class Service {
-      @traced [none]() {}
-      @traced [empty]() {}
-      @traced ''() {}
-    }
-    const service = new Service();
-    for (const key of [none, empty, ''] as (keyof Service)[]) Reflect.get(service, key)();
-    expect(namesOf(recorder.runs)).toEqual(['anonymous', 'anonymous', 'anonymous']);
-    expect(lines).toEqual([]);
-  });
-
-  test('leaves the shape of the class alone', () => {
-    expect(Object.getOwnPropertyDescriptor(Service.prototype, 'greet')).toMatchObject({
-      enumerable: false,
-      configurable: true,
-      writable: true,
-    });
-    expect([Service.prototype.greet.name, Service.prototype.greet.length, Service.length]).toEqual(['greet', 1, 0]);
-    expect(Service.prototype.greet).not.toHaveProperty('prototype');
-  });
 });
 
 describe('options of @traced', () => {
@@ -232,23 +200,6 @@ describe('options of @traced', () => {
     expect(new Tool().run()).toBe(1);
     expect(namesOf(recorder.runs)).toEqual(['run']);
     expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
-  });
-
-  test('that throw when they are read are one line, and the member is traced', () => {
-    const recorder = record();
-    const lines = told();
-    const options = {
-      get name(): string {
-        throw new Error('unread');
-      },
-    };
-    class Service {
-      @traced(options)
-      greet = () => 'hi';
-    }
-    expect(new Service().greet()).toBe('hi');
-    expect(namesOf(recorder.runs)).toEqual(['greet']);
-    expect(lines).toEqual(['warn: @traced failed, the application is not affected: unread']);
   });
 
   test('that are unknown are one line', () => {
@@ -304,16 +255,6 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     expect(misuse(fn)).toBe(fn);
     expect(lines).toEqual([line('a class or function by itself')]);
   });
-});
-
-test('@traced does not throw over what cannot be read, and leaves it as it is', () => {
-  told();
-  for (const traces of [misuse, misuse({ name: 'x' }) as typeof misuse]) {
-    expect(traces(() => 1, revokedProxy())).toBeUndefined();
-    expect(traces({}, 'key', revokedProxy())).toBeUndefined();
-    expect(traces({}, 'key', Object.freeze({ value: () => 1 }))).toBeUndefined();
-    expect(traces(revokedProxy(), { kind: 'accessor', name: 'key' })).toBeUndefined();
-  }
 });
 
 describe('@traced of the legacy dialect, compiled by tsc', () => {

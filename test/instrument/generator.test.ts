@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { currentRun } from '../../src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
-import { told } from '../support/told.ts';
 import { record, treeOf } from './recorder.ts';
 
 const inner = traceable(() => currentRun()?.parentRunId, { name: 'inner' });
@@ -26,14 +25,6 @@ describe('a generator', () => {
     expect(recorder.runs).toMatchObject([{ outputs: { outputs: [1, 2] }, end_time: expect.any(String) }]);
   });
 
-  test('never started makes no run', () => {
-    const recorder = record();
-    traceable(function* () {
-      yield 1;
-    })();
-    expect(recorder.runs).toEqual([]);
-  });
-
   test('is the object that the function made', () => {
     record();
     const count = traceable(function* (this: unknown) {
@@ -47,15 +38,6 @@ describe('a generator', () => {
     expect(Object.prototype.toString.call(numbers)).toBe('[object Generator]');
     expect(Object.keys(numbers)).toEqual([]);
     expect(numbers.next().value).toBe('self');
-  });
-
-  test('may run without end', () => {
-    const recorder = record();
-    const forever = traceable(function* () {
-      for (let n = 0; ; n++) yield n;
-    });
-    for (const n of forever()) if (n === 3) break;
-    expect(recorder.runs).toMatchObject([{ outputs: { outputs: [0, 1, 2, 3] }, end_time: expect.any(String) }]);
   });
 
   test('records inputs and parent of the call, not of the first next()', () => {
@@ -77,19 +59,6 @@ describe('a generator', () => {
     expect(treeOf(recorder.runs)).toMatchObject({ maker: { list: {} } });
   });
 
-  test('starts its run at the first next(), after those that have started in between', () => {
-    const recorder = record();
-    const chunks = traceable(
-      function* () {
-        yield 1;
-      },
-      { name: 'late' },
-    )();
-    traceable(() => {}, { name: 'early' })();
-    chunks.next();
-    expect(recorder.runs.map((run) => run.name)).toEqual(['early', 'late']);
-  });
-
   test('does each step in the context of its run, and none of the caller', () => {
     const recorder = record();
     const steps = traceable(
@@ -105,23 +74,6 @@ describe('a generator', () => {
     }
     expect(treeOf(recorder.runs)).toEqual({ steps: { inner: {} } });
     expect(recorder.runs).toHaveLength(3);
-  });
-
-  test('gets the values that are sent to it', () => {
-    record();
-    const got: unknown[] = [];
-    const talk = traceable(function* (): Generator<string, string, number> {
-      got.push(yield 'first');
-      got.push(yield 'second');
-      return 'end';
-    })();
-    expect([talk.next(), talk.next(1), talk.next(2), talk.next(3)]).toEqual([
-      { done: false, value: 'first' },
-      { done: false, value: 'second' },
-      { done: true, value: 'end' },
-      { done: true, value: undefined },
-    ]);
-    expect(got).toEqual([1, 2]);
   });
 
   test('ends its run at a break, after its finally block', () => {
@@ -157,31 +109,6 @@ describe('a generator', () => {
     expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: [1, 2] }, end_time: expect.any(String) });
   });
 
-  test('answers return() with its value', () => {
-    record();
-    const count = traceable(function* (): Generator<number, string> {
-      yield 1;
-      return 'own';
-    })();
-    count.next();
-    expect(count.return('given')).toEqual({ done: true, value: 'given' });
-  });
-
-  test('that is returned or thrown into before its first step runs not at all', () => {
-    const recorder = record();
-    const error = new Error('early');
-    const count = traceable(function* () {
-      yield 1;
-    });
-    const returned = count();
-    expect(returned.return(5 as never)).toEqual({ done: true, value: 5 });
-    expect(returned.next()).toEqual({ done: true, value: undefined });
-    const thrown = count();
-    expect(() => thrown.throw(error)).toThrow(error);
-    expect(thrown.next()).toEqual({ done: true, value: undefined });
-    expect(recorder.runs).toEqual([]);
-  });
-
   test('records an error inside and throws the same object', () => {
     const recorder = record();
     const error = new TypeError('stuck');
@@ -194,27 +121,6 @@ describe('a generator', () => {
     expect(recorder.runs[0]?.error).toMatch(/^TypeError: stuck\n/);
     expect(recorder.runs[0]).toHaveProperty('end_time');
     expect(count.next()).toEqual({ done: true, value: undefined });
-  });
-
-  test('that catches what is thrown into it goes on; one that does not fails', () => {
-    const recorder = record();
-    const error = new Error('from outside');
-    const robust = traceable(function* () {
-      try {
-        yield 1;
-      } catch (caught) {
-        yield caught;
-      }
-    })();
-    robust.next();
-    expect(robust.throw(error)).toEqual({ done: false, value: error });
-    robust.next();
-    const frail = traceable(function* () {
-      yield 1;
-    })();
-    frail.next();
-    expect(() => frail.throw(error)).toThrow(error);
-    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([undefined, 'Error: from outside']);
   });
 
   test('delegates by yield* to another, whose run is below it', () => {
@@ -240,36 +146,6 @@ describe('a generator', () => {
       ['a', 'b', '2 words'],
       ['a', 'b'],
     ]);
-  });
-
-  test('hands on the results of any iterator that it delegates to, unread', () => {
-    const recorder = record();
-    told();
-    const result = {
-      done: false,
-      get value(): number {
-        throw new Error('not to be read');
-      },
-    };
-    const source = { [Symbol.iterator]: () => ({ next: () => result }) };
-    const all = traceable(function* () {
-      yield* source as Iterable<number>;
-    });
-    const chunks = all();
-    expect(chunks.next()).toBe(result);
-    expect(recorder.runs).toHaveLength(1);
-  });
-
-  test('can be spread, destructured and taken apart by next alone', () => {
-    const recorder = record();
-    const count = traceable(function* () {
-      yield* [1, 2, 3];
-    });
-    const [first] = count();
-    const next = count().next;
-    expect([first, Math.max(...count()), Array.from(count())]).toEqual([1, 3, [1, 2, 3]]);
-    expect(() => next.call(undefined as never)).toThrow(TypeError);
-    expect(recorder.runs.map((run) => run.outputs?.outputs)).toEqual([[1], [1, 2, 3], [1, 2, 3], undefined]);
   });
 });
 
@@ -330,27 +206,6 @@ describe('an asynchronous generator', () => {
     expect(treeOf(recorder.runs)).toEqual({ steps: { inner: {} }, reader: {}, 'reader 2': {} });
   });
 
-  test('answers steps that are asked for at once in their order', async () => {
-    const recorder = record();
-    const wait = gate();
-    const chunks = traceable(async function* () {
-      await wait;
-      yield 'a';
-      yield 'b';
-    })();
-    const order: unknown[] = [];
-    const steps = [1, 2, 3, 4].map((n) => chunks.next().then(({ value }) => order.push([n, value])));
-    wait.open();
-    await Promise.all(steps);
-    expect(order).toEqual([
-      [1, 'a'],
-      [2, 'b'],
-      [3, undefined],
-      [4, undefined],
-    ]);
-    expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['a', 'b'] } }]);
-  });
-
   test('ends its run at a break, after its finally block', async () => {
     const recorder = record();
     const cleaned = gate();
@@ -387,50 +242,6 @@ describe('an asynchronous generator', () => {
     expect(recorder.runs[0]?.error).toMatch(/^TypeError: stuck\n/);
     expect(await chunks.next()).toEqual({ done: true, value: undefined });
   });
-
-  test('is returned, thrown into and sent values as without', async () => {
-    const recorder = record();
-    const error = new Error('from outside');
-    const talk = traceable(async function* (): AsyncGenerator<unknown, string, unknown> {
-      try {
-        yield yield 'first';
-      } catch (caught) {
-        yield caught;
-      }
-      return 'own';
-    });
-    const [a, b] = [talk(), talk()];
-    await a.next('unseen');
-    expect(await a.next('sent')).toEqual({ done: false, value: 'sent' });
-    expect(await a.throw(error)).toEqual({ done: false, value: error });
-    expect(await a.return('given')).toEqual({ done: true, value: 'given' });
-    expect(await b.return('early')).toEqual({ done: true, value: 'early' });
-    expect(recorder.runs).toHaveLength(1);
-    expect(recorder.runs[0]).not.toHaveProperty('error');
-  });
-
-  test('delegates by yield* to asynchronous and to plain ones', async () => {
-    const recorder = record();
-    const words = traceable(
-      function* () {
-        yield 'a';
-      },
-      { name: 'words' },
-    );
-    const all = traceable(
-      async function* () {
-        yield* words();
-        yield* (async function* () {
-          yield 'b';
-        })();
-      },
-      { name: 'all' },
-    );
-    const got: string[] = [];
-    for await (const word of all()) got.push(word);
-    expect(got).toEqual(['a', 'b']);
-    expect(treeOf(recorder.runs)).toEqual({ all: { words: {} } });
-  });
 });
 
 describe('a plain function that returns a generator', () => {
@@ -460,17 +271,6 @@ describe('a plain function that returns a generator', () => {
     expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([undefined, 'Error: early']);
   });
 
-  test('works for asynchronous ones', async () => {
-    const recorder = record();
-    const hand = traceable(() =>
-      (async function* () {
-        yield inner();
-      })(),
-    );
-    for await (const parent of hand()) expect(parent).toBe(recorder.runs[0]?.id);
-    expect(recorder.runs[0]).toHaveProperty('end_time');
-  });
-
   test('ends its run at once when the generator cannot be changed', () => {
     const recorder = record();
     const generator = Object.freeze(numbers());
@@ -487,26 +287,5 @@ describe('a plain function that returns a generator', () => {
     for await (const chunk of traceable(numbersThere as () => AsyncGenerator<number>)()) chunks.push(chunk);
     expect(chunks).toEqual([1, 2]);
     expect(recorder.runs).toMatchObject([{ outputs: { outputs: [1, 2] }, end_time: expect.any(String) }]);
-  });
-
-  test('may hand out the same generator again and again', () => {
-    const recorder = record();
-    const generator = numbers();
-    const shared = traceable(() => generator);
-    for (let call = 0; call < 8_000; call++) shared();
-    expect([...generator]).toEqual([1, 2]);
-    expect(recorder.runs).toHaveLength(8_000);
-    expect(recorder.runs.every((run) => 'end_time' in run)).toBe(true);
-    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [1, 2] });
-  });
-
-  test('that is traced inside and outside ends both runs', () => {
-    const recorder = record();
-    const inside = traceable(() => numbers(), { name: 'inside' });
-    expect([...traceable(() => inside(), { name: 'outside' })()]).toEqual([1, 2]);
-    expect(recorder.runs.map((run) => run.outputs?.outputs)).toEqual([
-      [1, 2],
-      [1, 2],
-    ]);
   });
 });

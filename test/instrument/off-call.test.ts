@@ -74,12 +74,6 @@ describe('what a function starts that was given an exporter with tracing off', (
     const seen = traceable(() => [currentRun(), toHeaders()], { exporter: off });
     expect(traceable(() => seen(), { name: 'outer' })()).toEqual([undefined, {}]);
   });
-
-  test('is recorded when the function is left untraced', () => {
-    const recorder = record();
-    traceable(() => step(1), { exporter: off, enabled: false })();
-    expect(recorder.runs.map(({ name }) => name)).toEqual(['step']);
-  });
 });
 
 describe('a function with an exporter with tracing off', () => {
@@ -108,19 +102,5 @@ describe('a function with an exporter with tracing off', () => {
     withExporter(off, hidden);
     withRun(startRun({ name: 'by hand', exporter: off }), hidden);
     expect(entered()).toBe(3);
-  });
-
-  test('is asked for no inputs, and throws what it throws', () => {
-    record();
-    const error = new Error('mine');
-    const inputs = vi.fn(() => ({}));
-    const hidden = traceable(
-      () => {
-        throw error;
-      },
-      { exporter: off, inputs },
-    );
-    expect(hidden).toThrow(error);
-    expect(inputs).not.toHaveBeenCalled();
   });
 });

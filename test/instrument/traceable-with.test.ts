@@ -44,30 +44,6 @@ describe('`with` of a wrapped function', () => {
     ]);
   });
 
-  test('keeps `this`, the kind of function and its own properties', () => {
-    record();
-    const method = Object.assign(
-      function (this: { size: number }) {
-        return this.size;
-      },
-      { unit: 'cm' },
-    );
-    const other = traceable(method).with({ name: 'size' });
-    expect([other.call({ size: 3 }), other.unit, other.length, other.name]).toEqual([3, 'cm', 0, method.name]);
-    const stream = traceable(function* () {
-      yield 1;
-    }).with({ name: 'stream' });
-    expect([...stream()]).toEqual([1]);
-  });
-
-  test('leaves untraced what `enabled: false` says, and nothing below it', () => {
-    const recorder = record();
-    const inner = traceable(() => 1, { name: 'inner' });
-    const outer = traceable(() => inner(), { name: 'outer' });
-    outer.with({ enabled: false })();
-    expect(treeOf(recorder.runs)).toEqual({ inner: {} });
-  });
-
   test('is the own one of a function that has it', () => {
     const fn = Object.assign(() => 1, { with: () => 'mine' });
     expect((traceable(fn) as unknown as { with: () => string }).with()).toBe('mine');
@@ -92,13 +68,5 @@ describe('a function that is wrapped already', () => {
     expect(twice()).toBe(1);
     expect(recorder.runs).toHaveLength(1);
     expect(recorder.runs[0]).toMatchObject({ name: 'second', run_type: 'tool', tags: ['a', 'b'] });
-  });
-
-  test('keeps what it was, where it was wrapped first', () => {
-    const recorder = record();
-    const once = traceable(() => 1, { name: 'first' });
-    traceable(once, { name: 'second' });
-    once();
-    expect(recorder.runs[0]?.name).toBe('first');
   });
 });

@@ -215,39 +215,60 @@ describe('a traced function does what the bare one does, with', () => {
     await fc.assert(property, RUNS);
   });
 
-  test('any steps of a generator and callbacks', () => {
+  test('any steps of a generator of either kind and callbacks', async () => {
     told();
     const recorder = record();
     const step = fc.tuple(fc.constantFrom('next', 'next', 'next', 'return', 'throw'), maker);
-    const given = fc.tuple(fc.array(maker, { maxLength: 4 }), maker, fc.array(step, { maxLength: 6 }), options);
-    const property = fc.property(given, ([makeChunks, makeEnd, steps, options]) => {
+    const given = fc.tuple(
+      fc.boolean(),
+      fc.array(maker, { maxLength: 4 }),
+      maker,
+      fc.array(step, { maxLength: 6 }),
+      options,
+    );
+    const property = fc.asyncProperty(given, async ([isAsync, makeChunks, makeEnd, steps, options]) => {
       recorder.clear();
-      const [chunks, end] = [makeChunks.map((make) => make()), makeEnd()];
-      const sent = steps.map(([method, make]) => [method as 'next' | 'return' | 'throw', make()] as const);
-      const fn = function* (): Generator {
-        for (const chunk of chunks) {
-          try {
-            yield chunk;
-          } finally {
-            yield end;
+      // In objects, as an asynchronous generator would await a promise.
+      const [chunks, end] = [makeChunks.map((make) => ({ chunk: make() })), { end: makeEnd() }];
+      const sent = steps.map(([method, make]) => [method as 'next' | 'return' | 'throw', { sent: make() }] as const);
+      const received: [unknown[], unknown[]] = [[], []];
+      const makeGenerator = (got: unknown[]) => {
+        const body = function* (): Generator {
+          for (const chunk of chunks) {
+            try {
+              got.push(yield chunk);
+            } catch (caught) {
+              got.push(caught);
+            } finally {
+              yield end;
+            }
           }
-        }
-        if (steps.length > 3) throw end;
-        return end;
+          if (steps.length > 3) throw end;
+          return end;
+        };
+        if (!isAsync) return body;
+        return async function* () {
+          return yield* body();
+        };
       };
-      const walk = (generator: Generator): unknown[] =>
-        sent.flatMap(([method, value]) => {
-          const outcome = outcomeOf(() => generator[method](value));
-          if (outcome.kind === 'threw') return ['threw', outcome.value];
-          const result = outcome.value as IteratorResult<unknown>;
-          return [result.done, result.value];
-        });
-      const [bare, traced] = [walk(fn()), walk(traceable(fn, options)())];
-      expect(traced.length).toBe(bare.length);
-      expect(traced.every((each, index) => Object.is(each, bare[index]))).toBe(true);
+      const walk = async (generator: Generator | AsyncGenerator): Promise<unknown[]> => {
+        const seen: unknown[] = [];
+        for (const [method, value] of sent) {
+          const { kind, value: result } = await settledOutcomeOf(() => generator[method](value));
+          const { done, value: yielded } = result as { done?: boolean; value?: unknown };
+          seen.push(kind, ...(kind === 'threw' ? [result] : [done, yielded]));
+        }
+        return seen;
+      };
+      const bare = await walk(makeGenerator(received[0])());
+      const traced = await walk(traceable(makeGenerator(received[1]), options as object)() as Generator);
+      for (const [one, other] of [[traced, bare], received] as const) {
+        expect(one?.length).toBe(other?.length);
+        expect(one?.every((each, index) => Object.is(each, other?.[index]))).toBe(true);
+      }
       expect(recorder.runs).toHaveLength(steps[0]?.[0] === 'next' ? 1 : 0);
     });
-    fc.assert(property, RUNS);
+    await fc.assert(property, RUNS);
   });
 
   test('any steps of an iterator of ones own, whatever it answers with, and callbacks', async () => {
