@@ -9,6 +9,7 @@ const DRIVERS = {
   traceable: {},
   spill: { file: 'drivers/traceable', durability: 'spill' },
   'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
+  'write-ahead, synced': { file: 'drivers/traceable', durability: 'write-ahead', syncEveryMs: 500 },
   processor: { isFromRegistry: true },
   'traceable-beside': { file: 'drivers/traceable', isBeside: true },
   'processor-beside': { file: 'drivers/processor', isBeside: true, isFromRegistry: true },
@@ -53,6 +54,11 @@ export function isUsual(name) {
 
 export function durabilityOf(name) {
   return DRIVERS[name].durability;
+}
+
+/** Interval at which the driver syncs its spool to the device, if it does. */
+export function syncEveryMsOf(name) {
+  return DRIVERS[name].syncEveryMs;
 }
 
 /** The driver's turns if a cell asks for `turns`. */

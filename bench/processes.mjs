@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { complaintOf } from './complaint.mjs';
-import { durabilityOf, environmentOf, fileOf, isTraced, isUsual } from './drivers.mjs';
+import { durabilityOf, environmentOf, fileOf, isTraced, isUsual, syncEveryMsOf } from './drivers.mjs';
 import { planOf } from './plan.mjs';
 import { runsOf } from './workloads/workload.mjs';
 
@@ -95,7 +95,11 @@ function spoolOf(name) {
   if (durability === undefined) return { env: {}, remove() {} };
   const folder = mkdtempSync(join(tmpdir(), 'runspan-bench-'));
   return {
-    env: { RUNSPAN_DURABILITY: durability, RUNSPAN_SPOOL_DIR: folder },
+    env: {
+      RUNSPAN_DURABILITY: durability,
+      RUNSPAN_SPOOL_DIR: folder,
+      BENCH_SYNC_EVERY_MS: String(syncEveryMsOf(name) ?? ''),
+    },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

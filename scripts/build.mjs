@@ -91,8 +91,12 @@ function groupsOf(infos, entry) {
     if (entries.includes(id) || !key.includes(',')) continue;
     const isParted = key === delivery && loadedBy.get(id).has(entry);
     const group = isParted ? `${key},parted` : key;
-    const name = posix.basename(id.split(sep).join(posix.sep), '.js');
-    if (!names.has(group) || name === 'runspan') names.set(group, name);
+    const path = id.split(sep).join(posix.sep);
+    const name = posix.basename(path, '.js');
+    // Modules of two folders may have the same name.
+    const isTaken = [...names].some(([other, taken]) => taken === name && other !== group);
+    const chunk = isTaken ? `${posix.basename(posix.dirname(path))}-${name}` : name;
+    if (!names.has(group) || name === 'runspan') names.set(group, chunk);
     groups.set(id, group);
   }
   // Rollup would make one file of two that have one name.

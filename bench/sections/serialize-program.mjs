@@ -1,7 +1,7 @@
 /** Times `serialize` and `JSON.stringify` in turn on payloads of several kinds, in one process, and sends the figures. */
 import { defaultLimits } from '../../node_modules/.cache/modules/base/limits.js';
-import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
 import { payloadRules } from '../../node_modules/.cache/modules/payload/limits.js';
+import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
 import { serialize } from '../../node_modules/.cache/modules/payload/serialize.js';
 import { median } from '../statistics.mjs';
 import { PAYLOADS } from './payloads.mjs';

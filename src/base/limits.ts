@@ -1,31 +1,31 @@
-/** What is bounded, and by how much. Each may be given in `configure({ limits })`. */
+/** All configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** Wait after the first queued run before a batch is sent, so that a run's start and end travel together. */
+  /** Wait after the first queued run before a batch is sent, so that the start and the end of a run are sent together. */
   lingerMs: number;
   /**
    * Time for which the start of a run waits for its end, so that both are sent as one record. A run that is open for longer is
    * sent, and its end follows. 0 sends a start after `lingerMs`. `flush` sends all starts. `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
-  /** Runs per request; what the service's `/info` says takes its place. */
+  /** Maximum runs per request. The `/info` of the service overrides it. */
   batchRuns: number;
-  /** Bytes of body per request, likewise. A single larger run goes alone. */
+  /** Maximum body bytes per request. The `/info` of the service overrides it. A larger run is sent alone. */
   batchBytes: number;
-  /** Requests under way at once; further batches wait in the queue. */
+  /** Maximum concurrent requests. Further batches wait in the queue. */
   requestsInFlight: number;
-  /** Runs recorded and not yet delivered. At the limit new traces are refused whole and counted as `queue_full`. */
+  /** Maximum runs that are recorded but not delivered. At the limit, new traces are refused and counted as `queue_full`. */
   queueRuns: number;
-  /** Bytes of their content, and of request bodies that are kept for a retry. Text counts one byte per character. */
+  /** Like `queueRuns`, in bytes of content and of request bodies. Text counts one byte per character. */
   queueBytes: number;
-  /** Levels of nesting in one payload; what lies deeper is cut with a marker. */
+  /** Maximum nesting of one payload. Deeper values are replaced by a marker. */
   payloadDepth: number;
-  /** Items of one array or keys of one object; the rest is cut with a marker. */
+  /** Maximum items of one array or keys of one object. The rest is replaced by a marker. */
   payloadWidth: number;
-  /** Values in one payload; the rest is cut with a marker. */
+  /** Maximum values in one payload. The rest is replaced by a marker. */
   payloadNodes: number;
-  /** Characters of text in one payload; long text is cut in the middle, with a marker. */
+  /** Maximum characters of text in one payload. Long text is cut in the middle, with a marker. */
   payloadBytes: number;
-  /** Bytes of all attachments of one run; one that would go beyond is left out, and a line says so. */
+  /** Maximum bytes of all attachments of one run. An attachment beyond the limit is left out, which is logged. */
   attachmentBytes: number;
   /**
    * Maximum number of runs that have not ended. Beyond it, the oldest is sent as incomplete; its end is sent later,
@@ -34,29 +34,29 @@ export interface Limits {
   openRuns: number;
   /** Age at which an open run is sent as incomplete. Its end is sent later, when `end` is called. */
   openRunAgeMs: number;
-  /** Time for which a stream, generator or lazy thenable may be left half-way; its run then ends as interrupted. */
+  /** Time after which the run of a stream, generator or lazy thenable that is no longer read ends as interrupted. */
   streamIdleMs: number;
-  /** Time to establish a connection. */
+  /** Time limit for establishing a connection. */
   connectTimeoutMs: number;
-  /** Time for a whole request, from connecting to the last byte of the answer. */
+  /** Time limit of a request, from connecting to the last byte of the response. */
   requestTimeoutMs: number;
-  /** First back-off after a failure; it doubles with each further one, with full jitter. */
+  /** First back-off after a failure. It doubles with each further failure, with full jitter. */
   retryDelayMs: number;
-  /** Longest back-off. */
+  /** Maximum back-off. */
   retryDelayMaxMs: number;
-  /** Age at which an undelivered run is given up as `expired`; time spent waiting because the service asked for it is not counted. */
+  /** Age at which an undelivered run is dropped as `expired`. Pauses that the service requested are not counted. */
   ageMs: number;
-  /** Time that the service may be away before what waits for it goes to the disk, where durability has one. */
+  /** Length of an outage after which waiting runs are written to disk, if `durability` allows it. */
   spillAfterMs: number;
-  /** Bytes on disk, of what one process keeps there; beyond it nothing more is written, and runs stay in memory. */
+  /** Maximum bytes on disk per process. Beyond it, runs stay in memory. */
   spoolBytes: number;
-  /** Age at which a run that is on disk is given up as `expired`. */
+  /** Age at which a run on disk is dropped as `expired`. */
   spoolAgeMs: number;
-  /** Simple ingestion: runs under way at once. */
+  /** Simple ingestion: maximum concurrent runs. */
   simpleInFlight: number;
-  /** Simple ingestion: requests per second. */
+  /** Simple ingestion: maximum requests per second. */
   simpleRequestsPerSecond: number;
-  /** Time that delivery may hold the process when it ends by itself. */
+  /** Maximum time that delivery keeps the process alive when it ends naturally. */
   exitFlushMs: number;
 }
 
@@ -91,5 +91,5 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/** No delay may be longer: a larger one makes `setTimeout` fire at once. */
+/** The longest delay of a timer. `setTimeout` fires at once for a longer one. */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

@@ -1,9 +1,8 @@
 import { types } from 'node:util';
 
 /**
- * The text of anything, for messages: what `String` gives, or a stand-in where the value's own code throws
- * (`Object.create(null)`, a revoked proxy, a `toString` that throws). A list is told by its length: its text would be that
- * of all that it holds, which has no bound where one list stands in another twice, and that in a third.
+ * Converts any value to text for a message. Never throws: `Object.create(null)`, a revoked proxy or a `toString` that throws
+ * give a placeholder. An array gives its length, because the text of nested arrays is unbounded.
  */
 export function safeText(value: unknown): string {
   try {
@@ -60,8 +59,8 @@ function unitEscapeOf(unit: string): string {
 }
 
 /**
- * What a thrown value says, on one line of at most 300 characters: its message, else its code, else its text. Of several
- * errors in one, as for a host with two addresses, the first speaks.
+ * Returns the message of a thrown value on one line of at most 300 characters, or its code, or its text. Of an AggregateError,
+ * for example of a host with two addresses, returns the message of the first error.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;
@@ -76,7 +75,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** A value as messages show it: text in quotes, cut; of anything else only the kind, so that no payload is repeated. */
+/** Describes a value in a message: quoted and truncated text, or only the kind of any other value, so no payload is shown. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -86,18 +85,18 @@ export function shown(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : safeText(value);
 }
 
-/** What kind of value it is, in a word: `typeof`, but `null` and a list by their names. */
+/** Returns the kind of a value: `typeof`, or `null` or `a list`. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return typeof value === 'object' && isList(value) ? 'a list' : typeof value;
 }
 
-/** The text, or so many characters of it and an ellipsis. */
+/** Truncates text to `lengthMax` characters, with an ellipsis. */
 export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }
 
-/** Asked of a revoked proxy, `isArray` throws. */
+/** `Array.isArray` throws for a revoked proxy. */
 function isList(value: object): boolean {
   try {
     return Array.isArray(value);

@@ -131,12 +131,15 @@ function reportMistake(
     diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
     return undefined;
   }
-  if (check === undefined && value === undefined) return undefined;
-  const foreign = check === undefined ? foreignOption(name, given, isKnown) : undefined;
-  let problem = `expected \`${name}\` to be ${check?.[0]}; left out.`;
-  if (foreign !== undefined) problem = `unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\`.`;
-  else if (check === undefined) problem = `unknown option \`${name}\`; left out.`;
-  diagnostics.warnOnce(`${place}.${name}`, `${place}: ${problem}`);
+  const once = `${place}.${name}`;
+  if (check !== undefined) {
+    diagnostics.warnOnce(once, `${place}: expected \`${name}\` to be ${check[0]}; left out.`);
+    return undefined;
+  }
+  if (value === undefined) return undefined;
+  const foreign = foreignOption(name, given, isKnown);
+  if (foreign === undefined) diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`; left out.`);
+  else diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\`.`);
   return foreign;
 }
 

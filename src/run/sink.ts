@@ -143,9 +143,7 @@ export function flushLimitMs(caller: string, limit: unknown, defaultMs: number):
   if (limit === undefined) return defaultMs;
   const report = ({ name, value, check }: OptionMistake): void => {
     if (name !== undefined && check === undefined) {
-      // A key that is not an option name may be data of the application, which is not logged.
-      const unknown = OPTION_NAME.test(name) ? `\`${name}\`` : 'something else';
-      diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${unknown}; left out.`);
+      diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${optionText(name)}; left out.`);
       return;
     }
     const got = `${name === undefined ? '' : '`timeoutMs` '}${shown(value)}`;
@@ -156,4 +154,9 @@ export function flushLimitMs(caller: string, limit: unknown, defaultMs: number):
   };
   const given = guard('flush', () => validOptions<FlushLimit>(limit, FLUSH_CHECKS, report));
   return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);
+}
+
+/** A key that is not an option name may be data of the application, which is not logged. */
+function optionText(name: string): string {
+  return OPTION_NAME.test(name) ? `\`${name}\`` : 'something else';
 }

@@ -1,107 +1,103 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 
-/** Why runs were given up; the words are part of the public interface. */
+/** The reason why a run was dropped. The words are part of the public interface. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/**
- * A run that was given up, as `onDrop` is told of it. What a damaged file of an earlier process does not tell any more is
- * empty text.
- */
+/** A dropped run, as passed to `onDrop`. Fields that a damaged file of an earlier process no longer contains are empty. */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
   readonly name: string;
-  /** What led to it, for example the status that the service answered with. */
+  /** The cause, for example the status of the response. */
   readonly detail?: string;
 }
 
 /**
- * Where every run is that was ever created, each counted once:
+ * The number of runs at each stage. Each run is counted once:
  *
  *     created + recovered = open + queued + inFlight + spooled + sent + dropped
  *
- * Beside that ledger stands how delivery is doing. It is a copy; nothing in it changes later.
+ * The other fields describe the health of delivery. The object is a copy and does not change.
  */
 export interface Stats {
   created: number;
-  /** Taken over from an earlier process, with those that it has left and that could not be read. */
+  /** Recovered from the files of an earlier process, including runs that could not be read. */
   recovered: number;
-  /** Started, and the end not yet recorded. */
+  /** Started, not ended. */
   open: number;
-  /** Ended, with some part waiting to be sent. */
+  /** Ended, with a part that waits to be sent. */
   queued: number;
-  /** Ended, with all that is left of it under way. */
+  /** Ended, with all remaining parts in flight. */
   inFlight: number;
-  /** Ended, and kept on disk. */
+  /** Ended, stored on disk. */
   spooled: number;
   /** The service has accepted its end. */
   sent: number;
-  /** Some part of it was given up. */
+  /** A part of the run was dropped. */
   dropped: number;
-  /** The same by reason. */
+  /** `dropped` by reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Left out by sampling; no loss, and not part of the sum. */
+  /** Left out by sampling. Not a loss, and not part of the sum. */
   sampledOut: number;
   /** Requests sent, retries included, by endpoint kind. */
   requests: { multipart: number; simple: number };
-  /** What is recorded in memory and not yet settled, waiting or under way. */
+  /** Records in memory that wait or are in flight. */
   backlog: Backlog;
-  /** How long requests take; undefined before the first has ended. */
+  /** Duration of requests. Undefined before the first request has ended. */
   latency: Latency | undefined;
-  /** How the last request that failed did so; undefined when none has. It stays when delivery works again. */
+  /** The last failed request, if any. It stays when delivery works again. */
   lastError: DeliveryError | undefined;
 }
 
 export interface Backlog {
-  /** Bytes, which `limits.queueBytes` bounds. Of several exporters the sum. */
+  /** Bytes, limited by `limits.queueBytes`. The sum over all exporters. */
   bytes: number;
   /**
-   * Milliseconds since the record that is first in line, or has been under way for longest, was recorded; 0 when there is
-   * none. Pauses that the service asked for count. Of several exporters the largest.
+   * Age of the oldest record in milliseconds, including pauses that the service requested; 0 without records. The maximum over
+   * all exporters.
    */
   oldestMs: number;
 }
 
 /**
- * Milliseconds from sending a request to the end of its answer, or to its failure: of the latest 500 requests of each
- * exporter, all of them together. A percentile is one of these durations, that of nearest rank: `p99Ms` of fewer than a hundred
- * requests is the longest.
+ * Milliseconds from sending a request to the end of its response or its failure, over the latest 500 requests of each
+ * exporter. Percentiles are of nearest rank: with fewer than 100 requests, `p99Ms` is the maximum.
  */
 export interface Latency {
   p50Ms: number;
   p99Ms: number;
 }
 
-/** A request that was refused or got no answer. Of several exporters the latest. */
+/** A request that was refused or got no response. The latest over all exporters. */
 export interface DeliveryError {
   /** ISO 8601, UTC. */
   at: string;
-  /** The status, or what broke the connection; never a key, a payload, or the user of a URL. */
+  /** The status, or the error of the connection. Contains no key, payload or URL credentials. */
   message: string;
 }
 
 let read: (() => Stats) | undefined;
 
-/** Called by the composition root when it is loaded: `reader` sums over the exporters of the process. */
+/** Registers the function that sums over the exporters of the process. Called when the composition root is loaded. */
 export function registerStats(reader: () => Stats): void {
   read = reader;
 }
 
-/** What `stats()` gives; undefined where nobody counts. */
+/** Returns the result of `stats()`, or undefined if the composition root is not loaded. */
 export function currentStats(): Stats | undefined {
   return read?.();
 }
 
 /**
- * What is published on channels of `node:diagnostics_channel`, by the name of the channel. Nothing is made or published where
- * nobody has subscribed. Subscribers are called on the spot; what they throw is an uncaught exception, as on every channel.
+ * Messages on channels of `node:diagnostics_channel`, by channel name. A channel without subscribers costs nothing. Subscribers
+ * are called synchronously. Their errors are uncaught exceptions, as on every channel.
  */
 export interface ChannelMessages {
-  /** A request that carried runs has ended, with an answer or without. */
+  /** A request with runs has ended, with or without a response. */
   'runspan:request:end': RequestMessage;
-  /** A run was given up. */
+  /** A run was dropped. */
   'runspan:run:dropped': DropMessage;
-  /** Requests have begun to fail. */
+  /** Requests started to fail. */
   'runspan:delivery:outage': OutageMessage;
   /** The first runs were accepted after an outage. */
   'runspan:delivery:recovery': RecoveryMessage;
@@ -110,17 +106,17 @@ export interface ChannelMessages {
 export interface RequestMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** `multipart` carries a batch, `simple` the start or the end of one run. */
+  /** `multipart` contains a batch, `simple` the start or the end of one run. */
   readonly kind: 'multipart' | 'simple';
-  /** The status that it was answered with; undefined when no answer came. */
+  /** The status of the response. Undefined without a response. */
   readonly status: number | undefined;
-  /** What the failure was; undefined when the service has accepted the request. */
+  /** The failure. Undefined if the service accepted the request. */
   readonly error: string | undefined;
-  /** Milliseconds from sending it to the end of the answer, or to the failure. */
+  /** Milliseconds from sending the request to the end of the response or the failure. */
   readonly durationMs: number;
-  /** Records in it. */
+  /** Number of records. */
   readonly runs: number;
-  /** Bytes of its body, as they were sent. */
+  /** Size of the body in bytes, as sent. */
   readonly bytes: number;
 }
 
@@ -144,7 +140,7 @@ export interface RecoveryMessage {
   readonly durationMs: number;
 }
 
-// Held here: a channel that nobody holds is collected, and its subscribers with it.
+// Referenced here, because an unreferenced channel is collected together with its subscribers.
 const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
   'runspan:request:end': channel('runspan:request:end'),
   'runspan:run:dropped': channel('runspan:run:dropped'),
@@ -154,9 +150,9 @@ const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
 
 let isPublishing = false;
 
-/** Publishes what `messageOf` gives, which is not called where nobody would hear it. */
+/** Publishes the message. `messageOf` is not called without subscribers. */
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
-  // A subscriber whose own runs are dropped would be told of them from within itself, without end.
+  // A subscriber that traces could cause further messages without end.
   if (isPublishing || !channels[name].hasSubscribers) return;
   isPublishing = true;
   try {
@@ -166,7 +162,7 @@ export function publish<Name extends keyof ChannelMessages>(name: Name, messageO
   }
 }
 
-/** Calls the listener with every message until the function given back is called. */
+/** Calls the listener with every message until the returned function is called. */
 export function subscribe<Name extends keyof ChannelMessages>(
   name: Name,
   listener: (message: ChannelMessages[Name]) => void,

@@ -68,19 +68,6 @@ describe('text that is not well formed', () => {
   });
 });
 
-describe('text of any length', () => {
-  test('comes out as JSON.stringify would write it, however many pieces there are', () => {
-    const texts = ['', 'a', '"', '\\', '\\"', 'x'.repeat(63), 'x'.repeat(64), 'x'.repeat(65)];
-    for (const length of [64, 100, 1_000]) {
-      for (const end of ['"', '\\', '\\\\', '"\\', '\\"', '\n', '",', '\\",', '😀', '\u0001']) {
-        texts.push('y'.repeat(length) + end, end + 'y'.repeat(length), `${'y\n'.repeat(length)}${end}`);
-      }
-    }
-    const value = { texts, again: texts.map((text, at) => ({ at, text })) };
-    expect(serialize(value, LIMITS)).toBe(JSON.stringify(value));
-  });
-});
-
 describe('what is large', () => {
   test('a text of 100 million characters is cut before it is written [fault 84]', () => {
     const text = read('x'.repeat(100_000_000), { bytes: 1_000 }) as string;
