@@ -14,6 +14,9 @@ const ROOM_SHARE = 0.125;
 /** Interval between two looks for runs of processes that have ended. */
 const LOOK_EVERY_MS = 60_000;
 
+/** Delay of the second look. A process that was killed just before this one started counts as dead after 10 s. */
+const SECOND_LOOK_MS = 11_000;
+
 export interface ReplayParts {
   readonly spool: Spool;
   readonly states: DeliveryStates;
@@ -43,6 +46,7 @@ export class Replay {
   /** Runs of earlier processes whose start is delivered, or dropped, and whose end may be in a later segment. */
   readonly #unfinished = new Set<string>();
   readonly #givenUp = new Set<string>();
+  #hasLooked = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -65,7 +69,9 @@ export class Replay {
     spool.takeOver();
     if (includesOthers) this.#expireNext(spool.expireOthers());
     clearTimer(this.#timer);
-    this.#timer = setTimer(() => this.look(includesOthers), LOOK_EVERY_MS).unref();
+    const delayMs = this.#hasLooked ? LOOK_EVERY_MS : SECOND_LOOK_MS;
+    this.#hasLooked = true;
+    this.#timer = setTimer(() => this.look(includesOthers), delayMs).unref();
     changed();
   }
 
