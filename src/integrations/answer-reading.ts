@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
 import { followLazyGenerator } from '../instrument/iterator.ts';
-import { type StreamObserver, abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
+import { abandonment, type Method, replaceOwn, type StreamObserver, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
 import { type Fold, recordAnswer } from './answer.ts';
 
