@@ -442,7 +442,7 @@ export const groups = [
         number: 74,
         fault: 'A `toJSON` that throws, gives back its object or something huge, or is asynchronous',
         required:
-          '`[Threw: message]`, the plain keys, the limits of any payload, `[Promise]`. It is asked once, and what it gives is not asked again.',
+          '`[Threw: message]`, the plain keys, the limits of any payload, `[Promise]`. It is called once, and its result is not asked again.',
       },
       {
         number: 75,
@@ -495,7 +495,7 @@ export const groups = [
       {
         number: 85,
         fault: 'Lists and objects of a million members, a length that is a lie',
-        required: 'The first 10 000, and how many more there are; no more is visited than is kept.',
+        required: 'The first 10 000, and the number of the others. Values beyond the limit are not read.',
       },
       {
         number: 86,
@@ -669,7 +669,7 @@ export const groups = [
         number: 116,
         fault: 'An attached file vanishes, changes, is too large, or is no file',
         required:
-          'It is left out with one line, and its run is sent. A path is never followed: what is attached are bytes, a Blob or a stream.',
+          'It is left out with one line, and its run is sent. A path is never followed: an attachment is bytes or a Blob.',
       },
     ],
   },
