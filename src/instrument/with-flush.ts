@@ -23,12 +23,14 @@ export function flushedAfter<Handler extends CallableFunction>(
   options: FlushLimit | undefined,
   flush: Flush,
 ): Handler {
-  const isFunction = typeof handler === 'function';
-  if (!isFunction || isClass(handler)) {
-    const got = isFunction ? 'a class' : handler === null ? 'null' : typeof handler;
+  const mistake =
+    typeof handler !== 'function'
+      ? `got ${handler === null ? 'null' : typeof handler}`
+      : isClass(handler) && 'got a class';
+  if (mistake) {
     diagnostics.warnOnce(
-      `withFlush ${got}`,
-      `withFlush(handler): expected a function, got ${got}; nothing is flushed.`,
+      `withFlush ${mistake}`,
+      `withFlush(handler): expected a function, ${mistake}; nothing is flushed.`,
     );
     return handler;
   }

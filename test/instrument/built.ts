@@ -31,7 +31,13 @@ export interface Program extends Ended {
   readonly runs: RunRecord[];
 }
 
-/** Runs a program to its end. What it says on standard error comes without the frames of `ownFrames` and process ids. */
+/**
+ * The place in the source that Node shows above an uncaught error. V8 forgets it once the error was caught or its stack was
+ * read, and tracing does both.
+ */
+const PLACE = /^(file|node):.*\n.*\n\s*\^+\n/m;
+
+/** Runs a program to its end. Standard error comes without process ids, without `PLACE` and without the frames of `ownFrames`. */
 export async function run(
   program: string,
   args: readonly string[],
@@ -40,7 +46,7 @@ export async function run(
 ): Promise<Ended> {
   const { stderr, ...ended } = await runNode(['--stack-trace-limit=50', program, ...args], env);
   const kept = ownFrames === undefined ? stderr : stderr.replaceAll(ownFrames, '');
-  return { ...ended, stderr: kept.replaceAll(/\(node:\d+\)/g, '(node)') };
+  return { ...ended, stderr: kept.replaceAll(/\(node:\d+\)/g, '(node)').replace(PLACE, '') };
 }
 
 /**
@@ -54,17 +60,10 @@ function framesOf(folder: string): RegExp {
   );
 }
 
-/**
- * The place in the source that Node shows above an uncaught error. V8 forgets it once the error was caught or its stack was
- * read, and tracing does both.
- */
-const PLACE = /^(file|node):.*\n.*\n\s*\^+\n/m;
-
 /** Runs one of the programs next to this file, which writes its runs to a file. */
 export async function runProgram(folder: string, name: string, args: readonly string[]): Promise<Program> {
   const runsFile = join(folder, `${[name, ...args].join('-').replaceAll(/\W/g, '-')}.json`);
   const program = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
   const ended = await run(program, args, { RUNSPAN_BUILT: folder, RUNS_FILE: runsFile }, framesOf(folder));
-  const stderr = ended.stderr.replace(PLACE, '');
-  return { ...ended, stderr, runs: JSON.parse(readFileSync(runsFile, 'utf8')) };
+  return { ...ended, runs: JSON.parse(readFileSync(runsFile, 'utf8')) };
 }
