@@ -6,8 +6,8 @@
 import { performance } from 'node:perf_hooks';
 import safeStableStringify from 'safe-stable-stringify';
 import { defaultLimits } from '../../node_modules/.cache/modules/base/limits.js';
-import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
 import { payloadRules } from '../../node_modules/.cache/modules/payload/limits.js';
+import { defaultRedaction } from '../../node_modules/.cache/modules/payload/redact.js';
 import { serialize } from '../../node_modules/.cache/modules/payload/serialize.js';
 import { median } from '../statistics.mjs';
 import { PAYLOADS } from './payloads.mjs';

@@ -485,7 +485,8 @@ export const groups = [
       {
         number: 83,
         fault: '`Object.prototype` has properties of the application',
-        required: 'They are no options and no keys of a payload. `JSON.stringify` calls a `toJSON` of all objects, as everywhere else in the program.',
+        required:
+          'They are no options and no keys of a payload. `JSON.stringify` calls a `toJSON` of all objects, as everywhere else in the program.',
       },
       {
         number: 84,

@@ -1,8 +1,8 @@
 import { defaultLimits } from '../../src/base/limits.ts';
 import { mapSpan, type Visibility } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/values.ts';
-import { defaultRedaction } from '../../src/payload/redact.ts';
 import { payloadRules } from '../../src/payload/limits.ts';
+import { defaultRedaction } from '../../src/payload/redact.ts';
 
 export const SHOW_ALL: Visibility = {
   hideInputs: false,

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import { sizeOf } from '../../src/payload/attachment.ts';
-import type { RunRecord } from '../../src/run/record.ts';
 import { redact } from '../../src/payload/redact.ts';
+import type { RunRecord } from '../../src/run/record.ts';
 import { currentSink, standIn } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { type RecordedRun, type RunRecorder, recordRuns } from '../../src/testing.ts';
