@@ -37,6 +37,8 @@ export interface DeliveryLoopParts {
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
+  /** Whether callers wait for room in the queue. */
+  readonly isAwaited: () => boolean;
   /** Called when runs were settled, or left memory. */
   readonly changed: () => void;
 }
@@ -99,7 +101,7 @@ export class DeliveryLoop {
     const { queue } = states;
     const { runs, bytes } = info.batch;
     const { readyRuns } = queue;
-    if (readyRuns >= runs || queue.bytes >= bytes || this.#parts.flushes.size > 0) {
+    if (readyRuns >= runs || queue.bytes >= bytes || this.#isHurried) {
       this.#pumpSoon();
     } else if (readyRuns === 0) {
       if (queue.firstStart !== undefined) this.#wakeAt(queue.firstStart.startedAtMs + this.#startDueMs);
@@ -184,6 +186,11 @@ export class DeliveryLoop {
     this.#sleepUntilDue(nowMs);
   }
 
+  /** Whether everything is sent at once. */
+  get #isHurried(): boolean {
+    return this.#parts.flushes.size > 0 || this.#parts.isAwaited();
+  }
+
   get #hasSlot(): boolean {
     const { gate, limits } = this.#parts;
     return this.#inFlight.length < (gate.isRefused ? 1 : limits.requestsInFlight);
@@ -194,7 +201,7 @@ export class DeliveryLoop {
     const { states, info, limits } = this.#parts;
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
-    if (this.#parts.flushes.size > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
+    if (this.#isHurried || bytes >= info.batch.bytes) startsUntilMs = NEVER;
     // Starts that are due soon travel with the first, so that not each has a request of its own.
     else if (this.#isStartDue(firstStart, nowMs)) startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
     const items = states.take(info.batch, startsUntilMs);
@@ -214,8 +221,7 @@ export class DeliveryLoop {
     const mayForm = gate.isOutage ? batches < limits.requestsInFlight : queue.retriedRuns < RETRIED_RUNS_MAX;
     if (!mayForm || queue.runs === 0) return NEVER;
     const { runs, bytes } = info.batch;
-    if (this.#parts.flushes.size > 0 || queue.readyRuns >= runs || queue.bytes >= bytes)
-      return Number.NEGATIVE_INFINITY;
+    if (this.#isHurried || queue.readyRuns >= runs || queue.bytes >= bytes) return Number.NEGATIVE_INFINITY;
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 

@@ -97,6 +97,7 @@ export class Exporter implements RunSink {
       sender: parts.sender((bytes) => states.addBytes(bytes)),
       spill: this.#spill,
       replay: this.#replay,
+      isAwaited: () => this.#waiting.length > 0,
       changed: () => this.#changed(),
     });
     // Applications pass them on, as in `process.once('SIGTERM', exporter.close)`.
@@ -170,6 +171,7 @@ export class Exporter implements RunSink {
   ready(): Promise<void> {
     if (this.#isReady) return Promise.resolve();
     this.#waitTimer ??= setTimer(() => {}, DELAY_MAX_MS);
+    this.#loop.wake();
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
