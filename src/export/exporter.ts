@@ -108,7 +108,10 @@ export class Exporter implements RunSink {
   }
 
   start(run: EncodedRun): boolean {
-    if (this.#parts.ledger.counts.created++ === 0) this.#begin();
+    if (this.#parts.ledger.counts.created++ === 0) {
+      this.#parts.opened(this);
+      if (this.#replay !== undefined) setSoon(() => this.#replay?.look(true)).unref();
+    }
     const refusal = this.#refusal(run);
     if (refusal !== undefined) {
       this.#states.countDrop(run, refusal);
@@ -164,10 +167,7 @@ export class Exporter implements RunSink {
     return { ok: pending === 0, pending };
   }
 
-  /**
-   * Resolves when the queue is less than three quarters full, at once if it is already, or when the exporter closes. Keeps
-   * the process alive meanwhile.
-   */
+  /** Resolves when the queue is less than three quarters full, or when the exporter closes. Keeps the process alive. */
   ready(): Promise<void> {
     if (this.#isReady) return Promise.resolve();
     this.#waitTimer ??= setTimer(() => {}, DELAY_MAX_MS);
@@ -175,10 +175,7 @@ export class Exporter implements RunSink {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /**
-   * Flushes, and then delivers runs from disk while there is time, because the process is about to end. Does nothing if
-   * nothing was recorded since a call that failed.
-   */
+  /** Flushes, then delivers runs from disk while there is time. Does nothing if the last call failed and nothing is new. */
   finish(limit: Required<FlushLimit>): Promise<FlushResult> {
     return this.#withoutRejection('flush', this.#finish(limit));
   }
@@ -240,11 +237,6 @@ export class Exporter implements RunSink {
     this.#state = 'closed';
     const count = this.#leaveRest();
     if (count > 0) diagnostics.warn(`the process ends with ${count} ${count === 1 ? 'run' : 'runs'} not delivered`);
-  }
-
-  #begin(): void {
-    this.#parts.opened(this);
-    if (this.#replay !== undefined) setSoon(() => this.#replay?.look(true)).unref();
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -318,8 +310,6 @@ export class Exporter implements RunSink {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  // ── Open runs ──
-
   /** Sends the run that is open for the longest time as incomplete. Its end is sent when `end` is called. */
   #sendIncomplete(): void {
     const oldest = this.#states.queue.oldestOpen;
@@ -338,14 +328,11 @@ export class Exporter implements RunSink {
     while (queue.oldestOpen !== undefined && ageOf(queue.oldestOpen) >= limits.openRunAgeMs) this.#sendIncomplete();
     this.#openRunTimer = undefined;
     if (queue.oldestOpen === undefined) return;
-    const leftMs = Math.max(1, limits.openRunAgeMs - ageOf(queue.oldestOpen));
-    this.#openRunTimer = setTimer(
-      () => {
-        this.#watchOpenRuns();
-        this.#loop.recorded();
-      },
-      Math.min(DELAY_MAX_MS, leftMs),
-    ).unref();
+    const leftMs = Math.min(DELAY_MAX_MS, Math.max(1, limits.openRunAgeMs - ageOf(queue.oldestOpen)));
+    this.#openRunTimer = setTimer(() => {
+      this.#watchOpenRuns();
+      this.#loop.recorded();
+    }, leftMs).unref();
   }
 }
 

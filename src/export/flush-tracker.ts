@@ -13,8 +13,16 @@ export class FlushTracker {
     return group;
   }
 
-  leave(group: FlushGroup, records = 1): void {
-    group.pending -= records;
+  /** Adds one record to the oldest group of the deliveries. */
+  enterOldest(deliveries: readonly FlushGroups[]): FlushGroup {
+    const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
+    const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
+    oldest.pending++;
+    return oldest;
+  }
+
+  leave(group: FlushGroup): void {
+    group.pending--;
     if (group.pending === 0) this.#advance();
   }
 
@@ -34,6 +42,12 @@ export class FlushTracker {
     const count = this.#groups.findIndex(({ isClosed, pending }) => !isClosed || pending > 0);
     for (const group of this.#groups.splice(0, count)) group.resolve();
   }
+}
+
+/** Groups of the post and of the patch of a run. */
+interface FlushGroups {
+  readonly postGroup: FlushGroup | undefined;
+  readonly patchGroup: FlushGroup | undefined;
 }
 
 /** Records that were recorded between two flushes. */

@@ -52,7 +52,6 @@ export class DeliveryStates {
   /** Runs of which something is in memory and not delivered, and the size of their content and of request bodies. */
   #runs = 0;
   #bytes = 0;
-  /** Runs of this process that are only on disk, and runs that were left there when the exporter closed. */
   #spilledRuns = 0;
   #keptRuns = 0;
 
@@ -70,25 +69,23 @@ export class DeliveryStates {
     return this.#runs + this.#spilledRuns + this.#keptRuns;
   }
 
+  /** Runs that were left on disk when the exporter closed. */
   get keptRuns(): number {
     return this.#keptRuns;
   }
 
   /** Whether there is no room for a run: at the limits for a new trace, beyond them for a run of an accepted trace. */
   isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.#bytes): boolean {
-    const { queueRuns, queueBytes } = this.#parts.limits;
-    const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
-    return runs >= queueRuns * share || bytes >= queueBytes * share;
+    return this.#reaches(parentRunId === undefined ? 1 : ACCEPTED_SHARE, runs, bytes);
   }
 
   /** Whether the next end must be kept without its payloads. */
   get isOverfull(): boolean {
-    return this.#bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
+    return this.#reaches(ACCEPTED_SHARE, 0, this.#bytes);
   }
 
   get hasRoom(): boolean {
-    const { queueRuns, queueBytes } = this.#parts.limits;
-    return this.#runs < queueRuns * ROOM_SHARE && this.#bytes < queueBytes * ROOM_SHARE;
+    return !this.#reaches(ROOM_SHARE, this.#runs, this.#bytes);
   }
 
   /** Resolves when everything recorded so far is delivered or dropped, except the ends of open runs. */
@@ -96,12 +93,10 @@ export class DeliveryStates {
     return this.#tracker.flushed();
   }
 
-  /** Adds to the usage. A request body counts as long as it exists. */
+  /** Counts a request body while it exists. */
   addBytes(bytes: number): void {
     this.#bytes += bytes;
   }
-
-  // ── Recording ──
 
   start(run: EncodedRun): Delivery {
     const nowMs = this.#parts.monotonicMs();
@@ -131,16 +126,15 @@ export class DeliveryStates {
     this.#weigh(delivery);
     if (stage === 'started') {
       delivery.stage = 'whole';
-      this.queue.addReady(delivery);
-      return;
+      return this.queue.addReady(delivery);
     }
     delivery.patchGroup ??= this.#tracker.enter();
     if (stage === 'posting') {
       delivery.stage = 'held';
-      return;
+    } else {
+      this.#runs++;
+      this.#addPatch(delivery);
     }
-    this.#runs++;
-    this.#addPatch(delivery);
   }
 
   /** Queues an open run as incomplete, at once or when its post is accepted. Its end is sent when it comes. */
@@ -164,8 +158,6 @@ export class DeliveryStates {
     this.#counts.droppedByReason[reason]++;
     this.#parts.notice.add(reason, run, detail);
   }
-
-  // ── Sending ──
 
   /** Moves records from the queue into a batch: starts of up to `startsUntilMs`, then ended runs. One record may exceed the size. */
   take(size: BatchSize, startsUntilMs: number): Item[] {
@@ -212,8 +204,7 @@ export class DeliveryStates {
       this.#leavePost(delivery);
       if (stage === 'held') {
         this.#weigh(delivery);
-        this.#addPatch(delivery);
-        return;
+        return this.#addPatch(delivery);
       }
       delivery.stage = 'posted';
       this.#runs--;
@@ -225,19 +216,15 @@ export class DeliveryStates {
   /** Drops a run that is not in the queue. */
   drop(delivery: Delivery, reason: DropReason, detail?: string): void {
     if (delivery.stage === 'settled') return;
-    const { id, traceId, name } = delivery.run;
     this.#counts[placeOf(delivery.stage)]--;
     delivery.ticket?.gaveUp(delivery.run);
     this.#leave(delivery);
-    this.countDrop({ id, traceId, name }, reason, detail);
+    this.countDrop(delivery.run, reason, detail);
   }
-
-  // ── Disk ──
 
   /** Records that the deliveries are on disk instead of in memory. Returns the group that waits for their segment. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
-    const group = oldestGroup(deliveries);
-    group.pending++;
+    const group = this.#tracker.enterOldest(deliveries);
     for (const delivery of deliveries) {
       this.#move('queued', 'spooled');
       this.#settle(delivery);
@@ -246,12 +233,11 @@ export class DeliveryStates {
     return group;
   }
 
-  /** Records that a spilled segment was read, or is left to the next process. */
   unspilled(runs: number): void {
     this.#spilledRuns -= runs;
   }
 
-  /** Called when all records of a spilled segment are settled. */
+  /** Called when all records of a spilled segment are settled, or left to the next process. */
   segmentSettled(group: FlushGroup): void {
     this.#tracker.leave(group);
   }
@@ -305,7 +291,10 @@ export class DeliveryStates {
     this.countDrop(delivery.run, 'closed');
   }
 
-  // ── Parts of transitions ──
+  #reaches(share: number, runs: number, bytes: number): boolean {
+    const { queueRuns, queueBytes } = this.#parts.limits;
+    return runs >= queueRuns * share || bytes >= queueBytes * share;
+  }
 
   #addPatch(delivery: Delivery): void {
     delivery.stage = 'patch';
@@ -371,14 +360,4 @@ export class DeliveryStates {
     delivery.bytes = bytes;
     return difference;
   }
-}
-
-/** Returns the group of the oldest flush that waits for one of the deliveries. */
-function oldestGroup(deliveries: readonly Delivery[]): FlushGroup {
-  let oldest: FlushGroup | undefined;
-  for (const { postGroup, patchGroup } of deliveries) {
-    const group = postGroup ?? patchGroup;
-    if (oldest === undefined || (group !== undefined && group.number < oldest.number)) oldest = group;
-  }
-  return oldest as FlushGroup;
 }
