@@ -6,6 +6,8 @@
 // The page of the receiver goes to dist/viewer, with the licences of what it brings along.
 //
 // What tests and benchmarks use that no entry exports stands module by module in node_modules/.cache/modules.
+//
+// Returns at once if nothing has changed since the last build; `--force` builds all the same.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,6 +15,7 @@ import { dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rollup } from 'rollup';
 import { buildPage } from './build-page.mjs';
+import { whenChanged } from './when-changed.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
@@ -22,10 +25,25 @@ const modules = join(aside, 'modules');
 const compiled = join(aside, 'new');
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
 
-mkdirSync(aside, { recursive: true });
-try {
-  const { status } = spawnSync(process.execPath, [tsc, '--outDir', modules], { cwd: root, stdio: 'inherit' });
-  if (status === 0) {
+const files = [
+  'src',
+  'scripts/build.mjs',
+  'scripts/build-page.mjs',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+];
+await whenChanged({ name: 'build', inputs: files, outputs: ['dist', 'node_modules/.cache/modules'] }, compile);
+
+/** Whether it compiled. */
+async function compile() {
+  mkdirSync(aside, { recursive: true });
+  try {
+    const { status } = spawnSync(process.execPath, [tsc, '--outDir', modules], { cwd: root, stdio: 'inherit' });
+    if (status !== 0) {
+      process.exitCode = 1;
+      return false;
+    }
     cpSync(modules, compiled, { recursive: true, filter: (path) => !path.endsWith('.js') });
     await joinModules();
     await buildPage(join(compiled, 'viewer'));
@@ -33,9 +51,10 @@ try {
     chmodSync(join(compiled, 'cli', 'main.js'), 0o755);
     replace(join(cache, 'modules'), modules);
     replace(dist, compiled);
-  } else process.exitCode = 1;
-} finally {
-  rmSync(aside, { recursive: true, force: true });
+    return true;
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
 }
 
 async function joinModules() {

@@ -1,30 +1,26 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join, parse } from 'node:path';
-import { transformWithEsbuild } from 'vite';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { errorCodes } from '../../src/base/errors.ts';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
+import {
+  fileOf,
+  folderOf,
+  layOutPrograms,
+  ofPeers,
+  pages,
+  programs,
+  shells,
+  snippets,
+  sourceOf,
+} from './documentation.ts';
 import { anchorsOf, brokenLinks } from './page-links.ts';
-import { filesUnder, manifest, read } from './repository.ts';
-import { commandsOf, masked, type Snippet, snippetsOf } from './snippets.ts';
+import { manifest, read } from './repository.ts';
+import { commandsOf, type Snippet } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
 const LANGUAGES = ['js', 'ts', 'sh', 'text', 'console', 'json'];
-
-const pages = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CONTRIBUTING.md',
-  ...filesUnder('docs', '.md').map((path) => `docs/${path}`),
-].filter((page) => existsSync(join(root, page)));
-const snippets = pages.flatMap((page) => snippetsOf(page, read(page)));
-const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
-const programs = snippets.filter(
-  ({ language, notRun, isOfPeers }) => /^[jt]s$/.test(language) && notRun === undefined && !isOfPeers,
-);
-const shells = snippets.filter(({ language, notRun }) => language === 'sh' && notRun === undefined);
 
 describe('the pages', () => {
   it('are those that readers look for first, and more', () => {
@@ -71,28 +67,12 @@ describe('the pages', () => {
   });
 });
 
-describe('the snippet', () => {
+describe('the snippets', () => {
   const folder = temporaryFolder();
-  let receiver: Receiver;
+  beforeAll(() => layOutPrograms(folder.path));
+  afterAll(folder.remove);
 
-  beforeAll(async () => {
-    receiver = await createReceiver({ port: 0 });
-    layOut(folder.path);
-    for (const program of programs) await write(folder.path, program);
-  });
-
-  afterAll(async () => {
-    await receiver?.close();
-    folder.remove();
-  });
-
-  it.each(programs.map((program) => [program.place, program] as const))('%s runs', async (_, program) => {
-    const path = fileOf(program);
-    const output = await run([path.base], join(folder.path, path.dir), receiver.url);
-    if (program.prints !== undefined) expect(masked(output)).toEqual(masked(program.prints));
-  });
-
-  it('in TypeScript compiles under strict', async () => {
+  it('in TypeScript compile under strict', async () => {
     const typed = programs.filter(({ language }) => language === 'ts').map((program) => sourceOf(program));
     const flags = '--noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable --types node';
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
@@ -100,53 +80,10 @@ describe('the snippet', () => {
     if (typed.length > 0) expect((await runNode(args, {}, folder.path)).stdout).toBe('');
   });
 
-  it.each(shells.map((shell) => [shell.place, shell] as const))(
-    '%s is made of commands that exist',
-    async (_, shell) => {
-      for (const command of commandsOf(shell.code)) expect(await unknownIn(command, shell), command).toEqual([]);
-      if (shell.prints === undefined) return;
-      let output = '';
-      for (const command of commandsOf(shell.code)) {
-        output += await run(argumentsOf(command), join(folder.path, folderOf(shell)), receiver.url);
-      }
-      expect(masked(output)).toEqual(masked(shell.prints));
-    },
-  );
+  it.each(shells.map((shell) => [shell.place, shell] as const))('%s name commands that exist', async (_, shell) => {
+    for (const command of commandsOf(shell.code)) expect(await unknownIn(command, shell), command).toEqual([]);
+  });
 });
-
-/** A project that has what the checkout has, and the checkout itself as `runspan`. */
-function layOut(folder: string): void {
-  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
-  mkdirSync(join(folder, 'node_modules'));
-  for (const name of readdirSync(join(root, 'node_modules'))) {
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
-  }
-  symlinkSync(root, join(folder, 'node_modules/runspan'));
-}
-
-async function write(folder: string, program: Snippet): Promise<void> {
-  const { dir, base } = fileOf(program);
-  mkdirSync(join(folder, dir), { recursive: true });
-  writeFileSync(join(folder, sourceOf(program)), program.code);
-  if (program.language !== 'ts') return;
-  const { code } = await transformWithEsbuild(program.code, sourceOf(program), { target: 'es2022', tsconfigRaw: {} });
-  writeFileSync(join(folder, dir, base), code);
-}
-
-/** Every page has a folder; a snippet without a name is called after its line. */
-function folderOf({ place }: Snippet): string {
-  return place.replace(/\.md:\d+$/, '');
-}
-
-function sourceOf(program: Snippet): string {
-  const name = program.file ?? `line-${program.place.split(':')[1]}.${program.language}`;
-  return join(folderOf(program), name);
-}
-
-function fileOf(program: Snippet): { dir: string; base: string } {
-  const { dir, name, ext } = parse(sourceOf(program));
-  return { dir, base: `${name}${ext === '.ts' ? '.js' : ext}` };
-}
 
 /** What of a command does not exist: its script, its file, its option. */
 async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
@@ -177,22 +114,4 @@ function helpOf(...subcommand: readonly string[]): Promise<string> {
 function existsHere(file: string, shell: Snippet): boolean {
   const written = programs.some((one) => folderOf(one) === folderOf(shell) && fileOf(one).base === file);
   return written || existsSync(join(root, dirname(shell.place), file)) || existsSync(join(root, file));
-}
-
-/** The arguments for Node of a command that a page says the output of. */
-function argumentsOf(command: string): string[] {
-  const [program, ...rest] = command.split(/\s+/);
-  if (program === 'node') return rest;
-  if (program !== 'npx' || rest[0] !== 'runspan') throw new Error(`a test cannot run: ${command}`);
-  const [, subcommand = '', ...options] = rest;
-  // The usual port may be taken on the machine that tests.
-  const port = subcommand === 'dev' && !options.includes('--port') ? ['--port', '0'] : [];
-  return [join(root, manifest.bin.runspan ?? ''), subcommand, ...port, ...options];
-}
-
-/** The standard output of a program of Node, which has to end well, in time, and without a complaint of ours. */
-async function run(args: readonly string[], cwd: string, endpoint: string): Promise<string> {
-  const { code, signal, stdout, stderr } = await runNode(args, { RUNSPAN_ENDPOINT: endpoint }, cwd);
-  if (code === 0 && !/^runspan: /m.test(stderr)) return stdout;
-  throw new Error(`${args.join(' ')} ended with ${code ?? signal}:\n${stderr}${stdout}`);
 }

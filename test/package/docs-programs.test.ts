@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { runNode } from '../support/program.ts';
+import { fileOf, folderOf, layOutPrograms, programs, shells } from './documentation.ts';
+import { manifest } from './repository.ts';
+import { commandsOf, masked } from './snippets.ts';
+
+describe('the snippet', () => {
+  const folder = temporaryFolder();
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    receiver = await createReceiver({ port: 0 });
+    await layOutPrograms(folder.path);
+  });
+
+  afterAll(async () => {
+    await receiver?.close();
+    folder.remove();
+  });
+
+  it.each(programs.map((program) => [program.place, program] as const))('%s runs', async (_, program) => {
+    const path = fileOf(program);
+    const output = await run([path.base], join(folder.path, path.dir), receiver.url);
+    if (program.prints !== undefined) expect(masked(output)).toEqual(masked(program.prints));
+  });
+
+  const printing = shells.filter(({ prints }) => prints !== undefined);
+  it.each(printing.map((shell) => [shell.place, shell] as const))('%s prints what the page shows', async (_, shell) => {
+    let output = '';
+    for (const command of commandsOf(shell.code)) {
+      output += await run(argumentsOf(command), join(folder.path, folderOf(shell)), receiver.url);
+    }
+    expect(masked(output)).toEqual(masked(shell.prints ?? ''));
+  });
+});
+
+/** The arguments for Node of a command that a page says the output of. */
+function argumentsOf(command: string): string[] {
+  const [program, ...rest] = command.split(/\s+/);
+  if (program === 'node') return rest;
+  if (program !== 'npx' || rest[0] !== 'runspan') throw new Error(`a test cannot run: ${command}`);
+  const [, subcommand = '', ...options] = rest;
+  // The usual port may be taken on the machine that tests.
+  const port = subcommand === 'dev' && !options.includes('--port') ? ['--port', '0'] : [];
+  return [join(root, manifest.bin.runspan ?? ''), subcommand, ...port, ...options];
+}
+
+/** The standard output of a program of Node, which has to end well, in time, and without a complaint of ours. */
+async function run(args: readonly string[], cwd: string, endpoint: string): Promise<string> {
+  const { code, signal, stdout, stderr } = await runNode(args, { RUNSPAN_ENDPOINT: endpoint }, cwd);
+  if (code === 0 && !/^runspan: /m.test(stderr)) return stdout;
+  throw new Error(`${args.join(' ')} ended with ${code ?? signal}:\n${stderr}${stdout}`);
+}

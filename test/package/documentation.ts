@@ -1,0 +1,60 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, parse } from 'node:path';
+import { transformWithEsbuild } from 'vite';
+import { root } from '../support/folders.ts';
+import { filesUnder, read } from './repository.ts';
+import { type Snippet, snippetsOf } from './snippets.ts';
+
+export const pages: readonly string[] = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  ...filesUnder('docs', '.md').map((path) => `docs/${path}`),
+].filter((page) => existsSync(join(root, page)));
+export const snippets: readonly Snippet[] = pages.flatMap((page) => snippetsOf(page, read(page)));
+export const ofPeers: readonly Snippet[] = snippets.filter(({ isOfPeers }) => isOfPeers);
+
+/** Complete programs, which run against the built package. */
+export const programs: readonly Snippet[] = snippets.filter(
+  ({ language, notRun, isOfPeers }) => /^[jt]s$/.test(language) && notRun === undefined && !isOfPeers,
+);
+export const shells: readonly Snippet[] = snippets.filter(
+  ({ language, notRun }) => language === 'sh' && notRun === undefined,
+);
+
+/** Lays out a project in which every program of the pages can run: a folder for each page, and the checkout as `runspan`. */
+export async function layOutPrograms(folder: string): Promise<void> {
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  }
+  symlinkSync(root, join(folder, 'node_modules/runspan'));
+  for (const program of programs) await write(folder, program);
+}
+
+/** The folder of a snippet's page. */
+export function folderOf({ place }: Snippet): string {
+  return place.replace(/\.md:\d+$/, '');
+}
+
+/** The path of a snippet; without a name it is called after its line. */
+export function sourceOf(program: Snippet): string {
+  const name = program.file ?? `line-${program.place.split(':')[1]}.${program.language}`;
+  return join(folderOf(program), name);
+}
+
+/** The path that runs: TypeScript is compiled. */
+export function fileOf(program: Snippet): { dir: string; base: string } {
+  const { dir, name, ext } = parse(sourceOf(program));
+  return { dir, base: `${name}${ext === '.ts' ? '.js' : ext}` };
+}
+
+async function write(folder: string, program: Snippet): Promise<void> {
+  const { dir, base } = fileOf(program);
+  mkdirSync(join(folder, dir), { recursive: true });
+  writeFileSync(join(folder, sourceOf(program)), program.code);
+  if (program.language !== 'ts') return;
+  const { code } = await transformWithEsbuild(program.code, sourceOf(program), { target: 'es2022', tsconfigRaw: {} });
+  writeFileSync(join(folder, dir, base), code);
+}
