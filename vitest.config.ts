@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
-import { programs, sharedWorker } from './test/suites.ts';
+import { isolated, programs, virtualTime } from './test/suites.ts';
 
 const elsewhere = [...configDefaults.exclude, 'test/peers/**', 'test/browser/**'];
 
@@ -15,16 +15,24 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'shared', include: [...sharedWorker], exclude: [...elsewhere, ...programs], isolate: false },
+        test: {
+          name: 'units',
+          include: ['test/**/*.test.ts'],
+          exclude: [...elsewhere, ...programs, ...isolated, ...virtualTime],
+          isolate: false,
+        },
       },
       {
         extends: true,
         test: {
-          name: 'isolated',
-          include: ['test/**/*.test.ts'],
-          exclude: [...elsewhere, ...programs, ...sharedWorker],
+          name: 'virtual-time',
+          include: [...virtualTime],
+          exclude: [...elsewhere, ...programs, ...isolated],
+          isolate: false,
+          setupFiles: ['test/support/virtual-timers.ts'],
         },
       },
+      { extends: true, test: { name: 'isolated', include: [...isolated], exclude: elsewhere } },
       { extends: true, test: { name: 'programs', include: [...programs], exclude: elsewhere } },
     ],
   },

@@ -1,3 +1,7 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './support/folders.ts';
+
 /**
  * Test files whose time goes into the processes that they start: programs that exit, crash or are killed, the built command,
  * real hosts, examples. `npm run test:programs` runs them, `npm test` all others.
@@ -17,14 +21,21 @@ export const programs: readonly string[] = [
 ];
 
 /**
- * Test files that share a worker and its modules with others of their folder: importing the sources for each file costs more
- * than the tests. They leave no global state behind: environment, clock, log level and sink are as before when a test ends.
+ * Test files that need a worker of their own: they wait for the garbage collector, or change something for the rest of the process.
+ * All others share workers, since loading the sources for each file takes longer than its tests.
  */
-export const sharedWorker: readonly string[] = [
-  'test/bench/**/*.test.ts',
-  'test/clients/**/*.test.ts',
-  'test/integrations/**/*.test.ts',
-  'test/otel/**/*.test.ts',
-  'test/receiver/**/*.test.ts',
-  'test/viewer/**/*.test.ts',
+export const isolated: readonly string[] = [
+  'test/integrations/{anthropic-abandoned,langchain-steps,openai-abandoned}.test.ts',
+  'test/otel/shutdown-time.test.ts',
 ];
+
+/** Test files that run in virtual time. The library takes its timers when it is loaded, so these share workers of their own. */
+export const virtualTime: readonly string[] = testFiles().filter((path) =>
+  /support\/(virtual-timers|delivery|processes)\.ts'|stepped-server\.ts'/.test(readFileSync(join(root, path), 'utf8')),
+);
+
+function testFiles(): string[] {
+  return readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .map((path) => `test/${path.replaceAll('\\', '/')}`)
+    .filter((path) => path.endsWith('.test.ts') && !/^test\/(peers|browser|mutants)\//.test(path));
+}

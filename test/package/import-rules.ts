@@ -6,10 +6,7 @@ export type Sources = Readonly<Record<string, string>>;
 
 const ROOT = 'runspan.ts';
 
-/**
- * The import table: what a folder may import beside itself. It has no cycle, so neither have the folders, type-only
- * imports included.
- */
+/** The folders that a folder may import beside itself, type-only imports included. The table has no cycle. */
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   payload: ['base'],
@@ -54,8 +51,11 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'receiver → run': (target, found) => found.typeOnly || /^run\/time\.ts$/.test(target),
   // The mapping of attributes: everything but what plugs into OpenTelemetry.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
-  'viewer → receiver': (_, found) => found.typeOnly,
+  'viewer → receiver': (target, found) => found.typeOnly || target.startsWith('receiver/query/'),
 };
+
+/** Folders whose files still import types from each other in a circle. */
+const TYPE_CYCLES = ['clients', 'otel', 'viewer'];
 
 /** Built into the page, so that users need not install them. */
 const IN_PAGE = ['preact', '@preact/signals', 'marked'];
@@ -117,10 +117,7 @@ function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import
   return undefined;
 }
 
-/** Folders without import cycles even of types. */
-const NO_TYPE_CYCLES = ['base', 'http', 'payload', 'run', 'instrument'];
-
-/** One line per group of files that import each other at run time, or for types in one of `NO_TYPE_CYCLES`. */
+/** One line per group of files that import each other, also if only for types outside `TYPE_CYCLES`. */
 function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
   const found: string[] = [];
   const done = new Set<string>();
@@ -128,8 +125,8 @@ function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
     if (trail.includes(path)) found.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
     if (trail.includes(path) || done.has(path)) return;
     for (const one of facts.get(path)?.imports ?? []) {
-      if (one.specifier.startsWith('.') && (!one.typeOnly || NO_TYPE_CYCLES.includes(placeOf(path))))
-        visit(resolve(path, one.specifier), [...trail, path]);
+      if (!one.specifier.startsWith('.') || (one.typeOnly && TYPE_CYCLES.includes(placeOf(path)))) continue;
+      visit(resolve(path, one.specifier), [...trail, path]);
     }
     done.add(path);
   };

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+const given = process.env.MUTANT_TESTS;
+
+/** The tests that have to notice a mutant. */
+export default defineConfig({
+  esbuild: { target: 'es2022' },
+  test: {
+    include: given ? given.split(',') : ['test/{export,payload,run}/**/*.test.ts'],
+    exclude: ['**/node_modules/**', '**/*-fuzz.test.ts'],
+    env: { FUZZ_CASES: '50' },
+    testTimeout: 10_000,
+  },
+});
