@@ -30,29 +30,32 @@ export const programs: readonly string[] = [
   ...inFolder('test/security', 'hidden-characters', 'host', 'paths'),
 ];
 
+/** Test files that run in virtual time. The library takes its timers when it is loaded, so these share workers of their own. */
+export const virtualTime: readonly string[] = filesWith(
+  /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/,
+);
+
 /**
- * Test files that need a worker of their own: they wait for the garbage collector, or expect that no entry point was imported, so
- * that tracing is off without an override. All others share workers, since loading the sources for each file takes longer than
- * its tests.
+ * Test files that need a worker of their own: they load modules anew, replace timers, wait for the garbage collector, or expect that
+ * no entry point was imported, so that tracing is off without an override. All others share workers, since loading the sources for
+ * each file takes longer than its tests.
  */
 export const isolated: readonly string[] = [
+  ...filesWith(/\bvi\.(resetModules|mock|doMock|useFakeTimers)\(/),
   ...inFolder('test/instrument', 'off-call', 'traceable'),
-  ...inFolder('test/integrations', 'anthropic-abandoned', 'langchain-steps', 'openai-abandoned'),
+  ...inFolder('test/integrations', 'anthropic-abandoned', 'openai-abandoned'),
   ...inFolder('test/otel', 'run-propagator', 'shutdown-time'),
   ...inFolder('test/run', 'propagation'),
 ];
-
-/** Test files that run in virtual time. The library takes its timers when it is loaded, so these share workers of their own. */
-export const virtualTime: readonly string[] = testFiles().filter((path) =>
-  /support\/(virtual-timers|delivery|processes)\.ts'|stepped-server\.ts'/.test(readFileSync(join(root, path), 'utf8')),
-);
 
 function inFolder(folder: string, ...names: readonly string[]): string[] {
   return names.map((name) => `${folder}/${name}.test.ts`);
 }
 
-function testFiles(): string[] {
+/** The test files whose text matches, except those of other configurations. */
+function filesWith(pattern: RegExp): string[] {
   return readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .map((path) => `test/${path.replaceAll('\\', '/')}`)
-    .filter((path) => path.endsWith('.test.ts') && !/^test\/(peers|browser|mutants)\//.test(path));
+    .filter((path) => path.endsWith('.test.ts') && !/^test\/(browser|mutants|peers)\//.test(path))
+    .filter((path) => !programs.includes(path) && pattern.test(readFileSync(join(root, path), 'utf8')));
 }
