@@ -3,7 +3,6 @@ import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup } from './flush-tracker.ts';
 import type { Place } from './ledger.ts';
-import type { Ticket } from './replay.ts';
 import type { Segment } from './spool/spool.ts';
 
 /**
@@ -36,6 +35,16 @@ export type Stage =
   | 'finishing'
   | 'settled'
   | 'kept';
+
+/** The segment that a run was read from. It stays on disk until all its runs are settled. */
+export interface Ticket {
+  /** Whether some runs were not delivered and stay on disk for the next process. */
+  isKept: boolean;
+  /** Whether a delivered record is the start of a run whose end may follow from a later segment. */
+  awaitsEnd(run: EncodedRun): boolean;
+  gaveUp(run: EncodedRun): void;
+  settled(run: EncodedRun): void;
+}
 
 /** A run from its start until it is settled. The fields are always in this order, so that all have one shape. */
 export interface Delivery {

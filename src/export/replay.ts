@@ -1,7 +1,7 @@
 import type { Limits } from '../base/limits.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import { newDelivery } from './delivery.ts';
+import { newDelivery, type Ticket } from './delivery.ts';
 import type { FlushGroup } from './flush-tracker.ts';
 import type { SendGate } from './send-gate.ts';
 import type { RunName, SpooledRecord } from './spool/record.ts';
@@ -41,7 +41,7 @@ interface Spilled {
  */
 export class Replay {
   readonly #parts: ReplayParts;
-  readonly #tickets = new Set<Ticket>();
+  readonly #tickets = new Set<SegmentTicket>();
   readonly #spilled = new Map<Segment, Spilled>();
   /** Runs of earlier processes whose start is delivered, or dropped, and whose end may be in a later segment. */
   readonly #unfinished = new Set<string>();
@@ -106,7 +106,7 @@ export class Replay {
   }
 
   /** Records that all runs of a segment are settled. */
-  finish(ticket: Ticket): void {
+  finish(ticket: SegmentTicket): void {
     const { spool, states } = this.#parts;
     this.#tickets.delete(ticket);
     if (ticket.spilled !== undefined) states.segmentSettled(ticket.spilled.group);
@@ -149,7 +149,7 @@ export class Replay {
     const spilled = this.#spilled.get(segment);
     this.#spilled.delete(segment);
     states.unspilled(spilled?.runs ?? 0);
-    const ticket = new Ticket(this, segment, spilled);
+    const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
@@ -170,7 +170,7 @@ export class Replay {
     ticket.leave();
   }
 
-  #originOf({ id }: RunName, { spilled }: Ticket): Origin {
+  #originOf({ id }: RunName, { spilled }: SegmentTicket): Origin {
     if (spilled !== undefined) return 'own';
     return this.#unfinished.delete(id) ? 'unfinished' : 'earlier process';
   }
@@ -194,14 +194,13 @@ export class Replay {
 }
 
 /** A segment whose runs are in delivery again. It stays on disk until all of them are settled. */
-export class Ticket {
+class SegmentTicket implements Ticket {
   readonly segment: Segment;
   /** Set if this process has spilled the segment. */
   readonly spilled: Spilled | undefined;
   /** Runs that are not settled, and those of them whose end may be in a later segment. */
   left = 0;
   starts = 0;
-  /** Whether some runs were not delivered and stay on disk for the next process. */
   isKept = false;
   /** Runs of earlier processes that could not be read. */
   lost: readonly RunName[] = [];
@@ -213,7 +212,6 @@ export class Ticket {
     this.spilled = spilled;
   }
 
-  /** Whether a delivered record is the start of a run whose end may follow from a later segment. */
   awaitsEnd({ id, endTime }: EncodedRun): boolean {
     if (!this.segment.isForeign || endTime !== undefined) return false;
     this.#replay.addUnfinished(id);

@@ -15,7 +15,7 @@ import { failureOf, SetupError } from '../http/errors.ts';
 import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
-import type { ConfigureOptions } from './settings.ts';
+import type { ConfigureOptions } from './configure-options.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 
