@@ -258,7 +258,7 @@ export class Exporter implements RunSink {
   /** Leaves the runs that are not settled on disk, and drops those that the disk does not take. Returns their number. */
   #leaveRest(): number {
     let left = this.#loop.unsettled;
-    this.#states.queue.clear();
+    this.#states.clear();
     this.#replay?.close();
     if (this.#spill !== undefined) {
       const unwritten = new Set(this.#spill.keep(left));

@@ -80,7 +80,7 @@ export class Settling {
           this.#putBack(batch, items, batch.attempts, nowMs);
       }
     }
-    if (!states.queue.retries.includes(batch)) this.#releaseBody(batch);
+    if (!states.queue.retries.includes(batch)) states.releaseBody(batch);
     this.#parts.flushes.paused(gate.pausedUntilMs);
   }
 
@@ -181,12 +181,6 @@ export class Settling {
     again.attempts = attempts;
     again.notBeforeMs = notBeforeMs;
     this.#parts.states.queue.addRetry(again);
-  }
-
-  #releaseBody(batch: Batch): void {
-    if (batch.body === undefined) return;
-    this.#parts.states.addBytes(-batch.body.heldBytes);
-    batch.body = undefined;
   }
 
   // ── What the outcomes say about the service ──

@@ -1,6 +1,7 @@
 import type { Limits } from '../base/limits.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import {
+  type Batch,
   bytesBeyondLength,
   type Delivery,
   type Item,
@@ -96,6 +97,18 @@ export class DeliveryStates {
   /** Counts a request body while it exists. */
   addBytes(bytes: number): void {
     this.#bytes += bytes;
+  }
+
+  /** Removes the request body of a batch that is not sent again as it is. */
+  releaseBody(batch: Batch): void {
+    this.#bytes -= batch.body?.heldBytes ?? 0;
+    batch.body = undefined;
+  }
+
+  /** Removes everything that waits to be sent. The caller settles the runs. */
+  clear(): void {
+    for (const batch of this.queue.retries) this.releaseBody(batch);
+    this.queue.clear();
   }
 
   start(run: EncodedRun): Delivery {
