@@ -29,7 +29,7 @@ const CHARACTER_BYTES_MAX = 3;
 /** Share of the queue's limits below which `Exporter.ready` resolves. */
 const ROOM_SHARE = 0.75;
 
-/** Where a run that comes back from disk is counted. */
+/** Where a run from disk is counted. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 export interface StatesParts {
@@ -133,16 +133,15 @@ export class DeliveryStates {
       this.queue.release(delivery);
       this.queue.bytes += this.#weigh(delivery);
       delivery.stage = delivery.isPosted ? 'patch' : 'whole';
-      if (delivery.isPosted) delivery.patchGroup ??= this.#tracker.enter();
+      delivery.patchGroup ??= this.#tracker.enter();
       return;
     }
     this.#weigh(delivery);
+    if (stage !== 'started') delivery.patchGroup ??= this.#tracker.enter();
     if (stage === 'started') {
       delivery.stage = 'whole';
-      return this.queue.addReady(delivery);
-    }
-    delivery.patchGroup ??= this.#tracker.enter();
-    if (stage === 'posting') {
+      this.queue.addReady(delivery);
+    } else if (stage === 'posting') {
       delivery.stage = 'held';
     } else {
       this.#runs++;
@@ -217,12 +216,13 @@ export class DeliveryStates {
       this.#leavePost(delivery);
       if (stage === 'held') {
         this.#weigh(delivery);
-        return this.#addPatch(delivery);
+        this.#addPatch(delivery);
+      } else {
+        delivery.stage = 'posted';
+        this.#runs--;
+        this.#setBytes(delivery, 0);
+        if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
       }
-      delivery.stage = 'posted';
-      this.#runs--;
-      this.#setBytes(delivery, 0);
-      if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
     }
   }
 
@@ -278,7 +278,6 @@ export class DeliveryStates {
     this.#counts.sent += runs;
   }
 
-  /** Leaves a run on disk to the next process. */
   keep(delivery: Delivery): void {
     this.#move(placeOf(delivery.stage), 'spooled');
     this.#keptRuns++;
@@ -290,7 +289,6 @@ export class DeliveryStates {
     if (isOpenRun) delivery.stage = 'kept';
   }
 
-  /** Leaves spilled runs to the next process. */
   keepSpilled(): void {
     this.#keptRuns += this.#spilledRuns;
     this.#spilledRuns = 0;
@@ -325,7 +323,6 @@ export class DeliveryStates {
     this.#counts[to]++;
   }
 
-  /** Takes a run off the count of the disk, or adds it if it belongs to an earlier process. */
   #countBack(origin: Origin): void {
     if (origin === 'earlier process') this.#counts.recovered++;
     else this.#counts.spooled--;
@@ -362,7 +359,6 @@ export class DeliveryStates {
     if (segment !== undefined) this.#parts.spool?.release(segment);
   }
 
-  /** Counts the content of a delivery. Returns the difference. */
   #weigh(delivery: Delivery): number {
     return this.#setBytes(delivery, sizeOfContent(delivery));
   }
