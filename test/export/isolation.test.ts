@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { delivery, onFlush, until } from '../support/delivery.ts';
+import { delivery, onFlush, settle, until } from '../support/delivery.ts';
 
 const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
 
@@ -184,6 +184,8 @@ describe('a compressed batch that is answered with 415', () => {
     });
     whole('warm-up');
     await flush();
+    // Until the response to /info is there.
+    await settle();
     whole('first', padded(5_000));
     await flush();
     whole('second', padded(5_000));
