@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { delivery, onFlush, settle, until } from '../support/delivery.ts';
+import { advance, delivery, onFlush, until } from '../support/delivery.ts';
 
 const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
 
@@ -182,19 +182,19 @@ describe('a compressed batch that is answered with 415', () => {
       info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' },
       reply: ({ headers }) => (headers['content-encoding'] === 'gzip' ? 415 : 202),
     });
-    whole('warm-up');
-    await flush();
-    // Until the response to /info is there.
-    await settle();
-    whole('first', padded(5_000));
-    await flush();
+    // A slow response to /info misses its deadline in virtual time, and is asked for again.
+    while (!service.requests.some(({ headers }) => headers['content-encoding'] === 'gzip')) {
+      whole('first', padded(5_000));
+      await flush();
+      await advance(40_000);
+    }
     whole('second', padded(5_000));
     await flush();
     const encodings = service.requests.map(({ headers }) => headers['content-encoding'] ?? 'none');
 
     expect(encodings.filter((encoding) => encoding === 'gzip')).toHaveLength(1);
-    expect(encodings.slice(-2)).toEqual(['none', 'none']);
-    expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
+    expect(encodings.length - encodings.indexOf('gzip')).toBeGreaterThanOrEqual(3);
+    expect(stats().sent).toBe(stats().created);
   });
 });
 
