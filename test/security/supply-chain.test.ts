@@ -21,7 +21,7 @@ const lockedBy = (path: string): [string, Locked][] =>
   Object.entries(JSON.parse(read(path)).packages as Record<string, Locked>).filter(([name]) => name !== '');
 
 describe('what is installed with the package', () => {
-  test('is eight packages and theirs; OpenTelemetry and SQLite come only where they are in use [security 15]', () => {
+  test('is seven packages and theirs; OpenTelemetry and SQLite come only where they are in use [security 15]', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
       'eventsource-parser',
       'form-data-encoder',
@@ -30,7 +30,6 @@ describe('what is installed with the package', () => {
       'pbf',
       'tar',
       'undici',
-      'uuidv7',
     ]);
     expect(Object.keys(manifest.peerDependencies)).toEqual(['@opentelemetry/api', '@photostructure/sqlite']);
     const installed = lockedBy('package-lock.json').filter(
