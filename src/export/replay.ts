@@ -144,7 +144,7 @@ export class Replay {
     return !gate.isOutage || (this.#tickets.size === 0 && !isSending());
   }
 
-  #take({ segment, records, damagedRuns, isExpired }: ReadSegment): void {
+  #take({ segment, records, damagedRuns, ageMs, isExpired }: ReadSegment): void {
     const { states, gate, monotonicMs } = this.#parts;
     const spilled = this.#spilled.get(segment);
     this.#spilled.delete(segment);
@@ -152,10 +152,12 @@ export class Replay {
     const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
+    // The time on disk counts. A run of an earlier process that is too old is dropped only when its first request has failed.
+    const activeAtMs = gate.activeAt(nowMs) - ageMs;
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
       .filter(({ run }) => !this.#givenUp.has(run.id))
       .map(({ op, run }) => {
-        const delivery = newDelivery(run, nowMs, gate.activeAt(nowMs), ticket);
+        const delivery = newDelivery(run, nowMs, activeAtMs, ticket);
         // A second post of a run would count as a repetition, and its end would be lost.
         delivery.isPosted = op === 'patch' || this.#unfinished.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';

@@ -122,18 +122,27 @@ describe('a process that was killed', () => {
     expect((await deliverRest({ options: { apiKey: 'one' } })).stats()).toMatchObject({ recovered: 1 });
   });
 
-  it('leaves runs that are told as expired once they are older than `spoolAgeMs`', async () => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.whole('old');
-    first.exit();
-    disk.nowMs += 3 * 86_400_000;
-    const { drops, stats } = await deliverRest();
+  it.each([
+    [202, { sent: 2, droppedByReason: { expired: 0 } }],
+    [503, { sent: 1, droppedByReason: { expired: 1 } }],
+  ])(
+    'leaves runs that are sent once if they are older than `spoolAgeMs`, with the status %i',
+    async (status, counts) => {
+      const { disk, start, segments } = machine();
+      const first = await start({ reply: () => 'hold' });
+      first.whole('old');
+      first.exit();
+      disk.nowMs += 3 * 86_400_000;
+      const last = await start({ reply: ({ names }) => (names.includes('whole old') ? status : 202) });
+      const requests = last.service.batches.length;
+      last.whole('last');
+      await until(() => last.stats().sent + last.stats().dropped === 2);
 
-    expect(drops).toEqual(['expired old']);
-    expect(stats()).toMatchObject({ recovered: 1, sent: 1, droppedByReason: { expired: 1 } });
-    expect(segments()).toEqual([]);
-  });
+      expect(last.stats()).toMatchObject({ recovered: 1, ...counts });
+      expect(last.service.batches.slice(requests).filter((names) => names.includes('whole old'))).toHaveLength(1);
+      expect(segments()).toEqual([]);
+    },
+  );
 
   it('leaves runs whose order stays when the wall clock goes back', async () => {
     const { disk, start, deliverRest } = machine();
@@ -243,7 +252,7 @@ describe('a file', () => {
     const earlier = machine();
     await left(earlier, 1);
     const [path = ''] = earlier.segments();
-    const later = golden('version-2');
+    const later = golden('version-3');
     earlier.disk.damage(path, () => later);
     for (let restarts = 0; restarts < 7; restarts++) {
       const { lines, stats } = await earlier.deliverRest();
