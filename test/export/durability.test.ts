@@ -218,20 +218,11 @@ describe('with write-ahead', () => {
     },
   );
 
-  it('the stack of an error is not read in the call, and is on disk a turn later', async () => {
+  it('the stack of an error is on disk when the call returns', async () => {
     const { disk, start } = machine();
     const process = await start({ options: writeAhead, reply: () => 'hold' });
-    let isRead = false;
-    const error = Object.defineProperty(new Error('boom'), 'stack', {
-      get: () => {
-        isRead = true;
-        return 'Error: boom\n    at canary';
-      },
-    });
+    const error = Object.defineProperty(new Error('boom'), 'stack', { value: 'Error: boom\n    at canary' });
     process.start('ask').fail(error);
-    expect(isRead).toBe(false);
-    expect(disk.text).toContain('Error: boom');
-    await settle();
     expect(disk.text).toContain('at canary');
   });
 
