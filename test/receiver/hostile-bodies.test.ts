@@ -71,7 +71,7 @@ describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JS
           expect(answer).toHaveProperty('detail');
         }
       }),
-      { numRuns: 400 },
+      { numRuns: 100 },
     );
     // What was taken can be given back, in order.
     const orders = (await receiver.runs()).map((run) => run.dotted_order);
@@ -155,7 +155,7 @@ test('what is laid as parts is read as the same parts, however it is cut', () =>
       const parts = readParts(multipart(...all.map(([each, value]) => part(each, value))), BOUNDARY, true, pieceBytes);
       expect(parts.map((each) => [each.name, Buffer.from(each.bytes)])).toEqual(all);
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 
@@ -171,6 +171,6 @@ test('whatever is read as multipart comes to the same in one piece and in pieces
     fc.property(fc.oneof(mutated, assembled), fc.boolean(), fc.integer({ min: 1, max: 100 }), (body, strict, piece) => {
       expect(outcome(body, strict, piece)).toEqual(outcome(body, strict));
     }),
-    { numRuns: 2_000 },
+    { numRuns: 300 },
   );
 });
