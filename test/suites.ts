@@ -20,7 +20,7 @@ export const programs: readonly string[] = [
   ),
   ...inFolder('test/cli', 'agent-run', 'audit', 'backup', 'deployments', 'dev', 'doctor', 'spool', 'spool-send'),
   ...inFolder('test/export', 'crash-loop', 'exit', 'exit-while-requests-hang', 'other-destinations', 'signals'),
-  ...inFolder('test/export', 'spool-owner', 'spool-processes', 'takeover', 'unknown-runtime'),
+  ...inFolder('test/export', 'shared-spool', 'spool-processes', 'takeover', 'unknown-runtime'),
   ...inFolder('test/faults', 'kill-matrix'),
   ...inFolder('test/http', 'process-end'),
   ...inFolder('test/instrument', 'outcome', 'sequence-program'),
@@ -45,7 +45,6 @@ export const isolated: readonly string[] = [
   ...inFolder('test/instrument', 'off-call', 'traceable'),
   ...inFolder('test/integrations', 'anthropic-abandoned', 'openai-abandoned'),
   ...inFolder('test/otel', 'run-propagator', 'shutdown-time'),
-  ...inFolder('test/export', 'delivery'),
   ...inFolder('test/run', 'propagation', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),
 ];

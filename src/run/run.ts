@@ -14,7 +14,6 @@ import {
   type ModelCall,
   PACKAGE_COPY,
   type RunContext,
-  type RunOwner,
   type RunStatus,
   sinkOf,
 } from './context.ts';
@@ -40,7 +39,7 @@ import { isoTimestamp } from './time.ts';
  * A traced operation, from its start to its end. `startRun` and `currentRun` return runs; wrapped functions create their
  * own. No method throws, and an ended run does not change. While tracing is off, runs exist but record nothing.
  */
-export class Run implements RunOwner {
+export class Run {
   /** UUIDv7, or the id from the options. */
   readonly id: string;
   /** The id of the first run of the trace. */

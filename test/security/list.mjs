@@ -49,7 +49,7 @@ export const lines = [
   },
   {
     number: 12,
-    rule: 'Keys such as `__proto__` are data like others and change no prototype. What a host has put on all objects is no option: tracing works, or two lines say that it does not, and the application goes on.',
+    rule: 'Keys such as `__proto__` are data like others and change no prototype. Options are read as own properties.',
   },
   {
     number: 13,
