@@ -38,6 +38,7 @@ export type Stage =
 
 /** The segment that a run was read from. It stays on disk until all its runs are settled. */
 export interface Ticket {
+  readonly segment: Segment;
   /** Whether some runs were not delivered and stay on disk for the next process. */
   isKept: boolean;
   /** Whether a delivered record is the start of a run whose end may follow from a later segment. */

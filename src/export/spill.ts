@@ -2,7 +2,7 @@ import type { Limits } from '../base/limits.ts';
 import type { Delivery } from './delivery.ts';
 import type { Replay } from './replay.ts';
 import type { SendGate } from './send-gate.ts';
-import type { Spool, SpooledRecord } from './spool/spool.ts';
+import type { Segment, Spool, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
 /** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */
@@ -92,6 +92,7 @@ export class Spill {
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];
+    const held = new Map<Segment, boolean>();
     let bytesMax = Number.POSITIVE_INFINITY;
     const keepFitting = (slice: readonly Delivery[]): void => {
       const fitting = slice.filter(({ bytes }) => bytes <= bytesMax);
@@ -107,7 +108,7 @@ export class Spill {
       keepFitting(fitting.slice(0, half));
       keepFitting(fitting.slice(half));
     };
-    const unwritten = deliveries.filter((delivery) => !isOnDisk(delivery));
+    const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery, held));
     for (const slice of slices(unwritten.sort(byAge))) keepFitting(slice);
     return left;
   }
@@ -127,6 +128,15 @@ export class Spill {
     return true;
   }
 
+  /** `held` has the segments that were looked for already. */
+  #isOnDisk(delivery: Delivery, held: Map<Segment, boolean>): boolean {
+    const segment = segmentOf(delivery);
+    if (segment === undefined) return false;
+    const isHeld = held.get(segment) ?? this.#parts.spool.holds(segment);
+    held.set(segment, isHeld);
+    return isHeld;
+  }
+
   #isAbove(share: number): boolean {
     const { states, limits } = this.#parts;
     const { freshReadyRuns, freshRuns, freshBytes } = states.queue;
@@ -140,8 +150,8 @@ function recordOf({ run, isPosted }: Delivery): SpooledRecord {
   return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
 }
 
-function isOnDisk({ run, startSegment, endSegment, ticket }: Delivery): boolean {
-  return ticket !== undefined || (run.endTime === undefined ? startSegment : endSegment) !== undefined;
+function segmentOf({ run, startSegment, endSegment, ticket }: Delivery): Segment | undefined {
+  return ticket?.segment ?? (run.endTime === undefined ? startSegment : endSegment);
 }
 
 function byAge(one: Delivery, other: Delivery): number {

@@ -237,6 +237,16 @@ describe('with write-ahead', () => {
 });
 
 describe('an exporter that closes', () => {
+  it('writes runs again whose file somebody has deleted [fault 65]', async () => {
+    const { disk, start, deliverRest } = machine();
+    const first = await start({ options: writeAhead, reply: () => 'hold' });
+    first.whole('before');
+    disk.wipe();
+    first.whole('after');
+    first.exit();
+    expect((await deliverRest()).stats()).toMatchObject({ recovered: 2, sent: 3, dropped: 0 });
+  });
+
   it('leaves on disk what it could not send, drops nothing, and tells flushes that it is not delivered', async () => {
     const { start, deliverRest } = machine();
     const first = await start({ limits: { batchRuns: 1, requestsInFlight: 1 }, reply: () => 'hold' });

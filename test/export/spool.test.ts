@@ -524,6 +524,20 @@ describe('the folder', () => {
     expect(drain(next)).toEqual([3]);
   });
 
+  it('is made again by a spilled segment before the next heartbeat, which also begins a new file for appended records', async () => {
+    const { dir, open } = spoolFolder();
+    const spool = open();
+    spool.append(makeRecord(1));
+    rmSync(dir, { recursive: true });
+    spool.spill([makeRecord(2)]);
+    await virtualClock.advance(5_000);
+    spool.append(makeRecord(3));
+    killOwners(dir);
+    const next = open();
+    next.takeOver();
+    expect(drain(next)).toEqual([2, 3]);
+  });
+
   it('may be taken over by a process that counts this one as dead: records after the next heartbeat are kept', async () => {
     const { dir, open } = spoolFolder();
     const suspended = open();

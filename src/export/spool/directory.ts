@@ -97,10 +97,11 @@ export class OwnerFolder {
     return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
   }
 
-  /** Shows other processes that this owner is alive. Returns `false` if somebody has deleted the folder. */
-  heartbeat(): boolean {
+  /** Shows other processes that this owner is alive. */
+  heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    return touch(this.fs, join(this.path, OWNER_FILE), seconds) || touch(this.fs, this.path, seconds);
+    // There may have been no room for the file.
+    if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
   /** Deletes the folder if it has no segments. Otherwise marks it as abandoned, so that the next process takes it over. */

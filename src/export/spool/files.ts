@@ -1,12 +1,28 @@
 import { setTimer } from '../../base/timers.ts';
 import type { OwnerFolder } from './directory.ts';
 import { appendWhole, createFile, ignoreErrors, type SpoolFs } from './fs.ts';
+import type { RunName, SpooledRecord } from './record.ts';
 
 /** A file of records on disk. */
 export interface Segment {
   readonly path: string;
   /** Whether another owner wrote it. */
   readonly isForeign: boolean;
+}
+
+/** The content of a segment that waits for delivery. */
+export interface ReadSegment {
+  readonly segment: Segment;
+  readonly records: readonly SpooledRecord[];
+  /** Runs whose records are damaged. A run without a name stands for one record of which nothing can be read. */
+  readonly damagedRuns: readonly RunName[];
+  /**
+   * Milliseconds since the segment was written: by the monotonic clock if this process wrote it, otherwise by the time of the
+   * file. A segment of another process is sent once, whatever its age.
+   */
+  readonly ageMs: number;
+  /** Whether this process wrote the segment longer ago than the age limit allows. */
+  readonly isExpired: boolean;
 }
 
 /** A segment of an owner, as the spool tracks it. */

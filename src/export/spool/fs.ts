@@ -79,6 +79,16 @@ export function readWhole(fs: SpoolFs, path: string, bytesMax: number): FileCont
   }
 }
 
+/** Whether a file does not exist. Never throws. */
+export function isDeleted(fs: SpoolFs, path: string): boolean {
+  try {
+    fs.lstatSync(path);
+    return false;
+  } catch (thrown) {
+    return codeOf(thrown) === 'ENOENT';
+  }
+}
+
 /** Deletes a file if it exists. */
 export function removeFile(fs: SpoolFs, path: string): void {
   ifExists(() => fs.unlinkSync(path));

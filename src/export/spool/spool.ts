@@ -2,13 +2,13 @@ import { monotonicNowMs, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
 import { type Destination, destinationHash, HEARTBEAT_MS, OwnerFolder } from './directory.ts';
-import { type Segment, SegmentFiles, type StoredSegment } from './files.ts';
-import { codeOf, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';
+import { type ReadSegment, type Segment, SegmentFiles, type StoredSegment } from './files.ts';
+import { codeOf, isDeleted, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';
 import { encodeRecord, type RunName, readSegment, type SpooledRecord } from './record.ts';
 import { FrameBuffer, SEGMENT_BYTES_MAX } from './segment.ts';
 import { expireLeftovers } from './survey.ts';
 
-export type { Segment } from './files.ts';
+export type { ReadSegment, Segment } from './files.ts';
 export type { RunName, SpooledRecord } from './record.ts';
 
 /** Pause after an error of the disk. */
@@ -19,21 +19,6 @@ const SEAL_BYTES = 4 * 1024 * 1024;
 
 /** Bytes that are written in one call. */
 const CHUNK_BYTES = 1024 * 1024;
-
-/** The content of a segment that waits for delivery. */
-export interface ReadSegment {
-  readonly segment: Segment;
-  readonly records: readonly SpooledRecord[];
-  /** Runs whose records are damaged. A run without a name stands for one record of which nothing can be read. */
-  readonly damagedRuns: readonly RunName[];
-  /**
-   * Milliseconds since the segment was written: by the monotonic clock if this process wrote it, otherwise by the time of the
-   * file. A segment of another process is sent once, whatever its age.
-   */
-  readonly ageMs: number;
-  /** Whether this process wrote the segment longer ago than the age limit allows. */
-  readonly isExpired: boolean;
-}
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
@@ -130,6 +115,11 @@ export class Spool {
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
     return this.#write(() => this.#writeSegment(records)) !== undefined;
+  }
+
+  /** Whether the records of a segment are on disk. Somebody may have deleted the file. */
+  holds({ path }: Segment): boolean {
+    return !isDeleted(this.#folder.fs, path);
   }
 
   /** Takes over the segments of dead owners. Returns their number. */
@@ -321,8 +311,9 @@ export class Spool {
     if (this.#heartbeatTimer !== undefined || this.#isClosed || this.#segments.isEmpty) return;
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
+      this.#folder.heartbeat();
       // Somebody has deleted the folder, or this process was suspended and another has taken over its segments.
-      if (!this.#folder.heartbeat()) this.#seal();
+      if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
       this.#watch();
     }, HEARTBEAT_MS).unref();
   }

@@ -126,9 +126,8 @@ export class World {
     if (known === undefined) return;
     life.exporters[service]?.end(ended(known.run, { outputs: answerOf(known) }));
     known.isEnded = true;
-    known.isEndWritten = this.#isDiskSound();
     // Until the next heartbeat, records are written to the deleted file.
-    known.isWiped ||= virtualClock.nowMs < this.#wipedAtMs + HEARTBEAT_MS;
+    known.isEndWritten = this.#isDiskSound() && virtualClock.nowMs >= this.#wipedAtMs + HEARTBEAT_MS;
   }
 
   whole(service: number): void {
