@@ -51,24 +51,30 @@ export class Findings {
   #intended;
   #kinds = new Map();
 
-  /** @param {{ of: RegExp, reason: string }[]} intended  `of` matches the printed kind */
+  /**
+   * @param {{ of: RegExp, old?: RegExp, now?: RegExp, reason: string }[]} intended  `of` matches the printed kind, `old` and `now` the
+   *   JSON text of the values, or `nothing`
+   */
   constructor(intended) {
     this.#intended = intended;
   }
 
   add(kind, example, old, now) {
     const found = { example, old: JSON.stringify(old) ?? 'nothing', now: JSON.stringify(now) ?? 'nothing', count: 1 };
-    const known = this.#kinds.get(kind);
+    const row = this.#intended.find((each) => isRowFor(each, kind, found));
+    const key = `${row?.reason}: ${kind}`;
+    const known = this.#kinds.get(key);
     if (known !== undefined) found.count += known.count;
     const isSmaller = known === undefined || found.old.length + found.now.length < known.old.length + known.now.length;
-    this.#kinds.set(kind, isSmaller ? found : { ...known, count: found.count });
+    const { reason } = row ?? {};
+    this.#kinds.set(key, { ...(isSmaller ? found : known), count: found.count, kind, reason });
   }
 
   /** Prints all kinds; false when one is not intended. */
   report() {
     let isFine = true;
-    for (const [kind, { count, example, old, now }] of [...this.#kinds].sort(([, a], [, b]) => b.count - a.count)) {
-      const reason = this.#intended.find(({ of }) => of.test(kind))?.reason;
+    const found = [...this.#kinds.values()].sort((a, b) => b.count - a.count);
+    for (const { kind, count, example, old, now, reason } of found) {
       isFine &&= reason !== undefined;
       console.log(`\n${reason === undefined ? 'NOT INTENDED' : `intended (${reason})`}: ${kind}, ${count} times`);
       const from = firstDifference(old, now) - CONTEXT;
@@ -76,6 +82,10 @@ export class Findings {
     }
     return isFine;
   }
+}
+
+function isRowFor({ of, old, now }, kind, found) {
+  return of.test(kind) && (old?.test(found.old) ?? true) && (now?.test(found.now) ?? true);
 }
 
 /** Characters of an example before its first difference, and in all. */

@@ -6,9 +6,28 @@ import { differences, Findings, workerOutput } from './comparison.mjs';
  * if its run is still open after `startDelayMs`; this is no difference here, as records are merged by their runs, and all
  * runs of programs whose requests are compared exactly start and end before the first batch.
  *
- * @type {{ of: RegExp, reason: string }[]}
+ * @type {{ of: RegExp, old?: RegExp, now?: RegExp, reason: string }[]}
  */
-const INTENDED = [];
+const INTENDED = [
+  {
+    of: /\/extra(\/metadata)?$/,
+    old: /^({"metadata":{}}|{})$/,
+    now: /^nothing$/,
+    reason: 'empty metadata is not sent',
+  },
+  {
+    of: /\/attachments\/\w+$|^exact: requests\/N\/parts$/,
+    old: /^nothing$|\]$/,
+    now: /attachment\.|Content-Type/,
+    reason: 'the start of a run that is still open carries what was attached so far',
+  },
+  {
+    of: /\/inputs\/(input|args)$/,
+    old: /^nothing$|revoked/,
+    now: /^nothing$|revoked/,
+    reason: 'an argument that cannot be read costs only itself',
+  },
+];
 
 /**
  * Log lines that may be worded differently in the two builds: a line that matches is compared by its name.
@@ -21,6 +40,9 @@ const LINES = [
     of: /^warn: delivery to <service> failed: (no answer within|the request failed \(UND_ERR_HEADERS_TIMEOUT)/,
     name: 'delivery failed: no response in time',
   },
+  { of: /^warn: a run is too large for the service[:;] its payloads/, name: 'payloads left out' },
+  { of: /^warn: a run is too large for the service[:;] its attachments/, name: 'attachments left out' },
+  { of: /^warn: a run is sent as incomplete, as /, name: 'incomplete' },
 ];
 
 /** Programs of one process: one that hangs takes few others with it. */
