@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createReceiver } from 'runspan/receiver';
 
@@ -22,6 +23,9 @@ const signal = await life(1, 1_000_000, (n, child) => {
 });
 console.log(`${signal}: ${await counts()}`);
 
+// Another process takes over the runs of a killed one 10 seconds after its last heartbeat. An agent that keeps running needs no
+// such pause: it looks again 11 seconds after its first look, and then every minute.
+await delay(11_000);
 await life(1_000_001, 1_000_001);
 console.log(`started again: ${await counts()}`);
 
