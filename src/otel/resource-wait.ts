@@ -1,32 +1,40 @@
+import { monotonicNowMs } from '../base/clock.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { ResourceLike } from './span-like.ts';
 
-/** Shorter than the end of the process waits for what is not delivered: what waits here is not lost there. */
 const WAIT_MAX_MS = 1_500;
 
-/** Of each resource, the one wait for it; the attributes of one that has been waited for in vain are not waited for again. */
+/** The wait for each resource. After its end the resource is not waited for again. */
 const waits = new WeakMap<ResourceLike, Promise<void>>();
+const unfinished = new Set<Promise<void>>();
 
 /**
- * Settles once the attributes that a resource is still finding out are there, or have taken too long; undefined when there is
- * nothing to wait for. Never rejects.
+ * Settles when the pending attributes of a resource are known, or at the time limit. Returns undefined if there is nothing
+ * to wait for. Never rejects. The process stays alive meanwhile, because the runs that wait are not complete.
  */
 export function resourceWait(resource: ResourceLike, limitMs: number = WAIT_MAX_MS): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;
   const known = waits.get(resource);
-  if (known !== undefined) return isOver.has(known) ? undefined : known;
+  if (known !== undefined) return unfinished.has(known) ? known : undefined;
   const wait = settledOrLate(resource, limitMs);
   waits.set(resource, wait);
-  void wait.then(() => isOver.add(wait));
+  unfinished.add(wait);
+  void wait.then(() => unfinished.delete(wait));
   return wait;
 }
 
-const isOver = new WeakSet<Promise<void>>();
+/** Waits for all resources with pending attributes, before a flush. Returns the milliseconds it took. Never rejects. */
+export async function resourcesSettled(): Promise<number> {
+  if (unfinished.size === 0) return 0;
+  const startedMs = monotonicNowMs();
+  await Promise.all(unfinished);
+  return monotonicNowMs() - startedMs;
+}
 
 async function settledOrLate(resource: ResourceLike, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimer(resolve, limitMs).unref();
+    timer = setTimer(resolve, limitMs);
   });
   try {
     await Promise.race([resource.waitForAsyncAttributes?.(), late]);

@@ -6,6 +6,7 @@ import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
 import { beginSpan } from './begin-span.ts';
 import { FlushTime } from './flush-time.ts';
+import { resourcesSettled } from './resource-wait.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
@@ -178,7 +179,8 @@ export class RunSpanExporter implements SpanExporterLike {
   async #send(timeoutMs: number): Promise<Error | undefined> {
     try {
       const sink = this.#options.exporter ?? currentSink();
-      const result = await sink?.flush({ timeoutMs });
+      const waitMs = await resourcesSettled();
+      const result = await sink?.flush({ timeoutMs: Math.max(0, timeoutMs - waitMs) });
       return result?.ok === false
         ? new Error(`RunSpanExporter: ${counted(result.pending)} not delivered in time`)
         : undefined;

@@ -9,6 +9,7 @@ import { beginSpan, LeftOutSpan } from './begin-span.ts';
 import { type ExtractedRun, extractedFor } from './extracted-run.ts';
 import { FlushTime } from './flush-time.ts';
 import { LateEntry } from './late-entry.ts';
+import { resourcesSettled } from './resource-wait.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 import { isCallAbove, isCallUnknown } from './span-model-call.ts';
@@ -165,7 +166,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   async #flush(timeoutMs: number): Promise<boolean> {
     const sinks = [...this.#sinks()];
-    const flushes = await Promise.allSettled(sinks.map(async (sink) => sink.flush({ timeoutMs })));
+    const waitMs = await resourcesSettled();
+    const leftMs = Math.max(0, timeoutMs - waitMs);
+    const flushes = await Promise.allSettled(sinks.map(async (sink) => sink.flush({ timeoutMs: leftMs })));
     return flushes.every((flush) => flush.status === 'fulfilled' && flush.value.ok);
   }
 

@@ -233,7 +233,6 @@ export class SpanRun implements RunOwner, SpanEntry {
       this.sink.end(record);
       return;
     }
-    this.sink.ending?.(record);
     void wait.then(() => {
       guard(PLACE, () => {
         const known = resourceMetadata(resource, this.sink.capture.payload);

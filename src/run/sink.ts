@@ -54,8 +54,6 @@ export interface RunSink {
   readonly isOff?: true;
   /** @internal Called once when a run starts. Returns false to refuse the run; the sink counts it, and its end is not reported. */
   start(run: EncodedRun): boolean;
-  /** @internal Called when an accepted run has ended but its record is not complete. `end` follows, and a flush waits for it. */
-  ending?(run: EncodedRun): void;
   /** @internal Called once when an accepted run has ended. The record has the fields of the end. */
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for a run of a trace that sampling left out. */
