@@ -36,12 +36,14 @@ export const virtualTime: readonly string[] = filesWith(
 );
 
 /**
- * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process, wait for the
- * garbage collector, or expect that no entry point was imported, so that tracing is off without an override. All others share
- * workers, since loading the sources for each file takes longer than its tests.
+ * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process,
+ * count listeners of the process, wait for the garbage collector, or expect that no entry point was imported, so that
+ * tracing is off without an override. All others share workers, since loading the sources for each file takes longer than
+ * its tests.
  */
 export const isolated: readonly string[] = [
   ...filesWith(/\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),
+  ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable'),
   ...inFolder('test/integrations', 'anthropic-abandoned', 'openai-abandoned'),
   ...inFolder('test/otel', 'run-propagator', 'shutdown-time'),
