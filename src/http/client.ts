@@ -90,14 +90,13 @@ export class HttpClient {
   readonly #options: HttpClientOptions;
   readonly #basePath: string;
   #headers: HttpClientOptions['headers'];
-  readonly #destroyed = new Breaker();
-  #pool: Dispatcher | Promise<Dispatcher> | undefined;
+  readonly #attempts = new Set<Attempt>();
+  #isDestroyed = false;
+  #pool: Promise<Dispatcher> | undefined;
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
     this.#headers = options.headers;
-    // Each request in flight adds a listener.
-    this.#destroyed.setMaxListeners(0);
     this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
@@ -108,7 +107,7 @@ export class HttpClient {
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
     const timeoutMs = Math.min(request.timeoutMs ?? Number.POSITIVE_INFINITY, this.#options.requestTimeoutMs);
-    const attempt = this.#attempt(request.signal, timeoutMs);
+    const attempt = this.#begin(request.signal, timeoutMs);
     try {
       return await this.#within(attempt, (dispatcher) => this.#answer(dispatcher, request, attempt));
     } finally {
@@ -121,12 +120,11 @@ export class HttpClient {
    * deadline; its reader must enforce them.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
-    const attempt = this.#attempt(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
+    const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
     try {
       const { statusCode, headers, body } = await this.#within(attempt, async (dispatcher) => {
-        const own = typeof this.#headers === 'function' ? await this.#headers(attempt) : this.#headers;
-        const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
-        return withoutTracing(() => this.#dispatch(dispatcher, own, request, attempt, timeouts));
+        const own = await this.#currentHeaders(attempt);
+        return this.#dispatch(dispatcher, own, request, attempt, { headersTimeout: 0, bodyTimeout: 0 });
       });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
@@ -143,19 +141,20 @@ export class HttpClient {
 
   /** Aborts the requests in flight and closes the connections. A `dispatcher` from the options stays open. */
   async destroy(): Promise<void> {
-    this.#destroyed.abort(new NoAnswerError('the client was closed'));
-    const pool = await Promise.resolve(this.#pool).catch(() => undefined);
+    this.#isDestroyed = true;
+    for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
+    const pool = await this.#pool?.catch(() => undefined);
     await pool?.destroy();
   }
 
-  #attempt(signal: AbortSignal | undefined, timeoutMs: number): Attempt {
-    return new Attempt(this.#destroyed, signal, timeoutMs, this.#options.holdsProcess ?? false);
+  #begin(signal: AbortSignal | undefined, timeoutMs: number): Attempt {
+    const attempt = new Attempt(this.#attempts, signal, timeoutMs, this.#options.holdsProcess ?? false);
+    if (this.#isDestroyed) attempt.abort(new NoAnswerError(CLOSED));
+    return attempt;
   }
 
   async #within<Answer>(attempt: Attempt, send: (dispatcher: Dispatcher) => Promise<Answer>): Promise<Answer> {
-    const found = this.#dispatcher();
-    const dispatcher = found instanceof Promise ? await found : found;
-    // undici would connect before it checks the signal.
+    const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
       // The dispatcher of an application may ignore the signal.
@@ -164,67 +163,63 @@ export class HttpClient {
     });
   }
 
-  async #answer(dispatcher: Dispatcher, request: HttpRequest, breaker: Attempt): Promise<HttpAnswer> {
+  async #answer(dispatcher: Dispatcher, request: HttpRequest, attempt: Attempt): Promise<HttpAnswer> {
     const source = this.#headers;
-    const headers = typeof source === 'function' ? await source(breaker) : source;
-    // The request may have been aborted while its headers were being obtained.
-    if (breaker.aborted) throw breaker.reason;
-    const dispatch = () => withoutTracing(() => this.#dispatch(dispatcher, headers, request, breaker));
+    const headers = await this.#currentHeaders(attempt);
+    const dispatch = () => this.#dispatch(dispatcher, headers, request, attempt);
     const answer = await dispatch().catch((error) => {
       // No response has arrived, and the retry uses another connection, so no delay is needed before it.
-      if (breaker.aborted || !isReusedConnectionError(error)) throw error;
+      if (!isReusedConnectionError(error)) throw error;
       return dispatch();
     });
     const { statusCode: status } = answer;
-    if (request.needsStatusOnly) breaker.endDeadline();
+    if (request.needsStatusOnly) attempt.endDeadline();
     const text = request.needsStatusOnly ? await drained(answer.body) : await readText(answer.body);
     // The rejected key has been replaced in the meantime, so try again with the new one.
     if ((status === 401 || status === 403) && this.#headers !== source)
-      return this.#answer(dispatcher, request, breaker);
+      return this.#answer(dispatcher, request, attempt);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
     return { status, headers: answer.headers, text, isKeyless };
+  }
+
+  async #currentHeaders(attempt: Attempt): Promise<Headers> {
+    return typeof this.#headers === 'function' ? this.#headers(attempt) : this.#headers;
   }
 
   async #dispatch(
     dispatcher: Dispatcher,
     headers: Headers,
     request: HttpRequest,
-    breaker: Breaker,
-    timeouts: { headersTimeout: number; bodyTimeout: number } | undefined = undefined,
+    attempt: Attempt,
+    timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    return dispatcher.request({
+    // undici would connect before it checks the signal.
+    if (attempt.aborted) throw attempt.reason;
+    const options = {
       origin: this.#options.endpoint.origin,
       path: this.#basePath + request.path,
       method: request.method,
       headers: { ...headers, ...request.headers, ...lengthOf(request) },
       body: bodyOf(request),
       ...timeouts,
-      signal: breaker,
+      signal: attempt,
       // A dispatcher of the application that follows redirects would send the key to another origin.
       maxRedirections: 0,
-    } as unknown as Dispatcher.RequestOptions);
-  }
-
-  /** Returns a promise only while the connections are being created. */
-  #dispatcher(): Dispatcher | Promise<Dispatcher> {
-    return this.#options.dispatcher ?? this.#pool ?? this.#connect();
+    } as unknown as Dispatcher.RequestOptions;
+    return withoutTracing(() => dispatcher.request(options));
   }
 
   #connect(): Promise<Dispatcher> {
-    const connecting = createConnections(this.#options).then(
-      (pool) => {
-        this.#pool = pool;
-        return pool;
-      },
-      (error) => {
-        this.#pool = undefined;
-        throw error;
-      },
-    );
-    this.#pool = connecting;
-    return connecting;
+    this.#pool = createConnections(this.#options);
+    // The next request tries again.
+    this.#pool.catch(() => {
+      this.#pool = undefined;
+    });
+    return this.#pool;
   }
 }
+
+const CLOSED = 'the client was closed';
 
 function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable | null {
   if (stream !== undefined) return stream.stream;
@@ -265,10 +260,28 @@ async function drained(body: Dispatcher.ResponseData['body']): Promise<string> {
   return '';
 }
 
-/** Aborts a request. undici accepts an emitter as the signal; its listeners cost less than those of an AbortSignal. */
-class Breaker extends EventEmitter {
+/**
+ * A request in flight. It aborts at its deadline, with its signal, and when the client is destroyed. undici accepts an
+ * emitter as the signal; its listeners cost less than those of an AbortSignal.
+ */
+class Attempt extends EventEmitter implements Progress {
   aborted = false;
   reason: unknown;
+  waitsFor: string | undefined;
+  readonly #attempts: Set<Attempt>;
+  readonly #signal: AbortSignal | undefined;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onSignal = (): void => this.abort(this.#signal?.reason);
+
+  constructor(attempts: Set<Attempt>, signal: AbortSignal | undefined, timeoutMs: number, holdsProcess: boolean) {
+    super();
+    this.#attempts = attempts.add(this);
+    this.#signal = signal;
+    this.#timer = setTimer(() => this.abort(this.#timeoutError(timeoutMs)), timeoutMs);
+    if (!holdsProcess) this.#timer.unref();
+    signal?.addEventListener('abort', this.#onSignal);
+    if (signal?.aborted) this.#onSignal();
+  }
 
   abort(reason: unknown): void {
     if (this.aborted) return;
@@ -276,40 +289,20 @@ class Breaker extends EventEmitter {
     this.reason = reason;
     this.emit('abort');
   }
-}
-
-/** A request in flight. It aborts at its deadline, with its signal, and when the client is destroyed. */
-class Attempt extends Breaker implements Progress {
-  waitsFor: string | undefined;
-  readonly #destroyed: Breaker;
-  readonly #signal: AbortSignal | undefined;
-  readonly #timer: NodeJS.Timeout;
-  readonly #abort = (): void => this.abort(this.#destroyed.aborted ? this.#destroyed.reason : this.#signal?.reason);
-
-  constructor(destroyed: Breaker, signal: AbortSignal | undefined, timeoutMs: number, holdsProcess: boolean) {
-    super();
-    this.#destroyed = destroyed;
-    this.#signal = signal;
-    this.#timer = setTimer(() => this.abort(this.#timeoutError(timeoutMs)), timeoutMs);
-    if (!holdsProcess) this.#timer.unref();
-    destroyed.on('abort', this.#abort);
-    signal?.addEventListener('abort', this.#abort);
-    if (destroyed.aborted || signal?.aborted) this.#abort();
-  }
 
   endDeadline(): void {
     clearTimer(this.#timer);
+  }
+
+  end(): void {
+    this.endDeadline();
+    this.#attempts.delete(this);
+    this.#signal?.removeEventListener('abort', this.#onSignal);
   }
 
   #timeoutError(timeoutMs: number): Error {
     return this.waitsFor === undefined
       ? new DeadlineError(`no answer within ${timeoutMs} ms`)
       : new SetupError(`\`${this.waitsFor}\` did not return within ${timeoutMs} ms`);
-  }
-
-  end(): void {
-    this.endDeadline();
-    this.#destroyed.off('abort', this.#abort);
-    this.#signal?.removeEventListener('abort', this.#abort);
   }
 }
