@@ -32,15 +32,16 @@ export function validOptions<Options extends object>(
   }
   for (const name of Object.keys(given) as (keyof Options & string)[]) {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
-    let value: unknown;
+    let value: unknown = UNREADABLE;
     try {
       value = (given as Options)[name];
-      if (check !== undefined && (value === undefined || check[1](value))) {
-        if (value !== undefined) valid[name] = value as Options[typeof name];
+      if (value === undefined && check !== undefined) continue;
+      if (check?.[1](value)) {
+        valid[name] = value as Options[typeof name];
         continue;
       }
     } catch {
-      value ??= UNREADABLE;
+      // The getter of the option or its check threw.
     }
     onMistake({ name, value, check });
   }

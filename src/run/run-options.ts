@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { type Check, type Checks, type OptionMistake, validOptions } from '../base/options.ts';
+import { type Check, type Checks, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
@@ -111,75 +111,27 @@ export function usableOptions<Options extends object>(
   if (given === undefined) return {};
   const hiding: Hiding = {};
   const valid = guard(place, () =>
-    validOptions(given, checks, (mistake) => {
-      const foreign = reportMistake(place, mistake, given as object, (name) => Object.hasOwn(checks, name));
+    validOptions(given, checks, ({ name, value, check }) => {
+      if (name === undefined) {
+        const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
+        // Another failure at the same place must not suppress this line.
+        diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
+        return;
+      }
+      const once = `${place}.${name}`;
+      if (check !== undefined) {
+        diagnostics.warnOnce(once, `${place}: expected \`${name}\` to be ${check[0]}; left out.`);
+        return;
+      }
+      if (value === undefined) return;
+      const foreign = foreignOption(name, given as object, (known) => Object.hasOwn(checks, known));
       Object.assign(hiding, foreign?.hiding);
+      const rest = foreign === undefined ? '; left out' : `${foreign.effect}; use \`${foreign.instead}\``;
+      diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`${rest}.`);
     }),
   );
   return Object.assign(valid ?? ({} as Partial<Options>), hiding);
 }
-
-function reportMistake(
-  place: string,
-  { name, value, check }: OptionMistake,
-  given: object,
-  isKnown: (name: string) => boolean,
-): ForeignOption | undefined {
-  if (name === undefined) {
-    const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
-    // Another failure at the same place must not suppress this line.
-    diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
-    return undefined;
-  }
-  const once = `${place}.${name}`;
-  if (check !== undefined) {
-    diagnostics.warnOnce(once, `${place}: expected \`${name}\` to be ${check[0]}; left out.`);
-    return undefined;
-  }
-  if (value === undefined) return undefined;
-  const foreign = foreignOption(name, given, isKnown);
-  if (foreign === undefined) diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`; left out.`);
-  else diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\`.`);
-  return foreign;
-}
-
-/** Maps options of other libraries to the corresponding runspan options. */
-const FOREIGN: Readonly<Record<string, readonly string[]>> = {
-  run_type: ['runType'],
-  project_name: ['project'],
-  session_name: ['project'],
-  session_id: ['projectId'],
-  tracingEnabled: ['enabled', 'tracing'],
-  tracing_enabled: ['enabled', 'tracing'],
-  aggregator: ['aggregate'],
-  client: ['exporter'],
-  apiUrl: ['endpoint'],
-  api_url: ['endpoint'],
-  baseUrl: ['endpoint'],
-  api_key: ['apiKey'],
-  workspace_id: ['workspaceId'],
-};
-
-const BOTH: Hiding = { hideInputs: true, hideOutputs: true };
-
-/** Options of other libraries that hide payloads. The names are in lower case, without `_` and without a final `s`. */
-const FOREIGN_HIDING: Readonly<Record<string, Hiding>> = {
-  processinput: { hideInputs: true },
-  hideinput: { hideInputs: true },
-  captureinput: { hideInputs: true },
-  recordinput: { hideInputs: true },
-  processoutput: { hideOutputs: true },
-  hideoutput: { hideOutputs: true },
-  captureoutput: { hideOutputs: true },
-  recordoutput: { hideOutputs: true },
-  mask: BOTH,
-  anonymizer: BOTH,
-  redact: BOTH,
-  tracingenabled: BOTH,
-};
-
-/** Options that hide payloads if they are false. All other options hide payloads if they are truthy. */
-const SWITCH = /^(?:capture|record|tracing)/;
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
@@ -191,34 +143,68 @@ export interface ForeignOption {
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
+const INPUTS: Hiding = { hideInputs: true };
+const OUTPUTS: Hiding = { hideOutputs: true };
+const BOTH: Hiding = { ...INPUTS, ...OUTPUTS };
+
+/**
+ * Options of other libraries: the payloads that they hide, and the corresponding runspan options. The names are in lower
+ * case, without `_` and without a final `s`.
+ */
+const FOREIGN: Readonly<Record<string, readonly [hiding: Hiding | undefined, ...instead: string[]]>> = {
+  runtype: [undefined, 'runType'],
+  projectname: [undefined, 'project'],
+  sessionname: [undefined, 'project'],
+  sessionid: [undefined, 'projectId'],
+  aggregator: [undefined, 'aggregate'],
+  client: [undefined, 'exporter'],
+  apiurl: [undefined, 'endpoint'],
+  baseurl: [undefined, 'endpoint'],
+  apikey: [undefined, 'apiKey'],
+  workspaceid: [undefined, 'workspaceId'],
+  tracingenabled: [BOTH, 'enabled', 'tracing'],
+  processinput: [INPUTS],
+  hideinput: [INPUTS, 'hideInputs'],
+  captureinput: [INPUTS],
+  recordinput: [INPUTS],
+  processoutput: [OUTPUTS],
+  hideoutput: [OUTPUTS, 'hideOutputs'],
+  captureoutput: [OUTPUTS],
+  recordoutput: [OUTPUTS],
+  mask: [BOTH],
+  anonymizer: [BOTH],
+  redact: [BOTH],
+};
+
+/** Options that hide payloads if they are false. All other options hide payloads if they are truthy. */
+const SWITCH = /^(?:capture|record|tracing)/;
+
 /**
  * Recognizes an option of another library where runspan options are expected. An option that hides payloads in the other
  * library also hides them here, unless its value is falsy. `tracingEnabled: false` leaves the calls of a function untraced,
  * and hides payloads elsewhere.
  */
 export function foreignOption(
-  key: string,
+  name: string,
   given: object,
   isKnown: (name: string) => boolean,
 ): ForeignOption | undefined {
-  const spelling = key.replaceAll('_', '').toLowerCase().replace(/s$/, '');
-  const hiding = Object.hasOwn(FOREIGN_HIDING, spelling) ? FOREIGN_HIDING[spelling] : undefined;
-  const ours = Object.hasOwn(FOREIGN, key) ? FOREIGN[key]?.find(isKnown) : undefined;
-  const instead = ours ?? (hiding && optionFor(hiding, spelling, isKnown));
+  const spelling = name.replaceAll('_', '').toLowerCase().replace(/s$/, '');
+  const [hiding, ...ours] = (Object.hasOwn(FOREIGN, spelling) && FOREIGN[spelling]) || [];
+  const instead = ours.find(isKnown) ?? (hiding && optionFor(hiding, spelling, isKnown));
   if (instead === undefined) return undefined;
-  if (hiding === undefined || !isHiding(given, key, SWITCH.test(spelling)))
-    return { effect: '', instead, hiding: undefined };
+  const isHiding = hiding !== undefined && asksForHiding(given, name, SWITCH.test(spelling));
+  if (!isHiding) return { effect: '', instead, hiding: undefined };
   if (instead === 'enabled') return { effect: ', so the calls are not traced', instead, hiding: { enabled: false } };
   return { effect: `, so no ${payloadsOf(hiding).join(' or ')} are recorded`, instead, hiding };
 }
 
-/** Returns the runspan option that has the same effect. */
+/** Returns the runspan option that hides the same payloads. */
 function optionFor(hiding: Hiding, spelling: string, isKnown: (name: string) => boolean): string {
   if (spelling === 'tracingenabled') return 'enabled` of `traceable';
   const [payload, ...others] = payloadsOf(hiding);
+  // Only `traceable` has options that choose its payloads.
   if (isKnown('aggregate') && payload !== undefined && others.length === 0) return payload;
-  const [flag] = Object.keys(hiding);
-  if (spelling.startsWith('hide') && flag !== undefined && isKnown(flag)) return flag;
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
 
@@ -227,9 +213,9 @@ function payloadsOf(hiding: Hiding): string[] {
 }
 
 /** Whether the value of an option asks for hiding. An option whose getter throws does. */
-function isHiding(given: object, key: string, isSwitch: boolean): boolean {
+function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
   try {
-    const value = (given as Record<string, unknown>)[key];
+    const value = (given as Record<string, unknown>)[name];
     return isSwitch ? value === false : Boolean(value);
   } catch {
     return true;
