@@ -53,46 +53,35 @@ export class RemoteRun {
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
-  readonly #project: Project | undefined;
-  readonly #tags: readonly string[] | undefined;
-  readonly #metadata: Readonly<Record<string, unknown>> | undefined;
-  readonly #sampled: boolean;
+  readonly #inherited: InheritedFields;
 
   /** @internal */
-  constructor(
-    order: string,
-    ids: readonly [first: string, last: string],
-    prefix: string,
-    baggage: BaggageMember[],
-    accept: readonly HeaderField[],
-  ) {
-    [this.traceId, this.id] = ids;
+  constructor(order: string, [traceId, id]: readonly [first: string, last: string], inherited: InheritedFields) {
+    this.id = id;
+    this.traceId = traceId;
     this.dottedOrder = order;
-    const accepted = (field: HeaderField) =>
-      accept.includes(field) ? baggageValue(baggage, `${prefix}-${field}`) : undefined;
-    const id = accept.includes('project') ? baggageValue(baggage, `${prefix}-project-id`) : undefined;
-    const named = (id || accepted('project'))?.slice(0, TEXT_MAX) || undefined;
-    this.#project = id && named ? { id: named } : named;
-    this.#tags = tagsIn(accepted('tags'), prefix);
-    this.#metadata = metadataOf(accepted('metadata'));
-    this.#sampled = baggageValue(baggage, `${prefix}-sampled`) !== 'false';
+    this.#inherited = inherited;
   }
 
   /** @internal Returns the context of nested runs that go to this sink. */
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
-    const fields = {
-      id,
-      traceId,
-      dottedOrder,
-      project: this.#project,
-      tags: withTags(undefined, this.#tags, payload),
-      metadata: this.#metadata && withMetadata(undefined, this.#metadata, payload),
-      sampled: this.#sampled,
+    const { tags, metadata, ...others } = this.#inherited;
+    const shown = {
+      tags: withTags(undefined, tags, payload),
+      metadata: metadata && withMetadata(undefined, metadata, payload),
     };
-    return remoteContext(fields, sink);
+    return remoteContext({ id, traceId, dottedOrder, ...others, ...shown }, sink);
   }
+}
+
+/** The fields of a remote run that nested runs inherit. */
+interface InheritedFields {
+  readonly project: Project | undefined;
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly sampled: boolean;
 }
 
 /**
@@ -111,18 +100,52 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       const segments = parseDottedOrder(order);
       const [first, last] = [segments?.at(0), segments?.at(-1)];
       if (first === undefined || last === undefined) continue;
-      return new RemoteRun(
-        order,
-        [first.id, last.id],
-        prefix,
-        parseBaggage(headerOf(headers, 'baggage') ?? ''),
-        accept,
-      );
+      const inherited = inheritedFields(parseBaggage(headerOf(headers, 'baggage') ?? ''), prefix, accept);
+      return new RemoteRun(order, [first.id, last.id], inherited);
     }
   } catch {
     // Headers that cannot be read describe no run.
   }
   return undefined;
+}
+
+function inheritedFields(baggage: BaggageMember[], prefix: string, accept: readonly HeaderField[]): InheritedFields {
+  const accepted = (field: HeaderField, key: string = field): string | undefined =>
+    accept.includes(field) ? baggageValue(baggage, `${prefix}-${key}`) : undefined;
+  const projectId = accepted('project', 'project-id')?.slice(0, TEXT_MAX);
+  const tags = accepted('tags');
+  const metadata = jsonOf(accepted('metadata'));
+  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
+  return {
+    project: projectId ? { id: projectId } : accepted('project')?.slice(0, TEXT_MAX) || undefined,
+    tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : jsonOf(tags)),
+    metadata: isObject ? (metadata as Record<string, unknown>) : undefined,
+    sampled: baggageValue(baggage, `${prefix}-sampled`) !== 'false',
+  };
+}
+
+function tagsIn(tags: unknown): readonly string[] | undefined {
+  if (!Array.isArray(tags)) return undefined;
+  const valid = tags.filter((tag): tag is string => typeof tag === 'string' && tag !== '' && tag.length <= TEXT_MAX);
+  return valid.length === 0 ? undefined : valid.slice(0, TAGS_MAX);
+}
+
+function jsonOf(text: string | undefined): unknown {
+  try {
+    return text && JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The application and a propagator may both have set the header. The value then has two orders, and the second continues the
+ * first. Any other list is invalid.
+ */
+function innermostOrder(value: string | undefined): string | undefined {
+  const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
+  if (inner === undefined) return order;
+  return more.length === 0 && inner.startsWith(`${order}.`) ? inner : undefined;
 }
 
 /**
@@ -199,56 +222,18 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
   return `{${entries.join(',')}}`;
 }
 
-/**
- * The application and a propagator may both have set the header. The value then has two orders, and the second continues the
- * first. Any other list is invalid.
- */
-function innermostOrder(value: string | undefined): string | undefined {
-  const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
-  if (inner === undefined) return order;
-  return more.length === 0 && inner.startsWith(`${order}.`) ? inner : undefined;
-}
-
-function tagsIn(text: string | undefined, prefix: string): readonly string[] | undefined {
-  if (text === undefined) return undefined;
-  const tags: unknown = prefix === 'runspan' ? jsonOf(text) : text.split(',');
-  if (!Array.isArray(tags)) return undefined;
-  const taken = tags.filter((tag): tag is string => typeof tag === 'string' && tag !== '' && tag.length <= TEXT_MAX);
-  return taken.length === 0 ? undefined : taken.slice(0, TAGS_MAX);
-}
-
-function metadataOf(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  const metadata = text === undefined ? undefined : jsonOf(text);
-  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
-  return isObject ? (metadata as Record<string, unknown>) : undefined;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns the value of a header, or undefined if it is missing or not text. */
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
-  if (typeof headers.get === 'function') {
-    const value: unknown = headers.get(name);
-    if (types.isPromise(value)) refusePromise();
-    ignoreRejection(value);
-    return textOf(value);
+  const value: unknown =
+    typeof headers.get === 'function' ? headers.get(name) : Reflect.get(headers, keyOf(headers, name) ?? name);
+  if (types.isPromise(headers) || types.isPromise(value)) {
+    diagnostics.warnOnce(
+      'fromHeaders promise',
+      'fromHeaders(headers): expected headers, got a promise; await it. No run is read of it.',
+    );
   }
-  if (types.isPromise(headers)) refusePromise();
-  const key = keyOf(headers, name);
-  return key === undefined ? undefined : textOf((headers as Record<string, unknown>)[key]);
-}
-
-function refusePromise(): void {
-  diagnostics.warnOnce(
-    'fromHeaders promise',
-    'fromHeaders(headers): expected headers, got a promise; await it. No run is read of it.',
-  );
+  ignoreRejection(value);
+  return textOf(value);
 }
 
 /** Returns the spelling of a header name in these headers. */
