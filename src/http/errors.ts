@@ -59,11 +59,9 @@ const DEPTH_MAX = 5;
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return { ...FAILURE, ...describe(thrown.message), mayHaveArrived: true };
-    if (thrown instanceof SetupError) {
-      return { ...FAILURE, ...describe(thrown.message), isLasting: true, isUnsent: true };
-    }
+    if (thrown instanceof SetupError) return unsent(describe(thrown.message), true);
     const code = codeOf(thrown, DEPTH_MAX);
-    if (isProxyError(thrown)) return failureOfProxy(code);
+    if (thrown instanceof Error && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
   } catch {
     // A getter of the error threw.
@@ -73,15 +71,15 @@ export function failureOf(thrown: unknown): Failure {
 
 const FAILURE = { code: undefined, isLasting: false, mayHaveArrived: false, isUnsent: false } as const;
 
+function unsent(description: Description, isLasting: boolean): Failure {
+  return { ...FAILURE, ...description, isLasting, isUnsent: true };
+}
+
 const proxyErrors = new WeakSet<Error>();
 
 /** Marks an error as a failure to connect to the proxy rather than to the service. */
 export function markProxyError(error: Error): void {
   proxyErrors.add(error);
-}
-
-function isProxyError(error: unknown): boolean {
-  return error instanceof Error && proxyErrors.has(error);
 }
 
 /** Whether the connection broke during the request. */
@@ -90,16 +88,11 @@ export function isBreak(thrown: unknown): boolean {
 }
 
 function failureOfCode(code: string | undefined): Failure {
-  const isLasting = code !== undefined && TLS_ERROR.test(code);
-  const known = code === undefined ? undefined : KNOWN[code];
-  const [problem, advice] = known ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
-  return {
-    ...describe(problem, advice, code === undefined ? ' without a reason' : ` (${code})`),
-    code,
-    isLasting,
-    mayHaveArrived: code !== undefined && IN_FLIGHT.test(code),
-    isUnsent: code !== undefined && UNSENT.test(code),
-  };
+  if (code === undefined) return { ...FAILURE, ...describe('the request failed without a reason') };
+  const isLasting = TLS_ERROR.test(code);
+  const [problem, advice] = KNOWN[code] ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
+  const description = describe(problem, advice, ` (${code})`);
+  return { ...description, code, isLasting, mayHaveArrived: IN_FLIGHT.test(code), isUnsent: UNSENT.test(code) };
 }
 
 function failureOfProxy(code: string | undefined): Failure {
@@ -113,11 +106,10 @@ function failureOfProxy(code: string | undefined): Failure {
 
 /** undici reports the status of the proxy only in the message (lib/dispatcher/proxy-agent.js). */
 function tunnelFailure(thrown: unknown): Failure | undefined {
-  const [, status] = /^Proxy response \((\d{3})\)/.exec(textOf(thrown)) ?? [];
+  const [, status] = /^Proxy response \((\d{3})\)/.exec(thrown instanceof Error ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
   const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
-  const description = describe(problem, undefined, ` (status ${status})`);
-  return { ...FAILURE, ...description, isLasting: status.startsWith('4'), isUnsent: true };
+  return unsent(describe(`${problem} (status ${status})`), status.startsWith('4'));
 }
 
 /** Errors of undici's parser have no code, and their message may quote the response. A status below 100 is an assertion error. */
@@ -128,13 +120,11 @@ function parserFailure(thrown: unknown): Failure | undefined {
   return { ...FAILURE, ...describe('the answer is no HTTP'), mayHaveArrived: true };
 }
 
-function describe(problem: string, advice?: string, reason = ''): Pick<Failure, 'detail' | 'problem' | 'advice'> {
+type Description = Pick<Failure, 'detail' | 'problem' | 'advice'>;
+
+function describe(problem: string, advice?: string, reason = ''): Description {
   const detail = advice === undefined ? problem : `${problem}; ${advice}`;
   return { detail: `${detail}${reason}`, problem: `${problem}${reason}`, advice };
-}
-
-function textOf(thrown: unknown): string {
-  return thrown instanceof Error ? String(thrown.message) : '';
 }
 
 /** Searches `cause` and the `errors` of an AggregateError, which a host with several addresses fails with. */

@@ -184,13 +184,10 @@ export function replaceSpan(span: object, context: RunContext): void {
   spans?.replace?.(span, context);
 }
 
-/** Returns the context of the framework step, for example a tool, that is active now. */
-export type StepSource = () => RunContext | undefined;
+let activeStep: (() => RunContext | undefined) | undefined;
 
-let activeStep: StepSource | undefined;
-
-/** Called by an integration when its framework is first traced. */
-export function setStepSource(source: StepSource | undefined): void {
+/** Sets the function that returns the context of the active framework step, for example a tool. Called by an integration. */
+export function setStepSource(source: typeof activeStep): void {
   activeStep = source;
 }
 

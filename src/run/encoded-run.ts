@@ -2,7 +2,7 @@ import { version } from '../base/env.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { isRunId } from './ids.ts';
-import type { RunRecord, RunType } from './record.ts';
+import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
 /** A project, identified by its name or its id. Only one of the two is sent. */
@@ -14,19 +14,13 @@ export function projectText(project: Project): string {
 }
 
 /** The fields that a run starts with. */
-export interface RunStart {
-  readonly id: string;
+interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' | 'runType' | 'tags' | 'metadata'>> {
   readonly startUs: number;
   readonly parent: ParentRun | undefined;
-  readonly project: Project;
-  readonly name: string;
-  readonly runType: RunType;
-  readonly tags: readonly string[] | undefined;
-  readonly metadata: ReadonlyMap<string, string> | undefined;
 }
 
 /** The fields of the parent that decide the position of a run. */
-export interface ParentRun {
+interface ParentRun {
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
@@ -167,7 +161,7 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   const startUs = parseDottedOrder(dotted_order)?.at(-1)?.startUs;
   if (startUs === undefined) return undefined;
   const { metadata, runtime } = main.extra === undefined ? ({} as Fields) : objectOf(main.extra);
-  const above = dotted_order.slice(0, -(SEGMENT_CHARACTERS + 1)) || undefined;
+  const above = dotted_order.slice(0, Math.max(0, dotted_order.lastIndexOf('.'))) || undefined;
   const parent = { id: parent_run_id, traceId: trace_id, dottedOrder: above, refused: false };
   const run = new EncodedRun({
     id,
@@ -184,8 +178,6 @@ export function parseMainJson(json: string): EncodedRun | undefined {
   run.endTime = end_time;
   return run.dottedOrder === dotted_order && run.startTime === start_time ? run : undefined;
 }
-
-const SEGMENT_CHARACTERS = '20261120T072240123456Z019a9f3c-1a00-7000-8000-000000000001'.length;
 
 function projectOf({ session_id, session_name }: WireFields): Project | undefined {
   if (typeof session_id === 'string') return { id: session_id };

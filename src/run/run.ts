@@ -167,28 +167,18 @@ export class Run {
   /** Ends the run with an error, which may be any thrown value. Keeps the outputs given by `set`. */
   fail(error: unknown): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
-    const isCancelled = isAbort(error);
-    const text = errorText(error, this.#capture.payload.redaction);
-    // A getter of the error may have ended the run.
-    if (!this.isOpen) return;
-    if (isCancelled) this.#addMetadata({ end_reason: 'cancelled' });
-    this.#record.error = text;
-    this.#finish();
+    const reason = isAbort(error) ? 'cancelled' : undefined;
+    this.#stop(reason, errorText(error, this.#capture.payload.redaction));
   }
 
   /** @internal Ends the run with the chunks so far, because the caller stopped reading. */
   cancel(): void {
-    if (!this.isOpen) return;
-    this.#addMetadata({ end_reason: 'cancelled' });
-    this.#finish();
+    this.#stop('cancelled', undefined);
   }
 
   /** @internal Ends the run of a result whose end cannot be observed. */
   interrupt(reason: string): void {
-    if (!this.isOpen) return;
-    this.#addMetadata({ end_reason: 'interrupted' });
-    this.#record.error = `Interrupted: ${reason}`;
-    this.#finish();
+    this.#stop('interrupted', `Interrupted: ${reason}`);
   }
 
   /** Ends the run when a `using` block is left, if it is still open. */
@@ -211,13 +201,6 @@ export class Run {
       () => new PayloadAttachments('outputs', attachmentBytes, this.#attachments),
       (attachments) => this.#ownAttachments.keep('chunks', attachments),
     );
-  }
-
-  /** @internal Returns the JSON text of one chunk, or `null` if chunks are not recorded. */
-  encode(value: unknown): string {
-    const list = this.chunkList();
-    list?.add(value);
-    return list?.json().slice(1, -1) ?? 'null';
   }
 
   /** @internal Records the result of the traced call as outputs, unless the application has set `outputs`. */
@@ -256,6 +239,14 @@ export class Run {
     if (changes.outputs === undefined) return;
     this.#areOutputsSet = true;
     this.#setOutputs(changes.outputs);
+  }
+
+  #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined): void {
+    // A getter of the error may have ended the run.
+    if (!this.isOpen) return;
+    if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
+    this.#record.error = error;
+    this.#finish();
   }
 
   #finish(): void {

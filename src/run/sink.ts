@@ -131,7 +131,6 @@ export function overrideSink(sink: RunSink): () => void {
 const FLUSH_CHECKS: Checks<FlushLimit> = {
   timeoutMs: ['a number from 0', (value) => typeof value === 'number' && value >= 0],
 };
-const OPTION_NAME = /^[a-z]{1,40}$/i;
 
 /**
  * Returns the milliseconds of a `FlushLimit`, at most the longest delay of a timer, or the default. Logs an invalid limit
@@ -141,7 +140,9 @@ export function flushLimitMs(caller: string, limit: unknown, defaultMs: number):
   if (limit === undefined) return defaultMs;
   const report = ({ name, value, check }: OptionMistake): void => {
     if (name !== undefined && check === undefined) {
-      diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${optionText(name)}; left out.`);
+      // Any other key may be data of the application, which is not logged.
+      const option = /^[a-z]{1,40}$/i.test(name) ? `\`${name}\`` : 'something else';
+      diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${option}; left out.`);
       return;
     }
     const got = `${name === undefined ? '' : '`timeoutMs` '}${shown(value)}`;
@@ -152,9 +153,4 @@ export function flushLimitMs(caller: string, limit: unknown, defaultMs: number):
   };
   const given = guard('flush', () => validOptions<FlushLimit>(limit, FLUSH_CHECKS, report));
   return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);
-}
-
-/** A key that is not an option name may be data of the application, which is not logged. */
-function optionText(name: string): string {
-  return OPTION_NAME.test(name) ? `\`${name}\`` : 'something else';
 }
