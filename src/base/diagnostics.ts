@@ -83,11 +83,10 @@ let isPrinting = false;
 
 function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
   // A traced log function would call us again without end.
-  if (isPrinting) return;
+  if (isPrinting || (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log))) return;
   isPrinting = true;
   try {
     const line = visible(withoutSecrets(message));
-    if (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log)) return;
     calling(() => {
       if (typeof log !== 'function') {
         console.error(`runspan: ${line}`);
