@@ -56,18 +56,13 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
-/** Whether the environment turns on tracing in LangSmith's own client. */
-function isLangsmithTracing(): boolean {
-  return langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true';
-}
-
 /**
  * Whether the endpoint, key and workspace are read from LangSmith's variables: its tracing is on, and no `RUNSPAN_`
  * variable sets any of them.
  */
 export function usesLangsmithService(): boolean {
   const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
-  return own === undefined && isLangsmithTracing();
+  return own === undefined && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
 }
 
 /** Returns a trimmed variable, or undefined if it is unset or empty. Only this file reads `process.env`. */

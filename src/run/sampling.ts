@@ -53,17 +53,15 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
     isSampling = false;
     if (typeof result === 'boolean') return result;
     if (typeof result === 'number' && result >= 0) return isWithin(start.traceId, result);
-    if (result !== undefined) reportInvalid(result);
+    ignoreRejection(result);
+    if (result !== undefined) {
+      diagnostics.warnOnce(
+        'sampler answer',
+        `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${shown(result)}; \`sampleRate\` decides.`,
+      );
+    }
     return isWithin(start.traceId, rate);
   };
-}
-
-function reportInvalid(result: unknown): void {
-  ignoreRejection(result);
-  diagnostics.warnOnce(
-    'sampler answer',
-    `sampler: expected true, false, a number from 0 to 1 or undefined, at once, got ${shown(result)}; \`sampleRate\` decides.`,
-  );
 }
 
 function isWithin(traceId: string, rate: number): boolean {
