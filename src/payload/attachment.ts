@@ -1,4 +1,4 @@
-import { fromBase64, toBase64 } from './platform.ts';
+import { fromBase64, toBase64 } from './describe.ts';
 
 /** Content of an attachment. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;

@@ -11,8 +11,7 @@ import {
   typeOf,
   UNKNOWN_TYPE,
 } from './attachment.ts';
-import { BINARY_BYTES_KEPT } from './describe.ts';
-import { isBinary, isBlob, viewOf } from './platform.ts';
+import { BINARY_BYTES_KEPT, isBinary, isBlob, viewOf } from './describe.ts';
 import { type Redaction, shownText } from './redact.ts';
 
 /** A payload whose binary values become attachments. */

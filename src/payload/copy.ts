@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { ignoreRejection } from '../base/guard.ts';
 import type { PayloadAttachments } from './attachments.ts';
 import {
@@ -12,9 +13,7 @@ import {
   threw,
 } from './describe.ts';
 import { type PayloadRules, redactAndTruncate, truncate } from './limits.ts';
-import { types } from './platform.ts';
-import type { Redaction } from './redact.ts';
-import type { PathPlace, Step } from './redaction-paths.ts';
+import type { PathPlace, Redaction, Step } from './redact.ts';
 import { isHeaders } from './secret-names.ts';
 
 /** A key of up to this many characters is kept even if the limit of characters is reached. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, OutgoingMessage } from 'node:http';
+import { Stream } from 'node:stream';
+import { types } from 'node:util';
 import { messageOf } from '../base/text.ts';
-import { isBlob, Stream, toBase64, types, viewOf } from './platform.ts';
 
 /** Bytes of a binary value that a payload shows as base64. */
 export const BINARY_BYTES_KEPT = 1_024;
@@ -77,6 +78,32 @@ export function primitiveText(value: unknown): string {
 export function hasPlainPrototype(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** Returns the base64 text of bytes. */
+export function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
+
+/** Decodes base64 text. Characters outside the alphabet are skipped. */
+export function fromBase64(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
+}
+
+export function isBinary(value: unknown): value is ArrayBufferView | ArrayBufferLike {
+  return ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value);
+}
+
+/** Also true for a `File`, which is a `Blob`. */
+export function isBlob(value: unknown): value is Blob {
+  return typeof Blob === 'function' && value instanceof Blob;
+}
+
+/** Returns a view of the bytes, not a copy. Throws if the buffer was transferred. */
+export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
+  return ArrayBuffer.isView(value)
+    ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+    : new Uint8Array(value);
 }
 
 // The platform's own methods. An object may override them with code of the application.

@@ -1,8 +1,7 @@
 import { safeText } from '../base/text.ts';
 import { isError } from './describe.ts';
 import { redactAndTruncate, truncate } from './limits.ts';
-import { failureText, MASK, type Redaction } from './redact.ts';
-import { placeOf } from './redaction-paths.ts';
+import { failureText, MASK, placeOf, type Redaction } from './redact.ts';
 import { serialize } from './serialize.ts';
 
 /** Causes of one error, so that a circular chain ends. */

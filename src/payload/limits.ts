@@ -1,6 +1,7 @@
 import type { Limits } from '../base/limits.ts';
 import type { PayloadLimits } from './plain.ts';
 import type { Redaction } from './redact.ts';
+import type { Trail } from './secret-names.ts';
 
 /** How a payload is recorded. */
 export interface PayloadRules extends PayloadLimits {
@@ -26,12 +27,7 @@ export function truncate(text: string, kept: number): string {
 }
 
 /** Masks a text and truncates it to `kept` characters. A secret that lies across a cut is masked or removed. */
-export function redactAndTruncate(
-  text: string,
-  kept: number,
-  redaction: Redaction,
-  trail: readonly (string | number)[],
-): string {
+export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);
     return shown.length <= kept ? shown : truncate(shown, kept);

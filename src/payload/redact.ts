@@ -1,10 +1,9 @@
+import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/guard.ts';
 import { messageOf } from '../base/text.ts';
 import { PlainCheck } from './plain.ts';
-import { types } from './platform.ts';
-import { PathPlace, placeOf, type Step, trailOf, type Way } from './redaction-paths.ts';
-import { SecretNames } from './secret-names.ts';
+import { SecretNames, type Trail } from './secret-names.ts';
 import { mayHoldNames, TextSecrets } from './text-secrets.ts';
 
 /** Options of `redact`. All are optional. */
@@ -92,7 +91,6 @@ export class Redaction {
   readonly #ofChunks: Redaction;
   readonly #texts: TextSecrets | undefined;
   readonly #keys: PlainCheck;
-  readonly #tests: readonly RegExp[];
   readonly #finders: readonly RegExp[];
   readonly #replacement: Replacement;
   #isReplacing = false;
@@ -104,8 +102,7 @@ export class Redaction {
     this.root = paths;
     this.names = names;
     this.#texts = names && new TextSecrets(names, (value, trail) => this.mask(value, trail));
-    this.#tests = patterns.map((pattern) => new RegExp(pattern.source, pattern.flags.replace(/[dgy]/g, '')));
-    this.#finders = this.#tests.map((pattern) => new RegExp(pattern.source, `${pattern.flags}g`));
+    this.#finders = patterns.map(({ source, flags }) => new RegExp(source, `${flags.replace(/[dgy]/g, '')}g`));
     this.#replacement = replacement;
     this.wantsTrail = typeof replacement === 'function';
     const isByNames = parts !== undefined && paths === undefined && patterns.length === 0 && !this.wantsTrail;
@@ -126,26 +123,25 @@ export class Redaction {
   }
 
   /** @internal Returns the text with the values under secret names masked, if it is JSON text or contains URLs. */
-  maskNamed(text: string, trail: readonly Step[]): string {
+  maskNamed(text: string, trail: Trail): string {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
   /** @internal Returns the mask of a whole value. A replacement function gets only text and numbers. */
-  mask(value: unknown, trail: readonly Step[]): string {
+  mask(value: unknown, trail: Trail): string {
     const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);
   }
 
   /** @internal Returns the text with the matches of all patterns replaced. */
-  maskFound(text: string, trail: readonly Step[]): string {
-    if (this.#tests.length === 0 || !this.#tests.some((pattern) => pattern.test(text))) return text;
+  maskFound(text: string, trail: Trail): string {
     return this.#finders.reduce(
       (shown, pattern) => shown.replace(pattern, (found) => (found === '' ? '' : this.#replaced(found, trail))),
       text,
     );
   }
 
-  #replaced(found: string, trail: readonly Step[]): string {
+  #replaced(found: string, trail: Trail): string {
     if (typeof this.#replacement === 'string') return this.#replacement;
     // A replacement that starts a run nevertheless would be called for that run's payloads, without end.
     if (this.#isReplacing) throw new RedactionFailure();
@@ -185,9 +181,6 @@ export function shownText(text: string, redaction: Redaction | undefined, way: W
   }
 }
 
-/** Masks every payload. */
-export const hideAll: Redaction = new Redaction(undefined);
-
 const KNOWN: readonly string[] = ['paths', 'patterns', 'replace', 'keys'] satisfies (keyof RedactOptions)[];
 
 function partsOf(options: unknown): RedactionParts {
@@ -223,6 +216,132 @@ function namesOf(keys: unknown): readonly string[] | undefined {
 function isListOf(value: unknown, holds: (item: unknown) => boolean): value is readonly unknown[] {
   return Array.isArray(value) && value.every(holds);
 }
+
+/** One level of a path; a number is an index. */
+export type Step = Trail[number];
+
+/** The path of a value: its field and the steps below. An unknown index is undefined. */
+export type Way = readonly (Step | undefined)[];
+
+/** Returns a path as a replacement function gets it. */
+export function trailOf(way: Way): Step[] {
+  return way.map((step) => step ?? '*');
+}
+
+/** Follows a path as far as the paths of the redaction lead. */
+export function placeOf(root: PathPlace | undefined, way: Way): PathPlace | undefined {
+  let place = root;
+  for (const step of way) {
+    place = place?.step(step);
+    if (place === undefined || place.isEnd) return place;
+  }
+  return place;
+}
+
+/** One segment of a parsed path: `*`, `**`, `[*]`, or a dot and the key or index. */
+type Segment = string;
+
+/** The fields that a path may begin with, and the number of levels below those that are text or lists. */
+const FIELDS: Readonly<Record<string, number | undefined>> = {
+  inputs: undefined,
+  outputs: undefined,
+  events: Number.POSITIVE_INFINITY,
+  metadata: undefined,
+  error: 0,
+  tags: 1,
+  name: 0,
+  attachments: 1,
+};
+
+/** Steps that one place remembers. */
+const STEPS_KEPT = 1_000;
+
+/**
+ * How far some steps lead along the paths of the redaction. Each place remembers the next places, so the time of a step does
+ * not depend on the number of paths.
+ */
+export class PathPlace {
+  /** Whether a path ends here. */
+  readonly isEnd: boolean;
+  readonly #rests: readonly (readonly Segment[])[];
+  readonly #known = new Map<Step | undefined, PathPlace | undefined>();
+
+  private constructor(rests: readonly (readonly Segment[])[]) {
+    this.#rests = rests;
+    this.isEnd = rests.some((rest) => rest.length === 0);
+  }
+
+  /** Returns the place above all fields. Returns undefined if there are no paths. Throws if a path is invalid. */
+  static root(paths: readonly string[]): PathPlace | undefined {
+    return PathPlace.#at(paths.map(segmentsOf));
+  }
+
+  /** Returns the place one level below, or undefined if no path leads there. The step of an unknown index is undefined. */
+  step(step: Step | undefined): PathPlace | undefined {
+    if (this.#known.has(step)) return this.#known.get(step);
+    const rests = this.#rests.filter(([segment]) => segment !== undefined && matches(segment, step));
+    const next = PathPlace.#at(rests.map((rest) => (rest[0] === '**' ? rest : rest.slice(1))));
+    if (this.#known.size < STEPS_KEPT) this.#known.set(step, next);
+    return next;
+  }
+
+  static #at(rests: readonly (readonly Segment[])[]): PathPlace | undefined {
+    const all = new Map<string, readonly Segment[]>();
+    for (const rest of rests) {
+      // `**` also matches no level, so the segment after it may match the next step.
+      for (let at = 0; at <= rest.length; at++) {
+        all.set(JSON.stringify(rest.slice(at)), rest.slice(at));
+        if (rest[at] !== '**') break;
+      }
+    }
+    return all.size === 0 ? undefined : new PathPlace([...all.values()]);
+  }
+}
+
+function matches(segment: Segment, step: Step | undefined): boolean {
+  if (segment === '*' || segment === '**') return true;
+  if (segment === '[*]') return typeof step !== 'string';
+  return step === undefined ? /^\.\d+$/.test(segment) : segment === `.${step}`;
+}
+
+/** `key`, `*`, `**`; `[0]`, `[*]`, `["any key"]`. */
+const SEGMENT = /(?:^|(?!^)\.)(\*\*|\*|[^.[\]*"\s]+)|\.?\[(\d{1,9}|\*|"(?:[^"\\]|\\.)*")\]/y;
+
+function segmentsOf(path: string): Segment[] {
+  const segments: Segment[] = [];
+  SEGMENT.lastIndex = 0;
+  while (SEGMENT.lastIndex < path.length) {
+    const [found, plain, bracketed = ''] = SEGMENT.exec(path) ?? [];
+    if (found === undefined) throw new SyntaxError(`${JSON.stringify(path)} is no path`);
+    if (plain !== undefined) segments.push(plain.startsWith('*') ? plain : `.${plain}`);
+    else segments.push(bracketed === '*' ? '[*]' : `.${JSON.parse(bracketed)}`);
+  }
+  const [first = ''] = segments;
+  if (first !== '*' && first !== '**' && !Object.hasOwn(FIELDS, first.slice(1))) {
+    throw new SyntaxError(
+      `${JSON.stringify(path)} has to begin with **, * or one of ${Object.keys(FIELDS).join(', ')}`,
+    );
+  }
+  if (leadsNowhere(first, segments.slice(1))) {
+    const kinds = 'name and error are text; tags, attachments and events are lists';
+    throw new SyntaxError(`${JSON.stringify(path)} leads nowhere: ${kinds}`);
+  }
+  return segments;
+}
+
+/** A path such as `error.message` or `events.kwargs` would mask nothing. */
+function leadsNowhere(field: Segment, below: readonly Segment[]): boolean {
+  const levels = FIELDS[field.slice(1)];
+  if (levels === undefined) return false;
+  const steps = below.filter((segment) => segment !== '**');
+  const [first] = levels === 1 ? steps : below;
+  return steps.length > levels || (first !== undefined && !matches(first, undefined));
+}
+
+// The last constants of the file, because the classes above must exist.
+
+/** Masks every payload. */
+export const hideAll: Redaction = new Redaction(undefined);
 
 /** The redaction if none is configured: values under the names of secrets are masked. */
 export const defaultRedaction: Redaction = redact();

@@ -1,5 +1,8 @@
+import { types } from 'node:util';
 import { hasPlainPrototype } from './describe.ts';
-import { types } from './platform.ts';
+
+/** The path of a value, as a replacement function gets it. */
+export type Trail = readonly (string | number)[];
 
 /**
  * The kind of a name, which determines which of its values are hidden:

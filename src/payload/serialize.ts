@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, mayBeDataUri } from './attachment.ts';
 import { type AttachingField, type AttachmentRoom, PayloadAttachments } from './attachments.ts';
@@ -5,9 +6,7 @@ import { Copier } from './copy.ts';
 import { hasPlainPrototype } from './describe.ts';
 import type { PayloadRules } from './limits.ts';
 import { PlainCheck } from './plain.ts';
-import { types } from './platform.ts';
-import { failureText, MASK, shownText } from './redact.ts';
-import { type PathPlace, placeOf, trailOf, type Way } from './redaction-paths.ts';
+import { failureText, MASK, type PathPlace, placeOf, shownText, trailOf, type Way } from './redact.ts';
 
 /**
  * Returns the JSON text of any value as it is now, masked and within the limits. Never throws. Plain data is written by

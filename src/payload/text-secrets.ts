@@ -1,5 +1,4 @@
-import type { Step } from './redaction-paths.ts';
-import { isPlainText, type SecretNames, URL_NAMES } from './secret-names.ts';
+import { isPlainText, type SecretNames, type Trail, URL_NAMES } from './secret-names.ts';
 import { type Mask, UrlSecrets } from './url-secrets.ts';
 
 const SPACE = 0x20;
@@ -111,7 +110,7 @@ export class TextSecrets {
   }
 
   /** Returns the text with each secret masked. JSON text remains JSON text. */
-  masked(text: string, trail: readonly Step[], level = 0): string {
+  masked(text: string, trail: Trail, level = 0): string {
     const isJson = isLikeJson(text) && this.isLikelyIn(text);
     return (
       (isJson ? this.#maskJson(text, trail, level) : undefined) ?? this.#urls.masked(this.#maskHead(text, trail), trail)
@@ -180,7 +179,7 @@ export class TextSecrets {
   }
 
   /** Masks JSON text. Returns undefined if the text is valid JSON and no value in it is hidden. */
-  #maskJson(text: string, trail: readonly Step[], level: number): string | undefined {
+  #maskJson(text: string, trail: Trail, level: number): string | undefined {
     let value: unknown;
     try {
       value = level < LEVELS_MAX ? JSON.parse(text.trimStart()) : undefined;
@@ -191,7 +190,7 @@ export class TextSecrets {
   }
 
   /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
-  #copy(value: unknown, trail: Step[], level: number, depth: number, parent?: object): unknown {
+  #copy(value: unknown, trail: (string | number)[], level: number, depth: number, parent?: object): unknown {
     if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail, level + 1) : value;
     if (typeof value !== 'object' || value === null) return value;
     if (depth === 0) return TOO_DEEP;
@@ -217,7 +216,7 @@ export class TextSecrets {
    * Masks strings and numbers that follow quoted names. Used for text that is not valid JSON, for example because it
    * was cut.
    */
-  #maskQuoted(text: string, trail: readonly Step[]): string {
+  #maskQuoted(text: string, trail: Trail): string {
     let shown = '';
     let copied = 0;
     for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) {
@@ -235,7 +234,7 @@ export class TextSecrets {
   /**
    * Masks header lines up to an empty line or the end of the text. A request line or a status line may precede them.
    */
-  #maskHead(text: string, trail: readonly Step[]): string {
+  #maskHead(text: string, trail: Trail): string {
     START_LINE.lastIndex = 0;
     let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
     let shown = text.slice(0, at);
@@ -251,7 +250,7 @@ export class TextSecrets {
   }
 }
 
-const NO_TRAIL: readonly Step[] = [];
+const NO_TRAIL: Trail = [];
 
 const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\r\n]*)\r?\n/y;
 

@@ -1,8 +1,7 @@
-import type { Step } from './redaction-paths.ts';
-import { isPiece, type SecretNames } from './secret-names.ts';
+import { isPiece, type SecretNames, type Trail } from './secret-names.ts';
 
 /** Returns the mask of a secret value. */
-export type Mask = (value: unknown, trail: readonly Step[]) => string;
+export type Mask = (value: unknown, trail: Trail) => string;
 
 const SPACE = 0x20;
 const SLASH = 0x2f;
@@ -26,7 +25,7 @@ export class UrlSecrets {
   }
 
   /** Returns a text with the secrets in its URLs masked. A text that starts with `/` or `?` is a URL without its origin. */
-  masked(text: string, trail: readonly Step[]): string {
+  masked(text: string, trail: Trail): string {
     const first = text.charCodeAt(0);
     let at = first === SLASH || first === QUESTION_MARK ? 0 : text.indexOf('://');
     if (at < 0 || !(text.includes('=', at) || text.includes('@', at))) return text;
@@ -56,13 +55,13 @@ export class UrlSecrets {
     return false;
   }
 
-  #maskUrl(url: string, trail: readonly Step[]): string {
+  #maskUrl(url: string, trail: Trail): string {
     let shown = url;
     if (url.includes('@')) shown = shown.replace(USER, (user) => (isCredential(user) ? this.#mask(user, trail) : user));
     return shown.includes('=') ? this.#maskParameters(shown, trail) : shown;
   }
 
-  #maskParameters(url: string, trail: readonly Step[]): string {
+  #maskParameters(url: string, trail: Trail): string {
     let shown = '';
     let copied = 0;
     let end = 0;

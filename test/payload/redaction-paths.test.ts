@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PathPlace, type Step } from '../../src/payload/redaction-paths.ts';
+import { PathPlace, type Step } from '../../src/payload/redact.ts';
 
 const isHidden = (path: string, ...steps: (Step | undefined)[]): boolean => {
   let place = PathPlace.root([path]);

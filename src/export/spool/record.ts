@@ -1,5 +1,5 @@
 import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../../payload/attachment.ts';
-import { isBlob } from '../../payload/platform.ts';
+import { isBlob } from '../../payload/describe.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 import { type Frame, readFrames, SEGMENT_BYTES_MAX } from './segment.ts';
