@@ -161,7 +161,7 @@ export class PlainCheck {
 
   /** Whether two items may be an entry in a list of pairs, of which the first is the name of a secret. */
   #mayBeSecretPair(first: unknown, second: unknown): boolean {
-    return typeof first === 'string' && typeof second !== 'number' && this.#names?.hidesAfter(first, second) === true;
+    return typeof first === 'string' && this.#names?.hidesAfter(first, second) === true;
   }
 
   #keyAfter(before: KnownKey, key: string): KnownKey {

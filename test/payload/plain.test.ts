@@ -95,6 +95,15 @@ test('a payload that is written at once is the same as one that is searched valu
   );
 });
 
+test('a number after a secret name in a list of pairs is masked', () => {
+  const pairs = [
+    ['passcode', 123_456],
+    ['lines', 123_456],
+  ];
+  const json = serialize(pairs, { ...LIMITS, redaction: byCheck }, ['inputs']);
+  expect(json).toBe('[["passcode","[Redacted]"],["lines",123456]]');
+});
+
 test.each([
   { depth: 2, width: 3, nodes: 8, bytes: 60 },
   { depth: 3, width: 2, nodes: 20, bytes: 20 },
