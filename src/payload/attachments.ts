@@ -37,8 +37,6 @@ export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
   readonly #names = new Set<string>();
-  /** Given names that are masked. */
-  readonly #maskedNames = new Set<string>();
   /** Names only: the record holds the bytes, and releases them when they are delivered. */
   readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   #bytes = 0;
@@ -69,7 +67,6 @@ export class RunAttachments implements AttachmentRoom {
       return;
     }
     const shown = name as string;
-    if (shown !== given) this.#maskedNames.add(given as string);
     const type = (mimeType ?? (isBlob(content) ? typeOf(content) : UNKNOWN_TYPE)) as string;
     const bytes = isBlob(content) ? content : viewOf(content as ArrayBufferView).slice();
     this.#names.add(nameOnWire(shown));
@@ -107,7 +104,7 @@ export class RunAttachments implements AttachmentRoom {
     if (shown === name) return name;
     const mask = shown.replaceAll('.', '_');
     let free = mask;
-    if (!this.#maskedNames.has(name)) for (let number = 2; this.isTaken(free); number++) free = `${mask} ${number}`;
+    for (let number = 2; this.isTaken(free); number++) free = `${mask} ${number}`;
     return free;
   }
 

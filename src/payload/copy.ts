@@ -137,7 +137,7 @@ export class Copier {
     let description: unknown;
     try {
       if (isError(value)) return this.#properties(value, errorKeys(value), value);
-      description = this.#attachments?.describe(value) ?? describe(value, this.#rules.width, this.#charactersLeft);
+      description = this.#attachments?.describe(value) ?? describe(value, this.#rules.width);
     } catch (thrown) {
       description = threw(thrown);
     }

@@ -6,8 +6,6 @@ import { messageOf } from '../base/text.ts';
 /** Bytes of a binary value that a payload shows as base64. */
 export const BINARY_BYTES_KEPT = 1_024;
 
-const BINARY_KEYS_CHARACTERS = 'type'.length + 'byteLength'.length + 'base64'.length;
-
 /** The first items of a collection, and the number of all items. */
 export class Items {
   readonly items: readonly unknown[];
@@ -19,23 +17,23 @@ export class Items {
   }
 }
 
-/** A primitive, a list, or an object without a prototype. */
-export type Description = string | number | boolean | Items | Readonly<Record<string, unknown>>;
+/** A primitive, a list, or an object whose properties are shown. */
+export type Description = string | number | boolean | bigint | symbol | Items | Readonly<Record<string, unknown>>;
 
 /**
  * Describes an object of the platform whose own properties do not show its value, for example a `Date` or a stream. Returns
- * undefined for any other object. Consumes, awaits and changes nothing. Reads at most `width` items and `characters` of text.
- * Throws if code of the application in the object throws.
+ * undefined for any other object. Consumes, awaits and changes nothing. Reads at most `width` items of a set. Throws if
+ * code of the application in the object throws.
  */
-export function describe(value: object, width: number, characters: number): Description | undefined {
+export function describe(value: object, width: number): Description | undefined {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (types.isPromise(value)) return '[Promise]';
   if (types.isRegExp(value)) return String(value);
-  if (types.isBoxedPrimitive(value)) return unboxed(value);
-  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value, characters);
+  if (types.isBoxedPrimitive(value)) return value.valueOf() as Description;
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value);
   if (types.isSet(value)) return firstItems(setValues.call(value), setSize.call(value), width);
   if (value instanceof URL) return withoutCredentials(value.href);
-  return iteratorKind(value) ?? webObject(value, width) ?? nodeStream(value);
+  return iteratorKind(value) ?? webObject(value) ?? nodeStream(value);
 }
 
 /** Returns the entries of a map as pairs. */
@@ -126,18 +124,10 @@ function firstItems(items: Iterator<unknown>, size: number, width: number): Item
   return new Items(kept, Math.max(size, kept.length));
 }
 
-function unboxed(value: object): string | number | boolean {
-  const primitive: unknown = value.valueOf();
-  if (typeof primitive === 'number' || typeof primitive === 'boolean') return primitive;
-  return typeof primitive === 'bigint' ? `${primitive}n` : String(primitive);
-}
-
-function binary(value: ArrayBufferView | ArrayBufferLike, characters: number): Description {
+function binary(value: ArrayBufferView | ArrayBufferLike): Description {
   const bytes = viewOf(value);
-  const type = value.constructor.name;
-  const room = Math.max(0, characters - BINARY_KEYS_CHARACTERS - type.length);
-  const base64 = toBase64(bytes.subarray(0, Math.min(BINARY_BYTES_KEPT, Math.floor(room / 4) * 3)));
-  return { type, byteLength: bytes.byteLength, base64 };
+  const base64 = toBase64(bytes.subarray(0, BINARY_BYTES_KEPT));
+  return { type: value.constructor.name, byteLength: bytes.byteLength, base64 };
 }
 
 function withoutCredentials(href: string): string {
@@ -156,10 +146,10 @@ function iteratorKind(value: object): string | undefined {
   return Symbol.iterator in value ? '[Iterator]' : undefined;
 }
 
-function webObject(value: object, width: number): Description | undefined {
-  if (value instanceof Headers) return grouped(Headers.prototype.entries.call(value), width);
-  if (value instanceof URLSearchParams) return grouped(URLSearchParams.prototype.entries.call(value), width);
-  if (value instanceof FormData) return grouped(FormData.prototype.entries.call(value), width);
+function webObject(value: object): Description | undefined {
+  if (value instanceof Headers) return grouped(Headers.prototype.entries.call(value));
+  if (value instanceof URLSearchParams) return grouped(URLSearchParams.prototype.entries.call(value));
+  if (value instanceof FormData) return grouped(FormData.prototype.entries.call(value));
   if (value instanceof Request) {
     const { method, url, headers } = value;
     return { type: 'Request', method, url: withoutCredentials(url), headers };
@@ -203,17 +193,14 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
 }
 
 /** Returns an object of the pairs. A key that occurs several times has a list of its values. */
-function grouped(pairs: Iterator<readonly [string, unknown]>, width: number): Readonly<Record<string, unknown>> {
+function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
-  for (let taken = 0; taken < width; taken++) {
-    const { done, value } = pairs.next();
-    if (done === true) break;
-    const list = lists.get(value[0]);
-    if (list === undefined) lists.set(value[0], [value[1]]);
-    else list.push(value[1]);
+  for (const [key, value] of pairs) {
+    const list = lists.get(key);
+    if (list === undefined) lists.set(key, [value]);
+    else list.push(value);
   }
   const object: Record<string, unknown> = Object.create(null);
   for (const [key, list] of lists) object[key] = list.length === 1 ? list[0] : list;
-  if (pairs.next().done !== true) object['[Truncated]'] = 'more keys';
   return object;
 }

@@ -219,17 +219,8 @@ function copiedJson(value: unknown, rules: PayloadRules, way: Way, attachments?:
   }
 }
 
-const rulesOfChunks = new WeakMap<PayloadRules, PayloadRules>();
-
 function chunkRules(rules: PayloadRules): PayloadRules {
-  const { redaction } = rules;
-  if (redaction === undefined || redaction.ofChunks === redaction) return rules;
-  let chunks = rulesOfChunks.get(rules);
-  if (chunks === undefined) {
-    chunks = { ...rules, redaction: redaction.ofChunks };
-    rulesOfChunks.set(rules, chunks);
-  }
-  return chunks;
+  return { ...rules, redaction: rules.redaction?.ofChunks };
 }
 
 /** Returns the object to record: `{}` for undefined, a plain object itself, any other value under a key. */

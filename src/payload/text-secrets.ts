@@ -15,15 +15,6 @@ const BYTE_ORDER_MARK = 0xfeff;
 /** Minimum length of a text that can contain both a name and a value. */
 const CHARACTERS_MIN = 9;
 
-/** Maximum level at which JSON text nested in JSON text is parsed. Deeper JSON text is masked without parsing. */
-const LEVELS_MAX = 4;
-
-/**
- * Maximum depth of values in JSON text. Deeper values cannot be searched for secrets, so they are replaced by a marker.
- */
-const DEPTH_MAX = 200;
-const TOO_DEEP = '[Truncated: too deep]';
-
 /** Maximum length of a name in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
@@ -110,11 +101,9 @@ export class TextSecrets {
   }
 
   /** Returns the text with each secret masked. JSON text remains JSON text. */
-  masked(text: string, trail: Trail, level = 0): string {
-    const isJson = isLikeJson(text) && this.isLikelyIn(text);
-    return (
-      (isJson ? this.#maskJson(text, trail, level) : undefined) ?? this.#urls.masked(this.#maskHead(text, trail), trail)
-    );
+  masked(text: string, trail: Trail): string {
+    const json = isLikeJson(text) && this.isLikelyIn(text) ? this.#maskJson(text, trail) : undefined;
+    return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);
   }
 
   /** Whether `masked` may change a text, other than a URL in it. For the hot path, which examines every text. */
@@ -179,21 +168,21 @@ export class TextSecrets {
   }
 
   /** Masks JSON text. Returns undefined if the text is valid JSON and no value in it is hidden. */
-  #maskJson(text: string, trail: Trail, level: number): string | undefined {
+  #maskJson(text: string, trail: Trail): string | undefined {
     let value: unknown;
     try {
-      value = level < LEVELS_MAX ? JSON.parse(text.trimStart()) : undefined;
-    } catch {}
-    if (value === undefined) return this.#urls.masked(this.#maskQuoted(text, trail), trail);
-    const shown = this.#copy(value, [...trail], level, DEPTH_MAX);
+      value = JSON.parse(text.trimStart());
+    } catch {
+      return this.#urls.masked(this.#maskQuoted(text, trail), trail);
+    }
+    const shown = this.#copy(value, [...trail]);
     return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
   }
 
   /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
-  #copy(value: unknown, trail: (string | number)[], level: number, depth: number, parent?: object): unknown {
-    if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail, level + 1) : value;
+  #copy(value: unknown, trail: (string | number)[], parent?: object): unknown {
+    if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail) : value;
     if (typeof value !== 'object' || value === null) return value;
-    if (depth === 0) return TOO_DEEP;
     const isList = Array.isArray(value);
     const isNamed = isList && this.#names.isNamedList(value.length, parent, trail.at(-1));
     let copy: object | undefined;
@@ -203,7 +192,7 @@ export class TextSecrets {
       const isHidden = isList
         ? isNamed && index % 2 === 1 && this.#names.hidesAfter(value[index - 1], inner)
         : this.#names.hides(key, inner, value);
-      const shown = isHidden ? this.#mask(inner, trail) : this.#copy(inner, trail, level, depth - 1, value);
+      const shown = isHidden ? this.#mask(inner, trail) : this.#copy(inner, trail, value);
       trail.pop();
       if (shown === inner) continue;
       copy ??= isList ? [...value] : { ...value };

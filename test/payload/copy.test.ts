@@ -244,16 +244,6 @@ describe('binary data', () => {
     expect(rest).toEqual({ type: 'Uint8Array', byteLength });
   });
 
-  test('counts among the text of the payload', () => {
-    const kept = (bytes: number): string[] =>
-      (read([new Uint8Array(6), new Uint8Array(6)], { bytes }) as { base64: string }[]).map(({ base64 }) => base64);
-    // Each takes 20 characters of keys, 10 of type and 8 of base64, four of which stand for three bytes.
-    expect(kept(77)).toEqual(['AAAAAAAA', 'AAAAAAAA']);
-    expect(kept(76)).toEqual(['AAAAAAAA', 'AAAAAAAA']);
-    expect(kept(75)).toEqual(['AAAAAAAA', 'AAAA']);
-    expect(kept(71)).toEqual(['AAAAAAAA', '']);
-  });
-
   test('that has been given away does not cost its neighbours', () => {
     const gone = new Uint8Array(3);
     structuredClone(gone.buffer, { transfer: [gone.buffer] });

@@ -344,13 +344,11 @@ describe('a run', () => {
     expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['scan a_b']);
   });
 
-  test('has all of several attachments whose names become one, and each name once', () => {
-    const lines = told();
+  test('numbers attachments whose masked names are equal', () => {
     const { run, sink } = makeRun({}, rulesOf({ paths: ['attachments'] }));
-    for (const name of ['photo', 'scan', 'scan', 'photo', 'log']) run.attach(name, new Uint8Array(1), 'image/png');
+    for (const name of ['photo', 'scan', 'log']) run.attach(name, new Uint8Array(1), 'image/png');
     run.end();
     expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['[Redacted]', '[Redacted] 2', '[Redacted] 3']);
-    expect(lines).toEqual([expect.stringContaining('expected `name` to be new to the run')]);
   });
 
   test('shows the pieces of a model’s answer', () => {
