@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import { type AttachingField, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
+import { type AttachingField, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
 import { metadataJson, metadataKey, serialize, shownName } from '../payload/serialize.ts';
 import {

@@ -1,4 +1,7 @@
-import { fromBase64, toBase64 } from './describe.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } from './describe.ts';
+import { mayBeDataUri } from './plain.ts';
+import { type Redaction, shownText } from './redact.ts';
 
 /** Content of an attachment. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
@@ -8,6 +11,218 @@ export interface HeldAttachment {
   name: string;
   mimeType: string;
   bytes: Uint8Array | Blob;
+}
+
+/** A payload whose binary values become attachments. */
+export type AttachingField = 'inputs' | 'outputs';
+
+/** The owner of attachments other than those of `Run.attach`. The chunks of a stream become `outputs` at its end. */
+export type AttachingPayload = AttachingField | 'chunks';
+
+/** The attachments that a run can still take. */
+export interface AttachmentRoom {
+  readonly bytesLeft: number;
+  readonly countLeft: number;
+  isTaken(name: string): boolean;
+}
+
+interface AttachmentPolicy {
+  readonly attachmentBytes: number;
+  readonly payload: { readonly redaction?: Redaction | undefined };
+}
+
+/** The attachments of one run. Each name is unique; their number and bytes are limited. */
+export class RunAttachments implements AttachmentRoom {
+  readonly #record: { attachments: HeldAttachment[] | undefined };
+  readonly #policy: AttachmentPolicy;
+  readonly #names = new Set<string>();
+  /** Names only: the record holds the bytes, and releases them when they are delivered. */
+  readonly #ofPayloads = new Map<AttachingPayload, string[]>();
+  #bytes = 0;
+
+  constructor(record: { attachments: HeldAttachment[] | undefined }, policy: AttachmentPolicy) {
+    this.#record = record;
+    this.#policy = policy;
+  }
+
+  get bytesLeft(): number {
+    return this.#policy.attachmentBytes - this.#bytes;
+  }
+
+  get countLeft(): number {
+    return ATTACHMENTS_MAX - this.#names.size;
+  }
+
+  isTaken(name: string): boolean {
+    return this.#names.has(nameOnWire(name));
+  }
+
+  /** Adds an attachment of the application. If an argument is invalid or a limit is reached, logs one line instead. */
+  attach(given: unknown, content: unknown, mimeType: unknown): void {
+    const name = typeof given === 'string' ? this.#shown(given) : given;
+    const complaint = this.#complaint(name, content, mimeType);
+    if (complaint !== undefined) {
+      leaveOut(complaint);
+      return;
+    }
+    const shown = name as string;
+    const type = (mimeType ?? (isBlob(content) ? typeOf(content) : UNKNOWN_TYPE)) as string;
+    const bytes = isBlob(content) ? content : viewOf(content as ArrayBufferView).slice();
+    this.#names.add(nameOnWire(shown));
+    this.#hold([{ name: shown, mimeType: type, bytes }]);
+  }
+
+  /** Adds the attachments of a payload that the record now contains. */
+  keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
+    const names = attachments.map(({ name }) => name);
+    for (const name of names) this.#names.add(nameOnWire(name));
+    this.#hold(attachments);
+    this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...names]);
+  }
+
+  /** Removes the attachments of a payload that is about to be replaced, unless they have been sent. */
+  forget(payload: AttachingPayload): void {
+    const replaced = this.#ofPayloads.get(payload);
+    if (replaced === undefined) return;
+    this.#ofPayloads.delete(payload);
+    const kept: HeldAttachment[] = [];
+    for (const attachment of this.#record.attachments ?? []) {
+      if (!replaced.includes(attachment.name)) {
+        kept.push(attachment);
+        continue;
+      }
+      this.#bytes -= sizeOf(attachment.bytes);
+      this.#names.delete(nameOnWire(attachment.name));
+    }
+    this.#record.attachments = kept;
+  }
+
+  /** Returns the masked name. A mask that is taken by another name gets a number. */
+  #shown(name: string): string {
+    const shown = shownText(name, this.#policy.payload.redaction, ['attachments', undefined]);
+    if (shown === name) return name;
+    const mask = shown.replaceAll('.', '_');
+    let free = mask;
+    for (let number = 2; this.isTaken(free); number++) free = `${mask} ${number}`;
+    return free;
+  }
+
+  #complaint(name: unknown, content: unknown, mimeType: unknown): string | undefined {
+    if (this.#policy.payload.redaction?.hidesAll === true) return 'every payload is hidden';
+    if (!isAttachmentName(name)) return 'expected `name` to be text of at most 256 characters, without a dot';
+    if (!isBinary(content) && !isBlob(content)) return 'expected `content` to be bytes or a Blob; read a stream first';
+    if (mimeType !== undefined && !isMimeType(mimeType)) return 'expected `mimeType` to be text such as "image/png"';
+    if (this.isTaken(name)) return 'expected `name` to be new to the run';
+    if (this.countLeft <= 0) return `a run had more than ${ATTACHMENTS_MAX} attachments`;
+    return bytesOf(content) > this.bytesLeft ? 'a run had attachments over limits.attachmentBytes' : undefined;
+  }
+
+  #hold(attachments: readonly HeldAttachment[]): void {
+    for (const { bytes } of attachments) this.#bytes += sizeOf(bytes);
+    this.#record.attachments = [...(this.#record.attachments ?? []), ...attachments];
+  }
+}
+
+/**
+ * Extracts binary values, Blobs and data URIs from one payload. Markers replace them. An object or a text that occurs several
+ * times is attached once.
+ */
+export class PayloadAttachments {
+  readonly #field: AttachingField;
+  readonly #bytesMax: number;
+  readonly #room: AttachmentRoom | undefined;
+  /** By object or text. */
+  readonly #markers = new Map<unknown, string>();
+  #bytes = 0;
+  #number = 0;
+  #taken: HeldAttachment[] | undefined;
+
+  /** `bytesMax` is the limit of a run that has not started, which has no `room`. */
+  constructor(field: AttachingField, bytesMax: number, room?: AttachmentRoom) {
+    this.#field = field;
+    this.#bytesMax = bytesMax;
+    this.#room = room;
+  }
+
+  /** The extracted attachments. Undefined if there are none. */
+  get taken(): readonly HeldAttachment[] | undefined {
+    return this.#taken;
+  }
+
+  /** Describes a large binary value or a Blob, and attaches it. Returns undefined for any other value. */
+  describe(value: object): Readonly<Record<string, unknown>> | undefined {
+    const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
+    if (!isLarge && !isBlob(value)) return undefined;
+    const byteLength = bytesOf(value);
+    return { type: value.constructor.name, byteLength, attachment: this.#attach(value, byteLength) };
+  }
+
+  /** Attaches a data URI and returns its marker. Returns undefined for any other text. */
+  attachText(text: string): string | undefined {
+    const uri = parseDataUri(text);
+    if (uri === undefined) return undefined;
+    const known = this.#markers.get(text);
+    if (known !== undefined) return known;
+    let name = 'left out';
+    if (this.#hasRoom(uri.byteLength)) {
+      const bytes = decoded(uri);
+      if (bytes === undefined) return undefined;
+      name = this.#add(bytes, uri.mimeType);
+    }
+    return this.#remember(text, `[Attachment ${name}: ${uri.mimeType}, ${uri.byteLength} bytes]`);
+  }
+
+  /** Discards the attachments of a payload that could not be serialized. */
+  clear(): void {
+    this.#taken = undefined;
+  }
+
+  /** Returns the name of the attachment, or a marker if there is no room. Bytes are copied. */
+  #attach(value: ArrayBufferView | ArrayBufferLike | Blob, size: number): string {
+    const known = this.#markers.get(value);
+    if (known !== undefined) return known;
+    let marker = `[Left out: ${size} bytes]`;
+    if (this.#hasRoom(size)) {
+      marker = isBlob(value) ? this.#add(value, typeOf(value)) : this.#add(viewOf(value).slice(), UNKNOWN_TYPE);
+    }
+    return this.#remember(value, marker);
+  }
+
+  #remember(source: unknown, marker: string): string {
+    this.#markers.set(source, marker);
+    return marker;
+  }
+
+  #hasRoom(size: number): boolean {
+    const { bytesLeft, countLeft } = this.#room ?? { bytesLeft: this.#bytesMax, countLeft: ATTACHMENTS_MAX };
+    if (this.#bytes + size <= bytesLeft && (this.#taken?.length ?? 0) < countLeft) return true;
+    diagnostics.warnOnce(
+      'payload attachments',
+      `the payloads of a run held binary data beyond limits.attachmentBytes, or over ${ATTACHMENTS_MAX} pieces of it; left out.`,
+    );
+    return false;
+  }
+
+  #add(bytes: Uint8Array | Blob, mimeType: string): string {
+    let name = `${this.#field}_${++this.#number}`;
+    while (this.#room?.isTaken(name) === true) name = `${this.#field}_${++this.#number}`;
+    this.#bytes += sizeOf(bytes);
+    this.#taken ??= [];
+    this.#taken.push({ name, bytes, mimeType });
+    return name;
+  }
+}
+
+function bytesOf(value: ArrayBufferView | ArrayBufferLike | Blob): number {
+  return isBlob(value) ? sizeOf(value) : value.byteLength;
+}
+
+function leaveOut(complaint: string): void {
+  const [place] = complaint.split(':');
+  diagnostics.warnOnce(
+    `Run.attach ${place}`,
+    `Run.attach(name, content, mimeType): ${complaint}; the attachment was left out.`,
+  );
 }
 
 /** Attachments of one run. Receivers refuse a run that has more. */
@@ -61,9 +276,6 @@ export function typeOf({ type }: Blob): string {
   return isMimeType(type) ? type : UNKNOWN_TYPE;
 }
 
-/** A shorter data URI stays in its payload. */
-const DATA_URI_CHARACTERS_MIN = 1_024;
-
 /** The type of a data URI ends before this index. */
 const TYPE_END_MAX = 256;
 
@@ -75,11 +287,6 @@ export interface DataUri {
   /** The number of decoded bytes. */
   readonly byteLength: number;
   readonly base64: string;
-}
-
-/** Whether a text is long enough for an attachment and starts like a data URI. */
-export function mayBeDataUri(text: string): boolean {
-  return text.length > DATA_URI_CHARACTERS_MIN && text.startsWith('data:');
 }
 
 /** Parses a text of the form `data:<type>;base64,…`. Returns undefined for any other text. */

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { ignoreRejection } from '../base/guard.ts';
-import type { PayloadAttachments } from './attachments.ts';
+import type { PayloadAttachments } from './attachment.ts';
 import {
   describe,
   errorKeys,

@@ -1,4 +1,3 @@
-import { mayBeDataUri } from './attachment.ts';
 import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
@@ -20,6 +19,9 @@ const KEY_CHARACTERS_KEPT = 64;
 
 /** A text of up to this many characters cannot hold the name of a secret and its value. */
 const CHARACTERS_HARMLESS = 8;
+
+/** A shorter data URI stays in its payload. */
+const DATA_URI_CHARACTERS_MIN = 1_024;
 
 /** A key that has been examined. */
 class KnownKey {
@@ -189,6 +191,11 @@ export class PlainCheck {
     if (this.#names === undefined) return false;
     return isPairValue(key) || isHeaders(key) || mayHoldNames(key) || this.#names.kindOf(key) !== undefined;
   }
+}
+
+/** Whether a text is long enough for an attachment and starts like a data URI. */
+export function mayBeDataUri(text: string): boolean {
+  return text.length > DATA_URI_CHARACTERS_MIN && text.startsWith('data:');
 }
 
 /** How `JSON.stringify` writes half of a surrogate pair, which strict services refuse. Escaped text may contain it too. */

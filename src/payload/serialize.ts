@@ -1,11 +1,10 @@
 import { types } from 'node:util';
 import { messageOf } from '../base/text.ts';
-import { type HeldAttachment, mayBeDataUri } from './attachment.ts';
-import { type AttachingField, type AttachmentRoom, PayloadAttachments } from './attachments.ts';
+import { type AttachingField, type AttachmentRoom, type HeldAttachment, PayloadAttachments } from './attachment.ts';
 import { Copier } from './copy.ts';
 import { hasPlainPrototype } from './describe.ts';
 import type { PayloadRules } from './limits.ts';
-import { PlainCheck } from './plain.ts';
+import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { failureText, MASK, type PathPlace, placeOf, shownText, trailOf, type Way } from './redact.ts';
 
 /**

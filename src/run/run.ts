@@ -2,8 +2,12 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import type { AttachmentContent } from '../payload/attachment.ts';
-import { type AttachingPayload, PayloadAttachments, RunAttachments } from '../payload/attachments.ts';
+import {
+  type AttachingPayload,
+  type AttachmentContent,
+  PayloadAttachments,
+  RunAttachments,
+} from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import {
