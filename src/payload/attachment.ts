@@ -62,7 +62,8 @@ export class RunAttachments implements AttachmentRoom {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
     if (complaint !== undefined) {
-      leaveOut(complaint);
+      const line = `Run.attach(name, content, mimeType): ${complaint}; the attachment was left out.`;
+      diagnostics.warnOnce(`Run.attach ${complaint}`, line);
       return;
     }
     const shown = name as string;
@@ -215,14 +216,6 @@ export class PayloadAttachments {
 
 function bytesOf(value: ArrayBufferView | ArrayBufferLike | Blob): number {
   return isBlob(value) ? sizeOf(value) : value.byteLength;
-}
-
-function leaveOut(complaint: string): void {
-  const [place] = complaint.split(':');
-  diagnostics.warnOnce(
-    `Run.attach ${place}`,
-    `Run.attach(name, content, mimeType): ${complaint}; the attachment was left out.`,
-  );
 }
 
 /** Attachments of one run. Receivers refuse a run that has more. */

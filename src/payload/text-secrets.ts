@@ -210,12 +210,13 @@ export class TextSecrets {
     let copied = 0;
     for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) {
       if (at < copied || !this.#isNameBefore(text, at)) continue;
-      const value = valueAfter(text, at);
+      const [start, end] = valueAfter(text, at);
+      const value = text.slice(start, end);
       const name = nameBefore(text, nameEnd(text, at));
-      if (value === undefined || !this.#names.hides(name, text.slice(value.start, value.end), {})) continue;
-      const mask = JSON.stringify(this.#mask(text.slice(value.start, value.end), [...trail, name]));
-      shown += text.slice(copied, value.start) + (value.isNumber ? mask : mask.slice(1, -1));
-      copied = value.end;
+      if (!this.#names.hides(name, value, {})) continue;
+      const mask = JSON.stringify(this.#mask(value, [...trail, name]));
+      shown += text.slice(copied, start) + (text.charCodeAt(start - 1) === QUOTE ? mask.slice(1, -1) : mask);
+      copied = end;
     }
     return shown + text.slice(copied);
   }
@@ -254,22 +255,24 @@ function isHeaderSecret(name: string, value: string): boolean {
 /** Matches the `"` that closes a name, the colon, and the start of the value: an opening quote or a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
-/** Returns the position of the string or number that follows a name. Unterminated text extends to the end of `text`. */
-function valueAfter(text: string, quote: number): { start: number; end: number; isNumber: boolean } | undefined {
+/**
+ * Returns the start and end of the string or number that follows a name. Unterminated text extends to the end of `text`.
+ * Without a string or number, the start is the end.
+ */
+function valueAfter(text: string, quote: number): readonly [start: number, end: number] {
   VALUE.lastIndex = quote;
   const found = VALUE.exec(text);
-  if (found === null) return undefined;
+  if (found === null) return [quote, quote];
   const opening = found[1];
-  if (opening === undefined) return { start: quote + found[0].search(/\d/), end: VALUE.lastIndex, isNumber: true };
+  if (opening === undefined) return [quote + found[0].search(/\d/), VALUE.lastIndex];
   const start = VALUE.lastIndex;
-  const isNumber = false;
   for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
     // If a quote has more backslashes than the opening quote, it is escaped and belongs to the text.
     let backslashes = 0;
     while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
-    if (backslashes < opening.length) return { start, end: end - backslashes, isNumber };
+    if (backslashes < opening.length) return [start, end - backslashes];
   }
-  return { start, end: text.length, isNumber };
+  return [start, text.length];
 }
 
 function nameBefore(text: string, end: number): string {
