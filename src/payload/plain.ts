@@ -23,6 +23,9 @@ const CHARACTERS_HARMLESS = 8;
 /** A shorter data URI stays in its payload. */
 const DATA_URI_CHARACTERS_MIN = 1_024;
 
+/** Replaces visited objects, so that they are not kept in memory. */
+const VISITED: object = Object.freeze({});
+
 /** A key that has been examined. */
 class KnownKey {
   readonly key: string;
@@ -49,6 +52,9 @@ export class PlainCheck {
   readonly #texts: TextSecrets | undefined;
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
+  /** Arrays of the latest walk, empty. Undefined during a walk, because a getter may start another. */
+  #spareObjects: object[] | undefined;
+  #spareLevels: number[] | undefined;
 
   /** Without names, nothing is masked. */
   constructor(names?: SecretNames, texts?: TextSecrets) {
@@ -85,10 +91,13 @@ export class PlainCheck {
    * soon reaches the limit of depth.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
-    const objects: object[] = [root];
+    const objects = this.#spareObjects ?? [];
+    this.#spareObjects = undefined;
+    objects[0] = root;
     let waiting = 1;
     // For each level below the root, how many objects wait above it.
-    const levels: number[] = [];
+    const levels = this.#spareLevels ?? [];
+    this.#spareLevels = undefined;
     let level = 0;
     // The key before predicts the next key, also from one object to the next.
     let known = this.#first;
@@ -98,6 +107,7 @@ export class PlainCheck {
       while (level > 0 && waiting === levels[level - 1]) level--;
       const above = --waiting;
       const object = objects[waiting] as Record<string, unknown>;
+      objects[waiting] = VISITED;
       const type = object.constructor;
       let size = 0;
       if (type === Object || (type === undefined && Object.getPrototypeOf(object) === null)) {
@@ -140,6 +150,8 @@ export class PlainCheck {
       if (nodesLeft < 0 || charactersLeft < 0 || level >= depth) return false;
       if (waiting > above) levels[level++] = above;
     }
+    this.#spareObjects = objects;
+    this.#spareLevels = levels;
     return true;
   }
 

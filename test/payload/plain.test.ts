@@ -4,6 +4,7 @@ import { redact } from '../../src/payload/redact.ts';
 import { serialize } from '../../src/payload/serialize.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { LIMITS, makeRun } from '../run/memory-sink.ts';
+import { collected } from '../support/garbage.ts';
 
 const S = 'k9Xw27abQ4';
 const keys = [
@@ -159,4 +160,34 @@ test('a chunk of text is masked by its path, as every other chunk', () => {
   } finally {
     recorder.stop();
   }
+});
+
+test('a getter may record another payload meanwhile', () => {
+  const rules = { ...LIMITS, redaction: byCheck };
+  const rows = (count: number) => Array.from({ length: count }, (_, at) => ({ at, below: [{ at }] }));
+  const inner: string[] = [];
+  const before = rows(3);
+  const after = rows(5);
+  const outer = {
+    before,
+    get number() {
+      inner.push(serialize(rows(9), rules, ['inputs']));
+      return 1;
+    },
+    after,
+  };
+  for (let round = 0; round < 2; round++) {
+    expect(serialize(outer, rules, ['inputs'])).toBe(JSON.stringify({ before, number: 1, after }));
+  }
+  for (const json of inner) expect(json).toBe(JSON.stringify(rows(9)));
+});
+
+test('a recorded payload is not kept in memory', async () => {
+  const dropped = (() => {
+    const below = { leaf: 1 };
+    serialize({ rows: [{ a: { b: [below] } }, below, {}] }, { ...LIMITS, redaction: byCheck }, ['inputs']);
+    return new WeakRef(below);
+  })();
+  await collected(dropped);
+  expect(dropped.deref()).toBeUndefined();
 });
