@@ -101,10 +101,10 @@ export class Sender {
       diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
     }
     // A single run that is too large says nothing about the size of batches.
-    if (outcome.kind === 'too_large' && batch.items.length > 1) info.limit.refused(body.sizeBytes);
+    if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
-      info.limit.accepted(body.sizeBytes);
+      info.accepted(body.sizeBytes);
     }
     return outcome;
   }

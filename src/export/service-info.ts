@@ -13,6 +13,9 @@ const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
  */
 const UNLIMITED_RUNS = 500;
 
+/** Growth of the limit with each full batch that is accepted after a 413. */
+const GROWTH = 1.01;
+
 /** The response is useful only if it arrives early. */
 const TIMEOUT_MS = 2_000;
 
@@ -26,10 +29,12 @@ const RETRY_MAX_MS = 600_000;
  * it is unusable, the defaults apply.
  */
 export class ServiceInfo {
-  readonly limit: BatchLimit;
   readonly #client: HttpClient;
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
+  /** The limit according to `/info`, or the default, and the limit that results from it and from 413s. */
+  #reported: BatchSize;
+  #batch: BatchSize;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
   #retryMs = RETRY_MS;
@@ -40,12 +45,30 @@ export class ServiceInfo {
     this.#client = client;
     this.#defaults = defaults;
     this.#monotonicMs = monotonicMs;
-    this.limit = new BatchLimit(defaults);
+    this.#reported = defaults;
+    this.#batch = defaults;
   }
 
   /** Maximum size of a batch. */
   get batch(): BatchSize {
-    return this.limit.size;
+    return this.#batch;
+  }
+
+  /**
+   * Called when a batch of this size was too large: half of it is the limit now. The limit grows by a hundredth with each
+   * accepted batch of at least half its size, so that about one batch in seventy is refused if a gateway accepts less than
+   * `/info` reports.
+   */
+  tooLarge(bytes: number): void {
+    const half = Math.max(BYTES.min, Math.floor(bytes / 2));
+    if (half < this.#batch.bytes) this.#batch = { runs: this.#batch.runs, bytes: half };
+  }
+
+  /** Called when a batch of this size was accepted. */
+  accepted(sizeBytes: number): void {
+    const { runs, bytes } = this.#batch;
+    if (bytes >= this.#reported.bytes || sizeBytes < bytes / 2) return;
+    this.#batch = { runs, bytes: Math.min(this.#reported.bytes, Math.ceil(bytes * GROWTH)) };
   }
 
   /**
@@ -97,55 +120,15 @@ export class ServiceInfo {
     const { runs, bytes } = this.#defaults;
     const runsMax = field(ingest, 'size_limit');
     const isUnlimited = isObject(info) && runsMax === undefined && runs === defaultLimits.batchRuns;
-    this.limit.set({
+    // A lower limit that results from a 413 stays.
+    const loweredBytes = this.#batch.bytes < this.#reported.bytes ? this.#batch.bytes : Number.POSITIVE_INFINITY;
+    this.#reported = {
       runs: clamped(runsMax, RUNS) ?? (isUnlimited ? UNLIMITED_RUNS : runs),
       bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? bytes,
-    });
+    };
+    this.#batch = { runs: this.#reported.runs, bytes: Math.min(loweredBytes, this.#reported.bytes) };
     this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
     this.#takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
-  }
-}
-
-/** Growth of the limit with each full batch that is accepted after a 413. */
-const GROWTH = 1.01;
-
-/**
- * The maximum size of a batch. After a 413, half of the refused size. That limit grows by a hundredth with each accepted batch
- * of at least half its size, so that about one batch in seventy is refused if a gateway accepts less than `/info` reports.
- */
-class BatchLimit {
-  /** The limit according to `/info`, or the default. */
-  #set: BatchSize;
-  #size: BatchSize;
-
-  constructor(defaults: BatchSize) {
-    this.#set = defaults;
-    this.#size = defaults;
-  }
-
-  get size(): BatchSize {
-    return this.#size;
-  }
-
-  /** Sets the limit that the service reports. A lower limit that results from a 413 stays. */
-  set(size: BatchSize): void {
-    const isLowered = this.#size.bytes < this.#set.bytes;
-    const bytes = isLowered ? Math.min(this.#size.bytes, size.bytes) : size.bytes;
-    this.#set = size;
-    this.#size = { runs: size.runs, bytes };
-  }
-
-  /** Called when a batch of this size was too large. */
-  refused(bytes: number): void {
-    const half = Math.max(BYTES.min, Math.floor(bytes / 2));
-    if (half < this.#size.bytes) this.#size = { runs: this.#size.runs, bytes: half };
-  }
-
-  /** Called when a batch of this size was accepted. */
-  accepted(bytes: number): void {
-    const { runs, bytes: limit } = this.#size;
-    if (limit >= this.#set.bytes || bytes < limit / 2) return;
-    this.#size = { runs, bytes: Math.min(this.#set.bytes, Math.ceil(limit * GROWTH)) };
   }
 }
 
