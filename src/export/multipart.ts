@@ -1,8 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { setSoon } from '../base/timers.ts';
+import type { FileLike, FormDataLike } from 'form-data-encoder';
+import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
+import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
+import { type HeldAttachment, safeName, sizeOf } from '../payload/attachment.ts';
 import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
-import { attachmentFrames, readAttachments } from './attachment-parts.ts';
-import type { Item } from './delivery.ts';
+import type { Attachment } from '../run/record.ts';
+import { dropAttachments, type Item } from './delivery.ts';
 
 /** Replaces the payloads of a run that the service found too large. */
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
@@ -175,4 +179,102 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;
   return { inputs: marker(item.inputs), outputs: marker(item.outputs), events: undefined };
+}
+
+// ── Attachments ──
+
+/** Maximum time to read one Blob. The file of a Blob may be on a disk that does not answer. */
+const READ_MS_MAX = 10_000;
+
+/** An attachment whose bytes are in memory, and the name of its part. */
+interface AttachmentPart extends Readonly<Attachment> {
+  readonly partName: string;
+}
+
+/**
+ * Returns the attachments of a batch. Blobs are read one after the other. A Blob that cannot be read, for example because its
+ * file has changed, is removed from its item. Rejects when the signal is aborted.
+ */
+async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
+  const parts: AttachmentPart[] = [];
+  for (const item of items) {
+    const { run } = item.delivery;
+    for (const attachment of item.attachments) {
+      const bytes = await bytesOf(attachment, signal);
+      if (bytes === undefined) leaveOut(item, attachment);
+      else {
+        const name = safeName(attachment.name);
+        parts.push({ ...attachment, name, bytes, partName: `attachment.${run.id}.${name}` });
+      }
+    }
+  }
+  return parts;
+}
+
+/** Returns the framed parts and the last delimiter. */
+async function attachmentFrames(parts: readonly AttachmentPart[], boundary: string): Promise<Uint8Array[]> {
+  const { FormDataEncoder } = await import('form-data-encoder');
+  const encoder = new FormDataEncoder(formOf(parts), boundary, { enableAdditionalHeaders: true });
+  const chunks: Uint8Array[] = [];
+  for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as HeldFile).bytes);
+  // form-data-encoder adds an empty line to the last delimiter, which is not part of the format (RFC 2046, 5.1.1).
+  chunks[chunks.length - 1] = Buffer.from(`--${boundary}--\r\n`);
+  return chunks;
+}
+
+interface HeldFile extends FileLike {
+  readonly bytes: Uint8Array;
+}
+
+/** Returns the attachments in the form that form-data-encoder accepts. A `FormData` with a `File` would copy the bytes. */
+function formOf(parts: readonly AttachmentPart[]): FormDataLike {
+  const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
+  const entries = (): IterableIterator<[string, HeldFile]> => all.values();
+  // form-data-encoder only calls `entries`.
+  return { append() {}, getAll: () => [], entries, [Symbol.iterator]: entries, [Symbol.toStringTag]: 'FormData' };
+}
+
+function fileOf({ name, bytes, mimeType: type }: AttachmentPart): HeldFile {
+  async function* stream(): AsyncGenerator<Uint8Array> {
+    yield bytes;
+  }
+  return { name, type, size: bytes.byteLength, lastModified: 0, bytes, stream, [Symbol.toStringTag]: 'File' };
+}
+
+async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<Uint8Array | undefined> {
+  if (bytes instanceof Uint8Array) return bytes;
+  try {
+    return await readBlob(bytes, signal);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    diagnostics.warnOnce('attached blob', `an attachment could not be read and is left out: ${messageOf(thrown)}`);
+    return undefined;
+  }
+}
+
+/** Calls the method of `Blob` itself, because a subclass may override it. */
+function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
+  // A FIFO has no size, and Node would block the thread until it has a writer.
+  if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', abort);
+    const timer = setTimer(() => reject(new Error(`not read within ${READ_MS_MAX} ms`)), READ_MS_MAX).unref();
+    Blob.prototype.arrayBuffer
+      .call(blob)
+      .then((buffer) => {
+        if (buffer.byteLength !== sizeOf(blob)) throw new Error('it is shorter than it was');
+        resolve(new Uint8Array(buffer));
+      })
+      .catch(reject)
+      .finally(() => {
+        clearTimer(timer);
+        signal.removeEventListener('abort', abort);
+      });
+  });
+}
+
+function leaveOut(item: Item, attachment: HeldAttachment): void {
+  item.attachments = item.attachments.filter((other) => other !== attachment);
+  dropAttachments(item.delivery.run, [attachment]);
 }
