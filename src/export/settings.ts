@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
+import { type Check, type Checks, type OptionMistake, validOptions, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { payloadRules } from '../payload/limits.ts';
@@ -15,8 +16,6 @@ import type { ConfigureOptions, Durability } from './configure-options.ts';
 import type { OnDrop } from './drop-notice.ts';
 import { complain, flag, type Service, serviceOf } from './service-settings.ts';
 import { defaultSpoolDir } from './spool/fs.ts';
-
-const DURABILITIES: readonly string[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
 
 /** What an exporter needs to know, checked. */
 export interface Settings extends Service {
@@ -33,55 +32,58 @@ export interface Settings extends Service {
   readonly handleSignals: boolean;
 }
 
-const KNOWN: ReadonlySet<string> = new Set<keyof ConfigureOptions>([
-  'endpoint',
-  'apiKey',
-  'workspaceId',
-  'project',
-  'projectId',
-  'tracing',
-  'sampleRate',
-  'sampler',
-  'hideInputs',
-  'hideOutputs',
-  'redact',
-  'allowInsecure',
-  'durability',
-  'spoolDir',
-  'syncEveryMs',
-  'limits',
-  'headers',
-  'dispatcher',
-  'onDrop',
-  'handleSignals',
-  'log',
-]);
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const TEXT: Check = ['text', isText];
+const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
+/** The option is checked where it is used. */
+const LATER: Check = ['valid', () => true];
+
+const DURABILITIES: readonly unknown[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
+
+const CHECKS: Checks<ConfigureOptions> = {
+  endpoint: LATER,
+  apiKey: LATER,
+  workspaceId: LATER,
+  project: TEXT,
+  projectId: TEXT,
+  tracing: LATER,
+  sampleRate: ['a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1],
+  sampler: FUNCTION,
+  hideInputs: LATER,
+  hideOutputs: LATER,
+  redact: LATER,
+  allowInsecure: LATER,
+  durability: [DURABILITIES.join(', '), (value) => DURABILITIES.includes(value)],
+  spoolDir: ['a folder', isText],
+  syncEveryMs: ['a positive whole number of milliseconds', wholeFrom(1, DELAY_MAX_MS)[1]],
+  limits: LATER,
+  headers: LATER,
+  dispatcher: ['an undici dispatcher', (value) => typeof (value as Partial<Dispatcher> | null)?.request === 'function'],
+  onDrop: FUNCTION,
+  handleSignals: LATER,
+  log: [
+    'silent, error, warn, debug or a function',
+    (value) => typeof value === 'function' || LEVELS.includes(value as LogLevel),
+  ],
+};
 
 /**
  * Options, else environment, else defaults. Undefined when tracing is off. An exporter that is not for the whole process
  * leaves the log as it is, unless its options name one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
-  const options: ConfigureOptions = isObject(given) ? { ...given } : {};
+  const mistakes: OptionMistake[] = [];
+  const copy = isObject(given) ? { ...given } : given;
+  const options = validOptions(copy === undefined ? {} : copy, CHECKS, (mistake) => mistakes.push(mistake));
   applyLog(options.log, isForProcess);
-  if (!isObject(given) && given !== undefined)
-    complain(`expected the options to be an object, got ${given === null ? 'null' : typeof given}`);
   const hiding: Hiding = {};
-  for (const key of Object.keys(options)) {
-    if (!KNOWN.has(key)) Object.assign(hiding, unknownOption(key, options));
-  }
+  for (const mistake of mistakes) Object.assign(hiding, reportMistake(mistake, copy ?? {}));
   const limits = limitsOf(options.limits);
   const capture = { ...captureOf(options, limits), ...hiding };
   const isWanted = flag('tracing', options.tracing, ['RUNSPAN_TRACING'], true);
   const service = isWanted ? serviceOf(options, isForProcess) : undefined;
   if (service === undefined || !isRuntimeSupported()) return undefined;
-  const onDrop = optional('onDrop', options.onDrop, 'a function', (value) => typeof value === 'function');
-  const dispatcher = optional(
-    'dispatcher',
-    options.dispatcher,
-    'an undici dispatcher',
-    (value) => typeof value?.request === 'function',
-  );
+  const { onDrop, dispatcher } = options;
   const proxies = dispatcher === undefined ? environmentProxies() : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, [], false);
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
@@ -97,48 +99,51 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/**
- * Reports an unknown option. If the option hides payloads in another library, returns the payloads to hide here as
- * well.
- */
-function unknownOption(key: string, options: object): Hiding | undefined {
-  const foreign = foreignOption(key, options, (name) => KNOWN.has(name));
-  if (foreign === undefined) complain(`unknown option \`${key}\`; left out`);
-  else complain(`unknown option \`${key}\`${foreign.effect}; use \`${foreign.instead}\``);
+/** Reports an option. If an unknown option hides payloads in another library, returns the payloads to hide here as well. */
+function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
+  if (name === undefined) {
+    complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);
+    return undefined;
+  }
+  if (check !== undefined) {
+    complain(`expected \`${name}\` to be ${check[0]}; the default is used`);
+    return undefined;
+  }
+  const foreign = foreignOption(name, options, (known) => Object.hasOwn(CHECKS, known));
+  if (foreign === undefined) complain(`unknown option \`${name}\`; left out`);
+  else complain(`unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\``);
   return foreign?.hiding;
+}
+
+/** Returns the value of a variable, or undefined if it is unset or invalid. */
+function fromEnvironment<Value>(
+  variable: EnvironmentName,
+  [expected, holds]: Check,
+  read: (text: string) => unknown = (text) => text,
+): Value | undefined {
+  const text = env(variable);
+  if (text === undefined) return undefined;
+  const value = read(text);
+  if (holds(value)) return value as Value;
+  complain(`expected \`${variable}\` to be ${expected}; the default is used`);
+  return undefined;
 }
 
 /** Options, else environment, else defaults. */
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
-  const expected = DURABILITIES.join(', ');
-  const isKnown = (value: string): boolean => DURABILITIES.includes(value);
-  const durability =
-    optional('durability', options.durability, expected, isKnown) ??
-    optional('RUNSPAN_DURABILITY', env('RUNSPAN_DURABILITY') as Durability | undefined, expected, isKnown);
-  const isFolder = (value: unknown): boolean => typeof value === 'string' && value !== '';
-  const spoolDir = optional('spoolDir', options.spoolDir, 'a folder', isFolder) ?? env('RUNSPAN_SPOOL_DIR');
-  const isInterval = (value: unknown): boolean =>
-    Number.isInteger(value) && (value as number) > 0 && (value as number) <= DELAY_MAX_MS;
-  const syncEveryMs = optional(
-    'syncEveryMs',
-    options.syncEveryMs,
-    'a positive whole number of milliseconds',
-    isInterval,
-  );
+  const { durability, spoolDir, syncEveryMs } = options;
   return {
-    durability: durability ?? 'memory',
-    spoolDir: resolve(spoolDir ?? defaultSpoolDir()),
+    durability: durability ?? fromEnvironment<Durability>('RUNSPAN_DURABILITY', CHECKS.durability) ?? 'memory',
+    spoolDir: resolve(spoolDir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir()),
     syncEveryMs,
   };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
-  const isLog = (value: unknown): boolean => typeof value === 'function' || LEVELS.includes(value as LogLevel);
-  const expected = 'silent, error, warn, debug or a function';
-  const log = optional('log', option, expected, isLog);
-  if (log === undefined && !isForProcess && diagnostics.isLogSet) return;
-  const fromEnvironment = optional('RUNSPAN_LOG', env('RUNSPAN_LOG') as LogLevel | undefined, expected, isLog);
-  diagnostics.setLog(log ?? fromEnvironment ?? 'warn');
+  if (option === undefined && !isForProcess && diagnostics.isLogSet) return;
+  // An invalid variable is reported even if it is not used.
+  const fromVariable = fromEnvironment<LogLevel>('RUNSPAN_LOG', CHECKS.log);
+  diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }
 
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
@@ -154,10 +159,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
 }
 
 /** Returns the project. Options take precedence over environment variables, and ids over names. */
-function projectOf(options: ConfigureOptions): Project {
-  const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
-  const project = optional('project', options.project, 'text', isText);
-  const projectId = optional('projectId', options.projectId, 'text', isText);
+function projectOf({ project, projectId }: ConfigureOptions): Project {
   if (project !== undefined && projectId !== undefined) {
     complain('`project` and `projectId` are both given; `projectId` is used');
   }
@@ -175,59 +177,34 @@ const SAMPLE_RATES: readonly EnvironmentName[] = [
   'LANGCHAIN_TRACING_SAMPLING_RATE',
 ];
 
-function samplingOf(options: ConfigureOptions): SamplingDecision | undefined {
-  const isRate = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;
-  const expected = 'a number from 0 to 1';
+function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision | undefined {
   const variable = SAMPLE_RATES.find((name) => env(name) !== undefined);
-  const rate =
-    optional('sampleRate', options.sampleRate, expected, isRate) ??
-    (variable && optional(variable, Number(env(variable)), expected, isRate));
-  const sampler = optional('sampler', options.sampler, 'a function', (value) => typeof value === 'function');
+  const rate = sampleRate ?? (variable && fromEnvironment<number>(variable, CHECKS.sampleRate, Number));
   return samplingDecision(rate ?? 1, sampler);
 }
 
-function limitsOf(given: Partial<Limits> | undefined): Limits {
-  const limits = { ...defaultLimits, startDelayMs: startDelayMs() };
-  if (given !== undefined && !isObject(given)) complain('expected `limits` to be an object; the defaults are used');
-  for (const [key, value] of Object.entries(isObject(given) ? given : {})) {
-    if (value === undefined) continue;
-    if (!Object.hasOwn(defaultLimits, key)) complain(`unknown limit \`${key}\`; left out`);
-    else if (Number.isSafeInteger(value) && value >= leastOf(key) && (!key.endsWith('Ms') || value <= DELAY_MAX_MS)) {
-      limits[key as keyof Limits] = value;
-    } else {
-      const least = leastOf(key);
-      complain(
-        `expected limit \`${key}\` to be a whole number from ${least}, got ${shown(value)}; the default is used`,
-      );
-    }
-  }
-  return limits;
-}
+const LIMIT_CHECKS = Object.fromEntries(
+  Object.keys(defaultLimits).map((name) => {
+    const least = name === 'startDelayMs' ? 0 : 1;
+    const [, holds] = wholeFrom(least, name.endsWith('Ms') ? DELAY_MAX_MS : Number.MAX_SAFE_INTEGER);
+    return [name, [`a whole number from ${least}`, holds]];
+  }),
+) as unknown as Checks<Limits>;
 
-/** Returns the least value of a limit. */
-function leastOf(limit: string): number {
-  return limit === 'startDelayMs' ? 0 : 1;
-}
-
-/** Returns the delay of the environment. `runspan dev` sets it for the program that it starts. */
-function startDelayMs(): number {
-  const variable = 'RUNSPAN_START_DELAY_MS';
-  const text = env(variable);
-  const isDelay = (ms: number): boolean => Number.isSafeInteger(ms) && ms >= 0 && ms <= DELAY_MAX_MS;
-  const given = text === undefined ? undefined : Number(text);
-  return optional(variable, given, 'a whole number of milliseconds', isDelay) ?? defaultLimits.startDelayMs;
-}
-
-/** An option if it is what is expected, else one line and nothing. */
-function optional<Value>(
-  name: string,
-  value: Value | undefined,
-  expected: string,
-  holds: (value: Value) => boolean,
-): Value | undefined {
-  if (value === undefined || holds(value)) return value;
-  complain(`expected \`${name}\` to be ${expected}; the default is used`);
-  return undefined;
+function limitsOf(given: unknown = {}): Limits {
+  const [, isDelay] = LIMIT_CHECKS.startDelayMs;
+  // `runspan dev` sets it for the program that it starts.
+  const delayMs = fromEnvironment<number>(
+    'RUNSPAN_START_DELAY_MS',
+    ['a whole number of milliseconds', isDelay],
+    Number,
+  );
+  const limits = validOptions(given, LIMIT_CHECKS, ({ name, value, check }) => {
+    if (name === undefined) complain('expected `limits` to be an object; the defaults are used');
+    else if (check === undefined) complain(`unknown limit \`${name}\`; left out`);
+    else complain(`expected limit \`${name}\` to be ${check[0]}, got ${shown(value)}; the default is used`);
+  });
+  return { ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits };
 }
 
 function isObject(value: unknown): value is object {
