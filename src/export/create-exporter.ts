@@ -1,5 +1,5 @@
 import { monotonicNowMs } from '../base/clock.ts';
-import { delay } from '../base/timers.ts';
+import { delay, setTimer } from '../base/timers.ts';
 import { HttpClient } from '../http/client.ts';
 import { DropNotice } from './drop-notice.ts';
 import { Exporter } from './exporter.ts';
@@ -9,6 +9,7 @@ import { flushAtExit, flushOnSignals, forgetAtExit, forgetOnSignals } from './pr
 import { SendGate } from './send-gate.ts';
 import { Sender } from './sender.ts';
 import { ServiceInfo } from './service-info.ts';
+import { isOnByEnvironment } from './service-settings.ts';
 import type { Settings } from './settings.ts';
 import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
@@ -119,4 +120,26 @@ function spoolFor(settings: Settings, { monotonicMs, wallMs, fs }: ExporterTime)
     ...(wallMs === undefined ? {} : { wallMs }),
     ...(fs === undefined ? {} : { fs }),
   });
+}
+
+/** Delay before the modules are loaded. A program that ends sooner never loads them. */
+const PRELOAD_DELAY_MS = 10;
+
+let isLoading = false;
+
+/**
+ * Schedules loading of the modules needed for the first delivery. Evaluating these modules blocks the event loop for
+ * tens of milliseconds. This should not happen while the application handles a request. Never keeps the process alive.
+ */
+export function preloadSoon(): void {
+  if (isLoading) return;
+  isLoading = true;
+  setTimer(() => {
+    void Promise.allSettled([import('undici'), import('p-queue'), import('form-data-encoder')]);
+  }, PRELOAD_DELAY_MS).unref();
+}
+
+/** Preloads the modules if the environment turns tracing on. Called by the SDK wrappers. */
+export function preloadIfConfigured(): void {
+  if (!isLoading && isOnByEnvironment()) preloadSoon();
 }

@@ -5,7 +5,6 @@ import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { type Batch, type Delivery, newBatch } from './delivery.ts';
-import type { PendingFlushes } from './flush-tracker.ts';
 import type { Outcome } from './outcome.ts';
 import type { Replay } from './replay.ts';
 import type { SendGate } from './send-gate.ts';
@@ -31,7 +30,6 @@ export interface DeliveryLoopParts {
   readonly sender: Sender;
   readonly settling: Settling;
   readonly info: ServiceInfo;
-  readonly flushes: PendingFlushes;
   readonly limits: Pick<Limits, 'lingerMs' | 'startDelayMs' | 'requestsInFlight'>;
   readonly monotonicMs: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -121,19 +119,19 @@ export class DeliveryLoop {
    * outlasts the limit, or if the service refuses two probes for the same reason. One timer keeps the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
-    const { states, gate, flushes, monotonicMs } = this.#parts;
+    const { states, gate, monotonicMs } = this.#parts;
+    const { flushes } = states;
     const nowMs = monotonicMs();
-    const flushed = states.flushed().then(() => true);
-    const flush = flushes.add(nowMs + limitMs);
+    const flush = flushes.begin(nowMs + limitMs);
     if (limitMs > 0) gate.hurryProbe(nowMs);
     outside(() => this.#pump());
     flushes.paused(gate.pausedUntilMs);
     const timer = setTimer(() => flush.resolve(false), limitMs);
     try {
-      return await Promise.race([flushed, flush.isOver]);
+      return await flush.done;
     } finally {
       clearTimer(timer);
-      flushes.delete(flush);
+      flushes.end(flush);
     }
   }
 
@@ -188,7 +186,7 @@ export class DeliveryLoop {
 
   /** Whether everything is sent at once. */
   get #isHurried(): boolean {
-    return this.#parts.flushes.size > 0 || this.#parts.isAwaited();
+    return this.#parts.states.flushes.size > 0 || this.#parts.isAwaited();
   }
 
   get #hasSlot(): boolean {
@@ -227,7 +225,7 @@ export class DeliveryLoop {
 
   /** While a flush waits, ends back-offs: at once, and then twice a second. */
   #endBackOffs(nowMs: number): void {
-    if (this.#parts.flushes.size === 0 || nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
+    if (this.#parts.states.flushes.size === 0 || nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
     this.#hurriedAtMs = nowMs;
     this.#parts.gate.endBackOff();
     this.#parts.states.queue.endBackOffs(nowMs);
@@ -245,7 +243,8 @@ export class DeliveryLoop {
       else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
     }
     const isBackingOff = queue.retries.length > 0 || gate.openAtMs > Math.max(nowMs, gate.pausedUntilMs);
-    if (this.#parts.flushes.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
+    if (this.#parts.states.flushes.size > 0 && isBackingOff)
+      dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
     if (dueMs !== NEVER) this.#pumpAt(dueMs);
   }
 

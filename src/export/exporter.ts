@@ -10,7 +10,6 @@ import { isoTimestamp } from '../run/time.ts';
 import { type Delivery, dropEndPayloads, isOpen } from './delivery.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
 import type { DropNotice } from './drop-notice.ts';
-import { PendingFlushes } from './flush-tracker.ts';
 import { type DropReason, type Ledger, type Stats, totalStats } from './ledger.ts';
 import { Replay } from './replay.ts';
 import type { SendGate } from './send-gate.ts';
@@ -82,15 +81,12 @@ export class Exporter implements RunSink {
       this.#replay = new Replay({ spool, states, gate, limits, monotonicMs, isSending, changed });
       this.#spill = new Spill({ spool, isWriteAhead, states, replay: this.#replay, gate, limits, monotonicMs });
     }
-    const flushes = new PendingFlushes();
     this.#loop = new DeliveryLoop({
       ...parts,
       states,
-      flushes,
       settling: new Settling({
         ...parts,
         states,
-        flushes,
         // Runs that wait for long go to disk, where another age limit applies.
         ageMs: spool === undefined ? limits.ageMs : limits.spoolAgeMs,
       }),

@@ -1,12 +1,13 @@
 /**
- * Resolves a flush when every record that was recorded before it is settled, in any order. Each flush closes the current
- * group of records. The flush is done when this group and all older groups are empty.
+ * Ends a flush when every record that was recorded before it is settled, in any order. Each flush closes the current group
+ * of records. The flush is done when this group and all older groups are empty.
  */
 export class FlushTracker {
-  /** Oldest first. The last group is open. */
+  /** Oldest first. Records enter the last one. */
   readonly #groups: FlushGroup[] = [new FlushGroup(0)];
+  readonly #flushes = new Set<Flush>();
 
-  /** Adds records to the current group. The caller passes the group to `leave` when they are settled. */
+  /** Adds a record to the current group. The caller passes the group to `leave` when the record is settled. */
   enter(): FlushGroup {
     const group = this.#groups[this.#groups.length - 1] as FlushGroup;
     group.pending++;
@@ -26,21 +27,58 @@ export class FlushTracker {
     if (group.pending === 0) this.#advance();
   }
 
-  /** Resolves when every record that has entered so far has left. */
-  flushed(): Promise<void> {
+  /** Number of flushes that wait. */
+  get size(): number {
+    return this.#flushes.size;
+  }
+
+  /** Whether a flush needs another probe one second after the last. */
+  get wantProbe(): boolean {
+    return [...this.#flushes].some(({ reasons }) => reasons.length === 1);
+  }
+
+  /** Begins a flush that waits for every record that has entered so far. */
+  begin(endMs: number): Flush {
+    const flush = new Flush(endMs);
+    this.#flushes.add(flush);
     const group = this.#groups.at(-1) as FlushGroup;
-    // Nothing was recorded since the previous flush, so both wait for the same records.
     const previous = this.#groups.at(-2);
-    if (group.pending === 0 && previous !== undefined) return previous.flushed;
-    group.isClosed = true;
+    if (group.pending === 0 && previous !== undefined) {
+      // Nothing was recorded since the previous flush, so both wait for the same records.
+      previous.flushes.push(flush);
+      return flush;
+    }
+    group.flushes.push(flush);
     this.#groups.push(new FlushGroup(group.number + 1));
     this.#advance();
-    return group.flushed;
+    return flush;
+  }
+
+  end(flush: Flush): void {
+    this.#flushes.delete(flush);
+  }
+
+  /** Gives up the flushes that a pause outlasts. */
+  paused(untilMs: number): void {
+    for (const flush of this.#flushes) if (untilMs > flush.endMs) flush.resolve(false);
+  }
+
+  /** Gives up the flushes during which the service has refused a request for the same reason before. */
+  refused(reason: string): void {
+    for (const flush of this.#flushes) {
+      if (flush.reasons.includes(reason)) {
+        flush.resolve(false);
+        this.#flushes.delete(flush);
+      } else {
+        flush.reasons.push(reason);
+      }
+    }
   }
 
   #advance(): void {
-    const count = this.#groups.findIndex(({ isClosed, pending }) => !isClosed || pending > 0);
-    for (const group of this.#groups.splice(0, count)) group.resolve();
+    while (this.#groups.length > 1 && this.#groups[0]?.pending === 0) {
+      for (const flush of this.#groups.shift()?.flushes ?? []) flush.resolve(true);
+    }
   }
 }
 
@@ -54,70 +92,26 @@ interface FlushGroups {
 export class FlushGroup {
   /** Increases from group to group. */
   readonly number: number;
-  readonly flushed: Promise<void>;
-  resolve: () => void = () => {};
+  /** Flushes that wait for this group. */
+  readonly flushes: Flush[] = [];
   pending = 0;
-  isClosed = false;
 
   constructor(number: number) {
     this.number = number;
-    this.flushed = new Promise((resolve) => {
-      this.resolve = resolve;
-    });
   }
 }
 
-/** Flushes that wait. */
-export class PendingFlushes {
-  readonly #flushes = new Set<PendingFlush>();
-
-  get size(): number {
-    return this.#flushes.size;
-  }
-
-  /** Whether a flush needs another probe one second after the last. */
-  get wantProbe(): boolean {
-    return [...this.#flushes].some(({ reasons }) => reasons.length === 1);
-  }
-
-  add(endMs: number): PendingFlush {
-    const flush = new PendingFlush(endMs);
-    this.#flushes.add(flush);
-    return flush;
-  }
-
-  delete(flush: PendingFlush): void {
-    this.#flushes.delete(flush);
-  }
-
-  /** Ends the flushes that a pause outlasts. */
-  paused(untilMs: number): void {
-    for (const flush of this.#flushes) if (untilMs > flush.endMs) flush.resolve(false);
-  }
-
-  /** Ends the flushes during which the service has refused a request for the same reason before. */
-  refused(reason: string): void {
-    for (const flush of [...this.#flushes]) {
-      if (flush.reasons.includes(reason)) {
-        flush.resolve(false);
-        this.#flushes.delete(flush);
-      } else {
-        flush.reasons.push(reason);
-      }
-    }
-  }
-}
-
-export class PendingFlush {
+class Flush {
   readonly endMs: number;
-  readonly isOver: Promise<boolean>;
-  resolve: (isInTime: boolean) => void = () => {};
+  /** Whether all records were settled before the flush was given up. */
+  readonly done: Promise<boolean>;
+  resolve: (isDone: boolean) => void = () => {};
   /** Reasons for which the service has refused requests during this flush. */
   readonly reasons: string[] = [];
 
   constructor(endMs: number) {
     this.endMs = endMs;
-    this.isOver = new Promise((resolve) => {
+    this.done = new Promise((resolve) => {
       this.resolve = resolve;
     });
   }

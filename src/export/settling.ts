@@ -1,7 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
 import { type Batch, halves, type Item, newBatch, shuffled, strip } from './delivery.ts';
-import type { PendingFlushes } from './flush-tracker.ts';
 import type { Outcome } from './outcome.ts';
 import type { SendGate } from './send-gate.ts';
 import type { DeliveryStates } from './states.ts';
@@ -18,7 +17,6 @@ const REPORT_EVERY_MS = 60_000;
 export interface SettlingParts {
   readonly states: DeliveryStates;
   readonly gate: SendGate;
-  readonly flushes: PendingFlushes;
   /** Origin of the service. */
   readonly endpoint: string;
   /** Age in active time at which a run that has failed is dropped. */
@@ -81,7 +79,7 @@ export class Settling {
       }
     }
     if (!states.queue.retries.includes(batch)) states.releaseBody(batch);
-    this.#parts.flushes.paused(gate.pausedUntilMs);
+    states.flushes.paused(gate.pausedUntilMs);
   }
 
   /**
@@ -119,7 +117,8 @@ export class Settling {
   }
 
   #refuse(batch: Batch, items: readonly Item[], detail: string, nowMs: number): void {
-    const { gate, flushes } = this.#parts;
+    const { gate, states } = this.#parts;
+    const { flushes } = states;
     if (!gate.isProbeAhead(nowMs)) flushes.refused(detail);
     const what = 'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes';
     this.#noteFailure(detail, what, nowMs, () => gate.refused(nowMs, flushes.wantProbe));

@@ -47,9 +47,10 @@ export interface StatesParts {
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
+  /** What flushes wait for: everything recorded before them, except the ends of open runs. */
+  readonly flushes: FlushTracker = new FlushTracker();
   readonly #parts: StatesParts;
   readonly #counts: Counts;
-  readonly #tracker = new FlushTracker();
   /** Runs of which something is in memory and not delivered, and the size of their content and of request bodies. */
   #runs = 0;
   #bytes = 0;
@@ -89,11 +90,6 @@ export class DeliveryStates {
     return !this.#reaches(ROOM_SHARE, this.#runs, this.#bytes);
   }
 
-  /** Resolves when everything recorded so far is delivered or dropped, except the ends of open runs. */
-  flushed(): Promise<void> {
-    return this.#tracker.flushed();
-  }
-
   /** Counts a request body while it exists. */
   addBytes(bytes: number): void {
     this.#bytes += bytes;
@@ -115,7 +111,7 @@ export class DeliveryStates {
     const nowMs = this.#parts.monotonicMs();
     const delivery = newDelivery(run, nowMs, this.#parts.gate.activeAt(nowMs));
     run.sinkState = delivery;
-    delivery.postGroup = this.#tracker.enter();
+    delivery.postGroup = this.flushes.enter();
     this.#counts.open++;
     this.#runs++;
     delivery.bytes = sizeOfContent(delivery);
@@ -133,11 +129,11 @@ export class DeliveryStates {
       this.queue.release(delivery);
       this.queue.bytes += this.#weigh(delivery);
       delivery.stage = delivery.isPosted ? 'patch' : 'whole';
-      delivery.patchGroup ??= this.#tracker.enter();
+      delivery.patchGroup ??= this.flushes.enter();
       return;
     }
     this.#weigh(delivery);
-    if (stage !== 'started') delivery.patchGroup ??= this.#tracker.enter();
+    if (stage !== 'started') delivery.patchGroup ??= this.flushes.enter();
     if (stage === 'started') {
       delivery.stage = 'whole';
       this.queue.addReady(delivery);
@@ -156,7 +152,7 @@ export class DeliveryStates {
     if (delivery.stage === 'posting') return;
     if (delivery.stage === 'posted') {
       this.#runs++;
-      delivery.postGroup = this.#tracker.enter();
+      delivery.postGroup = this.flushes.enter();
       this.#queueAgain(delivery);
     }
     delivery.stage = 'incomplete';
@@ -237,7 +233,7 @@ export class DeliveryStates {
 
   /** Records that the deliveries are on disk instead of in memory. Returns the group that waits for their segment. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
-    const group = this.#tracker.enterOldest(deliveries);
+    const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {
       this.#move('queued', 'spooled');
       this.#settle(delivery);
@@ -252,7 +248,7 @@ export class DeliveryStates {
 
   /** Called when all records of a spilled segment are settled, or left to the next process. */
   segmentSettled(group: FlushGroup): void {
-    this.#tracker.leave(group);
+    this.flushes.leave(group);
   }
 
   /** Queues a run that was read from disk, or drops it if it is too old. */
@@ -261,7 +257,7 @@ export class DeliveryStates {
     this.#counts.queued++;
     this.#runs++;
     this.#weigh(delivery);
-    if (origin !== 'own') delivery.patchGroup = this.#tracker.enter();
+    if (origin !== 'own') delivery.patchGroup = this.flushes.enter();
     if (isExpired) this.drop(delivery, 'expired');
     else this.queue.addReady(delivery);
   }
@@ -340,7 +336,7 @@ export class DeliveryStates {
     delivery.stage = 'settled';
     delivery.countedMetadata = undefined;
     this.#leavePost(delivery);
-    if (delivery.patchGroup !== undefined) this.#tracker.leave(delivery.patchGroup);
+    if (delivery.patchGroup !== undefined) this.flushes.leave(delivery.patchGroup);
     delivery.patchGroup = undefined;
     this.#release(delivery.endSegment);
     delivery.endSegment = undefined;
@@ -349,7 +345,7 @@ export class DeliveryStates {
   }
 
   #leavePost(delivery: Delivery): void {
-    if (delivery.postGroup !== undefined) this.#tracker.leave(delivery.postGroup);
+    if (delivery.postGroup !== undefined) this.flushes.leave(delivery.postGroup);
     delivery.postGroup = undefined;
     this.#release(delivery.startSegment);
     delivery.startSegment = undefined;
