@@ -1,16 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import type PQueue from 'p-queue';
 import { diagnostics } from '../base/diagnostics.ts';
-import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { type Batch, type Delivery, newBatch } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import type { Outcome } from './outcome.ts';
 import type { Replay } from './replay.ts';
-import type { SendGate } from './send-gate.ts';
 import type { Sender } from './sender.ts';
-import type { ServiceInfo } from './service-info.ts';
-import type { Settling } from './settling.ts';
+import { Settling } from './settling.ts';
 import type { Spill } from './spill.ts';
 import type { DeliveryStates } from './states.ts';
 
@@ -24,15 +22,8 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 const CLOSED: Outcome = { kind: 'unsent', detail: 'the exporter was closed' };
 
-export interface DeliveryLoopParts {
-  readonly states: DeliveryStates;
-  readonly gate: SendGate;
-  readonly sender: Sender;
-  readonly settling: Settling;
-  readonly info: ServiceInfo;
-  readonly limits: Pick<Limits, 'lingerMs' | 'startDelayMs' | 'requestsInFlight'>;
-  readonly monotonicMs: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+/** Parts and events of the exporter that the loop needs. */
+export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
   /** Whether callers wait for room in the queue. */
@@ -46,7 +37,11 @@ export interface DeliveryLoopParts {
  * for the earliest.
  */
 export class DeliveryLoop {
-  readonly #parts: DeliveryLoopParts;
+  readonly #parts: ExporterParts;
+  readonly #states: DeliveryStates;
+  readonly #hooks: LoopHooks;
+  readonly #sender: Sender;
+  readonly #settling: Settling;
   readonly #abort = new AbortController();
   /** An array, because a Set that changes with each batch makes the garbage collector keep the content of batches. */
   readonly #inFlight: Batch[] = [];
@@ -62,8 +57,12 @@ export class DeliveryLoop {
   #wakesAtMs = NEVER;
   #sleep: AbortController | undefined;
 
-  constructor(parts: DeliveryLoopParts) {
+  constructor(parts: ExporterParts, states: DeliveryStates, hooks: LoopHooks) {
     this.#parts = parts;
+    this.#states = states;
+    this.#hooks = hooks;
+    this.#sender = parts.sender((bytes) => states.addBytes(bytes));
+    this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
     // Each request in flight listens to it.
     setMaxListeners(0, this.#abort.signal);
@@ -71,12 +70,12 @@ export class DeliveryLoop {
 
   /** Whether a batch is in flight or waits for a retry. */
   get isSending(): boolean {
-    return this.#inFlight.length + this.#parts.states.queue.retries.length > 0;
+    return this.#inFlight.length + this.#states.queue.retries.length > 0;
   }
 
   /** When the oldest waiting record, or the oldest record in a batch, was recorded. */
   get oldestAtMs(): number | undefined {
-    const { firstStart, firstReady, retries } = this.#parts.states.queue;
+    const { firstStart, firstReady, retries } = this.#states.queue;
     let oldestMs = Math.min(firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
     for (const { items } of [...retries, ...this.#inFlight]) {
       for (const { delivery } of items) if (isInBatch(delivery)) oldestMs = Math.min(oldestMs, delivery.queuedAtMs);
@@ -87,17 +86,16 @@ export class DeliveryLoop {
   /** All runs that wait or are in a batch. */
   get unsettled(): Delivery[] {
     const inFlight = this.#inFlight.flatMap(({ items }) => items.map(({ delivery }) => delivery));
-    return [...new Set([...this.#parts.states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
+    return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
   }
 
   /** Called after each start and end, in the call of the application. */
   recorded(): void {
-    const { states, info, spill } = this.#parts;
-    const spillDueMs = spill?.dueMs ?? NEVER;
+    const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
     if (this.#isHeld) return;
-    const { queue } = states;
-    const { runs, bytes } = info.batch;
+    const { queue } = this.#states;
+    const { runs, bytes } = this.#parts.info.batch;
     const { readyRuns } = queue;
     if (readyRuns >= runs || queue.bytes >= bytes || this.#isHurried) {
       this.#pumpSoon();
@@ -119,8 +117,8 @@ export class DeliveryLoop {
    * outlasts the limit, or if the service refuses two probes for the same reason. One timer keeps the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
-    const { states, gate, monotonicMs } = this.#parts;
-    const { flushes } = states;
+    const { gate, monotonicMs } = this.#parts;
+    const { flushes } = this.#states;
     const nowMs = monotonicMs();
     const flush = flushes.begin(nowMs + limitMs);
     if (limitMs > 0) gate.hurryProbe(nowMs);
@@ -166,11 +164,12 @@ export class DeliveryLoop {
   }
 
   #sendNext(): void {
-    const { states, gate, spill, replay, info, monotonicMs } = this.#parts;
+    const { gate, info, monotonicMs } = this.#parts;
+    const states = this.#states;
     const nowMs = monotonicMs();
     this.#endBackOffs(nowMs);
-    spill?.run(nowMs);
-    replay?.run();
+    this.#hooks.spill?.run(nowMs);
+    this.#hooks.replay?.run();
     if (states.queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
     else if (this.#lingerUntilMs === NEVER && !this.#isHeld) this.#lingerUntilMs = nowMs + this.#parts.limits.lingerMs;
     else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = nowMs;
@@ -186,7 +185,7 @@ export class DeliveryLoop {
 
   /** Whether everything is sent at once. */
   get #isHurried(): boolean {
-    return this.#parts.states.flushes.size > 0 || this.#parts.isAwaited();
+    return this.#states.flushes.size > 0 || this.#hooks.isAwaited();
   }
 
   get #hasSlot(): boolean {
@@ -196,7 +195,8 @@ export class DeliveryLoop {
 
   #freshBatch(nowMs: number): Batch | undefined {
     if (this.#freshDueMs > nowMs) return undefined;
-    const { states, info, limits } = this.#parts;
+    const { info, limits } = this.#parts;
+    const states = this.#states;
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
     if (this.#isHurried || bytes >= info.batch.bytes) startsUntilMs = NEVER;
@@ -213,8 +213,8 @@ export class DeliveryLoop {
 
   /** When the next batch of runs that were not sent yet is due. */
   get #freshDueMs(): number {
-    const { states, info, gate, limits } = this.#parts;
-    const { queue } = states;
+    const { info, gate, limits } = this.#parts;
+    const { queue } = this.#states;
     const batches = this.#inFlight.length + queue.retries.length;
     const mayForm = gate.isOutage ? batches < limits.requestsInFlight : queue.retriedRuns < RETRIED_RUNS_MAX;
     if (!mayForm || queue.runs === 0) return NEVER;
@@ -225,15 +225,16 @@ export class DeliveryLoop {
 
   /** While a flush waits, ends back-offs: at once, and then twice a second. */
   #endBackOffs(nowMs: number): void {
-    if (this.#parts.states.flushes.size === 0 || nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
+    if (this.#states.flushes.size === 0 || nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
     this.#hurriedAtMs = nowMs;
     this.#parts.gate.endBackOff();
-    this.#parts.states.queue.endBackOffs(nowMs);
+    this.#states.queue.endBackOffs(nowMs);
   }
 
   #sleepUntilDue(nowMs: number): void {
-    const { states, gate, spill, replay } = this.#parts;
-    const { queue } = states;
+    const { gate } = this.#parts;
+    const { spill, replay } = this.#hooks;
+    const { queue } = this.#states;
     const isClosed = gate.openAtMs > nowMs;
     this.#isHeld = isClosed || !this.#hasSlot;
     let dueMs = spill?.dueMs ?? NEVER;
@@ -243,8 +244,7 @@ export class DeliveryLoop {
       else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
     }
     const isBackingOff = queue.retries.length > 0 || gate.openAtMs > Math.max(nowMs, gate.pausedUntilMs);
-    if (this.#parts.states.flushes.size > 0 && isBackingOff)
-      dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
+    if (this.#states.flushes.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
     if (dueMs !== NEVER) this.#pumpAt(dueMs);
   }
 
@@ -268,7 +268,6 @@ export class DeliveryLoop {
 
   /** Never rejects. */
   async #send(batch: Batch): Promise<void> {
-    const { sender, settling, changed } = this.#parts;
     const { signal } = this.#abort;
     this.#inFlight.push(batch);
     let outcomes: readonly Outcome[] = [];
@@ -276,15 +275,15 @@ export class DeliveryLoop {
       this.#slots ??= createSlots(this.#parts.limits.requestsInFlight);
       const slots = await this.#slots;
       if (signal.aborted) outcomes = batch.items.map(() => CLOSED);
-      else outcomes = await slots.add(() => sender.send(batch, signal));
+      else outcomes = await slots.add(() => this.#sender.send(batch, signal));
     } catch (thrown) {
       this.#slots = undefined;
       report(thrown);
     }
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
     try {
-      settling.settle(batch, outcomes);
-      changed();
+      this.#settling.settle(batch, outcomes);
+      this.#hooks.changed();
     } catch (thrown) {
       report(thrown);
     }

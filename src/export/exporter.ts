@@ -1,6 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import { DELAY_MAX_MS, type Limits } from '../base/limits.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
@@ -9,42 +9,13 @@ import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { type Delivery, dropEndPayloads, isOpen } from './delivery.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
-import type { DropNotice } from './drop-notice.ts';
-import { type DropReason, type Ledger, type Stats, totalStats } from './ledger.ts';
+import type { ExporterParts } from './exporter-parts.ts';
+import { type DropReason, type Stats, totalStats } from './ledger.ts';
 import { Replay } from './replay.ts';
-import type { SendGate } from './send-gate.ts';
-import type { Sender, SenderOptions } from './sender.ts';
-import type { ServiceInfo } from './service-info.ts';
-import { Settling } from './settling.ts';
 import { Spill } from './spill.ts';
-import type { Spool } from './spool/spool.ts';
 import { DeliveryStates } from './states.ts';
 
 const FLUSH_TIMEOUT_MS = 30_000;
-
-export interface ExporterParts {
-  readonly capture: CapturePolicy;
-  readonly limits: Limits;
-  /** Creates the sender. `heldBytes` is an option of it. */
-  readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
-  readonly info: ServiceInfo;
-  readonly gate: SendGate;
-  /** Where runs are kept on disk; undefined with durability `memory`. */
-  readonly spool: Spool | undefined;
-  /** Whether every record is on disk before the call of the application returns. */
-  readonly isWriteAhead: boolean;
-  readonly ledger: Ledger;
-  readonly notice: DropNotice;
-  /** Origin of the service. */
-  readonly endpoint: string;
-  readonly monotonicMs: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Called at the first run. */
-  readonly opened: (exporter: Exporter) => void;
-  /** Called when the exporter has closed; ends the connections. */
-  readonly closed: (exporter: Exporter) => Promise<void>;
-}
 
 /**
  * Takes runs, keeps them within limits, and delivers them in the background. `DeliveryStates` holds the state of all runs,
@@ -70,27 +41,18 @@ export class Exporter implements RunSink {
   #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
-    const { capture, spool, gate, ledger, limits, isWriteAhead, monotonicMs } = parts;
+    const { capture, spool, gate, limits, monotonicMs } = parts;
     this.#parts = parts;
     this.capture = capture;
-    const states = new DeliveryStates({ ...parts, counts: ledger.counts });
+    const states = new DeliveryStates(parts);
     this.#states = states;
     if (spool !== undefined) {
       const isSending = (): boolean => this.#loop.isSending;
       const changed = (): void => this.#loop.wake();
       this.#replay = new Replay({ spool, states, gate, limits, monotonicMs, isSending, changed });
-      this.#spill = new Spill({ spool, isWriteAhead, states, replay: this.#replay, gate, limits, monotonicMs });
+      this.#spill = new Spill({ ...parts, spool }, states, this.#replay);
     }
-    this.#loop = new DeliveryLoop({
-      ...parts,
-      states,
-      settling: new Settling({
-        ...parts,
-        states,
-        // Runs that wait for long go to disk, where another age limit applies.
-        ageMs: spool === undefined ? limits.ageMs : limits.spoolAgeMs,
-      }),
-      sender: parts.sender((bytes) => states.addBytes(bytes)),
+    this.#loop = new DeliveryLoop(parts, states, {
       spill: this.#spill,
       replay: this.#replay,
       isAwaited: () => this.#waiting.length > 0,

@@ -1,8 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
 import { type Batch, halves, type Item, newBatch, shuffled, strip } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import type { Outcome } from './outcome.ts';
-import type { SendGate } from './send-gate.ts';
 import type { DeliveryStates } from './states.ts';
 
 /** Number of failures after which a batch is split, because one of its runs may be the cause. */
@@ -14,35 +14,32 @@ const REFUSED_BATCHES_MAX = 2;
 /** Interval between two log lines about failures. */
 const REPORT_EVERY_MS = 60_000;
 
-export interface SettlingParts {
-  readonly states: DeliveryStates;
-  readonly gate: SendGate;
-  /** Origin of the service. */
-  readonly endpoint: string;
-  /** Age in active time at which a run that has failed is dropped. */
-  readonly ageMs: number;
-  readonly monotonicMs: () => number;
-  readonly random: () => number;
-}
-
 /**
  * Decides what becomes of a batch that was sent: which runs are delivered or dropped, and how the others are sent again. A
  * batch that is too large or refused is split in half until the bad run is alone, so that the other runs are delivered.
  */
 export class Settling {
-  readonly #parts: SettlingParts;
+  readonly #parts: ExporterParts;
+  readonly #states: DeliveryStates;
+  /** Age in active time at which a run that has failed is dropped. */
+  readonly #ageMs: number;
   /** Number of consecutive batches of which nothing was accepted. */
   #refusedBatches = 0;
   #isFailing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: SettlingParts) {
+  constructor(parts: ExporterParts, states: DeliveryStates) {
+    const { spool, limits } = parts;
     this.#parts = parts;
+    this.#states = states;
+    // Runs that wait for long go to disk, where another age limit applies.
+    this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
   /** Outcomes are in the order of the items. A missing outcome counts as a failure. */
   settle(batch: Batch, outcomes: readonly Outcome[]): void {
-    const { states, gate, monotonicMs } = this.#parts;
+    const { gate, monotonicMs } = this.#parts;
+    const states = this.#states;
     const nowMs = monotonicMs();
     const groups = new Map<Outcome['kind'], { readonly outcome: Outcome; readonly items: Item[] }>();
     for (const [at, item] of batch.items.entries()) {
@@ -92,14 +89,15 @@ export class Settling {
       item.op = 'patch';
       this.#add([item], batch, nowMs);
     } else {
-      this.#parts.states.accepted(item);
+      this.#states.accepted(item);
     }
   }
 
   /** Puts runs back after a failure, unless they are too old. Splits a batch that may be the cause itself. */
   #retry(batch: Batch, items: readonly Item[], isSuspect: boolean, nowMs: number): void {
-    const { states, gate, ageMs } = this.#parts;
-    const oldestMs = gate.activeAt(nowMs) - ageMs;
+    const { gate } = this.#parts;
+    const states = this.#states;
+    const oldestMs = gate.activeAt(nowMs) - this.#ageMs;
     const kept: Item[] = [];
     for (const item of items) {
       if (item.delivery.activeAtMs >= oldestMs) kept.push(item);
@@ -117,8 +115,8 @@ export class Settling {
   }
 
   #refuse(batch: Batch, items: readonly Item[], detail: string, nowMs: number): void {
-    const { gate, states } = this.#parts;
-    const { flushes } = states;
+    const { gate } = this.#parts;
+    const { flushes } = this.#states;
     if (!gate.isProbeAhead(nowMs)) flushes.refused(detail);
     const what = 'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes';
     this.#noteFailure(detail, what, nowMs, () => gate.refused(nowMs, flushes.wantProbe));
@@ -130,7 +128,7 @@ export class Settling {
     if (items.length > 1) {
       this.#split(items, batch, nowMs);
     } else if (item.stripped === 'payloads') {
-      this.#parts.states.drop(item.delivery, 'too_large', detail);
+      this.#states.drop(item.delivery, 'too_large', detail);
     } else {
       strip(item);
       this.#add(items, batch, nowMs);
@@ -144,7 +142,7 @@ export class Settling {
     } else if (items.length > 1) {
       this.#split(shuffled(items, this.#parts.random), batch, nowMs);
     } else {
-      for (const { delivery } of items) this.#parts.states.drop(delivery, 'rejected', detail);
+      for (const { delivery } of items) this.#states.drop(delivery, 'rejected', detail);
     }
   }
 
@@ -169,7 +167,7 @@ export class Settling {
 
   /** Adds a piece of a batch, to be sent at once. */
   #add(items: readonly Item[], batch: Batch, nowMs: number): void {
-    this.#parts.states.queue.addRetry(newBatch(items, nowMs, batch));
+    this.#states.queue.addRetry(newBatch(items, nowMs, batch));
   }
 
   /** Puts back a batch, with its body if no run of it was settled. */
@@ -179,7 +177,7 @@ export class Settling {
     const again = isWhole ? batch : newBatch(items, notBeforeMs, batch);
     again.attempts = attempts;
     again.notBeforeMs = notBeforeMs;
-    this.#parts.states.queue.addRetry(again);
+    this.#states.queue.addRetry(again);
   }
 
   // ── What the outcomes say about the service ──

@@ -1,7 +1,6 @@
-import type { Limits } from '../base/limits.ts';
 import type { Delivery } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
-import type { SendGate } from './send-gate.ts';
 import type { Segment, Spool, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
@@ -18,16 +17,7 @@ const SLICE_BYTES = 1_024 * 1_024;
  */
 const REST_MS = 1_000;
 
-export interface SpillParts {
-  readonly spool: Spool;
-  /** Whether every record is on disk before the call of the application returns. */
-  readonly isWriteAhead: boolean;
-  readonly states: DeliveryStates;
-  readonly replay: Replay;
-  readonly gate: SendGate;
-  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes' | 'spillAfterMs'>;
-  readonly monotonicMs: () => number;
-}
+type SpillParts = ExporterParts & { readonly spool: Spool };
 
 /**
  * Decides what goes to disk. With `spill`: ended runs, when the queue is half full, when the service has been unavailable
@@ -35,13 +25,17 @@ export interface SpillParts {
  */
 export class Spill {
   readonly #parts: SpillParts;
+  readonly #states: DeliveryStates;
+  readonly #replay: Replay;
   /** Whether the queue was above the high share and is not below the low share yet. */
   #isDraining = false;
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #failsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: SpillParts) {
+  constructor(parts: SpillParts, states: DeliveryStates, replay: Replay) {
     this.#parts = parts;
+    this.#states = states;
+    this.#replay = replay;
   }
 
   /** Writes the start of a run in write-ahead. */
@@ -62,9 +56,9 @@ export class Spill {
 
   /** When runs should go to disk; infinite while there is no reason to. */
   get dueMs(): number {
-    const { states, gate, limits } = this.#parts;
+    const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
-    if (!gate.isOutage || states.queue.freshReadyRuns === 0) return Number.POSITIVE_INFINITY;
+    if (!gate.isOutage || this.#states.queue.freshReadyRuns === 0) return Number.POSITIVE_INFINITY;
     return Math.max(gate.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
@@ -114,7 +108,8 @@ export class Spill {
   }
 
   #spill(nowMs: number, isWanted: () => boolean): boolean {
-    const { states, spool, replay } = this.#parts;
+    const { spool } = this.#parts;
+    const states = this.#states;
     if (nowMs < this.#failsUntilMs) return false;
     const taken = states.queue.takeFresh(SLICE_BYTES, isWanted);
     if (taken.length === 0) return false;
@@ -124,7 +119,7 @@ export class Spill {
       this.#failsUntilMs = nowMs + REST_MS;
       return false;
     }
-    replay.spilled(segment, taken.length, states.spilled(taken));
+    this.#replay.spilled(segment, taken.length, states.spilled(taken));
     return true;
   }
 
@@ -138,8 +133,8 @@ export class Spill {
   }
 
   #isAbove(share: number): boolean {
-    const { states, limits } = this.#parts;
-    const { freshReadyRuns, freshRuns, freshBytes } = states.queue;
+    const { limits } = this.#parts;
+    const { freshReadyRuns, freshRuns, freshBytes } = this.#states.queue;
     if (freshReadyRuns === 0) return false;
     return freshRuns > limits.queueRuns * share || freshBytes > limits.queueBytes * share;
   }

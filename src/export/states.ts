@@ -1,4 +1,3 @@
-import type { Limits } from '../base/limits.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import {
   type Batch,
@@ -12,13 +11,12 @@ import {
   releasePosted,
   sizeOfContent,
 } from './delivery.ts';
-import type { DropNotice } from './drop-notice.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import { type FlushGroup, FlushTracker } from './flush-tracker.ts';
 import type { Counts, DropReason, Place } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
-import type { SendGate } from './send-gate.ts';
 import type { RunName } from './spool/record.ts';
-import type { Segment, Spool } from './spool/spool.ts';
+import type { Segment } from './spool/spool.ts';
 
 /** Runs and ends of accepted traces are accepted up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -32,15 +30,6 @@ const ROOM_SHARE = 0.75;
 /** Where a run from disk is counted. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
-export interface StatesParts {
-  readonly limits: Pick<Limits, 'queueRuns' | 'queueBytes'>;
-  readonly counts: Counts;
-  readonly notice: DropNotice;
-  readonly gate: SendGate;
-  readonly monotonicMs: () => number;
-  readonly spool: Spool | undefined;
-}
-
 /**
  * The states of all runs in delivery: nothing else changes the stage of a run, the counters of the ledger, the usage of
  * the queue, or the records that a flush waits for. Each method is one transition. `delivery.ts` shows the stages.
@@ -49,7 +38,7 @@ export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
   /** What flushes wait for: everything recorded before them, except the ends of open runs. */
   readonly flushes: FlushTracker = new FlushTracker();
-  readonly #parts: StatesParts;
+  readonly #parts: ExporterParts;
   readonly #counts: Counts;
   /** Runs of which something is in memory and not delivered, and the size of their content and of request bodies. */
   #runs = 0;
@@ -57,9 +46,9 @@ export class DeliveryStates {
   #spilledRuns = 0;
   #keptRuns = 0;
 
-  constructor(parts: StatesParts) {
+  constructor(parts: ExporterParts) {
     this.#parts = parts;
-    this.#counts = parts.counts;
+    this.#counts = parts.ledger.counts;
   }
 
   get bytes(): number {
