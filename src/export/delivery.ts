@@ -173,11 +173,6 @@ export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/** Whether the record waits in the queue. */
-export function isWaiting({ stage }: Delivery): boolean {
-  return stage === 'started' || stage === 'incomplete' || stage === 'whole' || stage === 'patch';
-}
-
 /**
  * Returns the size of the content of a run. Text counts one byte per character, because counting bytes takes time in
  * proportion to the text, in the call of the application.

@@ -5,9 +5,8 @@ import { messageOf } from '../base/text.ts';
 import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
 import type { Batch, Item, RequestBody } from './delivery.ts';
-import type { IngestClient, IngestResult } from './ingest-client.ts';
 import { encodeMultipart, newBoundary } from './multipart.ts';
-import type { Outcome } from './outcome.ts';
+import type { IngestClient, IngestResult, Outcome } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 

@@ -3,9 +3,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
 import type { Item } from './delivery.ts';
-import type { IngestClient } from './ingest-client.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
-import type { Outcome } from './outcome.ts';
+import type { IngestClient, Outcome } from './outcome.ts';
 
 /** Number of consecutive failures after which the rest of the batch is not attempted. */
 const FAILURES_MAX = 3;
