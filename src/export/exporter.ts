@@ -31,9 +31,6 @@ export class Exporter implements RunSink {
   readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Number of starts and ends, and that number when a flush at the end of the process was in vain. */
-  #recorded = 0;
-  #finishedInVainAt: number | undefined;
   /** Timer for the run that has been open for the longest time. */
   #openRunTimer: NodeJS.Timeout | undefined;
   /** Callers of `ready`, and the timer that keeps the process alive for them. */
@@ -75,7 +72,6 @@ export class Exporter implements RunSink {
       this.#states.countDrop(run, refusal);
       return false;
     }
-    this.#recorded++;
     const delivery = this.#states.start(run);
     this.#spill?.started(delivery);
     if (this.#states.queue.openRuns > this.#parts.limits.openRuns) this.#sendIncomplete();
@@ -100,7 +96,6 @@ export class Exporter implements RunSink {
       this.#states.drop(delivery, 'closed');
       return;
     }
-    this.#recorded++;
     if (this.#states.isOverfull) this.#fitEnd(delivery);
     this.#states.end(delivery);
     this.#spill?.ended(delivery);
@@ -133,19 +128,16 @@ export class Exporter implements RunSink {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /** Flushes, then delivers runs from disk while there is time. Does nothing if the last call failed and nothing is new. */
+  /** Flushes, then delivers runs from disk while there is time. */
   finish(limit: Required<FlushLimit>): Promise<FlushResult> {
     return this.#withoutRejection('flush', this.#finish(limit));
   }
 
   async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
-    const recorded = this.#recorded;
-    if (recorded === this.#finishedInVainAt) return { ok: false, pending: this.#states.pendingRuns };
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     for (;;) {
       const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
       const result = await this.flush({ timeoutMs: leftMs });
-      if (!result.ok) this.#finishedInVainAt = recorded;
       if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
       this.#loop.wake();
       await new Promise<void>((resolve) => setSoon(resolve));

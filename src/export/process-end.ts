@@ -9,7 +9,7 @@ export interface EndingExporter {
   /** Whether nothing is left to deliver. */
   readonly isSettled: boolean;
   /** Delivers as much as possible within the limit. Never rejects. */
-  finish(limit: { timeoutMs: number }): Promise<unknown>;
+  finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
   /** Keeps or drops what is left. Synchronous, because the process ends right after. */
   endProcess(): void;
 }
@@ -43,8 +43,9 @@ class Allowance {
     if (this.#flushes >= FLUSHES_MAX || this.#leftMs === 0) return;
     this.#flushes++;
     const startedAtMs = monotonicNowMs();
-    await exporter.finish({ timeoutMs: this.#leftMs });
-    this.#leftMs = Math.max(0, this.#leftMs - (monotonicNowMs() - startedAtMs));
+    const { ok } = await exporter.finish({ timeoutMs: this.#leftMs });
+    // A flush in vain is not repeated.
+    this.#leftMs = ok ? Math.max(0, this.#leftMs - (monotonicNowMs() - startedAtMs)) : 0;
     this.#idleMs = idleMs();
   }
 }
