@@ -256,7 +256,7 @@ export function newBatch(items: readonly Item[], nowMs: number, origin?: Batch):
   };
 }
 
-export function halves(items: readonly Item[]): (readonly Item[])[] {
+export function halves<Element>(items: readonly Element[]): (readonly Element[])[] {
   const middle = Math.ceil(items.length / 2);
   return [items.slice(0, middle), items.slice(middle)];
 }

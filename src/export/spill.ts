@@ -1,4 +1,4 @@
-import type { Delivery } from './delivery.ts';
+import { type Delivery, halves } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
 import type { Segment, Spool, SpooledRecord } from './spool/spool.ts';
@@ -98,9 +98,7 @@ export class Spill {
         bytesMax = first.bytes / 2;
         return;
       }
-      const half = Math.ceil(fitting.length / 2);
-      keepFitting(fitting.slice(0, half));
-      keepFitting(fitting.slice(half));
+      for (const half of halves(fitting)) keepFitting(half);
     };
     const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery, held));
     for (const slice of slices(unwritten.sort(byAge))) keepFitting(slice);

@@ -16,7 +16,6 @@ import { type FlushGroup, FlushTracker } from './flush-tracker.ts';
 import type { Counts, DropReason, Place } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/record.ts';
-import type { Segment } from './spool/spool.ts';
 
 /** Runs and ends of accepted traces are accepted up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -216,7 +215,7 @@ export class DeliveryStates {
     if (delivery.stage === 'settled') return;
     this.#counts[placeOf(delivery.stage)]--;
     delivery.ticket?.gaveUp(delivery.run);
-    this.#leave(delivery);
+    this.#settle(delivery);
     this.countDrop(delivery.run, reason, detail);
   }
 
@@ -270,7 +269,7 @@ export class DeliveryStates {
     if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
     delivery.startSegment = undefined;
     delivery.endSegment = undefined;
-    this.#leave(delivery);
+    this.#settle(delivery);
     if (isOpenRun) delivery.stage = 'kept';
   }
 
@@ -313,21 +312,17 @@ export class DeliveryStates {
     else this.#counts.spooled--;
   }
 
-  #leave(delivery: Delivery): void {
-    this.queue.removeOpen(delivery, false);
-    if (delivery.stage === 'posted') this.#runs++;
-    this.#settle(delivery);
-  }
-
   #settle(delivery: Delivery): void {
-    this.#runs--;
+    this.queue.removeOpen(delivery, false);
+    // Nothing of a posted run was in memory.
+    if (delivery.stage !== 'posted') this.#runs--;
     this.#setBytes(delivery, 0);
     delivery.stage = 'settled';
     delivery.countedMetadata = undefined;
     this.#leavePost(delivery);
     if (delivery.patchGroup !== undefined) this.flushes.leave(delivery.patchGroup);
     delivery.patchGroup = undefined;
-    this.#release(delivery.endSegment);
+    if (delivery.endSegment !== undefined) this.#parts.spool?.release(delivery.endSegment);
     delivery.endSegment = undefined;
     delivery.ticket?.settled(delivery.run);
     releaseRun(delivery.run);
@@ -336,12 +331,8 @@ export class DeliveryStates {
   #leavePost(delivery: Delivery): void {
     if (delivery.postGroup !== undefined) this.flushes.leave(delivery.postGroup);
     delivery.postGroup = undefined;
-    this.#release(delivery.startSegment);
+    if (delivery.startSegment !== undefined) this.#parts.spool?.release(delivery.startSegment);
     delivery.startSegment = undefined;
-  }
-
-  #release(segment: Segment | undefined): void {
-    if (segment !== undefined) this.#parts.spool?.release(segment);
   }
 
   #weigh(delivery: Delivery): number {
