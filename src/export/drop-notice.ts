@@ -4,6 +4,7 @@ import { setSoon } from '../base/timers.ts';
 import { untraced } from '../run/context.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { type DroppedRun, type DropReason, publish } from '../run/stats.ts';
+import { forgetReporter, type Reporter, reportAtExit } from './process-end.ts';
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
@@ -21,7 +22,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
 };
 
 /** Reports dropped runs: each to `onDrop` and to a diagnostics channel, and their number in at most one log line a minute. */
-export class DropNotice {
+export class DropNotice implements Reporter {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
   readonly #endpoint: string;
@@ -41,6 +42,7 @@ export class DropNotice {
     const onDrop = this.#onDrop;
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
+    reportAtExit(this);
     if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
     // Drops usually occur in groups, which share one line.
     this.#isScheduled = true;
@@ -50,6 +52,7 @@ export class DropNotice {
   /** Logs the drops since the last report. Also called when the exporter closes and when the process exits. */
   report(): void {
     this.#isScheduled = false;
+    forgetReporter(this);
     if (this.#unreported.size === 0) return;
     for (const [reason, { count, detail }] of this.#unreported) {
       const runs = count === 1 ? 'run was' : 'runs were';

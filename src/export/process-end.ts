@@ -14,6 +14,11 @@ export interface EndingExporter {
   endProcess(): void;
 }
 
+/** Logs something in aggregate, at the latest when the process ends. */
+export interface Reporter {
+  report(): void;
+}
+
 /**
  * Maximum number of flushes at one end of the process. Each flush lets the event loop turn, after which Node emits
  * `beforeExit` again. An application that traces in a `beforeExit` listener would otherwise never end.
@@ -56,21 +61,41 @@ function idleMs(): number {
 
 /** The exporters that have received a run and are not closed. */
 const allowances = new Map<EndingExporter, Allowance>();
+const reporters = new Set<Reporter>();
 
 /**
  * Flushes the exporter when the process ends by itself, for at most `limitMs`. What is left when the process exits is kept on
  * disk or dropped. The listeners exist only while there is such an exporter.
  */
 export function flushAtExit(exporter: EndingExporter, limitMs: number): void {
-  if (allowances.size === 0) {
-    process.on('beforeExit', flushAll);
-    process.on('exit', exitAll);
-  }
+  addExitListeners();
   allowances.set(exporter, new Allowance(limitMs));
 }
 
 export function forgetAtExit(exporter: EndingExporter): void {
-  if (!allowances.delete(exporter) || allowances.size > 0) return;
+  allowances.delete(exporter);
+  removeExitListeners();
+}
+
+/** Calls `reporter.report` when the process exits. */
+export function reportAtExit(reporter: Reporter): void {
+  addExitListeners();
+  reporters.add(reporter);
+}
+
+export function forgetReporter(reporter: Reporter): void {
+  reporters.delete(reporter);
+  removeExitListeners();
+}
+
+function addExitListeners(): void {
+  if (allowances.size + reporters.size > 0) return;
+  process.on('beforeExit', flushAll);
+  process.on('exit', exitAll);
+}
+
+function removeExitListeners(): void {
+  if (allowances.size + reporters.size > 0) return;
   process.off('beforeExit', flushAll);
   process.off('exit', exitAll);
 }
@@ -83,6 +108,7 @@ function flushAll(): void {
 }
 
 function exitAll(): void {
+  for (const reporter of reporters) reporter.report();
   for (const exporter of allowances.keys()) exporter.endProcess();
 }
 
