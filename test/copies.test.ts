@@ -5,7 +5,7 @@ import { createReceiver } from '../src/receiver.ts';
 import { root, temporaryFolder } from './support/folders.ts';
 import { runNode } from './support/program.ts';
 
-test('two copies of the package share the current run, and deliver each run once [fault 102]', async () => {
+test('two copies of the package share the current run, and deliver each run once', async () => {
   const receiver = await createReceiver({ strict: true });
   const folder = temporaryFolder();
   onTestFinished(async () => {

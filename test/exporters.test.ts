@@ -5,7 +5,7 @@ const EVENTS = ['beforeExit', 'exit', 'uncaughtException', 'unhandledRejection',
 
 const listeners = (): number[] => EVENTS.map((event) => process.listenerCount(event));
 
-test('a thousand exporters listen to the process as one, and not at all when they have closed [fault 103]', async () => {
+test('a thousand exporters listen to the process as one, and not at all when they have closed', async () => {
   const warnings: Error[] = [];
   const note = (warning: Error): void => void warnings.push(warning);
   process.on('warning', note);

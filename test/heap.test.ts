@@ -21,7 +21,7 @@ async function makeService(status = 202): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('a quarter of a million runs below one that goes on leave nothing in the heap [fault 94]', {
+test('a quarter of a million runs below one that goes on leave nothing in the heap', {
   timeout: LIFE_MAX_MS,
 }, async () => {
   const program = startNode(

@@ -42,7 +42,7 @@ describe('a serverless function', () => {
     expect(ended(server)).toEqual(['answer', 'handler', 'answer', 'handler']);
   });
 
-  it('delivers after it was frozen, and its connections closed meanwhile [fault 104]', async () => {
+  it('delivers after it was frozen, and its connections closed meanwhile', async () => {
     const { server, program, call } = await deployed();
     await call('first');
     freeze(program.child);

@@ -91,7 +91,7 @@ describe('the clock of the process', () => {
     expect(Math.abs((stamps[0] as number) / 1_000 - Date.now())).toBeLessThan(5_000);
   });
 
-  test('is neither stopped nor set by fake timers of the application [fault 101]', () => {
+  test('is neither stopped nor set by fake timers of the application', () => {
     const [beforeUs, beforeMonotonicUs] = [clock.nowUs(), clock.monotonicUs()];
     vi.useFakeTimers({ now: Date.UTC(2100, 0), toFake: ['Date', 'performance'] });
     onTestFinished(() => {

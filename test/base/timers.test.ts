@@ -20,7 +20,7 @@ describe('timers', () => {
     expect(await seenIn((callback) => setImmediate(callback))).toBe('request');
   });
 
-  it('go on when an application has installed fake ones [fault 101]', async () => {
+  it('go on when an application has installed fake ones', async () => {
     vi.useFakeTimers();
 
     const inTime = new Promise((resolve) => setTimer(() => resolve('in time'), 1));

@@ -148,7 +148,7 @@ describe('a batch', () => {
     }
   });
 
-  it('is never larger than its limits, except for a single run that is [fault 96]', async () => {
+  it('is never larger than its limits, except for a single run that is', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: 30_000 }), { minLength: 1, maxLength: 25 }),

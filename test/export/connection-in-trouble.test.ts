@@ -29,7 +29,7 @@ const posted = (requests: readonly string[]): string[] =>
   requests.flatMap((request) => [...request.matchAll(/name="post\.([0-9a-f-]+)"/g)].map(([, id = '']) => id));
 
 describe('a connection that is reset', () => {
-  it('after any part of a request costs no run, and at worst sends it twice [fault 23]', async () => {
+  it('after any part of a request costs no run, and at worst sends it twice', async () => {
     told();
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 2_000_000 }), async (bytes) => {
@@ -51,7 +51,7 @@ describe('a connection that is reset', () => {
     );
   });
 
-  it('after a whole request has the same runs sent again, under the same ids [fault 24]', async () => {
+  it('after a whole request has the same runs sent again, under the same ids', async () => {
     told();
     const server = await scriptServer(async (connection) => {
       await connection.request();
@@ -67,7 +67,7 @@ describe('a connection that is reset', () => {
     expect(exporter.stats()).toMatchObject({ sent: 4, dropped: 0 });
   });
 
-  it('while the process was frozen costs no run and no line [fault 104]', async () => {
+  it('while the process was frozen costs no run and no line', async () => {
     const { lines, log } = warnings();
     const server = await scriptServer(accepting);
     const exporter = exporterTo(server.url, {}, { log });
@@ -84,7 +84,7 @@ describe('a connection that is reset', () => {
 });
 
 describe('a service that hangs', () => {
-  it('at one request does not keep the others waiting, and gets that one again [fault 26]', async () => {
+  it('at one request does not keep the others waiting, and gets that one again', async () => {
     told();
     await using server = await ingestServer((_, index) => (index === 0 ? 'hold' : { status: 202 }));
     const exporter = exporterTo(server.url, { batchRuns: 1, requestsInFlight: 2, requestTimeoutMs: 1_000 });
@@ -103,7 +103,7 @@ describe('an answer that is no HTTP', () => {
     ['a length that is too long', 'HTTP/1.1 202 Accepted\r\nContent-Length: 10\r\n\r\n{}'],
     ['a status of 099', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
     ['chunks without an end', 'HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}'],
-  ])('but %s has the runs sent again [fault 31]', async (_, bytes) => {
+  ])('but %s has the runs sent again', async (_, bytes) => {
     told();
     const server = await scriptServer(async (connection) => {
       await connection.request();
@@ -124,7 +124,7 @@ describe('an answer of 202', () => {
     ['breaks off', ({ socket }) => void socket.end(head)],
     ['is reset', ({ socket }) => void socket.write(head, () => setImmediate(() => socket.resetAndDestroy()))],
     ['never ends', ({ socket }) => void socket.write(head)],
-  ])('whose body %s counts as delivered [fault 25]', async (_, answer) => {
+  ])('whose body %s counts as delivered', async (_, answer) => {
     const server = await scriptServer(async (connection) => {
       await connection.request();
       answer(connection);
@@ -139,7 +139,7 @@ describe('an answer of 202', () => {
 });
 
 describe('a service that goes away', () => {
-  it('under load and comes back gets every run [fault 35]', async () => {
+  it('under load and comes back gets every run', async () => {
     told();
     const seen = new Set<string>();
     const listen = async (port: number): Promise<Server> => {
@@ -175,7 +175,7 @@ describe('a service that goes away', () => {
     expect(seen).toEqual(new Set(ids));
   });
 
-  it('is told in one line with what to do, and another when it is back [fault 22]', async () => {
+  it('is told in one line with what to do, and another when it is back', async () => {
     const { lines, log } = warnings();
     const free = createRawServer();
     await once(free.listen(0, '127.0.0.1'), 'listening');
@@ -206,7 +206,7 @@ describe('the name of a host', () => {
   it.each([
     ['ENOTFOUND', 'the name of the host is not known; check the endpoint (ENOTFOUND)'],
     ['EAI_AGAIN', 'names of hosts cannot be looked up for now (EAI_AGAIN)'],
-  ])('that is not found (%s) is told, and looked up again until it is [fault 28]', async (code, detail) => {
+  ])('that is not found (%s) is told, and looked up again until it is', async (code, detail) => {
     const { lines, log } = warnings();
     await using server = await ingestServer();
     let lookups = 0;
@@ -239,7 +239,7 @@ describe('a certificate', () => {
     ['expired', true, 'CERT_HAS_EXPIRED'],
     ['other-host', true, 'ERR_TLS_CERT_ALTNAME_INVALID'],
   ])(
-    'that is %s is not taken: it pauses, one line says so by %3$s, and nothing is lost [fault 29]',
+    'that is %s is not taken: it pauses, one line says so by %3$s, and nothing is lost',
     async (name, isTrusted, code) => {
       const { lines, log } = warnings();
       let requests = 0;
@@ -267,7 +267,7 @@ describe('a certificate', () => {
     },
   );
 
-  it('is not asked of what does not speak TLS at all: it pauses likewise [fault 29]', async () => {
+  it('is not asked of what does not speak TLS at all: it pauses likewise', async () => {
     const { lines, log } = warnings();
     await using server = await ingestServer();
     const time = virtualTime();
@@ -291,7 +291,7 @@ describe('what an application does to HTTP', () => {
       },
     ],
     ['is gone', undefined],
-  ])('does not matter: its fetch %s, and ours is not called [fault 68]', async (_, replacement) => {
+  ])('does not matter: its fetch %s, and ours is not called', async (_, replacement) => {
     told();
     await using server = await ingestServer();
     const fetch = replacement && vi.fn(replacement);
@@ -322,7 +322,7 @@ describe('what an application does to HTTP', () => {
     ['answers with nothing', () => Promise.resolve(undefined)],
     ['answers with an object that is no answer', () => Promise.resolve({ ok: true })],
     ['answers with a text', () => 'yes'],
-  ])('with a dispatcher that %s is a failure, and the runs are sent again [fault 69]', async (_, request) => {
+  ])('with a dispatcher that %s is a failure, and the runs are sent again', async (_, request) => {
     const { lines, log } = warnings();
     await using server = await ingestServer();
     const agent = new Agent();

@@ -38,7 +38,7 @@ describe('a crash loop while the service is away', () => {
   it.each<[string, Reply]>([
     ['hangs', 'hold'],
     ['answers 503', { status: 503 }],
-  ])('loses no run kept on disk when the service %s and ten processes are killed [fault 51]', async (_, trouble) => {
+  ])('loses no run kept on disk when the service %s and ten processes are killed', async (_, trouble) => {
     const folder = temporaryFolder();
     onTestFinished(() => folder.remove());
     let reply: Reply = trouble;

@@ -83,33 +83,28 @@ async function missing(fault: string, isFailing: (call: number, name: string) =>
 }
 
 describe('a disk on which a call fails', () => {
-  it.each([
-    ['ENOSPC', '[fault 55]'],
-    ['EACCES', '[fault 56]'],
-    ['EROFS', '[fault 56]'],
-    ['EMFILE', '[fault 57]'],
-    ['EIO', '[fault 58]'],
-    ['short write', '[fault 58]'],
-    ['ENOENT', '[fault 65]'],
-  ])('(%s), once or from then on, costs no run of a process that goes on, and throws nothing %s', async (fault) => {
-    let calls = 0;
-    await missing('none', (call) => {
-      calls = call;
-      return false;
-    });
-    expect(calls).toBeGreaterThan(20);
-    // The campaign of the disk goes through all calls; here are some.
-    const random = randomFrom(fault.length);
-    for (let round = 0; round < 4; round++) {
-      const nth = 1 + Math.floor(random() * calls);
-      expect([nth, await missing(fault, (call) => call === nth)]).toEqual([nth, []]);
-      expect([nth, await missing(fault, (call) => call >= nth)]).toEqual([nth, []]);
-    }
-  });
+  it.each(['ENOSPC', 'EACCES', 'EROFS', 'EMFILE', 'EIO', 'short write', 'ENOENT'])(
+    '(%s), once or from then on, costs no run of a process that goes on, and throws nothing',
+    async (fault) => {
+      let calls = 0;
+      await missing('none', (call) => {
+        calls = call;
+        return false;
+      });
+      expect(calls).toBeGreaterThan(20);
+      // The campaign of the disk goes through all calls; here are some.
+      const random = randomFrom(fault.length);
+      for (let round = 0; round < 4; round++) {
+        const nth = 1 + Math.floor(random() * calls);
+        expect([nth, await missing(fault, (call) => call === nth)]).toEqual([nth, []]);
+        expect([nth, await missing(fault, (call) => call >= nth)]).toEqual([nth, []]);
+      }
+    },
+  );
 });
 
 describe('a disk that is full', () => {
-  it('is reported once, left alone for a minute, and used again [fault 55]', async () => {
+  it('is reported once, left alone for a minute, and used again', async () => {
     const { disk, start } = machine();
     const process = await start({ options: writeAhead, reply: () => 'hold' });
     let attempts = 0;
@@ -191,7 +186,7 @@ async function withoutDisk(spoolDir: string) {
 it.each([
   ['has no room for a folder until a file is deleted', ['mkdirSync', 'writeSync']],
   ['has no room for the bytes of a file', ['writeSync']],
-])('what dead processes have left is delivered and deleted on a disk that %s [fault 55]', async (_, needRoom) => {
+])('what dead processes have left is delivered and deleted on a disk that %s', async (_, needRoom) => {
   const folder = realFolder();
   const first = await folder.process();
   killOwners(folder.dir);
@@ -221,7 +216,7 @@ describe('a folder', () => {
     ['its name is too long', (dir) => `${dir}/${'x'.repeat(300)}`],
     ['the system has no folders there', () => '/proc/1/spool'],
     ['it has a NUL', (dir) => `${dir}\0`],
-  ])('that cannot be made is reported in one line, and runs arrive: %s [fault 56]', async (_, pathOf) => {
+  ])('that cannot be made is reported in one line, and runs arrive: %s', async (_, pathOf) => {
     expect(await withoutDisk(pathOf(realFolder().dir))).toEqual([
       expect.stringMatching(/^warn: spool: cannot write in .* \([A-Z_]+\); runs are kept in memory only/),
     ]);
@@ -232,7 +227,7 @@ describe('a folder', () => {
     ['the version’s is a link', 'spool', 'spool/v1', 'link'],
     ['the spool’s is a file', '', 'spool', 'file'],
     ['the version’s is a file', 'spool', 'spool/v1', 'file'],
-  ])('that is not ours alone is not used: %s [fault 66]', async (_, made, planted, kind) => {
+  ])('that is not ours alone is not used: %s', async (_, made, planted, kind) => {
     const { dir, beside } = realFolder();
     mkdirSync(beside('elsewhere'));
     mkdirSync(beside(made), { recursive: true });
@@ -244,7 +239,7 @@ describe('a folder', () => {
     expect(lines[0]).toMatch(/^warn: spool: .*; runs are kept in memory only, and it is tried again every minute\.$/);
   });
 
-  it.runIf(process.getuid?.() === 0)('that belongs to another user is not used [fault 66]', async () => {
+  it.runIf(process.getuid?.() === 0)('that belongs to another user is not used', async () => {
     const { dir } = realFolder();
     mkdirSync(dir);
     chownSync(dir, 12_345, 12_345);
@@ -264,7 +259,7 @@ describe('a folder', () => {
     expect(filesBelow(folder.dir)).toEqual([]);
   });
 
-  it('that is deleted in use is made again after the next heartbeat, and later runs are kept [fault 65]', async () => {
+  it('that is deleted in use is made again after the next heartbeat, and later runs are kept', async () => {
     const folder = realFolder();
     const first = await folder.process();
     rmSync(folder.dir, { recursive: true });
@@ -276,7 +271,7 @@ describe('a folder', () => {
     expect(addsUp(first.stats())).toBe(true);
   });
 
-  it('of a dead owner is not taken over if it, or a file of it, is a link [fault 66]', async () => {
+  it('of a dead owner is not taken over if it, or a file of it, is a link', async () => {
     const folder = realFolder();
     const first = await folder.process();
     const [segment = ''] = segmentsBelow(folder.dir);
@@ -297,7 +292,7 @@ describe('a folder', () => {
     expect(existsSync(folder.beside('segment'))).toBe(true);
   });
 
-  it('in which a link has the name of the next file does not lead there [fault 66]', async () => {
+  it('in which a link has the name of the next file does not lead there', async () => {
     const folder = realFolder();
     const { service, whole, flush } = await folder.process();
     const [first = ''] = segmentsBelow(folder.dir);

@@ -237,7 +237,7 @@ describe('with write-ahead', () => {
 });
 
 describe('an exporter that closes', () => {
-  it('writes runs again whose file somebody has deleted [fault 65]', async () => {
+  it('writes runs again whose file somebody has deleted', async () => {
     const { disk, start, deliverRest } = machine();
     const first = await start({ options: writeAhead, reply: () => 'hold' });
     first.whole('before');
@@ -297,7 +297,7 @@ describe('an exporter that closes', () => {
 });
 
 describe('a process that ends with little room on its disk', () => {
-  it('keeps as many runs as fit, the oldest first, and reports the others [fault 55]', async () => {
+  it('keeps as many runs as fit, the oldest first, and reports the others', async () => {
     const { disk, start, deliverRest } = machine();
     disk.bytesMax = 50_000;
     const process = await start({ reply: () => 'hold' });

@@ -26,7 +26,7 @@ describe('flush', () => {
     expect(stats()).toMatchObject({ open: 1 });
   });
 
-  it('does not wait for what is recorded after the call [fault 99]', async () => {
+  it('does not wait for what is recorded after the call', async () => {
     const first = gate<number>();
     const { whole, exporter, stats } = await delivery({
       limits: onFlush,
@@ -42,7 +42,7 @@ describe('flush', () => {
     expect(addsUp(stats())).toBe(true);
   });
 
-  it('reports how many runs are left when its time is over, and loses none of them [fault 100]', async () => {
+  it('reports how many runs are left when its time is over, and loses none of them', async () => {
     const answer = gate<number>();
     const { wholes, start, flush, stats } = await delivery({ reply: () => answer });
     wholes(2);
@@ -118,7 +118,7 @@ describe('flush', () => {
     expect(stats()).toMatchObject({ dropped: 0 });
   });
 
-  it('is served once, a hundred times over [fault 99]', async () => {
+  it('is served once, a hundred times over', async () => {
     const { whole, exporter, service } = await delivery();
     whole();
     const flushes = await finished(Promise.all(Array.from({ length: 100 }, () => exporter.flush())));
@@ -128,7 +128,7 @@ describe('flush', () => {
 });
 
 describe('close', () => {
-  it('delivers what is there, once however often it is called, and flushes meanwhile and later return [fault 99]', async () => {
+  it('delivers what is there, once however often it is called, and flushes meanwhile and later return', async () => {
     const { whole, exporter, service, stats } = await delivery({ limits: onFlush });
     whole();
     const [first, second, during] = [exporter.close(), exporter.close(), exporter.flush()];
@@ -153,7 +153,7 @@ describe('close', () => {
     expect(addsUp(stats())).toBe(true);
   });
 
-  it('takes the ends of its runs meanwhile, and no new runs [fault 99]', async () => {
+  it('takes the ends of its runs meanwhile, and no new runs', async () => {
     const answer = gate<number>();
     const { start, whole, exporter, drops, stats } = await delivery({
       limits: { requestsInFlight: 1, batchRuns: 1 },
@@ -174,7 +174,7 @@ describe('close', () => {
     expect(addsUp(stats())).toBe(true);
   });
 
-  it('counts what comes later as dropped [fault 99]', async () => {
+  it('counts what comes later as dropped', async () => {
     const { start, whole, flush, close, stats } = await delivery();
     const open = start('open');
     await flush();

@@ -8,7 +8,7 @@ import { advance, delivery, onFlush, until } from '../support/delivery.ts';
 const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
 
 describe.each([400, 422])('a batch that is answered with %i', (status) => {
-  it('loses its malformed run alone, which is found in two requests for each halving [fault 3]', async () => {
+  it('loses its malformed run alone, which is found in two requests for each halving', async () => {
     const { wholes, flush, service, drops, details } = await delivery({
       limits: onFlush,
       reply: ({ names }) => (names.includes('whole 38') ? status : 202),
@@ -21,7 +21,7 @@ describe.each([400, 422])('a batch that is answered with %i', (status) => {
     expect(details).toEqual([`status ${status}`]);
   });
 
-  it('loses all malformed runs and no others, wherever they are [fault 13]', async () => {
+  it('loses all malformed runs and no others, wherever they are', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), async (isBad) => {
         const bad = new Set(isBad.flatMap((is, at) => (is ? [`whole ${at + 1}`] : [])));
@@ -62,7 +62,7 @@ describe.each([400, 422])('a batch that is answered with %i', (status) => {
 });
 
 describe('a batch that is answered with 409', () => {
-  it('is halved, and a single run counts as delivered [fault 10]', async () => {
+  it('is halved, and a single run counts as delivered', async () => {
     const known = new Set<string>();
     const { wholes, flush, service, stats } = await delivery({
       limits: onFlush,
@@ -99,7 +99,7 @@ describe('a batch that is answered with 413', () => {
     expect(stats()).toMatchObject({ sent: 5, dropped: 0 });
   });
 
-  it('lowers the size of later batches to half of it, which grows by a hundredth with each full one [fault 11]', async () => {
+  it('lowers the size of later batches to half of it, which grows by a hundredth with each full one', async () => {
     const { whole, flush, service } = await delivery({
       limits: onFlush,
       reply: ({ body }) => (body.length > 500_000 ? 413 : 202),
@@ -122,7 +122,7 @@ describe('a batch that is answered with 413', () => {
     expect(last).toBeLessThanOrEqual(half * 1.01 ** 60);
   });
 
-  it('is sent, as a single run, without attachments, then with markers for its payloads, and is then dropped [fault 11]', async () => {
+  it('is sent, as a single run, without attachments, then with markers for its payloads, and is then dropped', async () => {
     for (const [accepted, expected] of [
       ['at first', { attachments: ['a'], inputs: { q: 1 } }],
       ['without attachments', { attachments: [], inputs: { q: 1 } }],
@@ -157,7 +157,7 @@ describe('a batch that is answered with 413', () => {
 });
 
 describe('an upload that breaks twice', () => {
-  it('counts as too large if it is a batch of 1 MiB or more [fault 11]', async () => {
+  it('counts as too large if it is a batch of 1 MiB or more', async () => {
     for (const [runs, length, isHalved] of [
       [2, 800_000, true],
       [2, 200_000, false],
@@ -176,7 +176,7 @@ describe('an upload that breaks twice', () => {
 });
 
 describe('a compressed batch that is answered with 415', () => {
-  it('goes again uncompressed, as do later ones [fault 12]', async () => {
+  it('goes again uncompressed, as do later ones', async () => {
     const { whole, flush, service, stats } = await delivery({
       limits: onFlush,
       info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' },
@@ -211,7 +211,7 @@ it.each([406, 410, 418, 424, 431])('a refusal with %i for good drops the runs al
 });
 
 it.each(['{"errors":[{"id":"a","status":422}]}', '{"errors":', 'thanks'])(
-  'an answer of 207 with %s counts for the whole batch [fault 36]',
+  'an answer of 207 with %s counts for the whole batch',
   async (body) => {
     const { wholes, flush, stats } = await delivery({ limits: onFlush, reply: () => ({ status: 207, body }) });
     wholes(2);
@@ -221,7 +221,7 @@ it.each(['{"errors":[{"id":"a","status":422}]}', '{"errors":', 'thanks'])(
   },
 );
 
-it('a web page with status 200 counts as delivered, and one line reports it [fault 33]', async () => {
+it('a web page with status 200 counts as delivered, and one line reports it', async () => {
   const { whole, flush, lines, stats } = await delivery({
     reply: () => ({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html>' }),
   });

@@ -65,7 +65,7 @@ const warnings = (lines: readonly string[]) => lines.filter((line) => !line.star
 const reports = (lines: readonly string[]) => lines.filter((line) => line.includes('another'));
 
 describe('runs that wait on disk for another key', () => {
-  it('are reported once, in a line with the command that delivers them [fault 110]', async () => {
+  it('are reported once, in a line with the command that delivers them', async () => {
     const { dir, server, lines, ids, work, arrived } = await rotated();
     await work();
     await work();
@@ -144,7 +144,7 @@ describe('runs that wait on disk for another key', () => {
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
-  it('are given up after limits.spoolAgeMs, each counted and reported [fault 110]', async () => {
+  it('are given up after limits.spoolAgeMs, each counted and reported', async () => {
     const { dir, lines, ids, work } = await rotated({ ageMs: HOUR_MS + 1 });
     const dropped: unknown[] = [];
     const stats = await work({

@@ -73,7 +73,7 @@ describe('a status', () => {
     },
   );
 
-  it('not in the table is final if it is a 4xx, and retried otherwise [fault 20]', () => {
+  it('not in the table is final if it is a 4xx, and retried otherwise', () => {
     const known = new Set(table.map(([status]) => status));
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 999 }), (status) => {
@@ -108,7 +108,7 @@ describe('a response', () => {
     ['7', 7_000],
     ['99999999999999999999', 300_000],
     ['soon', undefined],
-  ])('with Retry-After %s pauses for %s ms [fault 17]', (after, afterMs) => {
+  ])('with Retry-After %s pauses for %s ms', (after, afterMs) => {
     const answer = { status: 429, headers: { 'retry-after': after }, text: '' };
     expect(outcomeOf(answer, 2, 0)).toMatchObject({ kind: 'failed', afterMs });
   });

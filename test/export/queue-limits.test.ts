@@ -22,7 +22,7 @@ describe('the queue', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('of 3 runs refuses, of %i new traces, %i [fault 41]', async (count, refused) => {
+  ])('of 3 runs refuses, of %i new traces, %i', async (count, refused) => {
     const { wholes, stats } = await delivery({ limits: { ...onFlush, queueRuns: 3 } });
     wholes(count);
 
@@ -63,7 +63,7 @@ describe('the queue', () => {
     [-1, 0],
     [0, 1],
     [1, 1],
-  ])('that holds %i bytes over its limit refuses, of one new trace, %i [fault 41]', async (over, refused) => {
+  ])('that holds %i bytes over its limit refuses, of one new trace, %i', async (over, refused) => {
     const bytes = await bytesOf(20_000);
     const { start, stats } = await delivery({ limits: { ...onFlush, queueBytes: bytes - over } });
     start('r', padded(20_000));
@@ -138,7 +138,7 @@ describe('open runs', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('beyond 3 are sent as incomplete, the oldest first: of %i runs %i [fault 93]', async (count, incomplete) => {
+  ])('beyond 3 are sent as incomplete, the oldest first: of %i runs %i', async (count, incomplete) => {
     const { start, flush, service } = await delivery({ limits: { ...onFlush, openRuns: 3 } });
     for (let number = 1; number <= count; number++) start(String(number));
     await flush();
@@ -157,7 +157,7 @@ describe('open runs', () => {
     expect(service.batches.flat().sort()).toEqual(['start open', 'whole ended']);
   });
 
-  it('of an hour are sent as incomplete, and younger ones are not [fault 93]', async () => {
+  it('of an hour are sent as incomplete, and younger ones are not', async () => {
     const { start, service, stats } = await delivery();
     start('old');
     await advance(10_000);

@@ -79,7 +79,7 @@ describe('a process that was killed', () => {
     expect((await deliverRest()).stats()).toMatchObject({ recovered: 1 });
   });
 
-  it('leaves more than a later one may hold, which is delivered, oldest first, while nothing is refused [fault 64]', async () => {
+  it('leaves more than a later one may hold, which is delivered, oldest first, while nothing is refused', async () => {
     const earlier = machine();
     const names = await left(earlier, 20, 5);
     const last = await earlier.deliverRest({
@@ -165,7 +165,7 @@ describe('a process that was killed', () => {
   });
 });
 
-it('what a wrong key keeps from delivery stays on disk from start to start, and arrives with the right one [fault 110]', async () => {
+it('what a wrong key keeps from delivery stays on disk from start to start, and arrives with the right one', async () => {
   const { start, deliverRest } = machine();
   for (const name of ['first', 'second']) {
     const process = await start({ options: { apiKey: 'wrong', workspaceId: 'w' }, reply: () => 401 });
@@ -179,7 +179,7 @@ it('what a wrong key keeps from delivery stays on disk from start to start, and 
   expect(last.stats()).toMatchObject({ created: 1, recovered: 2, sent: 3, dropped: 0 });
 });
 
-it('two exporters of a process have a folder each, and leave that of the other alone while it is open [fault 113]', async () => {
+it('two exporters of a process have a folder each, and leave that of the other alone while it is open', async () => {
   const { disk, start, segments } = machine();
   const time = disk.process();
   const one = await start({ options: writeAhead, reply: () => 'hold', time });
@@ -193,7 +193,7 @@ it('two exporters of a process have a folder each, and leave that of the other a
 });
 
 describe('a process with the same id as another', () => {
-  it('takes over what that has left if it has ended, though the id is in use again [fault 62]', async () => {
+  it('takes over what that has left if it has ended, though the id is in use again', async () => {
     const { start } = machine();
     const first = await start({ options: writeAhead, reply: () => 'hold' });
     first.whole('kept');
@@ -204,7 +204,7 @@ describe('a process with the same id as another', () => {
     expect(second.stats()).toMatchObject({ recovered: 1 });
   });
 
-  it('in another namespace takes over only what has been silent for a minute, as in two containers [fault 62]', async () => {
+  it('in another namespace takes over only what has been silent for a minute, as in two containers', async () => {
     const { start, segments } = machine();
     const first = await start({ options: writeAhead, limits: { requestTimeoutMs: 1e9 }, reply: () => 'hold' });
     first.whole('kept');
@@ -248,7 +248,7 @@ describe('a file', () => {
     }
   });
 
-  it('of a later version is left as it is, and one line reports it [fault 60]', async () => {
+  it('of a later version is left as it is, and one line reports it', async () => {
     const earlier = machine();
     await left(earlier, 1);
     const [path = ''] = earlier.segments();
@@ -264,7 +264,7 @@ describe('a file', () => {
     }
   });
 
-  it('that is torn, zeroed, truncated or has a changed payload costs the runs that it hits alone [fault 59]', async () => {
+  it('that is torn, zeroed, truncated or has a changed payload costs the runs that it hits alone', async () => {
     const harm = fc.oneof(
       fc.double({ min: 0, max: 1, noNaN: true }).map((share) => ({ kind: 'truncated' as const, share })),
       fc.double({ min: 0, max: 1, noNaN: true }).map((share) => ({ kind: 'zeroed' as const, share })),
@@ -312,7 +312,7 @@ describe('a file', () => {
     );
   });
 
-  it('that is damaged is set aside once its other runs are delivered, and reported in one line [fault 52]', async () => {
+  it('that is damaged is set aside once its other runs are delivered, and reported in one line', async () => {
     const { disk, start, deliverRest, segments } = machine();
     const first = await start({ reply: () => 'hold' });
     first.wholes(3);

@@ -85,7 +85,7 @@ describe('a service that fails', () => {
 
 describe('a batch that fails three times', () => {
   it.each([500, 'reset'] as const)(
-    'with %s is halved until the run at fault is alone, and others go first [fault 21]',
+    'with %s is halved until the run at fault is alone, and others go first',
     async (verdict) => {
       const { wholes, whole, service, stats } = await delivery({
         limits: { batchRuns: 32 },
@@ -102,7 +102,7 @@ describe('a batch that fails three times', () => {
     },
   );
 
-  it('loses no run if the service is at fault, and delivers all once it works [fault 21]', async () => {
+  it('loses no run if the service is at fault, and delivers all once it works', async () => {
     let isDown = true;
     const { wholes, flush, stats } = await delivery({ limits: { batchRuns: 8 }, reply: () => (isDown ? 500 : 202) });
     wholes(40);
@@ -113,7 +113,7 @@ describe('a batch that fails three times', () => {
     expect(stats()).toMatchObject({ sent: 40, dropped: 0 });
   });
 
-  it('is given up with the age of its runs [fault 21]', async () => {
+  it('is given up with the age of its runs', async () => {
     const { wholes, drops, stats } = await delivery({ limits: { ageMs: 20_000 }, reply: () => 500 });
     wholes(4);
     await until(() => stats().dropped === 4);
@@ -129,26 +129,23 @@ describe('Retry-After', () => {
     ['0', 1_000],
     ['7', 7_000],
     ['99999', 300_000],
-  ])(
-    '%s pauses the endpoint for %i ms, for all runs, and up to a tenth longer by chance [fault 15]',
-    async (after, ms) => {
-      for (const random of [0, 0.5, 1]) {
-        let isBusy = true;
-        const { whole, service } = await delivery({
-          limits: { ...single, requestsInFlight: 2 },
-          time: { random: () => random },
-          reply: () => (isBusy ? busy(after) : 202),
-        });
-        whole('first');
-        await until(() => service.requests.length === 1);
-        isBusy = false;
-        whole('second');
-        await until(() => service.requests.length === 3);
+  ])('%s pauses the endpoint for %i ms, for all runs, and up to a tenth longer by chance', async (after, ms) => {
+    for (const random of [0, 0.5, 1]) {
+      let isBusy = true;
+      const { whole, service } = await delivery({
+        limits: { ...single, requestsInFlight: 2 },
+        time: { random: () => random },
+        reply: () => (isBusy ? busy(after) : 202),
+      });
+      whole('first');
+      await until(() => service.requests.length === 1);
+      isBusy = false;
+      whole('second');
+      await until(() => service.requests.length === 3);
 
-        expect(gaps(service)).toEqual([Math.round(ms * (1 + random / 10)), 0]);
-      }
-    },
-  );
+      expect(gaps(service)).toEqual([Math.round(ms * (1 + random / 10)), 0]);
+    }
+  });
 
   it('does not count towards the age of a run', async () => {
     let requests = 0;
@@ -162,7 +159,7 @@ describe('Retry-After', () => {
     expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 
-  it('is waited for by the clock, whether timers fire early or hours late [fault 40]', async () => {
+  it('is waited for by the clock, whether timers fire early or hours late', async () => {
     let skewMs = 0;
     let isBusy = true;
     const { wholes, service } = await delivery({
@@ -215,7 +212,7 @@ describe('a run', () => {
 });
 
 describe('a service that refuses everything', () => {
-  it('is probed after 1 s again once it has accepted runs in between [fault 4]', async () => {
+  it('is probed after 1 s again once it has accepted runs in between', async () => {
     let status = 401;
     const { whole, service, lines } = await delivery({ limits: single, reply: () => status });
     whole();
@@ -257,7 +254,7 @@ describe('a service that refuses everything', () => {
 });
 
 describe('an outage', () => {
-  it('is reported in one line, and another when it is over, at most once a minute [fault 22]', async () => {
+  it('is reported in one line, and another when it is over, at most once a minute', async () => {
     const script = [503, 503, 202, 503, 202];
     for (const [laterMs, count] of [
       [59_000, 2],

@@ -38,7 +38,7 @@ describe('a service that answers once', () => {
     [511, 5],
     [520, 19],
     [599, 19],
-  ])('with status %i gets the same runs again, and loses none [fault %i]', async (status) => {
+  ])('with status %i gets the same runs again, and loses none', async (status) => {
     const { wholes, flush, service, stats } = await delivery({
       limits: onFlush,
       reply: (_, index) => (index === 0 ? status : 202),
@@ -50,7 +50,7 @@ describe('a service that answers once', () => {
     expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
   });
 
-  it('with an error after it took them gets the same records again, under the same ids [fault 37]', async () => {
+  it('with an error after it took them gets the same records again, under the same ids', async () => {
     const { start, flush, service, stats } = await delivery({
       limits: onFlush,
       reply: (_, index) => (index % 2 === 0 ? 500 : 202),
@@ -66,7 +66,7 @@ describe('a service that answers once', () => {
     expect(stats()).toMatchObject({ sent: 1 });
   });
 
-  it('with nothing at all to a patch gets the same patch again, with the whole end of the run [fault 38]', async () => {
+  it('with nothing at all to a patch gets the same patch again, with the whole end of the run', async () => {
     const { start, flush, service } = await delivery({
       limits: { ...onFlush, requestTimeoutMs: 1_000 },
       reply: (_, index) => (index === 1 ? 'hold' : 202),
@@ -81,7 +81,7 @@ describe('a service that answers once', () => {
     expect(first?.fields).toMatchObject({ id: run.id, outputs: { a: 1 }, end_time: expect.any(String) });
   });
 
-  it('with nothing, and with 409 to the second attempt, has the run [fault 10]', async () => {
+  it('with nothing, and with 409 to the second attempt, has the run', async () => {
     const { whole, flush, stats } = await delivery({
       limits: { requestTimeoutMs: 1_000 },
       reply: (_, index) => (index === 0 ? 'hold' : 409),
@@ -107,27 +107,24 @@ describe('a service that answers once', () => {
 it.each([
   ['120', 503, 19],
   ['Fri, 20 Nov 2026 09:02:00 GMT', 429, 16],
-])(
-  'a service that asks to wait by %s and %i is left alone until then, by all runs [fault %i]',
-  async (after, status) => {
-    const headers = { 'retry-after': after, date: 'Fri, 20 Nov 2026 09:00:00 GMT' };
-    const { wholes, service, stats } = await delivery({
-      limits: { batchRuns: 1, ageMs: 60_000 },
-      time: { random: () => 0 },
-      reply: ({ atMs }) => (atMs < 120_000 ? { status, headers } : 202),
-    });
-    wholes(10);
-    await advance(119_999);
-    const { length } = service.requests;
-    expect(length).toBeLessThanOrEqual(4);
-    expect(service.requests.every(({ atMs }) => atMs === 0)).toBe(true);
-    await advance(1);
-    await until(() => stats().sent === 10);
-    expect(stats()).toMatchObject({ dropped: 0, requests: { multipart: 10 + length } });
-  },
-);
+])('a service that asks to wait by %s and %i is left alone until then, by all runs', async (after, status) => {
+  const headers = { 'retry-after': after, date: 'Fri, 20 Nov 2026 09:00:00 GMT' };
+  const { wholes, service, stats } = await delivery({
+    limits: { batchRuns: 1, ageMs: 60_000 },
+    time: { random: () => 0 },
+    reply: ({ atMs }) => (atMs < 120_000 ? { status, headers } : 202),
+  });
+  wholes(10);
+  await advance(119_999);
+  const { length } = service.requests;
+  expect(length).toBeLessThanOrEqual(4);
+  expect(service.requests.every(({ atMs }) => atMs === 0)).toBe(true);
+  await advance(1);
+  await until(() => stats().sent === 10);
+  expect(stats()).toMatchObject({ dropped: 0, requests: { multipart: 10 + length } });
+});
 
-it('a redirect is not followed: no key and no run goes there, and the runs are kept [fault 2]', async () => {
+it('a redirect is not followed: no key and no run goes there, and the runs are kept', async () => {
   const elsewhere = await delivery();
   const { whole, flush, service } = await delivery({
     options: { apiKey: 'k-1' },
@@ -203,7 +200,7 @@ describe('a service that rejects the key', () => {
   });
 });
 
-it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no pause [fault 39]', async (jumpMs) => {
+it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no pause', async (jumpMs) => {
   const { whole, service, stats } = await delivery({
     time: { random: () => 0 },
     reply: (_, index) => (index === 0 ? { status: 429, headers: { 'retry-after': '60' } } : 202),
@@ -219,7 +216,7 @@ it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no 
   expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
 });
 
-it('a run that is longer than a string can be is dropped alone [fault 87]', async () => {
+it('a run that is longer than a string can be is dropped alone', async () => {
   const { wholes, start, flush, details, drops, stats } = await delivery({
     limits: { ...onFlush, batchBytes: 2 ** 31, queueBytes: 2 ** 31, payloadBytes: 2 ** 30 },
   });
@@ -258,7 +255,7 @@ describe('a receiver that takes the interface alone', () => {
   });
 });
 
-it('forty thousand runs cost as much each as four thousand [fault 95]', async () => {
+it('forty thousand runs cost as much each as four thousand', async () => {
   const dispatcher = {
     request: async () => ({ statusCode: 202, headers: {}, body: (await import('node:stream')).Readable.from([]) }),
   } as never;

@@ -53,7 +53,7 @@ const kill = async ({ child, ended }: Started): Promise<void> => {
 };
 
 describe('several processes with one folder', () => {
-  it('deliver what a killed one has written ahead, each run by one of them [fault 61]', async () => {
+  it('deliver what a killed one has written ahead, each run by one of them', async () => {
     const { start, accept, arrived, dir } = await programs();
     const killed = start(`for (let n = 0; n < 200; n++) record('kept ' + n);
       process.stdout.write('written\\n');
@@ -85,7 +85,7 @@ describe('several processes with one folder', () => {
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
-  it('that are a cluster have a folder each, the primary too [fault 63]', async () => {
+  it('that are a cluster have a folder each, the primary too', async () => {
     const { start, dir } = await programs();
     const program = start(
       `const { default: cluster } = await import('node:cluster');

@@ -39,7 +39,7 @@ function namesIn({ received }: IngestServer): unknown[] {
 
 describe('a signal that would end the program', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'lets it deliver what is queued, and ends it: %s [fault 48]',
+    'lets it deliver what is queued, and ends it: %s',
     async (signal) => {
       const program = await started('asked');
       program.child.kill(signal);
@@ -56,7 +56,7 @@ describe('a signal that would end the program', () => {
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    'ends it at once when another comes during the delivery: SIGINT, then %s [fault 50]',
+    'ends it at once when another comes during the delivery: SIGINT, then %s',
     async (second) => {
       const program = await started('asked', { reply: () => 'hold', exitFlushMs: NEVER_MS });
       program.child.kill('SIGINT');
@@ -67,7 +67,7 @@ describe('a signal that would end the program', () => {
     },
   );
 
-  it('is left to a listener of the application [fault 49]', async () => {
+  it('is left to a listener of the application', async () => {
     const program = await started('orderly', { exitFlushMs: 1 });
     program.child.kill('SIGTERM');
 
@@ -93,7 +93,7 @@ describe('a signal that would end the program', () => {
     expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
   });
 
-  it('ends it as ever when nobody asked for more [fault 48]', async () => {
+  it('ends it as ever when nobody asked for more', async () => {
     const program = await started('not asked');
     program.child.kill('SIGTERM');
 

@@ -18,7 +18,7 @@ const info = (body: unknown): Verdict => ({ status: 200, body: JSON.stringify(bo
 
 describe('a service without multipart ingestion', () => {
   it.each([404, 405, 501, 415])(
-    'that answers %i gets the same runs one by one, each post before its patch [fault 6]',
+    'that answers %i gets the same runs one by one, each post before its patch',
     async (status) => {
       const { start, flush, service, stats } = await delivery({
         limits: onFlush,
@@ -60,7 +60,7 @@ describe('a service without multipart ingestion', () => {
     expect(service.arrivals('ask').at(-1)?.fields.inputs).toEqual({ q: 2 });
   });
 
-  it('is asked for multipart again after 1 s, 5 s, 30 s, 2 min, 5 min, then every 10 minutes [fault 6]', async () => {
+  it('is asked for multipart again after 1 s, 5 s, 30 s, 2 min, 5 min, then every 10 minutes', async () => {
     const { whole, flush, service } = await delivery({ limits: onFlush, reply: simple() });
     // Each second for a minute, then each half of a minute.
     for (let count = 0; count < 60 + 90; count++) {
@@ -90,7 +90,7 @@ describe('a service without multipart ingestion', () => {
     expect(service.requests.at(-1)?.isMultipart).toBe(true);
   });
 
-  it('gets 50 requests a second, and does not get those that a sleep has left out on top [fault 40]', async () => {
+  it('gets 50 requests a second, and does not get those that a sleep has left out on top', async () => {
     let sleptMs = 0;
     const { wholes, flush, service } = await delivery({
       limits: onFlush,
@@ -130,23 +130,20 @@ describe('a service without multipart ingestion', () => {
     await finished(flushed);
   });
 
-  it.each([429, 500, 503])(
-    'is not sent the rest of a batch if it fails with %i for three in a row [fault 115]',
-    async (status) => {
-      const { wholes, service, stats } = await delivery({
-        limits: { ...onFlush, batchRuns: 50, retryDelayMs: 100_000, retryDelayMaxMs: 100_000 },
-        reply: simple(() => status),
-      });
-      wholes(50);
-      await advance(900);
+  it.each([429, 500, 503])('is not sent the rest of a batch if it fails with %i for three in a row', async (status) => {
+    const { wholes, service, stats } = await delivery({
+      limits: { ...onFlush, batchRuns: 50, retryDelayMs: 100_000, retryDelayMaxMs: 100_000 },
+      reply: simple(() => status),
+    });
+    wholes(50);
+    await advance(900);
 
-      // Three in a row, and those that were under way with the third.
-      expect(service.requests.filter(({ isMultipart }) => !isMultipart).length).toBeLessThanOrEqual(6);
-      expect(stats()).toMatchObject({ dropped: 0 });
-    },
-  );
+    // Three in a row, and those that were under way with the third.
+    expect(service.requests.filter(({ isMultipart }) => !isMultipart).length).toBeLessThanOrEqual(6);
+    expect(stats()).toMatchObject({ dropped: 0 });
+  });
 
-  it('that fails for some runs gets the others [fault 115]', async () => {
+  it('that fails for some runs gets the others', async () => {
     const { wholes, stats } = await delivery({
       limits: { batchRuns: 9, simpleInFlight: 1 },
       reply: simple(({ names }) => (/ [124578]$/.test(names[0] ?? '') ? 500 : 202)),
@@ -168,7 +165,7 @@ describe('a service without multipart ingestion', () => {
     await until(() => stats().sent === 3);
   });
 
-  it('that fails at any one request gets only what it has not accepted again [fault 114]', async () => {
+  it('that fails at any one request gets only what it has not accepted again', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 10 }), async (failing) => {
         const { wholes, flush, close, service, stats } = await delivery({
@@ -191,7 +188,7 @@ describe('a service without multipart ingestion', () => {
     );
   });
 
-  it('after batches that it took gets only the one that it refused again [fault 114]', async () => {
+  it('after batches that it took gets only the one that it refused again', async () => {
     const { wholes, flush, service, stats } = await delivery({
       limits: { ...onFlush, batchRuns: 2 },
       reply: ({ isMultipart }, index) => (isMultipart && index === 2 ? 404 : 202),
@@ -208,7 +205,7 @@ describe('a service without multipart ingestion', () => {
     expect(stats()).toMatchObject({ sent: 8, dropped: 0 });
   });
 
-  it('gets a patch again that it does not know, three times at the most, and its post once [fault 7]', async () => {
+  it('gets a patch again that it does not know, three times at the most, and its post once', async () => {
     for (const [unknown, isDelivered] of [
       [3, true],
       [4, false],
@@ -249,7 +246,7 @@ describe('a service without multipart ingestion', () => {
     expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 
-  it('and without `POST /runs` is probed as after 401, and one line names both routes [fault 8]', async () => {
+  it('and without `POST /runs` is probed as after 401, and one line names both routes', async () => {
     const { whole, flush, service, lines, stats } = await delivery({ limits: onFlush, reply: () => 404 });
     whole();
     expect(await flush()).toEqual({ ok: false, pending: 1 });
@@ -288,7 +285,7 @@ describe('GET /info', () => {
     [1e9, 300],
     ['10', 100],
     [null, 100],
-  ])('that asks for %j runs gets batches of %i, of 300 [fault 34]', async (given, taken) => {
+  ])('that asks for %j runs gets batches of %i, of 300', async (given, taken) => {
     expect((await largest(limits(given), taken < 3 ? 5 : 300)).runs).toBe(taken);
   });
 
@@ -303,7 +300,7 @@ describe('GET /info', () => {
     if (found.runs > 1) expect(found.bytes).toBeLessThanOrEqual(Number(given));
   });
 
-  it('may say anything: runs arrive all the same, at most 1 000 at a time [fault 34]', async () => {
+  it('may say anything: runs arrive all the same, at most 1 000 at a time', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -331,11 +328,11 @@ describe('GET /info', () => {
     ['an error', { status: 500, body: '{"batch_ingest_config":{"size_limit":5}}' }],
     ['no JSON', { status: 200, body: '<html>' }],
     ['a body beyond 64 KiB', info({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
-  ])('that answers with %s leaves the defaults as they are [fault 34]', async (_, answer) => {
+  ])('that answers with %s leaves the defaults as they are', async (_, answer) => {
     expect((await largest(answer, 150)).runs).toBe(100);
   });
 
-  it('is waited for by nothing, and is given up after two seconds [fault 34]', async () => {
+  it('is waited for by nothing, and is given up after two seconds', async () => {
     const { whole, flush, service } = await delivery({ info: 'hold' });
     whole();
     await flush();
@@ -354,7 +351,7 @@ describe('GET /info', () => {
     [{ status: 200, body: '<html>' }, 5, 13],
     [404, 1, 1],
     [info({ batch_ingest_config: { size_limit: 5 } }), 1, 1],
-  ])('that answers with %j is asked %i to %i times in 35 minutes [fault 34]', async (answer, least, most) => {
+  ])('that answers with %j is asked %i to %i times in 35 minutes', async (answer, least, most) => {
     const { whole, flush, service } = await delivery({ limits: onFlush, info: answer });
     for (let minute = 0; minute < 70; minute++) {
       whole();

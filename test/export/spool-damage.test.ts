@@ -134,7 +134,7 @@ describe('a damaged segment', () => {
   const RECORDS = Array.from({ length: 12 }, (_, number) => makeRecord(number, number * 7));
   const IDS = RECORDS.map(({ run }) => run.id);
 
-  it('loses one record if a bit of a payload flips, and the later ones if a bit of a head flips [fault 59]', () => {
+  it('loses one record if a bit of a payload flips, and the later ones if a bit of a head flips', () => {
     told();
     const { folder, path, bounds, bytes } = segmentOf(RECORDS);
     fc.assert(
@@ -153,7 +153,7 @@ describe('a damaged segment', () => {
     );
   });
 
-  it('that is cut off anywhere keeps every record before the cut, and counts the one that is cut [fault 59]', () => {
+  it('that is cut off anywhere keeps every record before the cut, and counts the one that is cut', () => {
     told();
     const { folder, path, bounds, bytes } = segmentOf(RECORDS);
     fc.assert(
@@ -171,7 +171,7 @@ describe('a damaged segment', () => {
     );
   });
 
-  it('counts the records of a part that was zeroed, by the ordinal of the next one [fault 52]', () => {
+  it('counts the records of a part that was zeroed, by the ordinal of the next one', () => {
     told();
     const { folder, path, bounds, bytes } = segmentOf(RECORDS);
     fc.assert(
@@ -186,7 +186,7 @@ describe('a damaged segment', () => {
     );
   });
 
-  it('is read to its end whatever it contains, and is never taken for one of a later version [fault 59]', () => {
+  it('is read to its end whatever it contains, and is never taken for one of a later version', () => {
     told();
     const { folder, path, bounds, bytes } = segmentOf(RECORDS);
     const frame = fc.nat(11).map((index) => bytes.subarray(bounds[index], bounds[index + 1]));
@@ -283,7 +283,7 @@ describe('any sequence of appends, spills, releases and kills', () => {
 describe('a segment of another version', () => {
   const fixture = (name: string) => readFileSync(join(root, 'test/fixtures/spool', name));
 
-  it('of version 1 is read: starts, ends, attachments, and what comes before damage [fault 60]', () => {
+  it('of version 1 is read: starts, ends, attachments, and what comes before damage', () => {
     told();
     const folder = spoolFolder();
     const { path } = folder.open().spill([makeRecord(1)]) as Segment;
@@ -329,7 +329,7 @@ describe('a segment of another version', () => {
     expect(readLater(cut).reads).toMatchObject([{ records: [{}, {}], damagedRuns: [{ id: '' }] }]);
   });
 
-  it('of a later version is left as it is, from process to process [fault 60]', () => {
+  it('of a later version is left as it is, from process to process', () => {
     const lines = told();
     const folder = spoolFolder();
     writeFileSync((folder.open().spill([makeRecord(1)]) as Segment).path, fixture('version-3.seg'));

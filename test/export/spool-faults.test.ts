@@ -142,32 +142,27 @@ describe('a disk on which one call fails', () => {
     expect(foundLater(history).sort()).toEqual([1, 2, 3, 4, 5]);
   });
 
-  it.each<[Fault, string]>([
-    ['ENOSPC', '[fault 55]'],
-    ['EACCES', '[fault 56]'],
-    ['EROFS', '[fault 56]'],
-    ['EMFILE', '[fault 57]'],
-    ['EIO', '[fault 58]'],
-    ['short write', '[fault 58]'],
-    ['ENOENT', '[fault 65]'],
-  ])('(%s) loses nothing that it took, and throws nothing %s', (fault) => {
-    told();
-    const reached = new Set<string>();
-    for (const [index, call] of calls.entries()) {
-      if (fault === 'short write' && call !== 'writeSync') continue;
-      // By its name and number, since dead owners come in any order.
-      let left = calls.slice(0, index + 1).filter((name) => name === call).length;
-      const history = withHistory();
-      const { fs, reached: names } = failing(fault, (_, name) => name === call && --left === 0);
-      scenario(history.open({ fs }), history.promised, history.time);
-      for (const name of names) reached.add(name);
-      const found = foundLater(history);
-      const missing = [...history.promised.kept].filter((number) => !found.includes(number));
-      expect({ index, call, missing }).toEqual({ index, call, missing: [] });
-      expect(found.filter((number) => !history.promised.given.has(number))).toEqual([]);
-    }
-    expect([...reached].sort()).toEqual(fault === 'short write' ? ['writeSync'] : [...new Set(calls)].sort());
-  });
+  it.each<Fault>(['ENOSPC', 'EACCES', 'EROFS', 'EMFILE', 'EIO', 'short write', 'ENOENT'])(
+    '(%s) loses nothing that it took, and throws nothing',
+    (fault) => {
+      told();
+      const reached = new Set<string>();
+      for (const [index, call] of calls.entries()) {
+        if (fault === 'short write' && call !== 'writeSync') continue;
+        // By its name and number, since dead owners come in any order.
+        let left = calls.slice(0, index + 1).filter((name) => name === call).length;
+        const history = withHistory();
+        const { fs, reached: names } = failing(fault, (_, name) => name === call && --left === 0);
+        scenario(history.open({ fs }), history.promised, history.time);
+        for (const name of names) reached.add(name);
+        const found = foundLater(history);
+        const missing = [...history.promised.kept].filter((number) => !found.includes(number));
+        expect({ index, call, missing }).toEqual({ index, call, missing: [] });
+        expect(found.filter((number) => !history.promised.given.has(number))).toEqual([]);
+      }
+      expect([...reached].sort()).toEqual(fault === 'short write' ? ['writeSync'] : [...new Set(calls)].sort());
+    },
+  );
 
   it('and every one after it loses nothing that it took, and throws nothing', () => {
     told();
@@ -184,7 +179,7 @@ describe('a disk on which one call fails', () => {
 });
 
 describe('a disk that is full', () => {
-  it('is told of once, left alone for a minute, and tried again [fault 55]', () => {
+  it('is told of once, left alone for a minute, and tried again', () => {
     const lines = told();
     const { dir, time, open } = spoolFolder();
     let isFull = false;
@@ -215,7 +210,7 @@ describe('a disk that is full', () => {
     ]);
   });
 
-  it('is told of by the same code where it takes a part and says nothing [fault 58]', () => {
+  it('is told of by the same code where it takes a part and says nothing', () => {
     const lines = told();
     const { dir, open } = spoolFolder();
     const { fs } = failing('short write', (_, name) => name === 'writeSync' && segmentsBelow(dir).length > 0);
@@ -223,7 +218,7 @@ describe('a disk that is full', () => {
     expect(lines).toEqual([expect.stringMatching(/cannot write in \S+ \(ENOSPC\); runs are kept in memory only/)]);
   });
 
-  it('is emptied without a byte of room [fault 55]', () => {
+  it('is emptied without a byte of room', () => {
     told();
     const { dir, open } = spoolFolder();
     let isFull = false;
@@ -306,7 +301,7 @@ describe('a segment that cannot be deleted', () => {
 });
 
 describe('a segment that cannot be read', () => {
-  it('stays, and is tried again a minute later [fault 57]', () => {
+  it('stays, and is tried again a minute later', () => {
     const lines = told();
     const { time, open } = spoolFolder();
     let isBroken = false;
@@ -332,7 +327,7 @@ describe('a path that cannot be a folder', () => {
     ['its name is too long', (dir) => `${dir}/${'x'.repeat(300)}`],
     ['the system has no folders there', () => '/proc/1/spool'],
     ['it has a NUL', (dir) => `${dir}\0`],
-  ])('keeps runs in memory, after one line: %s [fault 56]', (_, pathOf) => {
+  ])('keeps runs in memory, after one line: %s', (_, pathOf) => {
     const lines = told();
     const { dir, open } = spoolFolder();
     const spool = open({ spoolDir: pathOf(dir) });

@@ -59,7 +59,7 @@ const UNSHARE = ['--pid', '--fork', '--mount-proc', '--kill-child'];
 const mayUnshare = spawnSync('unshare', [...UNSHARE, 'true']).status === 0;
 
 describe('several processes with one folder', () => {
-  it('claim each segment of a dead owner once, and the segments of those that are killed again [fault 61]', async () => {
+  it('claim each segment of a dead owner once, and the segments of those that are killed again', async () => {
     const { dir, open } = spoolFolder();
     const killed = open();
     const all = Array.from({ length: 60 }, (_, index) => index);
@@ -85,7 +85,7 @@ describe('several processes with one folder', () => {
     await Promise.all(programs.map(({ ended }) => ended));
   });
 
-  it('that are a cluster have a folder each, the primary too [fault 63]', async () => {
+  it('that are a cluster have a folder each, the primary too', async () => {
     const { dir, open } = spoolFolder();
     const program = startProgram(
       dir,
@@ -220,7 +220,7 @@ describe('an owner is dead', () => {
     .each<[string, (owner: Record<string, unknown>) => unknown, number | undefined]>([
       ['never, in this process', (owner) => owner, undefined],
       ['after 10 s, if no process has its id', (owner) => ({ ...owner, pid: NEVER_GIVEN }), 10_000],
-      ['after 10 s, if another process has its id [fault 62]', (owner) => ({ ...owner, startTime: '1' }), 10_000],
+      ['after 10 s, if another process has its id', (owner) => ({ ...owner, startTime: '1' }), 10_000],
       [
         'never, while its process lives',
         (owner) => ({ ...owner, pid: process.ppid, startTime: startTimeOf(process.ppid) }),

@@ -243,7 +243,7 @@ describe('a spool', () => {
 });
 
 describe('a second exporter of the process', () => {
-  it('has a folder of its own, and leaves that of the first alone while it is open [fault 113]', () => {
+  it('has a folder of its own, and leaves that of the first alone while it is open', () => {
     const { dir, open } = spoolFolder();
     const [one, two] = [open(), open()];
     one.append(makeRecord(1));
@@ -322,7 +322,7 @@ describe('taking over', () => {
     expect(drain(spool)).toEqual([1, 2]);
   });
 
-  it('drains more than the limit allows, and writes nothing until there is room [fault 64]', () => {
+  it('drains more than the limit allows, and writes nothing until there is room', () => {
     const { dir, open } = spoolFolder();
     const killed = open();
     for (const number of [1, 2, 3]) killed.spill([makeRecord(number, 5_000)]);
@@ -371,7 +371,7 @@ describe('taking over', () => {
 });
 
 describe('damage', () => {
-  it('costs the damaged record alone, and the file is set aside when the others are delivered [fault 59]', () => {
+  it('costs the damaged record alone, and the file is set aside when the others are delivered', () => {
     const lines = told();
     const { dir, open } = spoolFolder();
     const killed = open();
@@ -443,7 +443,7 @@ describe('a folder that is not ours alone', () => {
     ['the version’s is a link', 'spool', 'spool/v1', 'link'],
     ['the spool’s is a file', '', 'spool', 'file'],
     ['the version’s is a file', 'spool', 'spool/v1', 'file'],
-  ])('is not used: %s [fault 66]', (_, made, planted, kind) => {
+  ])('is not used: %s', (_, made, planted, kind) => {
     const lines = told();
     const { dir, open } = spoolFolder();
     const elsewhere = join(dirname(dir), 'elsewhere');
@@ -460,7 +460,7 @@ describe('a folder that is not ours alone', () => {
     expect(new Set(lines).size).toBe(lines.length);
   });
 
-  it.runIf(process.getuid?.() === 0)('is not used when it belongs to another user [fault 66]', () => {
+  it.runIf(process.getuid?.() === 0)('is not used when it belongs to another user', () => {
     const lines = told();
     const { dir, open } = spoolFolder();
     mkdirSync(dir);
@@ -469,7 +469,7 @@ describe('a folder that is not ours alone', () => {
     expect(lines[0]).toContain('belongs to another user');
   });
 
-  it('is not taken over: neither a link to an owner, nor segments that are links [fault 66]', () => {
+  it('is not taken over: neither a link to an owner, nor segments that are links', () => {
     told();
     const { dir, open } = spoolFolder();
     const { path } = open().spill([makeRecord(1)]) as Segment;
@@ -487,7 +487,7 @@ describe('a folder that is not ours alone', () => {
     expect(existsSync(join(dirname(dir), 'segment'))).toBe(true);
   });
 
-  it('gives no way to write into a file planted under the name of the next segment [fault 66]', () => {
+  it('gives no way to write into a file planted under the name of the next segment', () => {
     const { dir, time, open } = spoolFolder();
     const spool = open();
     const first = spool.append(makeRecord(1)) as Segment;
@@ -505,7 +505,7 @@ describe('a folder that is not ours alone', () => {
 });
 
 describe('the folder', () => {
-  it('is made again at the next heartbeat after it was deleted [fault 65]', async () => {
+  it('is made again at the next heartbeat after it was deleted', async () => {
     const { dir, open } = spoolFolder();
     const spool = open();
     const lost = spool.append(makeRecord(1)) as Segment;

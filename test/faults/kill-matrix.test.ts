@@ -21,7 +21,7 @@ describe('what is promised of runs at the end of a program', () => {
 
   it.each(FEW)('holds for %s', (title) => expectPromised(cell(title)));
 
-  it('holds for a kill that nobody can listen for [fault 51]', async () => {
+  it('holds for a kill that nobody can listen for', async () => {
     await expectPromised(cell('SIGKILL × write-ahead × down'));
     expect.hasAssertions();
   });

@@ -115,14 +115,14 @@ describe('an answer', () => {
     expect((await makeClient(url).send(POST)).text).toHaveLength(read);
   });
 
-  test('of 10 MB is read to 64 KiB [fault 1]', async () => {
+  test('of 10 MB is read to 64 KiB', async () => {
     const { url } = await serve((_, response) => response.end('x'.repeat(10_000_000)));
     expect(await makeClient(url).send(POST)).toEqual(
       expect.objectContaining({ status: 200, text: 'x'.repeat(65_536) }),
     );
   });
 
-  test('without an end is read to 64 KiB, and its connection broken off [fault 32]', async () => {
+  test('without an end is read to 64 KiB, and its connection broken off', async () => {
     const closed = gate();
     const { url, connections } = await serve((request, response) => {
       if (request.url === '/small') return response.end('small');
@@ -168,7 +168,7 @@ describe('no answer', () => {
     await closed;
   });
 
-  test('that is whole within the deadline rejects, however steadily it drips [fault 25]', async () => {
+  test('that is whole within the deadline rejects, however steadily it drips', async () => {
     const closed = gate();
     const { url } = await serve((request, response) => {
       response.writeHead(200);
@@ -182,7 +182,7 @@ describe('no answer', () => {
     await closed;
   });
 
-  test('costs the next request nothing [fault 26]', async () => {
+  test('costs the next request nothing', async () => {
     const { url } = await serve((request, response) => void (request.url === '/runs' || response.end('yes')));
     const client = makeClient(url, { requestTimeoutMs: 500 });
     const hanging = client.send(POST).catch((error: Error) => error.message);

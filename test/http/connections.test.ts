@@ -29,7 +29,7 @@ describe('a connection that was kept', () => {
   test.each<[string, (connection: Connection) => void]>([
     ['resets', ({ socket }) => socket.resetAndDestroy()],
     ['ends', ({ socket }) => socket.end()],
-  ])('and %s when the next request comes costs one more connection, and no failure [fault 30]', async (_, leave) => {
+  ])('and %s when the next request comes costs one more connection, and no failure', async (_, leave) => {
     const server = await scriptServer(breaksAtSecond(leave), accepting);
     const client = clientTo(server.url);
     expect((await client.send(POST)).status).toBe(202);
@@ -39,7 +39,7 @@ describe('a connection that was kept', () => {
     expect(server.requests[2]).toBe(server.requests[1]);
   });
 
-  test('and breaks off twice is a failure the second time [fault 30]', async () => {
+  test('and breaks off twice is a failure the second time', async () => {
     const leave = breaksAtSecond(({ socket }) => void socket.resetAndDestroy());
     const server = await scriptServer(leave, async (connection) => {
       await connection.request();
@@ -52,7 +52,7 @@ describe('a connection that was kept', () => {
     expect(server.connections).toBe(2);
   });
 
-  test('through a time in which the process was frozen and the service left costs no run [fault 104]', async () => {
+  test('through a time in which the process was frozen and the service left costs no run', async () => {
     let left = (): void => {};
     const server = await scriptServer(async (connection) => {
       await acceptOne(connection);
@@ -69,7 +69,7 @@ describe('a connection that was kept', () => {
 });
 
 describe('a new connection', () => {
-  test('that is reset is a failure at once [fault 30]', async () => {
+  test('that is reset is a failure at once', async () => {
     const server = await scriptServer(async (connection) => {
       await connection.request();
       connection.socket.resetAndDestroy();
@@ -78,7 +78,7 @@ describe('a new connection', () => {
     expect(server.connections).toBe(1);
   });
 
-  test('on which nobody reads is given up at the deadline, and not used again [fault 27]', async () => {
+  test('on which nobody reads is given up at the deadline, and not used again', async () => {
     const server = await scriptServer(({ socket }) => void socket.pause(), accepting);
     const client = clientTo(server.url);
     const large: HttpRequest = { ...POST, body: [Buffer.alloc(8_000_000)], timeoutMs: 60 };
@@ -97,7 +97,7 @@ describe('an answer that is none', () => {
     ['less than it says', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}'],
     ['chunks without an end', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}'],
     ['a chunk of no size', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}'],
-  ])('because it is %s rejects [fault 31]', async (_, bytes) => {
+  ])('because it is %s rejects', async (_, bytes) => {
     const server = await scriptServer(async (connection) => {
       await connection.request();
       connection.socket.end(bytes);

@@ -24,11 +24,11 @@ describe('an error of a request', () => {
     ['a cause', new TypeError('fetch failed', { cause: coded('ECONNREFUSED') })],
     ['one of several', new AggregateError([new Error('no code'), coded('ECONNREFUSED')])],
     ['a cause of one of several', new Error('x', { cause: new AggregateError([{ cause: coded('ECONNREFUSED') }]) })],
-  ])('is told by the code of %s [fault 22]', (_, error) => {
+  ])('is told by the code of %s', (_, error) => {
     expect(failureOf(error).code).toBe('ECONNREFUSED');
   });
 
-  test('that encloses itself has no code [fault 22]', () => {
+  test('that encloses itself has no code', () => {
     const error: Error & { cause?: unknown } = new Error('round');
     error.cause = error;
     expect(failureOf(error)).toMatchObject({ code: undefined, detail: 'the request failed without a reason' });
@@ -43,7 +43,7 @@ describe('an error of a request', () => {
     ['ENOTFOUND', false],
     ['EAI_AGAIN', false],
     ['ECONNREFUSED', false],
-  ])('with code %s lasts: %s [fault 29]', (code, isLasting) => {
+  ])('with code %s lasts: %s', (code, isLasting) => {
     expect(failureOf(coded(code)).isLasting).toBe(isLasting);
   });
 
@@ -102,7 +102,7 @@ describe('an error of a request', () => {
         },
       },
     ],
-  ])('may be %s [fault 69]', (_, thrown) => {
+  ])('may be %s', (_, thrown) => {
     expect(failureOf(thrown)).toEqual({
       detail: 'the request failed without a reason',
       problem: 'the request failed without a reason',

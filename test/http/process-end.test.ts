@@ -88,7 +88,7 @@ describe('a process ends by itself', () => {
     expect(await letGo()).toBe(0);
   });
 
-  test.each(['http', 'https'])('while a proxy has the tunnel for %s wait [fault 67]', async (protocol) => {
+  test.each(['http', 'https'])('while a proxy has the tunnel for %s wait', async (protocol) => {
     const arrived = gate();
     const { server, url } = await serve();
     server.on('connect', () => arrived.open());
@@ -99,7 +99,7 @@ describe('a process ends by itself', () => {
     expect(await letGo()).toBe(0);
   });
 
-  test('while its request hangs in a tunnel [fault 67]', async () => {
+  test('while its request hangs in a tunnel', async () => {
     const arrived = gate();
     const { url } = await serve(() => arrived.open());
     const by = await serve();

@@ -100,14 +100,14 @@ describe('the environment', () => {
       { HTTP_PROXY: '', HTTPS_PROXY: 'http://p:1', NO_PROXY: 'c' },
       { http: undefined, except: 'c' },
     ],
-  ])('with %j names the proxies %j [fault 67]', (variables, expected) => {
+  ])('with %j names the proxies %j', (variables, expected) => {
     environmentOf(variables);
     if (expected === undefined) expect(environmentProxies()).toBeUndefined();
     else expect(environmentProxies()).toMatchObject(expected);
   });
 
   test.each(['socks4://me:sk-secret@p:1', 'http://me:sk-secret@', 'http://me:sk secret@p:99999'])(
-    'that names %s is told so in one line, without the address [fault 67]',
+    'that names %s is told so in one line, without the address',
     (address) => {
       const lines = told();
       environmentOf({ HTTPS_PROXY: address });
@@ -130,7 +130,7 @@ describe('the proxy for an endpoint', () => {
     ['http://service.test', { ...both, http: undefined }, 'none is named'],
     ['http://127.0.0.1:4777', both, 'this machine'],
     ['http://127.0.0.1:4777', { ...both, http: undefined }, 'none is named'],
-  ])('%s, with %j, is %j [fault 67]', (endpoint, proxies, expected) => {
+  ])('%s, with %j, is %j', (endpoint, proxies, expected) => {
     expect(proxyFor(new URL(endpoint), proxies)).toEqual(expected);
   });
 
@@ -188,7 +188,7 @@ function isReachedDirectly(origin: string, noProxy: string): boolean {
 }
 
 describe('a proxy', () => {
-  test('is asked for a tunnel to the endpoint, with its own credentials, and never sees the key [fault 67]', async () => {
+  test('is asked for a tunnel to the endpoint, with its own credentials, and never sees the key', async () => {
     const { url, seen } = await serve();
     const by = await proxy();
     const http = by.url.replace('http://', 'http://me:p%40ss@');
@@ -199,7 +199,7 @@ describe('a proxy', () => {
     expect(seen[0]?.headers).not.toHaveProperty('proxy-authorization');
   });
 
-  test.each(['127.0.0.1', 'localhost'])('is not asked for %s [fault 67]', async (host) => {
+  test.each(['127.0.0.1', 'localhost'])('is not asked for %s', async (host) => {
     const { url } = await serve();
     const by = await proxy();
     const local = clientTo(named(url, host), byProxy(by.url));
@@ -214,7 +214,7 @@ describe('a proxy', () => {
     ['other.test, service.test', 0],
     ['other.test', 1],
     ['service.test:1', 1],
-  ])('with exceptions for %s is asked %i times [fault 67]', async (except, times) => {
+  ])('with exceptions for %s is asked %i times', async (except, times) => {
     const { url } = await serve();
     const by = await proxy();
     // Without the proxy the name leads nowhere.
@@ -224,13 +224,13 @@ describe('a proxy', () => {
     expect(by.asked).toHaveLength(times);
   });
 
-  test('for https is asked with the name of the host alone [fault 67]', async () => {
+  test('for https is asked with the name of the host alone', async () => {
     const by = await proxy(502);
     await expect(clientTo('https://service.test', byProxy(by.url)).send(GET)).rejects.toThrow('502');
     expect(by.asked).toEqual([{ target: 'service.test:443', authorization: undefined }]);
   });
 
-  test('is not used beside a dispatcher that was passed in [fault 67]', async () => {
+  test('is not used beside a dispatcher that was passed in', async () => {
     const by = await proxy();
     const sent: unknown[] = [];
     const dispatcher = {

@@ -57,7 +57,7 @@ describe('default outputs', () => {
 });
 
 describe('what is recorded is what was passed:', () => {
-  test('inputs are not what the function makes of them [fault 88]', () => {
+  test('inputs are not what the function makes of them', () => {
     const question = { text: 'why', tags: ['a'] };
     const run = runOf(
       (given) => {
@@ -69,7 +69,7 @@ describe('what is recorded is what was passed:', () => {
     expect(run?.inputs).toEqual({ text: 'why', tags: ['a'] });
   });
 
-  test('outputs are not what the caller makes of them [fault 88]', () => {
+  test('outputs are not what the caller makes of them', () => {
     const recorder = record();
     const answer = traceable(() => ({ text: 'because' }))();
     answer.text = 'changed';

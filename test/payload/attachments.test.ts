@@ -164,7 +164,7 @@ describe('Run.attach', () => {
   });
 });
 
-test('a file of a gigabyte is left out unread, as are paths in its place [fault 116]', async () => {
+test('a file of a gigabyte is left out unread, as are paths in its place', async () => {
   const lines = told();
   const folder = temporaryFolder();
   onTestFinished(folder.remove);

@@ -10,7 +10,7 @@ const read = (value: unknown, limits: Partial<typeof LIMITS> = {}): unknown =>
   JSON.parse(serialize(value, { ...LIMITS, ...limits }));
 
 describe('what belongs to the web is told by what it is', () => {
-  test('Headers, URLSearchParams and FormData are objects; what comes twice is a list [fault 77]', () => {
+  test('Headers, URLSearchParams and FormData are objects; what comes twice is a list', () => {
     const headers = new Headers([
       ['accept', '*/*'],
       ['set-cookie', 'a=1'],
@@ -40,7 +40,7 @@ describe('what belongs to the web is told by what it is', () => {
     });
   });
 
-  test('Request and Response are told without their bodies, which stay unread [fault 79]', async () => {
+  test('Request and Response are told without their bodies, which stay unread', async () => {
     const request = new Request('http://localhost/a?b=c', { method: 'POST', body: 'text', headers: { accept: '*/*' } });
     const response = new Response('text', { status: 201, statusText: 'Created', headers: { etag: 'x' } });
     expect(read({ request, response })).toEqual({
@@ -62,7 +62,7 @@ describe('what belongs to the web is told by what it is', () => {
     expect([await request.text(), await response.text()]).toEqual(['text', 'text']);
   });
 
-  test('Blob is its size and type [fault 78]', () => {
+  test('Blob is its size and type', () => {
     expect(read(new Blob(['abc'], { type: 'image/png' }))).toEqual({
       type: 'Blob',
       byteLength: 3,
@@ -70,7 +70,7 @@ describe('what belongs to the web is told by what it is', () => {
     });
   });
 
-  test('streams are their kind [fault 79]', () => {
+  test('streams are their kind', () => {
     const { readable, writable } = new TransformStream();
     expect(read([readable, writable, new TransformStream()])).toEqual([
       '[ReadableStream]',
@@ -82,7 +82,7 @@ describe('what belongs to the web is told by what it is', () => {
 });
 
 describe('what is gone through step by step is not taken a step of', () => {
-  test('generators and iterators [fault 79]', async () => {
+  test('generators and iterators', async () => {
     const steps: string[] = [];
     const sync = (function* () {
       steps.push('sync');
@@ -113,7 +113,7 @@ describe('what is gone through step by step is not taken a step of', () => {
     expect([sync.next(), await async.next(), list.next(), map.next()].map(({ value }) => value)).toEqual([1, 1, 1, 1]);
   });
 
-  test('a stream of Node [fault 79]', async () => {
+  test('a stream of Node', async () => {
     const stream = new PassThrough();
     stream.end('text');
     expect(read({ stream, socket: new Socket() })).toEqual({ stream: '[PassThrough]', socket: '[Socket]' });
@@ -121,7 +121,7 @@ describe('what is gone through step by step is not taken a step of', () => {
     expect((await stream.toArray()).join('')).toBe('text');
   });
 
-  test('messages of HTTP, of which the head is told [fault 80]', () => {
+  test('messages of HTTP, of which the head is told', () => {
     const request = new IncomingMessage(new Socket());
     Object.assign(request, { method: 'GET', url: '/a', headers: { host: 'b' } });
     const response = new ServerResponse(request);
@@ -136,7 +136,7 @@ describe('what is gone through step by step is not taken a step of', () => {
   });
 });
 
-test('a graph of instances that all know one another is told within the limits [fault 80]', () => {
+test('a graph of instances that all know one another is told within the limits', () => {
   class Node {
     readonly children: Node[] = [];
     readonly up: Node | undefined;
@@ -154,7 +154,7 @@ test('a graph of instances that all know one another is told within the limits [
   expect(text).toMatch(/\[Circular\].*\[Truncated: \d+ more items\]/);
 });
 
-test('an instance of a class is told by its own properties [fault 80]', () => {
+test('an instance of a class is told by its own properties', () => {
   const emitter = Object.assign(new EventEmitter(), { name: 'a' });
   expect(read(emitter)).toMatchObject({ name: 'a', _eventsCount: 0 });
 });

@@ -54,7 +54,7 @@ describe('an option that does not hold', () => {
     ['exporter', { start: () => true }, '`exporter` to be what createExporter() gives'],
     ['exporter', { start: () => true, end: () => {}, capture: null }, '`exporter` to be what createExporter() gives'],
     ['exporter', { start: () => true, capture: {} }, '`exporter` to be what createExporter() gives'],
-  ])('%s is told in one line, once, and left out [fault 92]', (key, value, expected) => {
+  ])('%s is told in one line, once, and left out', (key, value, expected) => {
     const lines = told();
     const given = { name: 'work', project: 'chat', [key]: value };
     const { [key]: _, ...rest } = given;
@@ -126,7 +126,7 @@ describe('options that are no object', () => {
   });
 });
 
-test('inherited properties are not options [fault 83]', () => {
+test('inherited properties are not options', () => {
   const lines = told();
   const exporter = makeSink();
   const inherited = { name: 'evil', tags: ['evil'], id: 'evil', root: true };
@@ -136,7 +136,7 @@ test('inherited properties are not options [fault 83]', () => {
   expect(lines).toEqual([]);
 });
 
-test('a run without a name that holds is called run [fault 92]', () => {
+test('a run without a name that holds is called run', () => {
   told();
   expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([
     'run',

@@ -59,7 +59,7 @@ describe('a run that starts', () => {
     expect(makeRun({ inputs: inputs as Record<string, unknown> }).record()?.inputs).toEqual(expected);
   });
 
-  test('keeps what was passed as it was then [fault 88]', () => {
+  test('keeps what was passed as it was then', () => {
     const [inputs, metadata, tags] = [{ list: [1] }, { list: [1] }, ['a']];
     const { record } = makeRun({ inputs, metadata, tags });
     inputs.list.push(2);
@@ -87,7 +87,7 @@ describe('a run below another', () => {
     expect(orders.toSorted()).toEqual(orders);
   });
 
-  test('is not held by the one above, which goes on [fault 94]', async () => {
+  test('is not held by the one above, which goes on', async () => {
     const keepsNothing = { ...makeSink(), start: () => true, end: () => {} };
     const parent = startRun({ name: 'parent', exporter: keepsNothing });
     const below = Array.from({ length: 100 }, () => {
@@ -109,7 +109,7 @@ describe('a run below another', () => {
     expect(other.records().map(({ session_name }) => session_name)).toEqual(['default', 'mine']);
   });
 
-  test('may start after its parent has ended [fault 92]', () => {
+  test('may start after its parent has ended', () => {
     const { run, sink } = makeRun();
     run.end();
     expect(run.child({ name: 'late' }).parentRunId).toBe(run.id);
@@ -216,7 +216,7 @@ describe('a run that ends', () => {
     expect(sink.ended.map(({ name, outputs }) => [name, outputs])).toEqual([['inner', '{"a":1}']]);
   });
 
-  test('changes no more [fault 92]', () => {
+  test('changes no more', () => {
     const { run, sink, record } = makeRun({ tags: ['a'] });
     run.end({ a: 1 });
     const before = JSON.stringify(record());

@@ -69,7 +69,7 @@ describe('a timestamp', () => {
     expect(parseIsoTimestamp(text)).toBeUndefined();
   });
 
-  test('without a zone is UTC, wherever the process runs [fault 107]', () => {
+  test('without a zone is UTC, wherever the process runs', () => {
     vi.stubEnv('TZ', 'America/New_York');
     onTestFinished(() => {
       vi.unstubAllEnvs();
@@ -79,7 +79,7 @@ describe('a timestamp', () => {
     expect(isoTimestamp(SECOND_US + 3_600_000_000)).toBe('2026-11-20T08:22:40.000000Z');
   });
 
-  test('does not depend on a `Date` that the application has replaced [fault 107]', () => {
+  test('does not depend on a `Date` that the application has replaced', () => {
     vi.stubGlobal('Date', class {});
     onTestFinished(() => void vi.unstubAllGlobals());
     expect(isoTimestamp(1)).toBe('1970-01-01T00:00:00.000001Z');

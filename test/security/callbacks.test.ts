@@ -90,20 +90,20 @@ async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies:
 }
 
 describe.each(WAYS)('a callback that %s', (_, make) => {
-  test('costs the application nothing as `onDrop` [fault 97]', async () => {
+  test('costs the application nothing as `onDrop`', async () => {
     const onDrop = vi.fn(make());
     await useOf({ onDrop: onDrop as never }, 400);
     expect(onDrop).toHaveBeenCalled();
   });
 
-  test('leaves the decision to `sampleRate` as `sampler` [fault 97]', async () => {
+  test('leaves the decision to `sampleRate` as `sampler`', async () => {
     const sampler = vi.fn(make());
     const { bodies } = await useOf({ sampler: sampler as never });
     expect(sampler).toHaveBeenCalled();
     for (const name of ['ask', 'list']) expect(bodies).toContain(`"name":"${name}"`);
   });
 
-  test('shows nothing of the field as `replace` of a redaction [fault 97]', async () => {
+  test('shows nothing of the field as `replace` of a redaction', async () => {
     const replace = vi.fn(make());
     const { bodies } = await useOf({ redact: redact({ patterns: [/canary/], replace: replace as never }) });
     expect(replace).toHaveBeenCalled();
@@ -111,7 +111,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(bodies).not.toContain('canary');
   });
 
-  test('is told as a marker as `inputs`, `outputs` or `aggregate`, and the run arrives [fault 97]', async () => {
+  test('is told as a marker as `inputs`, `outputs` or `aggregate`, and the run arrives', async () => {
     const { server } = await serverOf(202);
     const exporter = createExporter({ endpoint: server.url });
     const callback = make();
@@ -134,7 +134,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(JSON.stringify(parts)).not.toContain('canary');
   });
 
-  test('lets spans through as `shouldExport`, or leaves them out, and throws nothing [fault 97]', async () => {
+  test('lets spans through as `shouldExport`, or leaves them out, and throws nothing', async () => {
     const { server } = await serverOf(202);
     const sink = createExporter({ endpoint: server.url });
     const exporter = new RunSpanExporter({ exporter: sink, shouldExport: make() as never });
@@ -144,7 +144,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(await sink.close()).toEqual({ ok: true, pending: 0 });
   });
 
-  test('is called with lines as `log`, and not for what comes of that [fault 98]', async () => {
+  test('is called with lines as `log`, and not for what comes of that', async () => {
     const log = vi.fn(make());
     await useOf({ log: log as never }, 400);
     expect(log).toHaveBeenCalled();
@@ -153,7 +153,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
   });
 });
 
-test('a log that makes runs of each line, and sends them by an exporter that fails, comes to an end [fault 98]', async () => {
+test('a log that makes runs of each line, and sends them by an exporter that fails, comes to an end', async () => {
   // This status drops the runs immediately. A status that leads to a probe would delay each flush until the probe.
   const { server } = await serverOf(410);
   const log = vi.fn((level: string, line: string) => {
@@ -170,7 +170,7 @@ test('a log that makes runs of each line, and sends them by an exporter that fai
   expect(exporter.stats().created).toBeLessThan(60);
 });
 
-test('a console that throws, or is traced, costs nothing but the line [fault 98]', async () => {
+test('a console that throws, or is traced, costs nothing but the line', async () => {
   for (const make of WAYS.map(([, each]) => each)) {
     environmentOf();
     const error = vi.spyOn(console, 'error').mockImplementation(make() as never);

@@ -55,7 +55,7 @@ const HOSTS: readonly (readonly string[])[] = [
   PERMISSIONS,
 ];
 
-test.each(HOSTS.map((flags) => [flags]))('works under %j [fault 106]', async (flags) => {
+test.each(HOSTS.map((flags) => [flags]))('works under %j', async (flags) => {
   expectDelivered(await runWith(flags));
 });
 

@@ -159,7 +159,7 @@ describe('names and types in a request', () => {
     );
   });
 
-  test('are read again as they were given [fault 90]', async () => {
+  test('are read again as they were given', async () => {
     const parts = await set();
     await fc.assert(
       fc.asyncProperty(
@@ -231,7 +231,7 @@ describe('names and types in a request', () => {
 describe('a boundary', () => {
   const boundaryOf = ({ headers }: Received) => /boundary=(.*)$/.exec(headers['content-type'] ?? '')?.[1] ?? '';
 
-  test('is 128 random bits, and no two requests have the same [fault 91]', async () => {
+  test('is 128 random bits, and no two requests have the same', async () => {
     const { server, exporter } = await set();
     for (let round = 0; round < 50; round++) {
       startRun({ name: 'a', exporter }).end();
@@ -245,7 +245,7 @@ describe('a boundary', () => {
     for (let bit = 0n; bit < 128n; bit++) expect(new Set(bits.map((all) => (all >> bit) & 1n)).size).toBe(2);
   });
 
-  test('that stands in a payload, as do those of earlier requests, ends nothing [fault 91]', async () => {
+  test('that stands in a payload, as do those of earlier requests, ends nothing', async () => {
     const parts = await set();
     let earlier = 'runspan-';
     for (let round = 0; round < 5; round++) {

@@ -168,7 +168,7 @@ describe('keys, header values and secrets in payloads', () => {
     ]);
   });
 
-  test('are not in what a line says of them when they cannot be used [fault 105]', () => {
+  test('are not in what a line says of them when they cannot be used', () => {
     for (const apiKey of [
       `${KEY} ${KEY}`,
       `${KEY}\n${KEY}`,
@@ -189,7 +189,7 @@ describe('keys, header values and secrets in payloads', () => {
     }
   });
 
-  test('that are surrounded by white space are taken without it [fault 105]', async () => {
+  test('that are surrounded by white space are taken without it', async () => {
     const server = await ingestServer();
     onTestFinished(() => server.close());
     environmentOf({ RUNSPAN_ENDPOINT: server.url, RUNSPAN_API_KEY: `\t ${KEY}\r\n` });
