@@ -19,7 +19,6 @@ export default defineConfig({
           name: 'units',
           include: ['test/**/*.test.ts'],
           exclude: [...elsewhere, ...programs, ...isolated, ...virtualTime],
-          isolate: false,
         },
       },
       {
@@ -28,7 +27,6 @@ export default defineConfig({
           name: 'virtual-time',
           include: [...virtualTime],
           exclude: [...elsewhere, ...programs, ...isolated],
-          isolate: false,
           setupFiles: ['test/support/virtual-timers.ts'],
         },
       },
