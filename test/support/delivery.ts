@@ -17,6 +17,7 @@ import type { Run } from '../../src/run/run.ts';
 import type { RunOptions } from '../../src/run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
+import { compressions } from './compressions.ts';
 import { type Reply, type ScriptedService, type ServiceInfo, scriptedService, traffic } from './scripted-service.ts';
 import { told } from './told.ts';
 import { virtualClock } from './virtual-timers.ts';
@@ -156,11 +157,11 @@ export async function finished<Value>(promise: Promise<Value>): Promise<Value> {
 /** Turns of the event loop without traffic, after which nothing is on its way over a socket. */
 const QUIET_TURNS = 16;
 
-/** Lets everything happen that is due now, requests and their responses included. */
+/** Waits until all work that is due now is done, requests, responses and compression included. */
 export async function settle(): Promise<void> {
   for (let quiet = 0, seen = traffic.count; quiet < QUIET_TURNS; quiet++) {
     await new Promise<void>((resolve) => setImmediate(resolve));
-    if (seen === traffic.count) continue;
+    if (seen === traffic.count && compressions.pending === 0) continue;
     seen = traffic.count;
     quiet = 0;
   }
