@@ -19,6 +19,7 @@ export default defineConfig({
           name: 'units',
           include: ['test/**/*.test.ts'],
           exclude: [...elsewhere, ...programs, ...isolated, ...virtualTime],
+          isolate: false,
         },
       },
       {
@@ -27,6 +28,7 @@ export default defineConfig({
           name: 'virtual-time',
           include: [...virtualTime],
           exclude: [...elsewhere, ...programs, ...isolated],
+          isolate: false,
           setupFiles: ['test/support/virtual-timers.ts'],
         },
       },
