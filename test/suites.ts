@@ -45,7 +45,7 @@ export const isolated: readonly string[] = [
   ...filesWith(/\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),
   ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable'),
-  ...inFolder('test/integrations', 'anthropic-abandoned', 'openai-abandoned'),
+  ...inFolder('test/integrations', 'ai-transparency', 'anthropic-abandoned', 'openai-abandoned'),
   ...inFolder('test/otel', 'run-propagator', 'shutdown-time'),
   ...inFolder('test/run', 'propagation', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),

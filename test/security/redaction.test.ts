@@ -1,13 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  type ConfigureOptions,
-  createExporter,
-  redact,
-  secretPatterns,
-  startRun,
-  stats,
-  traceable,
-} from '../../src/index.ts';
+import { type ConfigureOptions, createExporter, redact, secretPatterns, startRun, traceable } from '../../src/index.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { environmentOf } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
@@ -198,7 +190,7 @@ describe('what is recorded', () => {
     answer.open();
     await exporter.close();
     expect(server.received[0]?.body.toString()).not.toMatch(/canary|-1234/);
-    expect(stats().dropped).toBe(0);
+    expect(exporter.stats().dropped).toBe(0);
   });
 });
 
