@@ -63,65 +63,43 @@ async function joinModules() {
     external: (id) => !id.startsWith('.') && !id.startsWith('/'),
     plugins: [ownFiles(), ownFolders()],
   });
-  const manualChunks = chunksWithout(join(modules, 'clients.js'));
   await bundle.write({
     dir: compiled,
     chunkFileNames: 'chunks/[name].js',
     hoistTransitiveImports: false,
-    manualChunks,
+    manualChunks: coreChunks(),
   });
 }
 
 /**
- * Puts what the same entries load into one file, as Rollup does, but for one entry: what that shares with others would split
- * their files, and each costs them a part of a millisecond. Only what goes along with `runspan.js` is still parted, as the entry
- * would load all of delivery.
+ * The file of each module that `index.js` loads: `runspan.js` has delivery and tracing, and `core.js` the modules that entries
+ * without delivery load too. Fewer files load faster. Rollup distributes all other modules.
  */
-function chunksWithout(entry) {
-  let groups;
+function coreChunks() {
+  let chunks;
   return (id, { getModuleIds, getModuleInfo }) => {
-    // They come in the order in which they were read, which is another each time.
-    groups ??= groupsOf([...getModuleIds()].sort().map(getModuleInfo), entry);
-    return groups.get(id);
+    chunks ??= chunksOf([...getModuleIds()].map(getModuleInfo));
+    return chunks.get(id);
   };
 }
 
-/** The name of the file for each module that several entries load. */
-function groupsOf(infos, entry) {
-  const loadedBy = new Map(infos.map(({ id }) => [id, new Set()]));
-  const importedBy = new Map(infos.map(({ id, importedIds }) => [id, importedIds.filter((one) => loadedBy.has(one))]));
-  const visit = (id, from) => {
-    if (loadedBy.get(id).has(from)) return;
-    loadedBy.get(id).add(from);
-    for (const imported of importedBy.get(id)) visit(imported, from);
+function chunksOf(infos) {
+  const modulesOf = (...ids) => {
+    const reached = new Set();
+    const visit = (id) => {
+      const info = infos.find((one) => one.id === id);
+      if (info.isExternal || reached.has(id)) return;
+      reached.add(id);
+      info.importedIds.forEach(visit);
+    };
+    ids.forEach(visit);
+    return reached;
   };
-  const entries = infos.filter(({ isEntry, isExternal }) => isEntry && !isExternal).map(({ id }) => id);
-  for (const one of entries) visit(one, one);
-  const keyOf = (id) =>
-    [...loadedBy.get(id)]
-      .filter((one) => one !== entry)
-      .sort()
-      .join();
-  const delivery = keyOf(join(modules, 'runspan.js'));
-  const names = new Map();
-  const groups = new Map();
-  for (const { id } of infos.filter(({ isExternal }) => !isExternal)) {
-    const key = keyOf(id);
-    if (entries.includes(id) || !key.includes(',')) continue;
-    const isParted = key === delivery && loadedBy.get(id).has(entry);
-    const group = isParted ? `${key},parted` : key;
-    const path = id.split(sep).join(posix.sep);
-    const name = posix.basename(path, '.js');
-    // Modules of two folders may have the same name.
-    const isTaken = [...names].some(([other, taken]) => taken === name && other !== group);
-    const chunk = isTaken ? `${posix.basename(posix.dirname(path))}-${name}` : name;
-    if (!names.has(group) || name === 'runspan') names.set(group, chunk);
-    groups.set(id, group);
-  }
-  // Rollup would make one file of two that have one name.
-  if (new Set(names.values()).size < names.size)
-    throw new Error(`Two files are called alike: ${[...names.values()].sort()}`);
-  return new Map([...groups].map(([id, group]) => [id, names.get(group)]));
+  const entries = infos.filter(({ isEntry }) => isEntry).map(({ id }) => id);
+  const root = join(modules, 'runspan.js');
+  const shared = modulesOf(...entries.filter((id) => !modulesOf(id).has(root)));
+  const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
+  return new Map(loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']));
 }
 
 /** A module that another names by `new URL('./x.js', import.meta.url)`, to run it in a thread, becomes a file of its own. */
