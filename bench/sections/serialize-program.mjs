@@ -11,7 +11,7 @@ const WARMUP_ROUNDS = 30;
 /** Long enough for the resolution of the clock. */
 const SAMPLE_MS = 2;
 
-const rules = payloadRules(defaultLimits, defaultRedaction);
+const rules = payloadRules(defaultLimits, defaultRedaction());
 const native = (value) => JSON.stringify(value);
 const own = (value) => serialize(value, rules);
 

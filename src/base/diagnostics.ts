@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from './node.ts';
 import { visible } from './text.ts';
 
 /** The least severe level that is logged. `silent` logs nothing. */

@@ -1,5 +1,5 @@
-import { types } from 'node:util';
 import { diagnostics } from './diagnostics.ts';
+import { types } from './node.ts';
 import { messageOf } from './text.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { isIPv4 } from 'node:net';
 import { RunspanError } from './errors.ts';
+import { nodeModule } from './node.ts';
 import { shown } from './text.ts';
 
 /** The expected value in words, and its test. An error about a secret does not show the value. */
@@ -90,5 +90,10 @@ export function wholeFrom(least: number, most: number): Check {
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();
-  return name === 'localhost' || name === '::1' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'));
+  return (
+    name === 'localhost' ||
+    name === '::1' ||
+    name === '[::1]' ||
+    (name.startsWith('127.') && nodeModule('node:net').isIPv4(name))
+  );
 }

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from './node.ts';
 
 /**
  * Converts any value to text for a message. Never throws: `Object.create(null)`, a revoked proxy or a `toString` that throws
@@ -25,10 +25,15 @@ const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
  * characters (Unicode category Cf), which hide or reorder text. Does not match a joiner within an emoji or within a word of
  * one of `JOINED_SCRIPTS`.
  */
-const UNSAFE = new RegExp(
-  String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${JOINED_LETTER}])[\u200c\u200d](?=[${JOINED_LETTER}]))\p{Cf}`,
-  'gu',
-);
+function unsafePattern(): RegExp {
+  compiledPattern ??= new RegExp(
+    String.raw`[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]|(?!${EMOJI_JOINER}|(?<=[${JOINED_LETTER}])[\u200c\u200d](?=[${JOINED_LETTER}]))\p{Cf}`,
+    'gu',
+  );
+  return compiledPattern;
+}
+
+let compiledPattern: RegExp | undefined;
 
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
@@ -37,12 +42,15 @@ const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\
  * all terminal output.
  */
 export function visible(text: string): string {
-  return text.replace(UNSAFE, (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0));
+  return text.replace(
+    unsafePattern(),
+    (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0),
+  );
 }
 
 /** Like `visible`, but for JSON text. It uses JSON escapes, so the parsed value is unchanged. */
 export function visibleJson(json: string): string {
-  return json.replace(UNSAFE, (character) =>
+  return json.replace(unsafePattern(), (character) =>
     // JSON escapes line breaks within strings, so a raw line break is whitespace between values.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );

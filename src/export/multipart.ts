@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import type { FileLike, FormDataLike } from 'form-data-encoder';
 import { diagnostics } from '../base/diagnostics.ts';
+import { nodeModule } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../payload/attachment.ts';
@@ -12,7 +12,7 @@ import { dropAttachments, type Item } from './delivery.ts';
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
 export function newBoundary(): string {
-  return `runspan-${randomBytes(16).toString('hex')}`;
+  return `runspan-${nodeModule('node:crypto').randomBytes(16).toString('hex')}`;
 }
 
 /**

@@ -1,7 +1,6 @@
-import { isatty } from 'node:tty';
-import { isMainThread } from 'node:worker_threads';
 import { monotonicNowMs } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
+import { nodeModule } from '../base/node.ts';
 import { setSoon } from '../base/timers.ts';
 
 /** What the end of the process needs of an exporter. */
@@ -114,9 +113,6 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** Only the main thread receives signals. On Windows, a process cannot end itself by a signal. */
-const CAN_END_BY_SIGNAL = isMainThread && process.platform !== 'win32';
-
 /** The exporters that handle signals, and how long each may delay the end of the process. */
 const signalLimitsMs = new Map<EndingExporter, number>();
 /** The signal by which the process ends once the exporters have flushed. */
@@ -127,7 +123,8 @@ let pendingSignal: NodeJS.Signals | undefined;
  * the application listens for the signal, nothing is done. The listeners exist only while there is such an exporter.
  */
 export function flushOnSignals(exporter: EndingExporter, limitMs: number): void {
-  if (!CAN_END_BY_SIGNAL) return;
+  // Only the main thread receives signals. On Windows, a process cannot end itself by a signal.
+  if (!nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
   signalLimitsMs.set(exporter, limitMs);
   for (const signal of SIGNALS) listenFor(signal);
 }
@@ -176,7 +173,7 @@ function endBy(signal: NodeJS.Signals): void {
 
 /** Node restores the terminal only if there has never been a listener for the signal. */
 function restoreTerminal(): void {
-  if (isatty(0)) process.stdin.setRawMode(false);
+  if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }
 
 function listenIfAlone(): void {

@@ -1,6 +1,5 @@
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import { diagnostics } from '../base/diagnostics.ts';
+import { nodeModule } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
@@ -9,8 +8,6 @@ import { encodeMultipart, newBoundary } from './multipart.ts';
 import type { IngestClient, IngestResult, Outcome } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
-
-const compress = promisify(gzip);
 
 /** The fastest level. It already reduces JSON to about a fifth. */
 const GZIP_LEVEL = 1;
@@ -120,7 +117,7 @@ export class Sender {
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = totalBytes(chunks);
     if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
-    const gzipped = await compress(Buffer.concat(chunks), { level: GZIP_LEVEL });
+    const gzipped = await compressed(Buffer.concat(chunks));
     return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
   }
 
@@ -165,4 +162,9 @@ function totalBytes(chunks: readonly Uint8Array[]): number {
   let bytes = 0;
   for (const chunk of chunks) bytes += chunk.length;
   return bytes;
+}
+
+function compressed(bytes: Buffer): Promise<Buffer> {
+  const { promisify } = nodeModule('node:util');
+  return promisify(nodeModule('node:zlib').gzip)(bytes, { level: GZIP_LEVEL });
 }

@@ -1,4 +1,3 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import {
   type EnvironmentName,
@@ -7,6 +6,7 @@ import {
   langsmithEnv,
   usesLangsmithService,
 } from '../base/env.ts';
+import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
 import { kindOf, safeText } from '../base/text.ts';
 import { withoutTracing } from '../base/timers.ts';

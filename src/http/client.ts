@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { nodeModule } from '../base/node.ts';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { createConnections, isReusedConnectionError, type Proxies } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
@@ -223,7 +224,7 @@ const CLOSED = 'the client was closed';
 
 function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable | null {
   if (stream !== undefined) return stream.stream;
-  return body === undefined || body.length <= 1 ? (body?.[0] ?? null) : Readable.from(body);
+  return body === undefined || body.length <= 1 ? (body?.[0] ?? null) : nodeModule('node:stream').Readable.from(body);
 }
 
 function lengthOf({ body, stream }: HttpRequest): Record<string, string> {

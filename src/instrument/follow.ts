@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
+import { types } from '../base/node.ts';
 import type { ChunkList } from '../payload/serialize.ts';
 import { applyIn } from '../run/context.ts';
 import type { Run } from '../run/run.ts';

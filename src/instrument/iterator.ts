@@ -1,5 +1,5 @@
-import { types } from 'node:util';
 import { reportFailure } from '../base/guard.ts';
+import { types } from '../base/node.ts';
 import { isFollowed, isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 

@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection, reportFailure } from '../base/guard.ts';
+import { types } from '../base/node.ts';
 import type { Check, Checks } from '../base/options.ts';
 import { type EncodedPayload, encodePayload } from '../payload/serialize.ts';
 import type { RunType } from '../run/record.ts';

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from '../base/node.ts';
 import { defineOwn, isFollowed, type Method, makeSlot, replaceOwn, type Settlement, type Slot } from './observer.ts';
 
 type Result = Promise<unknown>;

@@ -1,5 +1,6 @@
-import { finished, isErrored, Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { guard } from '../base/guard.ts';
+import { nodeModule } from '../base/node.ts';
 import { followIterator } from './iterator.ts';
 import { isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
 import { followIfThenable } from './promise.ts';
@@ -102,6 +103,7 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
   // Streams that a library implements are always read through their methods.
   if (!(stream instanceof ReadableStream)) return;
+  const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;
   guard('traceable', () => {
     finished(readable, (error) => {
@@ -138,6 +140,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
     return function (this: unknown, ...args: unknown[]): unknown {
       const result = Reflect.apply(cancel, this, args);
       // `Readable.fromWeb` cancels a stream after it has failed. The error is reported through `closed`.
+      const { isErrored } = nodeModule('node:stream');
       if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
       return result;
     };

@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
+import { types } from '../base/node.ts';
 import type { EncodedPayload } from '../payload/serialize.ts';
 import {
   applyIn,

@@ -1,7 +1,7 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
+import { types } from '../base/node.ts';
 import { delay } from '../base/timers.ts';
 import { type FlushLimit, type FlushResult, flushLimitMs } from '../run/sink.ts';
 import { abandonment, isObject, type Method, type StreamObserver, type Watched } from './observer.ts';

@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../base/limits.ts';
+import { types } from '../base/node.ts';
 import { abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
 import { type AnswerReader, endWithAnswer } from './answer.ts';

@@ -19,7 +19,7 @@ export interface FinishedRun {
 const CAPTURE: Omit<CapturePolicy, 'project'> = {
   hideInputs: false,
   hideOutputs: false,
-  payload: payloadRules(defaultLimits, defaultRedaction),
+  payload: payloadRules(defaultLimits, defaultRedaction()),
   attachmentBytes: defaultLimits.attachmentBytes,
   sampling: undefined,
   streamIdleMs: defaultLimits.streamIdleMs,

@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingMessage } from 'node:http';
-import { Stream } from 'node:stream';
-import { types } from 'node:util';
+import type { Stream } from 'node:stream';
+import { nodeModule, types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 
 /** Bytes of a binary value that a payload shows as base64. */
@@ -170,7 +170,7 @@ function webObject(value: object): Description | undefined {
 
 /** The class of a Node stream; of a request or response, also its method, URL, status and headers. */
 function nodeStream(value: object): Description | undefined {
-  if (!(value instanceof Stream)) return undefined;
+  if (!(value instanceof nodeModule('node:stream').Stream)) return undefined;
   const type = value.constructor.name;
   if (isIncoming(value)) {
     const { method, url, statusCode, headers } = value;

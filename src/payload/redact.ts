@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/guard.ts';
+import { types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 import { PlainCheck } from './plain.ts';
 import { SecretNames, type Trail } from './secret-names.ts';
@@ -338,17 +338,20 @@ function leadsNowhere(field: Segment, below: readonly Segment[]): boolean {
   return steps.length > levels || (first !== undefined && !matches(first, undefined));
 }
 
-// The last constants of the file, because the classes above must exist.
-
-/** Masks every payload. */
+/** Masks every payload. The last constant of the file, because the classes above must exist. */
 export const hideAll: Redaction = new Redaction(undefined);
 
-/** The redaction if none is configured: values under the names of secrets are masked. */
-export const defaultRedaction: Redaction = redact();
+/** Returns the redaction if none is configured: values under the names of secrets are masked. Compiled at the first call. */
+export function defaultRedaction(): Redaction {
+  compiledDefault ??= redact();
+  return compiledDefault;
+}
+
+let compiledDefault: Redaction | undefined;
 
 /** Returns the redaction of an option. Masks everything if the option is not a redaction. */
 export function redactionOf(place: string, given: unknown): Redaction {
-  if (given === undefined) return defaultRedaction;
+  if (given === undefined) return defaultRedaction();
   if (given instanceof Redaction) return given;
   diagnostics.error(`${place}: expected \`redact\` to be what redact() gives; every payload is hidden`);
   return hideAll;

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from '../base/node.ts';
 import { hasPlainPrototype } from './describe.ts';
 
 /** The path of a value, as a replacement function gets it. */

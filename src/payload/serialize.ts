@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 import { type AttachingField, type AttachmentRoom, type HeldAttachment, PayloadAttachments } from './attachment.ts';
 import { Copier } from './copy.ts';

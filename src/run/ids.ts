@@ -1,6 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { nodeModule } from '../base/node.ts';
 import { safeText, shown } from '../base/text.ts';
 import { canonicalId } from './time.ts';
 
@@ -41,7 +41,7 @@ let randomAt = 0;
 
 function randomHex(digits: number): string {
   if (randomAt + digits > randomText.length) {
-    randomText = randomBytes(RANDOM_BYTES).toString('hex');
+    randomText = nodeModule('node:crypto').randomBytes(RANDOM_BYTES).toString('hex');
     randomAt = 0;
   }
   randomAt += digits;
@@ -92,7 +92,7 @@ export function runIdFrom(key: string): string {
     );
     return newRunId(clock.nowUs());
   }
-  const hash = createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
+  const hash = nodeModule('node:crypto').createHash('sha1').update(NAMESPACE).update(safeText(key)).digest();
   hash[6] = ((hash[6] as number) & 0x0f) | 0x50;
   hash[8] = ((hash[8] as number) & 0x3f) | 0x80;
   return canonicalId(hash.toString('hex', 0, 16));

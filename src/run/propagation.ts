@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
+import { types } from '../base/node.ts';
 import type { Check } from '../base/options.ts';
 import { currentContext, type RunContext, remoteContext } from './context.ts';
 import { type Project, projectText } from './encoded-run.ts';

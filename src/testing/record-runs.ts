@@ -94,7 +94,7 @@ function capturePolicy(given: RecordOptions): CapturePolicy {
     project: options.project ?? 'default',
     hideInputs: options.hideInputs ?? false,
     hideOutputs: options.hideOutputs ?? false,
-    payload: payloadRules(limits, options.redact ?? defaultRedaction),
+    payload: payloadRules(limits, options.redact ?? defaultRedaction()),
     attachmentBytes: limits.attachmentBytes,
     sampling: undefined,
     streamIdleMs: limits.streamIdleMs,

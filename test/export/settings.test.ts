@@ -242,7 +242,7 @@ describe('the log', () => {
 describe('what is hidden', () => {
   it('is what names say where nothing is said, and what a redaction says', () => {
     const redaction = redact({ keys: false });
-    expect(resolve({ endpoint: ENDPOINT })?.capture.payload.redaction).toBe(defaultRedaction);
+    expect(resolve({ endpoint: ENDPOINT })?.capture.payload.redaction).toBe(defaultRedaction());
     expect(resolve({ endpoint: ENDPOINT, redact: redaction })?.capture.payload.redaction).toBe(redaction);
     expect(lines).toEqual([]);
   });

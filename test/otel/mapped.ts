@@ -7,7 +7,7 @@ import { defaultRedaction } from '../../src/payload/redact.ts';
 export const SHOW_ALL: Visibility = {
   hideInputs: false,
   hideOutputs: false,
-  payload: payloadRules(defaultLimits, defaultRedaction),
+  payload: payloadRules(defaultLimits, defaultRedaction()),
 };
 
 /** What a span with these attributes comes to, as JSON has it. */

@@ -424,7 +424,7 @@ describe('options that do not hold', () => {
     expect(lines).toEqual(
       Array(2).fill('error: configure: expected `redact` to be what redact() gives; every payload is hidden'),
     );
-    expect(redactionOf('configure', undefined)).toBe(defaultRedaction);
+    expect(redactionOf('configure', undefined)).toBe(defaultRedaction());
   });
 });
 

@@ -1,4 +1,3 @@
-import { syncBuiltinESMExports } from 'node:module';
 import zlib from 'node:zlib';
 
 /** Counts the bodies that a thread of zlib compresses, so that virtual time can wait for them. */
@@ -13,4 +12,3 @@ zlib.gzip = ((buffer: Buffer, options: zlib.ZlibOptions, done: (error: Error | n
     done(error, result);
   });
 }) as typeof gzip;
-syncBuiltinESMExports();

@@ -1,6 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { nodeModule } from '../../base/node.ts';
 import {
   checkFolder,
   checkFolders,
@@ -76,7 +75,7 @@ export class OwnerFolder {
     this.destinationHash = destinationHash;
     this.destinationPath = join(this.spoolDir, FORMAT_FOLDER, destinationHash);
     this.#wallMs = wallMs;
-    this.#name = `${process.pid}-${Math.floor(wallMs()).toString(36)}-${randomBytes(8).toString('hex')}`;
+    this.#name = `${process.pid}-${Math.floor(wallMs()).toString(36)}-${nodeModule('node:crypto').randomBytes(8).toString('hex')}`;
     this.path = join(this.destinationPath, this.#name);
   }
 
@@ -228,7 +227,7 @@ interface OwnerProcess {
 function ownProcess(fs: SpoolFs): OwnerProcess {
   return {
     pid: process.pid,
-    host: hostname(),
+    host: nodeModule('node:os').hostname(),
     pidNamespace: ignoreErrors(() => fs.readlinkSync('/proc/self/ns/pid')),
     startTime: ignoreErrors(() => startTimeOf(fs, 'self')),
   };
@@ -304,5 +303,5 @@ function deleteOldest(fs: SpoolFs, folder: string): void {
 }
 
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return nodeModule('node:crypto').createHash('sha256').update(text).digest('hex');
 }

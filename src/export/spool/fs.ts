@@ -1,6 +1,7 @@
-import fs from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { nodeModule } from '../../base/node.ts';
+
+const fs: typeof import('node:fs') = nodeModule('node:fs');
 
 /** The file-system calls of the spool. Tests pass their own to make each call fail. */
 export type SpoolFs = Pick<
@@ -152,6 +153,7 @@ export function checkFolder(fs: SpoolFs, path: string): void {
 /** Returns the default of `spoolDir`: a folder in the user's home, or in the system's temporary folder if there is no home. */
 export function defaultSpoolDir(): string {
   // A user id without a name has no home, and the home of a service account often does not exist.
+  const { homedir, tmpdir } = nodeModule('node:os');
   const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
   return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
 }

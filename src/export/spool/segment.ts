@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib';
+import { nodeModule } from '../../base/node.ts';
 
 /**
  * A segment is a file of frames, one per record. Numbers are big-endian:
@@ -74,7 +74,7 @@ export function readFrames(file: Buffer): SegmentContent {
 
 /** Encodes frames one after the other into one buffer, which is reused. */
 export class FrameBuffer {
-  #bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
+  #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
 
   get length(): number {
@@ -112,7 +112,7 @@ export class FrameBuffer {
   /** Removes all frames. A buffer that has grown large is released. */
   clear(): void {
     this.#length = 0;
-    if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
+    if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.alloc(0);
   }
 
   #addSection(section: string | Uint8Array): void {
@@ -128,7 +128,7 @@ export class FrameBuffer {
   #reserve(bytes: number): void {
     const needed = this.#length + bytes;
     if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length));
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length, INITIAL_BYTES));
     this.#bytes.copy(larger, 0, 0, this.#length);
     this.#bytes = larger;
   }
@@ -191,6 +191,10 @@ function readVersion1(file: Buffer): SegmentContent {
     at += 16 + payload.length;
   }
   return { frames, lostIds: at < file.length ? lostIn(file.subarray(at), frames.length) : [], isLaterVersion: false };
+}
+
+function crc32(bytes: Uint8Array, initial = 0): number {
+  return nodeModule('node:zlib').crc32(bytes, initial);
 }
 
 function hasMagic(file: Buffer, at: number): boolean {
