@@ -2,7 +2,8 @@ import { AsyncResource } from 'node:async_hooks';
 import { DELAY_MAX_MS } from './limits.ts';
 
 // Read once, so that fake timers installed by a test of the application do not stop delivery.
-const { setTimeout: setTimeoutOfNode, clearTimeout: clearTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
+const { setTimeout: setTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
+export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = globalThis.clearTimeout;
 
 /**
  * A resource without async context. A new resource inherits the current context, and the library may be imported within
@@ -25,16 +26,12 @@ export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => R
 
 /** `setTimeout`, outside any async context. The timer keeps the process alive until `unref` is called on it. */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
-  return outside(() => setTimeoutOfNode(callback, ms));
-}
-
-export function clearTimer(timer: NodeJS.Timeout | undefined): void {
-  clearTimeoutOfNode(timer);
+  return root.runInAsyncScope(setTimeoutOfNode<[]>, undefined, callback, ms);
 }
 
 /** `setImmediate`, outside any async context. It keeps the process alive until `unref` is called on it. */
 export function setSoon(callback: () => void): NodeJS.Immediate {
-  return outside(() => setImmediateOfNode(callback));
+  return root.runInAsyncScope(setImmediateOfNode<[]>, undefined, callback);
 }
 
 /** Waits, without keeping the process alive unless `holdsProcess`. Rejects with the signal's reason if it is aborted. */
