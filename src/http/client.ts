@@ -89,6 +89,7 @@ export interface OpenAnswer {
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
+  readonly #origin: string;
   readonly #basePath: string;
   #headers: HttpClientOptions['headers'];
   readonly #attempts = new Set<Attempt>();
@@ -98,6 +99,7 @@ export class HttpClient {
   constructor(options: HttpClientOptions) {
     this.#options = options;
     this.#headers = options.headers;
+    this.#origin = options.endpoint.origin;
     this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
@@ -124,7 +126,7 @@ export class HttpClient {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
     try {
       const { statusCode, headers, body } = await this.#within(attempt, async (dispatcher) => {
-        const own = await this.#currentHeaders(attempt);
+        const own = typeof this.#headers === 'function' ? await this.#headers(attempt) : this.#headers;
         return this.#dispatch(dispatcher, own, request, attempt, { headersTimeout: 0, bodyTimeout: 0 });
       });
       attempt.endDeadline();
@@ -166,16 +168,18 @@ export class HttpClient {
 
   async #answer(dispatcher: Dispatcher, request: HttpRequest, attempt: Attempt): Promise<HttpAnswer> {
     const source = this.#headers;
-    const headers = await this.#currentHeaders(attempt);
-    const dispatch = () => this.#dispatch(dispatcher, headers, request, attempt);
-    const answer = await dispatch().catch((error) => {
+    const headers = typeof source === 'function' ? await source(attempt) : source;
+    let answer: Dispatcher.ResponseData;
+    try {
+      answer = await this.#dispatch(dispatcher, headers, request, attempt);
+    } catch (error) {
       // No response has arrived, and the retry uses another connection, so no delay is needed before it.
       if (!isReusedConnectionError(error)) throw error;
-      return dispatch();
-    });
+      answer = await this.#dispatch(dispatcher, headers, request, attempt);
+    }
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) attempt.endDeadline();
-    const text = request.needsStatusOnly ? await drained(answer.body) : await readText(answer.body);
+    const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
     // The rejected key has been replaced in the meantime, so try again with the new one.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, attempt);
@@ -183,11 +187,7 @@ export class HttpClient {
     return { status, headers: answer.headers, text, isKeyless };
   }
 
-  async #currentHeaders(attempt: Attempt): Promise<Headers> {
-    return typeof this.#headers === 'function' ? this.#headers(attempt) : this.#headers;
-  }
-
-  async #dispatch(
+  #dispatch(
     dispatcher: Dispatcher,
     headers: Headers,
     request: HttpRequest,
@@ -197,7 +197,7 @@ export class HttpClient {
     // undici would connect before it checks the signal.
     if (attempt.aborted) throw attempt.reason;
     const options = {
-      origin: this.#options.endpoint.origin,
+      origin: this.#origin,
       path: this.#basePath + request.path,
       method: request.method,
       headers: { ...headers, ...request.headers, ...lengthOf(request) },
@@ -254,11 +254,16 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
   });
 }
 
-async function drained(body: Dispatcher.ResponseData['body']): Promise<string> {
-  const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
-  await readText(body).catch(() => {});
-  clearTimer(timer);
-  return '';
+function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
+  return new Promise((resolve) => {
+    const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
+    body.on('error', () => {});
+    body.once('close', () => {
+      clearTimer(timer);
+      resolve('');
+    });
+    body.resume();
+  });
 }
 
 /**
@@ -296,7 +301,7 @@ class Attempt extends EventEmitter implements Progress {
   }
 
   end(): void {
-    this.endDeadline();
+    clearTimer(this.#timer);
     this.#attempts.delete(this);
     this.#signal?.removeEventListener('abort', this.#onSignal);
   }
