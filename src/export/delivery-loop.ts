@@ -1,11 +1,9 @@
 import { setMaxListeners } from 'node:events';
-import type PQueue from 'p-queue';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { type Batch, type Delivery, newBatch } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import type { Outcome } from './outcome.ts';
 import type { Replay } from './replay.ts';
 import type { Sender } from './sender.ts';
 import { Settling } from './settling.ts';
@@ -20,14 +18,10 @@ const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-const CLOSED: Outcome = { kind: 'unsent', detail: 'the exporter was closed' };
-
 /** Parts and events of the exporter that the loop needs. */
 export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
-  /** Whether callers wait for room in the queue. */
-  readonly isAwaited: () => boolean;
   /** Called when runs were settled, or left memory. */
   readonly changed: () => void;
 }
@@ -47,8 +41,9 @@ export class DeliveryLoop {
   readonly #inFlight: Batch[] = [];
   /** Age at which the start of a run is sent. */
   readonly #startDueMs: number;
-  #slots: Promise<PQueue> | undefined;
   #stopped = (): void => {};
+  /** Number of flushes and of callers that wait for room in the queue. While there are any, everything is sent at once. */
+  waiters = 0;
   #lingerUntilMs = NEVER;
   #hurriedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether nothing can be sent until a request finishes or the timer fires. */
@@ -61,7 +56,9 @@ export class DeliveryLoop {
     this.#parts = parts;
     this.#states = states;
     this.#hooks = hooks;
-    this.#sender = parts.sender((bytes) => states.addBytes(bytes));
+    this.#sender = parts.sender((bytes) => {
+      states.bytes += bytes;
+    });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
     // Each request in flight listens to it.
@@ -94,13 +91,13 @@ export class DeliveryLoop {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
     if (this.#isHeld) return;
-    const { queue } = this.#states;
-    const { runs, bytes } = this.#parts.info.batch;
-    const { readyRuns } = queue;
-    if (readyRuns >= runs || queue.bytes >= bytes || this.#isHurried) {
+    const { readyRuns, firstStart, bytes } = this.#states.queue;
+    const { batch } = this.#parts.info;
+    if (readyRuns >= batch.runs || bytes >= batch.bytes || this.waiters > 0) {
       this.#pumpSoon();
     } else if (readyRuns === 0) {
-      if (queue.firstStart !== undefined) this.#wakeAt(queue.firstStart.startedAtMs + this.#startDueMs);
+      const dueMs = firstStart === undefined ? NEVER : firstStart.startedAtMs + this.#startDueMs;
+      if (dueMs < this.#wakesAtMs) this.#wakeAt(dueMs);
     } else if (this.#lingerUntilMs === NEVER) {
       this.#lingerUntilMs = this.#parts.monotonicMs() + this.#parts.limits.lingerMs;
       this.#wakeAt(this.#lingerUntilMs);
@@ -120,6 +117,7 @@ export class DeliveryLoop {
     const { gate, monotonicMs } = this.#parts;
     const { flushes } = this.#states;
     const nowMs = monotonicMs();
+    this.waiters++;
     const flush = flushes.begin(nowMs + limitMs);
     if (limitMs > 0) gate.hurryProbe(nowMs);
     outside(() => this.#pump());
@@ -129,7 +127,8 @@ export class DeliveryLoop {
       return await flush.done;
     } finally {
       clearTimer(timer);
-      flushes.end(flush);
+      this.waiters--;
+      flushes.waiting.delete(flush);
     }
   }
 
@@ -167,25 +166,21 @@ export class DeliveryLoop {
     const { gate, info, monotonicMs } = this.#parts;
     const states = this.#states;
     const nowMs = monotonicMs();
-    this.#endBackOffs(nowMs);
+    if (states.flushes.waiting.size > 0) this.#endBackOffs(nowMs);
     this.#hooks.spill?.run(nowMs);
     this.#hooks.replay?.run();
     if (states.queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
     else if (this.#lingerUntilMs === NEVER && !this.#isHeld) this.#lingerUntilMs = nowMs + this.#parts.limits.lingerMs;
     else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = nowMs;
-    if (this.#hasSlot && gate.openAtMs <= nowMs) {
+    const isOpen = gate.openAtMs <= nowMs;
+    if (isOpen && this.#hasSlot) {
       const batch = states.queue.takeRetry(nowMs) ?? this.#freshBatch(nowMs);
       if (batch !== undefined) {
         if (gate.pausedUntilMs <= nowMs) void info.ask();
         void this.#send(batch);
       }
     }
-    this.#sleepUntilDue(nowMs);
-  }
-
-  /** Whether everything is sent at once. */
-  get #isHurried(): boolean {
-    return this.#states.flushes.size > 0 || this.#hooks.isAwaited();
+    this.#sleepUntilDue(isOpen);
   }
 
   get #hasSlot(): boolean {
@@ -199,7 +194,7 @@ export class DeliveryLoop {
     const states = this.#states;
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
-    if (this.#isHurried || bytes >= info.batch.bytes) startsUntilMs = NEVER;
+    if (this.waiters > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
     // Starts that are due soon travel with the first, so that not each has a request of its own.
     else if (this.#isStartDue(firstStart, nowMs)) startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
     const items = states.take(info.batch, startsUntilMs);
@@ -219,32 +214,32 @@ export class DeliveryLoop {
     const mayForm = gate.isOutage ? batches < limits.requestsInFlight : queue.retriedRuns < RETRIED_RUNS_MAX;
     if (!mayForm || queue.runs === 0) return NEVER;
     const { runs, bytes } = info.batch;
-    if (this.#isHurried || queue.readyRuns >= runs || queue.bytes >= bytes) return Number.NEGATIVE_INFINITY;
+    if (this.waiters > 0 || queue.readyRuns >= runs || queue.bytes >= bytes) return Number.NEGATIVE_INFINITY;
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 
   /** While a flush waits, ends back-offs: at once, and then twice a second. */
   #endBackOffs(nowMs: number): void {
-    if (this.#states.flushes.size === 0 || nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
+    if (nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
     this.#hurriedAtMs = nowMs;
     this.#parts.gate.endBackOff();
     this.#states.queue.endBackOffs(nowMs);
   }
 
-  #sleepUntilDue(nowMs: number): void {
+  #sleepUntilDue(isOpen: boolean): void {
     const { gate } = this.#parts;
     const { spill, replay } = this.#hooks;
-    const { queue } = this.#states;
-    const isClosed = gate.openAtMs > nowMs;
-    this.#isHeld = isClosed || !this.#hasSlot;
+    const { queue, flushes } = this.#states;
+    const hasSlot = this.#hasSlot;
+    this.#isHeld = !isOpen || !hasSlot;
     let dueMs = spill?.dueMs ?? NEVER;
-    if (this.#hasSlot) {
+    if (hasSlot) {
       const hasWork = queue.runs > 0 || queue.retries.length > 0 || replay?.isWaiting === true;
-      if (!isClosed) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
+      if (isOpen) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
       else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
     }
-    const isBackingOff = queue.retries.length > 0 || gate.openAtMs > Math.max(nowMs, gate.pausedUntilMs);
-    if (this.#states.flushes.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
+    const isBackingOff = queue.retries.length > 0 || (!isOpen && gate.openAtMs > gate.pausedUntilMs);
+    if (flushes.waiting.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
     if (dueMs !== NEVER) this.#pumpAt(dueMs);
   }
 
@@ -270,19 +265,10 @@ export class DeliveryLoop {
   async #send(batch: Batch): Promise<void> {
     const { signal } = this.#abort;
     this.#inFlight.push(batch);
-    let outcomes: readonly Outcome[] = [];
-    try {
-      this.#slots ??= createSlots(this.#parts.limits.requestsInFlight);
-      const slots = await this.#slots;
-      if (signal.aborted) outcomes = batch.items.map(() => CLOSED);
-      else outcomes = await slots.add(() => this.#sender.send(batch, signal));
-    } catch (thrown) {
-      this.#slots = undefined;
-      report(thrown);
-    }
+    const outcome = await this.#sender.send(batch, signal);
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
     try {
-      this.#settling.settle(batch, outcomes);
+      this.#settling.settle(batch, outcome);
       this.#hooks.changed();
     } catch (thrown) {
       report(thrown);
@@ -290,12 +276,6 @@ export class DeliveryLoop {
     if (signal.aborted && this.#inFlight.length === 0) this.#stopped();
     this.#pumpSoon();
   }
-}
-
-/** Loads p-queue with the first batch. */
-async function createSlots(concurrency: number): Promise<PQueue> {
-  const { default: Queue } = await import('p-queue');
-  return new Queue({ concurrency });
 }
 
 function isInBatch({ stage }: Delivery): boolean {

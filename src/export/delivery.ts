@@ -185,7 +185,8 @@ export function sizeOfContent(delivery: Delivery): number {
     if (run.metadata !== undefined) for (const json of run.metadata.values()) delivery.metadataBytes += json.length;
   }
   let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length + delivery.metadataBytes;
-  bytes += lengthOf(run.inputs) + lengthOf(run.outputs) + lengthOf(run.events) + (run.error?.length ?? 0);
+  bytes +=
+    (run.inputs?.length ?? 0) + (run.outputs?.length ?? 0) + (run.events?.length ?? 0) + (run.error?.length ?? 0);
   if (run.tags !== undefined) for (const tag of run.tags) bytes += tag.length;
   if (run.attachments === undefined) return bytes;
   for (const { name, mimeType, bytes: content } of run.attachments) {
@@ -196,7 +197,9 @@ export function sizeOfContent(delivery: Delivery): number {
 
 /** Returns the bytes by which the payloads are longer in UTF-8 than their number of characters. */
 export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): number {
-  return byteLengthOf(inputs) - lengthOf(inputs) + byteLengthOf(outputs) - lengthOf(outputs);
+  let bytes = 0;
+  for (const text of [inputs, outputs]) if (text !== undefined) bytes += Buffer.byteLength(text) - text.length;
+  return bytes;
 }
 
 /** Returns the record of a waiting delivery. */
@@ -210,7 +213,7 @@ export function itemOf(delivery: Delivery): Item {
     delivery,
     op: isPosted ? 'patch' : 'post',
     isEnded,
-    endOverride: endOverrideOf(incompleteAt, isLast),
+    endOverride: incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast),
     inputs: run.inputs,
     outputs,
     events: isEnded ? run.events : undefined,
@@ -278,15 +281,6 @@ export function strip(item: Item): void {
   );
 }
 
-function endOverrideOf(incompleteAt: string | undefined, isLast: boolean): EndOverride | undefined {
-  if (incompleteAt === undefined) return undefined;
+function endOverrideOf(incompleteAt: string, isLast: boolean): EndOverride {
   return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
-}
-
-function lengthOf(text: string | undefined): number {
-  return text === undefined ? 0 : text.length;
-}
-
-function byteLengthOf(text: string | undefined): number {
-  return text === undefined ? 0 : Buffer.byteLength(text);
 }

@@ -52,7 +52,6 @@ export class Exporter implements RunSink {
     this.#loop = new DeliveryLoop(parts, states, {
       spill: this.#spill,
       replay: this.#replay,
-      isAwaited: () => this.#waiting.length > 0,
       changed: () => this.#changed(),
     });
     // Applications pass them on, as in `process.once('SIGTERM', exporter.close)`.
@@ -124,6 +123,7 @@ export class Exporter implements RunSink {
   ready(): Promise<void> {
     if (this.#isReady) return Promise.resolve();
     this.#waitTimer ??= setTimer(() => {}, DELAY_MAX_MS);
+    this.#loop.waiters++;
     this.#loop.wake();
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
@@ -252,11 +252,12 @@ export class Exporter implements RunSink {
 
   /** Called when runs were settled. */
   #changed(): void {
-    const { pendingRuns, queue } = this.#states;
-    if (this.#state === 'retiring' && pendingRuns === 0 && queue.openRuns === 0) void this.close();
+    const states = this.#states;
+    if (this.#state === 'retiring' && states.pendingRuns === 0 && states.queue.openRuns === 0) void this.close();
     if (this.#waiting.length === 0 || !this.#isReady) return;
     clearTimer(this.#waitTimer);
     this.#waitTimer = undefined;
+    this.#loop.waiters -= this.#waiting.length;
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 

@@ -4,8 +4,9 @@
  */
 export class FlushTracker {
   /** Oldest first. Records enter the last one. */
-  readonly #groups: FlushGroup[] = [new FlushGroup(0)];
-  readonly #flushes = new Set<Flush>();
+  readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
+  /** The flushes that wait. */
+  readonly waiting: Set<Flush> = new Set();
 
   /** Adds a record to the current group. The caller passes the group to `leave` when the record is settled. */
   enter(): FlushGroup {
@@ -23,24 +24,18 @@ export class FlushTracker {
   }
 
   leave(group: FlushGroup): void {
-    group.pending--;
-    if (group.pending === 0) this.#advance();
-  }
-
-  /** Number of flushes that wait. */
-  get size(): number {
-    return this.#flushes.size;
+    if (--group.pending === 0) this.#advance();
   }
 
   /** Whether a flush needs another probe one second after the last. */
   get wantProbe(): boolean {
-    return [...this.#flushes].some(({ reasons }) => reasons.length === 1);
+    return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }
 
   /** Begins a flush that waits for every record that has entered so far. */
   begin(endMs: number): Flush {
     const flush = new Flush(endMs);
-    this.#flushes.add(flush);
+    this.waiting.add(flush);
     const group = this.#groups.at(-1) as FlushGroup;
     const previous = this.#groups.at(-2);
     if (group.pending === 0 && previous !== undefined) {
@@ -49,26 +44,22 @@ export class FlushTracker {
       return flush;
     }
     group.flushes.push(flush);
-    this.#groups.push(new FlushGroup(group.number + 1));
+    this.#groups.push({ number: group.number + 1, flushes: [], pending: 0 });
     this.#advance();
     return flush;
   }
 
-  end(flush: Flush): void {
-    this.#flushes.delete(flush);
-  }
-
   /** Gives up the flushes that a pause outlasts. */
   paused(untilMs: number): void {
-    for (const flush of this.#flushes) if (untilMs > flush.endMs) flush.resolve(false);
+    for (const flush of this.waiting) if (untilMs > flush.endMs) flush.resolve(false);
   }
 
   /** Gives up the flushes during which the service has refused a request for the same reason before. */
   refused(reason: string): void {
-    for (const flush of this.#flushes) {
+    for (const flush of this.waiting) {
       if (flush.reasons.includes(reason)) {
         flush.resolve(false);
-        this.#flushes.delete(flush);
+        this.waiting.delete(flush);
       } else {
         flush.reasons.push(reason);
       }
@@ -89,16 +80,12 @@ interface FlushGroups {
 }
 
 /** Records that were recorded between two flushes. */
-export class FlushGroup {
+export interface FlushGroup {
   /** Increases from group to group. */
   readonly number: number;
   /** Flushes that wait for this group. */
-  readonly flushes: Flush[] = [];
-  pending = 0;
-
-  constructor(number: number) {
-    this.number = number;
-  }
+  readonly flushes: Flush[];
+  pending: number;
 }
 
 class Flush {

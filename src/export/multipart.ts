@@ -84,15 +84,20 @@ const CHARACTER_BYTES_MAX = 4;
 
 const CRLF_BYTES = 2;
 
+/** Length of `{}`. */
+const EMPTY_CHARACTERS = 2;
+
 /** A buffer that parts are written to. It grows if the text needs more bytes than it has characters. */
 class PartBuffer {
   readonly #boundary: string;
+  readonly #frame: string;
   #buffer: Buffer;
   #length = 0;
   #runs = 0;
 
   constructor(boundary: string, items: readonly Item[]) {
     this.#boundary = boundary;
+    this.#frame = `--${boundary}\r\nContent-Disposition: form-data; name="`;
     let capacity = CHARACTER_BYTES_MAX * 2;
     for (const { inputs, outputs, events } of items) {
       capacity += RUN_BYTES + (inputs?.length ?? 0) + (outputs?.length ?? 0) + (events?.length ?? 0);
@@ -122,23 +127,23 @@ class PartBuffer {
     const name = `${item.op}.${run.id}`;
     const { inputs, outputs, events } = item.stripped === 'payloads' ? strippedPayloads(item) : item;
     this.#addPart(name, mainJson(run, item.isEnded, item.endOverride));
-    if (isFilled(inputs)) this.#addPart(`${name}.inputs`, inputs);
-    if (isFilled(outputs)) this.#addPart(`${name}.outputs`, outputs);
-    if (isFilled(events)) this.#addPart(`${name}.events`, events);
+    if (inputs !== undefined) this.#addPart(`${name}.inputs`, inputs);
+    if (outputs !== undefined) this.#addPart(`${name}.outputs`, outputs);
+    if (events !== undefined) this.#addPart(`${name}.events`, events);
   }
 
   /**
    * The bytes of a part are known once it is written, which is cheaper than counting them first. The header is written with
-   * the number of characters, which is right for ASCII, and corrected for any other text.
+   * the number of characters, which is right for ASCII, and corrected for any other text. Empty payloads are not sent
+   * (interface, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
+    if (json.length <= EMPTY_CHARACTERS) return;
     const start = this.#length;
     let lengthBytes = json.length;
     for (;;) {
       const length = String(lengthBytes);
-      const header =
-        `--${this.#boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+      const header = `${this.#frame}${name}"\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
       if (json.length <= JOINED_CHARACTERS_MAX) {
         this.#write(`${header}${json}\r\n`);
       } else {

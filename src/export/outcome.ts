@@ -65,10 +65,12 @@ const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
 
+const ACCEPTED: Outcome = { kind: 'accepted' };
+
 /** Decides the outcome of an ingestion request from the status of its response. */
 export function outcomeOfStatus(status: number, { runs, isKeyless = false, afterMs }: ResponseContext): Outcome {
   const detail = `status ${status}`;
-  if (status >= 200 && status < 300) return { kind: 'accepted' };
+  if (status >= 200 && status < 300) return ACCEPTED;
   if (status >= 300 && status < 400) {
     return { kind: 'misconfigured', detail: `${detail}: redirects are not followed, check the endpoint` };
   }
@@ -89,6 +91,7 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
 
 /** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
 export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outcome {
+  if (answer.status >= 200 && answer.status < 300) return ACCEPTED;
   const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
   return outcomeOfStatus(answer.status, { runs, isKeyless: answer.isKeyless ?? false, afterMs });
 }

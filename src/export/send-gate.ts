@@ -35,9 +35,12 @@ export class SendGate {
   #backOffUntilMs = NEVER;
   #refusals = 0;
   #failures = 0;
-  #outageSinceMs = NONE;
   #hurriedProbeAtMs = NEVER;
   #pausedMs = 0;
+  /** End of the pause, not counting a back-off. */
+  pausedUntilMs: number = NEVER;
+  /** Begin of the outage; infinite if there is none. */
+  outageSinceMs: number = NONE;
 
   constructor(options: SendGateOptions) {
     this.#options = options;
@@ -46,11 +49,6 @@ export class SendGate {
   /** When a request may be sent. */
   get openAtMs(): number {
     return Math.max(this.pausedUntilMs, this.#backOffUntilMs);
-  }
-
-  /** End of the pause, not counting a back-off. */
-  get pausedUntilMs(): number {
-    return Math.max(this.#resumeAtMs, this.#probeAtMs);
   }
 
   /** Whether the next probe of a service that refuses every request is yet to be sent. */
@@ -64,12 +62,7 @@ export class SendGate {
   }
 
   get isOutage(): boolean {
-    return this.#outageSinceMs !== NONE;
-  }
-
-  /** Begin of the outage; infinite if there is none. */
-  get outageSinceMs(): number {
-    return this.#outageSinceMs;
+    return this.outageSinceMs !== NONE;
   }
 
   /** Time that does not advance during pauses. */
@@ -95,7 +88,7 @@ export class SendGate {
    * the present wait began are ignored.
    */
   refused(nowMs: number, isHurried: boolean): void {
-    this.#outageSinceMs = Math.min(this.#outageSinceMs, nowMs);
+    this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (this.isProbeAhead(nowMs)) return;
     const delayMs = probeDelayMs(this.#refusals++, REFUSED_PAUSE_MAX_MS);
     this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
@@ -103,7 +96,7 @@ export class SendGate {
 
   /** Records a failed request. Further failures of the same wave do not prolong the back-off. A pause replaces it. */
   failed(nowMs: number): void {
-    this.#outageSinceMs = Math.min(this.#outageSinceMs, nowMs);
+    this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (nowMs < this.openAtMs) return;
     this.#failures++;
     this.#backOffUntilMs = nowMs + this.backOffMs(this.#failures);
@@ -111,7 +104,7 @@ export class SendGate {
 
   /** Records an accepted request. Ends the outage and the wait for a probe, but no pause that the service asked for. */
   accepted(nowMs: number): void {
-    this.#outageSinceMs = NONE;
+    this.outageSinceMs = NONE;
     this.#failures = 0;
     this.#backOffUntilMs = NEVER;
     if (this.#refusals === 0) return;
@@ -141,6 +134,7 @@ export class SendGate {
     const beforeMs = Math.max(nowMs, this.pausedUntilMs);
     this.#resumeAtMs = resumeAtMs;
     this.#probeAtMs = probeAtMs;
+    this.pausedUntilMs = Math.max(resumeAtMs, probeAtMs);
     this.#pausedMs += Math.max(nowMs, this.pausedUntilMs) - beforeMs;
   }
 }

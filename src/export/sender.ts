@@ -45,20 +45,20 @@ export class Sender {
   }
 
   /**
-   * Makes one attempt and returns the outcome of each item, in the order of the items. Never rejects. If the signal is
-   * aborted, items without a response are `unsent`.
+   * Makes one attempt. Returns the outcome of all items, or one outcome per item, in their order. Never rejects. If the
+   * signal is aborted, items without a response are `unsent`.
    */
-  async send(batch: Batch, signal: AbortSignal): Promise<readonly Outcome[]> {
+  async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     try {
       const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
-      if (outcome !== undefined && outcome.kind !== 'unsupported') return batch.items.map(() => outcome);
+      if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
       if (outcome !== undefined) this.#fallBack();
       return await this.#sendSingly(batch, signal);
     } catch (thrown) {
-      if (signal.aborted) return batch.items.map(() => UNSENT);
+      if (signal.aborted) return UNSENT;
       const detail = messageOf(thrown);
       diagnostics.error(`a batch could not be sent: ${detail}`);
-      return batch.items.map(() => ({ kind: 'dropped', reason: 'rejected', detail }));
+      return { kind: 'dropped', reason: 'rejected', detail };
     }
   }
 
@@ -88,7 +88,7 @@ export class Sender {
     }
     const result = await this.#post(body, batch.items.length, signal);
     if (result.status === 415 && body.isGzipped) {
-      info.refuseGzip();
+      info.takesGzip = false;
       this.#setBody(batch, undefined);
       return this.#sendMultipart(batch, signal);
     }
@@ -134,7 +134,7 @@ export class Sender {
     });
   }
 
-  async #sendSingly(batch: Batch, signal: AbortSignal): Promise<readonly Outcome[]> {
+  async #sendSingly(batch: Batch, signal: AbortSignal): Promise<Outcome[]> {
     // A run that is posted singly is a patch in the next multipart body.
     this.#setBody(batch, undefined);
     const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);

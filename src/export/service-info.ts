@@ -34,24 +34,21 @@ export class ServiceInfo {
   readonly #monotonicMs: () => number;
   /** The limit according to `/info`, or the default, and the limit that results from it and from 413s. */
   #reported: BatchSize;
-  #batch: BatchSize;
+  /** Maximum size of a batch. */
+  batch: BatchSize;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
   #retryMs = RETRY_MS;
   #refusesMultipart = false;
-  #takesGzip = false;
+  /** Reported by `/info`. The sender clears it when the service has answered a gzipped body with 415. */
+  takesGzip = false;
 
   constructor(client: HttpClient, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
     this.#client = client;
     this.#defaults = defaults;
     this.#monotonicMs = monotonicMs;
     this.#reported = defaults;
-    this.#batch = defaults;
-  }
-
-  /** Maximum size of a batch. */
-  get batch(): BatchSize {
-    return this.#batch;
+    this.batch = defaults;
   }
 
   /**
@@ -61,14 +58,14 @@ export class ServiceInfo {
    */
   tooLarge(bytes: number): void {
     const half = Math.max(BYTES.min, Math.floor(bytes / 2));
-    if (half < this.#batch.bytes) this.#batch = { runs: this.#batch.runs, bytes: half };
+    if (half < this.batch.bytes) this.batch = { runs: this.batch.runs, bytes: half };
   }
 
   /** Called when a batch of this size was accepted. */
   accepted(sizeBytes: number): void {
-    const { runs, bytes } = this.#batch;
+    const { runs, bytes } = this.batch;
     if (bytes >= this.#reported.bytes || sizeBytes < bytes / 2) return;
-    this.#batch = { runs, bytes: Math.min(this.#reported.bytes, Math.ceil(bytes * GROWTH)) };
+    this.batch = { runs, bytes: Math.min(this.#reported.bytes, Math.ceil(bytes * GROWTH)) };
   }
 
   /**
@@ -79,15 +76,6 @@ export class ServiceInfo {
     const refuses = this.#refusesMultipart;
     this.#refusesMultipart = false;
     return refuses;
-  }
-
-  get takesGzip(): boolean {
-    return this.#takesGzip;
-  }
-
-  /** Called when the service has answered a gzipped body with 415. */
-  refuseGzip(): void {
-    this.#takesGzip = false;
   }
 
   /** Requests `/info` if that has not been done, or if it is time to retry. Never rejects. */
@@ -121,14 +109,14 @@ export class ServiceInfo {
     const runsMax = field(ingest, 'size_limit');
     const isUnlimited = isObject(info) && runsMax === undefined && runs === defaultLimits.batchRuns;
     // A lower limit that results from a 413 stays.
-    const loweredBytes = this.#batch.bytes < this.#reported.bytes ? this.#batch.bytes : Number.POSITIVE_INFINITY;
+    const loweredBytes = this.batch.bytes < this.#reported.bytes ? this.batch.bytes : Number.POSITIVE_INFINITY;
     this.#reported = {
       runs: clamped(runsMax, RUNS) ?? (isUnlimited ? UNLIMITED_RUNS : runs),
       bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? bytes,
     };
-    this.#batch = { runs: this.#reported.runs, bytes: Math.min(loweredBytes, this.#reported.bytes) };
+    this.batch = { runs: this.#reported.runs, bytes: Math.min(loweredBytes, this.#reported.bytes) };
     this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
-    this.#takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
+    this.takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
   }
 }
 

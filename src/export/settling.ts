@@ -36,61 +36,52 @@ export class Settling {
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
-  /** Outcomes are in the order of the items. A missing outcome counts as a failure. */
-  settle(batch: Batch, outcomes: readonly Outcome[]): void {
+  /** Takes the outcome of all items, or one outcome per item. */
+  settle(batch: Batch, outcome: Outcome | Outcome[]): void {
     const { gate, monotonicMs } = this.#parts;
     const states = this.#states;
     const nowMs = monotonicMs();
-    const groups = new Map<Outcome['kind'], { readonly outcome: Outcome; readonly items: Item[] }>();
-    for (const [at, item] of batch.items.entries()) {
-      const outcome = outcomes[at] ?? { kind: 'failed', detail: 'the batch could not be sent' };
-      const group = groups.get(outcome.kind);
-      if (group === undefined) groups.set(outcome.kind, { outcome, items: [item] });
-      else group.items.push(item);
-    }
-    if (groups.has('accepted')) this.#noteAccepted(batch, nowMs);
-    for (const { outcome, items } of groups.values()) {
-      switch (outcome.kind) {
-        case 'accepted':
-          for (const item of items) this.#accept(item, outcome, batch, nowMs);
-          break;
-        case 'dropped':
-          for (const { delivery } of items) states.drop(delivery, outcome.reason, outcome.detail || undefined);
-          break;
-        case 'failed':
-          if (outcome.afterMs !== undefined) gate.defer(nowMs, outcome.afterMs);
-          this.#noteFailure(outcome.detail, 'the runs are kept and sent again', nowMs, () => gate.failed(nowMs));
-          this.#retry(batch, items, outcome.isSuspect === true, nowMs);
-          break;
-        case 'misconfigured':
-          this.#refuse(batch, items, outcome.detail, nowMs);
-          break;
-        case 'too_large':
-          this.#shrink(batch, items, outcome.detail, nowMs);
-          break;
-        case 'invalid':
-          this.#isolate(batch, items, outcome.detail, nowMs);
-          break;
-        case 'unsent':
-          this.#putBack(batch, items, batch.attempts, nowMs);
-      }
-    }
+    if (!Array.isArray(outcome)) this.#settleItems(batch, batch.items, outcome, nowMs);
+    else for (const [first, items] of byKind(batch.items, outcome)) this.#settleItems(batch, items, first, nowMs);
     if (!states.queue.retries.includes(batch)) states.releaseBody(batch);
-    states.flushes.paused(gate.pausedUntilMs);
+    if (states.flushes.waiting.size > 0) states.flushes.paused(gate.pausedUntilMs);
   }
 
-  /**
-   * Settles an accepted run. If the service already had a run that was read from disk, it may have only its start: the end
-   * is sent again, as a patch.
-   */
-  #accept(item: Item, outcome: Outcome, batch: Batch, nowMs: number): void {
-    const isRepetition = outcome.kind === 'accepted' && outcome.isRepetition === true;
-    if (isRepetition && item.delivery.ticket !== undefined && item.op === 'post' && item.isEnded) {
-      item.op = 'patch';
-      this.#add([item], batch, nowMs);
-    } else {
-      this.#states.accepted(item);
+  #settleItems(batch: Batch, items: readonly Item[], outcome: Outcome, nowMs: number): void {
+    switch (outcome.kind) {
+      case 'accepted':
+        this.#noteAccepted(batch, nowMs);
+        for (const item of items) {
+          if (outcome.isRepetition !== true || !this.#isHalfKnown(item)) this.#states.accepted(item);
+          else this.#add([Object.assign(item, { op: 'patch' })], batch, nowMs);
+        }
+        break;
+      case 'dropped':
+        for (const { delivery } of items) this.#states.drop(delivery, outcome.reason, outcome.detail || undefined);
+        break;
+      case 'failed':
+        if (outcome.afterMs !== undefined) this.#parts.gate.defer(nowMs, outcome.afterMs);
+        this.#noteFailure(outcome.detail, 'the runs are kept and sent again', nowMs);
+        this.#parts.gate.failed(nowMs);
+        this.#retry(batch, items, outcome.isSuspect === true, nowMs);
+        break;
+      case 'misconfigured':
+        this.#refuse(batch, items, outcome.detail, nowMs);
+        break;
+      case 'too_large':
+        this.#shrink(batch, items, outcome.detail, nowMs);
+        break;
+      case 'invalid':
+        this.#isolate(batch, items, outcome.detail, nowMs);
+        break;
+      case 'unsent':
+        this.#putBack(batch, items, batch.attempts, nowMs);
     }
+  }
+
+  /** Whether the service may have only the start of a run that it already had and that was read from disk. */
+  #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
+    return delivery.ticket !== undefined && op === 'post' && isEnded;
   }
 
   /** Puts runs back after a failure, unless they are too old. Splits a batch that may be the cause itself. */
@@ -119,7 +110,8 @@ export class Settling {
     const { flushes } = this.#states;
     if (!gate.isProbeAhead(nowMs)) flushes.refused(detail);
     const what = 'the runs are kept, and the next attempts are after 1 s, 5 s, 30 s, up to 5 minutes';
-    this.#noteFailure(detail, what, nowMs, () => gate.refused(nowMs, flushes.wantProbe));
+    this.#noteFailure(detail, what, nowMs);
+    gate.refused(nowMs, flushes.wantProbe);
     this.#retry(batch, items, false, nowMs);
   }
 
@@ -187,23 +179,33 @@ export class Settling {
     lineage.isPartlyAccepted = true;
     this.#refusedBatches = 0;
     const durationMs = nowMs - gate.outageSinceMs;
-    const wasOutage = gate.isOutage;
+    if (gate.isOutage) publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));
     gate.accepted(nowMs);
-    if (wasOutage) publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));
     if (!this.#isFailing) return;
     this.#isFailing = false;
     diagnostics.warn(`delivery to ${endpoint} works again`);
   }
 
   /** Logs one line per outage, however many requests fail in it, and at most one per minute. */
-  #noteFailure(error: string, consequence: string, nowMs: number, note: () => void): void {
+  #noteFailure(error: string, consequence: string, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
-    const wasOutage = gate.isOutage;
-    note();
-    if (!wasOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));
+    if (!gate.isOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));
     if (this.#isFailing || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#isFailing = true;
     this.#reportedAtMs = nowMs;
     diagnostics.warn(`delivery to ${endpoint} failed: ${error}; ${consequence}`);
   }
+}
+
+/** Groups items by the kind of their outcome, accepted ones first. */
+function byKind(items: readonly Item[], outcomes: readonly Outcome[]): [Outcome, Item[]][] {
+  const groups: [Outcome, Item[]][] = [];
+  for (const [at, outcome] of outcomes.entries()) {
+    const item = items[at] as Item;
+    const group = groups.find(([{ kind }]) => kind === outcome.kind);
+    if (group !== undefined) group[1].push(item);
+    else if (outcome.kind === 'accepted') groups.unshift([outcome, [item]]);
+    else groups.push([outcome, [item]]);
+  }
+  return groups;
 }

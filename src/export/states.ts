@@ -41,17 +41,13 @@ export class DeliveryStates {
   readonly #counts: Counts;
   /** Runs of which something is in memory and not delivered, and the size of their content and of request bodies. */
   #runs = 0;
-  #bytes = 0;
+  bytes = 0;
   #spilledRuns = 0;
   #keptRuns = 0;
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
     this.#counts = parts.ledger.counts;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
   }
 
   /** Runs of this process that are neither delivered nor dropped. */
@@ -65,27 +61,25 @@ export class DeliveryStates {
   }
 
   /** Whether there is no room for a run: at the limits for a new trace, beyond them for a run of an accepted trace. */
-  isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.#bytes): boolean {
-    return this.#reaches(parentRunId === undefined ? 1 : ACCEPTED_SHARE, runs, bytes);
+  isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.bytes): boolean {
+    const { queueRuns, queueBytes } = this.#parts.limits;
+    const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
+    return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
   /** Whether the next end must be kept without its payloads. */
   get isOverfull(): boolean {
-    return this.#reaches(ACCEPTED_SHARE, 0, this.#bytes);
+    return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
 
   get hasRoom(): boolean {
-    return !this.#reaches(ROOM_SHARE, this.#runs, this.#bytes);
-  }
-
-  /** Counts a request body while it exists. */
-  addBytes(bytes: number): void {
-    this.#bytes += bytes;
+    const { queueRuns, queueBytes } = this.#parts.limits;
+    return this.#runs < queueRuns * ROOM_SHARE && this.bytes < queueBytes * ROOM_SHARE;
   }
 
   /** Removes the request body of a batch that is not sent again as it is. */
   releaseBody(batch: Batch): void {
-    this.#bytes -= batch.body?.heldBytes ?? 0;
+    this.bytes -= batch.body?.heldBytes ?? 0;
     batch.body = undefined;
   }
 
@@ -102,8 +96,7 @@ export class DeliveryStates {
     delivery.postGroup = this.flushes.enter();
     this.#counts.open++;
     this.#runs++;
-    delivery.bytes = sizeOfContent(delivery);
-    this.#bytes += delivery.bytes;
+    this.#weigh(delivery);
     this.queue.addStart(delivery);
     return delivery;
   }
@@ -182,7 +175,8 @@ export class DeliveryStates {
         delivery.stage = 'posting';
       } else {
         delivery.stage = 'finishing';
-        this.#move('queued', 'inFlight');
+        this.#counts.queued--;
+        this.#counts.inFlight++;
       }
     }
     return items;
@@ -204,7 +198,7 @@ export class DeliveryStates {
       } else {
         delivery.stage = 'posted';
         this.#runs--;
-        this.#setBytes(delivery, 0);
+        this.#weigh(delivery, 0);
         if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
       }
     }
@@ -286,11 +280,6 @@ export class DeliveryStates {
     this.countDrop(delivery.run, 'closed');
   }
 
-  #reaches(share: number, runs: number, bytes: number): boolean {
-    const { queueRuns, queueBytes } = this.#parts.limits;
-    return runs >= queueRuns * share || bytes >= queueBytes * share;
-  }
-
   #addPatch(delivery: Delivery): void {
     delivery.stage = 'patch';
     this.#queueAgain(delivery);
@@ -316,7 +305,7 @@ export class DeliveryStates {
     this.queue.removeOpen(delivery, false);
     // Nothing of a posted run was in memory.
     if (delivery.stage !== 'posted') this.#runs--;
-    this.#setBytes(delivery, 0);
+    this.#weigh(delivery, 0);
     delivery.stage = 'settled';
     delivery.countedMetadata = undefined;
     this.#leavePost(delivery);
@@ -335,13 +324,9 @@ export class DeliveryStates {
     delivery.startSegment = undefined;
   }
 
-  #weigh(delivery: Delivery): number {
-    return this.#setBytes(delivery, sizeOfContent(delivery));
-  }
-
-  #setBytes(delivery: Delivery, bytes: number): number {
+  #weigh(delivery: Delivery, bytes: number = sizeOfContent(delivery)): number {
     const difference = bytes - delivery.bytes;
-    this.#bytes += difference;
+    this.bytes += difference;
     delivery.bytes = bytes;
     return difference;
   }
