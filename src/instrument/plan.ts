@@ -109,11 +109,10 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns the plan for one call: without the `id` if an earlier call has used it. A second run with the same id would
-   * replace the first at the service, or be refused.
+   * Returns the plan for one call, if the plan has an `id`: without it if an earlier call has used it. A second run with the
+   * same id would replace the first at the service, or be refused.
    */
   forCall(): Plan {
-    if (this.id === undefined) return this;
     if (!this.#isIdUsed) {
       this.#isIdUsed = true;
       return this;
@@ -185,7 +184,7 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   const { complete, outputs } = plan;
   if (complete === undefined) {
     run.keepResult(outputs === undefined ? value : userValue('outputs', plan.name, outputs, value));
-    run.end();
+    run.finish();
     return;
   }
   try {

@@ -119,7 +119,8 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
 }
 
 function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync: boolean): unknown {
-  const run = prepare(plan, args)?.start();
+  const prepared = prepare(plan, args);
+  const run = prepared && start(prepared);
   if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
   try {
@@ -146,17 +147,28 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
         generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
         // The default value of a parameter threw, so there is no generator.
-        prepared.start()?.fail(thrown);
+        start(prepared)?.fail(thrown);
         throw thrown;
       }
       followLazyGenerator(generator, () => {
-        const run = prepared.start();
+        const run = start(prepared);
         return run && new RunObserver(run, plan);
       });
       return generator;
     },
   };
   return wrapper.traced;
+}
+
+/** A call whose run has not started: what was known when the function was called. */
+interface PreparedRun {
+  readonly plan: Plan;
+  readonly parent: RunContext | undefined;
+  readonly sink: RunSink;
+  readonly verdict: SamplingResult;
+  inputs: EncodedPayload | undefined;
+  description: CallDescription | undefined;
+  modelCall: ModelCall | undefined;
 }
 
 /** Prepares the run of a call: inputs, parent and sampling. Returns undefined if the call is not traced. */
@@ -166,74 +178,55 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const parent = given.root === true ? undefined : currentContext();
     const sink = given.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
-    const plan = given.forCall();
+    const plan = given.id === undefined ? given : given.forCall();
     const verdict = sample(plan, parent, sink);
-    if (verdict.isKept) return prepareKept(plan, parent, sink, verdict, args);
-    // The first run of the trace is made all the same: its context tells those below that they are left out.
-    if (parent?.sampled !== false) return new PreparedRun(plan, parent, sink, verdict);
-    sink.skip();
-  } catch (thrown) {
-    reportFailure('traceable', thrown);
-  }
-  return undefined;
-}
-
-function prepareKept(
-  plan: Plan,
-  parent: RunContext | undefined,
-  sink: RunSink,
-  verdict: SamplingResult,
-  args: unknown[],
-): PreparedRun | undefined {
-  const prepared = new PreparedRun(plan, parent, sink, verdict);
-  if (plan.describe !== undefined) {
-    const description = describeCall(plan, args);
-    if (description === undefined) return undefined;
-    prepared.description = description;
-    prepared.modelCall = plan.isModelCall && modelCall(plan.runType, description.metadata);
-    if (prepared.modelCall !== undefined && isSameCall(enclosingModelCall(parent, sink), prepared.modelCall))
-      return undefined;
-  }
-  if (parent?.refused !== true) prepared.inputs = plan.encodeInputs(args, sink, prepared.description);
-  return prepared;
-}
-
-/** A call whose run has not started: what was known when the function was called. */
-class PreparedRun {
-  readonly #plan: Plan;
-  readonly #parent: RunContext | undefined;
-  readonly #sink: RunSink;
-  readonly #verdict: SamplingResult;
-  inputs: EncodedPayload | undefined;
-  description: CallDescription | undefined;
-  modelCall: ModelCall | undefined;
-
-  constructor(plan: Plan, parent: RunContext | undefined, sink: RunSink, verdict: SamplingResult) {
-    this.#plan = plan;
-    this.#parent = parent;
-    this.#sink = sink;
-    this.#verdict = verdict;
-  }
-
-  start(): Run | undefined {
-    try {
-      const { description } = this;
-      if (description === undefined) return this.#startAs(this.#plan);
-      const { name, metadata, span } = description;
-      const run = this.#startAs(name === undefined ? this.#plan : this.#plan.with({ name }));
-      // Set on the run, and not an option: nested runs inherit only the metadata that the application gave.
-      if (metadata !== undefined) run.set({ metadata: { ...metadata, ...this.#plan.metadata } });
-      run.modelCall = this.modelCall;
-      if (span !== undefined) replaceSpan(span, run.context);
-      return run;
-    } catch (thrown) {
-      reportFailure('traceable', thrown);
+    if (!verdict.isKept && parent?.sampled === false) {
+      sink.skip();
       return undefined;
     }
+    const prepared: PreparedRun = {
+      plan,
+      parent,
+      sink,
+      verdict,
+      inputs: undefined,
+      description: undefined,
+      modelCall: undefined,
+    };
+    // The first run of a trace that is left out is made all the same: its context excludes nested runs.
+    if (!verdict.isKept) return prepared;
+    if (plan.describe !== undefined && !isDescribed(prepared, args)) return undefined;
+    if (parent?.refused !== true) prepared.inputs = plan.encodeInputs(args, sink, prepared.description);
+    return prepared;
+  } catch (thrown) {
+    reportFailure('traceable', thrown);
+    return undefined;
   }
+}
 
-  #startAs(plan: Plan): Run {
-    return new Run(plan, this.#parent, this.#sink, this.inputs, this.#verdict);
+/** Adds what the integration records of the call. Returns false if the call is not traced. */
+function isDescribed(prepared: PreparedRun, args: unknown[]): boolean {
+  const { plan, parent, sink } = prepared;
+  const description = describeCall(plan, args);
+  if (description === undefined) return false;
+  prepared.description = description;
+  prepared.modelCall = plan.isModelCall && modelCall(plan.runType, description.metadata);
+  return prepared.modelCall === undefined || !isSameCall(enclosingModelCall(parent, sink), prepared.modelCall);
+}
+
+function start({ plan, parent, sink, verdict, inputs, description, modelCall }: PreparedRun): Run | undefined {
+  try {
+    if (description === undefined) return new Run(plan, parent, sink, inputs, verdict);
+    const { name, metadata, span } = description;
+    const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, verdict);
+    // Set on the run, and not an option: nested runs inherit only the metadata that the application gave.
+    if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
+    run.modelCall = modelCall;
+    if (span !== undefined) replaceSpan(span, run.context);
+    return run;
+  } catch (thrown) {
+    reportFailure('traceable', thrown);
+    return undefined;
   }
 }
 

@@ -116,8 +116,8 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
     `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonName(run.name)},"start_time":"${run.startTime}"` +
     `,"run_type":${jsonName(run.runType)},"dotted_order":"${run.dottedOrder}"`;
   if (run.parentRunId !== undefined) json += `,"parent_run_id":"${run.parentRunId}"`;
-  const field = typeof run.project === 'string' ? 'session_name' : 'session_id';
-  json += `,"${field}":${jsonName(projectText(run.project))}`;
+  if (typeof run.project === 'string') json += `,"session_name":${jsonName(run.project)}`;
+  else json += `,"session_id":${jsonName(run.project.id)}`;
   if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
   if (ended && error !== undefined) json += `,"error":${jsonText(error)}`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;

@@ -2,12 +2,7 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
-import {
-  type AttachingPayload,
-  type AttachmentContent,
-  PayloadAttachments,
-  RunAttachments,
-} from '../payload/attachment.ts';
+import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import {
@@ -56,13 +51,14 @@ export class Run {
   readonly sink: RunSink | undefined;
   /** @internal The context of nested runs. */
   readonly context: RunContext;
+  /** @internal Whether further data of the run will be sent. */
+  isOpen: boolean;
   /** @internal The model call that the run records, until it ends. */
   modelCall: ModelCall | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
-  readonly #isAccepted: boolean;
   #areOutputsSet = false;
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
@@ -101,9 +97,18 @@ export class Run {
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs;
     this.#capture = capture;
-    if (inputs !== undefined) record.inputs = this.#attached('inputs', inputs);
-    const status = sink === undefined ? 'kept' : startIn(sink, record, sampling);
-    this.#isAccepted = sink !== undefined && status === 'kept';
+    if (inputs !== undefined) {
+      record.inputs = inputs.json;
+      if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
+    }
+    let status: RunStatus = 'kept';
+    if (sink !== undefined && !sampling.isKept) {
+      sink.skip();
+      status = 'sampledOut';
+    } else if (sink?.start(record) === false) {
+      status = 'refused';
+    }
+    this.isOpen = sink !== undefined && status === 'kept';
     this.context = contextOf(record, record, status, activeSpan(), this);
   }
 
@@ -114,11 +119,6 @@ export class Run {
   /** @internal */
   get packageCopy(): object {
     return PACKAGE_COPY;
-  }
-
-  /** @internal Whether further data of the run will be sent. */
-  get isOpen(): boolean {
-    return this.#isAccepted && this.#record.endTime === undefined;
   }
 
   /** Starts a nested run. It does not become the current run; `withRun` does that. */
@@ -165,7 +165,7 @@ export class Run {
   end(outputs?: unknown): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
     if (outputs !== undefined) this.#setOutputs(outputs);
-    this.#finish();
+    this.finish();
   }
 
   /** Ends the run with an error, which may be any thrown value. Keeps the outputs given by `set`. */
@@ -250,10 +250,11 @@ export class Run {
     if (!this.isOpen) return;
     if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
     this.#record.error = error;
-    this.#finish();
+    this.finish();
   }
 
-  #finish(): void {
+  /** @internal Ends the run. */
+  finish(): void {
     // A getter or a `toJSON` of the payload may have ended the run.
     if (!this.isOpen) return;
     const record = this.#record;
@@ -263,6 +264,7 @@ export class Run {
       if (dropped > 0) this.#addMetadata({ dropped_events: dropped });
     }
     record.endTime = isoTimestamp(this.#nowUs());
+    this.isOpen = false;
     // The application may keep the run for long.
     this.#events = undefined;
     this.#attachments = undefined;
@@ -284,11 +286,8 @@ export class Run {
   /** Encodes a payload that replaces the previous one and its attachments. */
   #encode(field: 'inputs' | 'outputs', value: unknown): string {
     this.#attachments?.forget(field);
-    return this.#attached(field, encodePayload(field, value, this.#capture, this.#attachments));
-  }
-
-  #attached(payload: AttachingPayload, { json, attachments }: EncodedPayload): string {
-    if (attachments !== undefined) this.#ownAttachments.keep(payload, attachments);
+    const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
+    if (attachments !== undefined) this.#ownAttachments.keep(field, attachments);
     return json;
   }
 
@@ -306,12 +305,6 @@ export class Run {
       this.#record.metadata = withMetadata(metadata, added, this.#capture.payload);
     }
   }
-}
-
-function startIn(sink: RunSink, record: EncodedRun, sampling: SamplingResult): RunStatus {
-  if (sampling.isKept) return sink.start(record) ? 'kept' : 'refused';
-  sink.skip();
-  return 'sampledOut';
 }
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
