@@ -256,8 +256,8 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
 
 function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
   return new Promise((resolve) => {
-    const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
     body.on('error', () => {});
+    const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
     body.once('close', () => {
       clearTimer(timer);
       resolve('');
