@@ -4,6 +4,7 @@ import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { type Batch, type Delivery, newBatch } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
+import type { Outcome } from './outcome.ts';
 import type { Replay } from './replay.ts';
 import type { Sender } from './sender.ts';
 import { Settling } from './settling.ts';
@@ -17,6 +18,8 @@ const HURRY_EVERY_MS = 500;
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
+
+const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' };
 
 /** Parts and events of the exporter that the loop needs. */
 export interface LoopHooks {
@@ -265,7 +268,12 @@ export class DeliveryLoop {
   async #send(batch: Batch): Promise<void> {
     const { signal } = this.#abort;
     this.#inFlight.push(batch);
-    const outcome = await this.#sender.send(batch, signal);
+    let outcome: Outcome | Outcome[] = FAILED;
+    try {
+      outcome = await this.#sender.send(batch, signal);
+    } catch (thrown) {
+      report(thrown);
+    }
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
     try {
       this.#settling.settle(batch, outcome);
