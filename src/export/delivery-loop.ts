@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
-import { type Batch, type Delivery, newBatch } from './delivery.ts';
+import { Batch, type Delivery } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { Outcome } from './outcome.ts';
 import type { Replay } from './replay.ts';
@@ -202,7 +202,7 @@ export class DeliveryLoop {
     else if (this.#isStartDue(firstStart, nowMs)) startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
     const items = states.take(info.batch, startsUntilMs);
     this.#lingerUntilMs = states.queue.readyRuns === 0 ? NEVER : nowMs + limits.lingerMs;
-    return newBatch(items, nowMs);
+    return new Batch(items, nowMs);
   }
 
   #isStartDue(start: Delivery | undefined, nowMs: number): boolean {

@@ -47,8 +47,11 @@ export interface Ticket {
   settled(run: EncodedRun): void;
 }
 
-/** A run from its start until it is settled. The fields are always in this order, so that all have one shape. */
-export interface Delivery {
+/**
+ * A run from its start until it is settled. `Delivery`, `Item` and `Batch` are classes, because V8 allocates the objects of a
+ * literal in the old generation if many of them survive. There they keep their payloads until the next full collection.
+ */
+export class Delivery {
   readonly run: EncodedRun;
   /** Monotonic time of the start. */
   readonly startedAtMs: number;
@@ -56,16 +59,16 @@ export interface Delivery {
   queuedAtMs: number;
   /** The same moment in active time (`SendGate.activeAt`), which the age limit refers to. */
   activeAtMs: number;
-  stage: Stage;
+  stage: Stage = 'started';
   /** Whether the service has accepted the post, so that only a patch remains. */
-  isPosted: boolean;
+  isPosted = false;
   /** End time of a run that was sent as incomplete. */
   incompleteAt: string | undefined;
   /** Size that counts against the limits of the queue. */
-  bytes: number;
+  bytes = 0;
   /** The metadata that was counted last, and its size. */
   countedMetadata: EncodedRun['metadata'];
-  metadataBytes: number;
+  metadataBytes = 0;
   /** Groups of the flushes that wait for the post and for the patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
@@ -77,10 +80,18 @@ export interface Delivery {
   /** Neighbours in the list of open runs. */
   older: Delivery | undefined;
   newer: Delivery | undefined;
+
+  constructor(run: EncodedRun, nowMs: number, activeAtMs: number, ticket?: Ticket) {
+    this.run = run;
+    this.startedAtMs = nowMs;
+    this.queuedAtMs = nowMs;
+    this.activeAtMs = activeAtMs;
+    this.ticket = ticket;
+  }
 }
 
 /** Part of a request: the post or the patch of a run, as it was when its batch was formed. */
-export interface Item {
+export class Item {
   readonly delivery: Delivery;
   /** Simple ingestion turns a post into a patch once the post is accepted and the end remains. */
   op: 'post' | 'patch';
@@ -93,9 +104,24 @@ export interface Item {
   /** Attachments that could not be read are removed. */
   attachments: readonly HeldAttachment[];
   /** Whether simple ingestion has posted the run. If so, only its patch remains to be sent. */
-  isPosted: boolean;
+  isPosted = false;
   /** Content that is left out because the service found the run too large. */
-  stripped: 'nothing' | 'attachments' | 'payloads';
+  stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
+
+  /** Makes the record of a waiting delivery. */
+  constructor(delivery: Delivery) {
+    const { run, isPosted, stage, incompleteAt } = delivery;
+    const isLast = stage === 'whole' || stage === 'patch';
+    this.delivery = delivery;
+    this.op = isPosted ? 'patch' : 'post';
+    // A run that an earlier process left on disk may have no end.
+    this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
+    this.endOverride = incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast);
+    this.inputs = run.inputs;
+    this.outputs = this.isEnded ? run.outputs : undefined;
+    this.events = this.isEnded ? run.events : undefined;
+    this.attachments = run.attachments?.slice() ?? NO_ATTACHMENTS;
+  }
 }
 
 /** The body of a request to `/runs/multipart`. */
@@ -117,17 +143,25 @@ export interface Lineage {
 }
 
 /** Records that are sent in one request. */
-export interface Batch {
+export class Batch {
   readonly items: readonly Item[];
   /** Built by the sender at the first attempt and kept for retries. */
   body: RequestBody | undefined;
   /** Number of large uploads during which the connection broke. */
-  brokenUploads: number;
-  attempts: number;
+  brokenUploads = 0;
+  attempts = 0;
   notBeforeMs: number;
   /** Number of failures that the runs themselves may have caused. */
   suspicions: number;
   readonly lineage: Lineage;
+
+  /** `origin` is the batch that these items were split from. */
+  constructor(items: readonly Item[], nowMs: number, origin?: Batch) {
+    this.items = items;
+    this.notBeforeMs = nowMs;
+    this.suspicions = origin?.suspicions ?? 0;
+    this.lineage = origin?.lineage ?? { isPartlyAccepted: false, isCounted: false };
+  }
 }
 
 const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up waiting for it';
@@ -139,28 +173,6 @@ const RECORD_BYTES = 960;
 
 /** The same for the lines around an attachment, which contain its name twice. */
 const ATTACHMENT_BYTES = 256;
-
-export function newDelivery(run: EncodedRun, nowMs: number, activeAtMs: number, ticket?: Ticket): Delivery {
-  return {
-    run,
-    startedAtMs: nowMs,
-    queuedAtMs: nowMs,
-    activeAtMs,
-    stage: 'started',
-    isPosted: false,
-    incompleteAt: undefined,
-    bytes: 0,
-    countedMetadata: undefined,
-    metadataBytes: 0,
-    postGroup: undefined,
-    patchGroup: undefined,
-    startSegment: undefined,
-    endSegment: undefined,
-    ticket,
-    older: undefined,
-    newer: undefined,
-  };
-}
 
 /** Returns the counter of the ledger that includes a run in this stage. */
 export function placeOf(stage: Stage): Place {
@@ -202,27 +214,6 @@ export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): numbe
   return bytes;
 }
 
-/** Returns the record of a waiting delivery. */
-export function itemOf(delivery: Delivery): Item {
-  const { run, isPosted, stage, incompleteAt } = delivery;
-  const isLast = stage === 'whole' || stage === 'patch';
-  // A run that an earlier process left on disk may have no end.
-  const isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
-  const outputs = isEnded ? run.outputs : undefined;
-  return {
-    delivery,
-    op: isPosted ? 'patch' : 'post',
-    isEnded,
-    endOverride: incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast),
-    inputs: run.inputs,
-    outputs,
-    events: isEnded ? run.events : undefined,
-    attachments: run.attachments?.slice() ?? NO_ATTACHMENTS,
-    isPosted: false,
-    stripped: 'nothing',
-  };
-}
-
 /** Removes the content that an accepted post has delivered, so that the patch does not repeat it. */
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
@@ -245,18 +236,6 @@ export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachmen
   const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
   run.metadata = new Map(run.metadata).set('dropped_attachments', String(before + dropped.length));
   run.attachments = run.attachments?.filter((attachment) => !dropped.includes(attachment));
-}
-
-export function newBatch(items: readonly Item[], nowMs: number, origin?: Batch): Batch {
-  return {
-    items,
-    body: undefined,
-    attempts: 0,
-    notBeforeMs: nowMs,
-    brokenUploads: 0,
-    suspicions: origin?.suspicions ?? 0,
-    lineage: origin?.lineage ?? { isPartlyAccepted: false, isCounted: false },
-  };
 }
 
 export function halves<Element>(items: readonly Element[]): (readonly Element[])[] {

@@ -1,7 +1,7 @@
 import type { Limits } from '../base/limits.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
-import { newDelivery, type Ticket } from './delivery.ts';
+import { Delivery, type Ticket } from './delivery.ts';
 import type { FlushGroup } from './flush-tracker.ts';
 import type { SendGate } from './send-gate.ts';
 import type { RunName, SpooledRecord } from './spool/record.ts';
@@ -157,7 +157,7 @@ export class Replay {
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
       .filter(({ run }) => !this.#givenUp.has(run.id))
       .map(({ op, run }) => {
-        const delivery = newDelivery(run, nowMs, activeAtMs, ticket);
+        const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
         // A second post of a run would count as a repetition, and its end would be lost.
         delivery.isPosted = op === 'patch' || this.#unfinished.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';

@@ -1,6 +1,6 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
-import { type Batch, halves, type Item, newBatch, shuffled, strip } from './delivery.ts';
+import { Batch, halves, type Item, shuffled, strip } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { Outcome } from './outcome.ts';
 import type { DeliveryStates } from './states.ts';
@@ -159,14 +159,14 @@ export class Settling {
 
   /** Adds a piece of a batch, to be sent at once. */
   #add(items: readonly Item[], batch: Batch, nowMs: number): void {
-    this.#states.queue.addRetry(newBatch(items, nowMs, batch));
+    this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
 
   /** Puts back a batch, with its body if no run of it was settled. */
   #putBack(batch: Batch, items: readonly Item[], attempts: number, notBeforeMs: number): void {
     if (items.length === 0) return;
     const isWhole = items.length === batch.items.length;
-    const again = isWhole ? batch : newBatch(items, notBeforeMs, batch);
+    const again = isWhole ? batch : new Batch(items, notBeforeMs, batch);
     again.attempts = attempts;
     again.notBeforeMs = notBeforeMs;
     this.#states.queue.addRetry(again);

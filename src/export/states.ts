@@ -2,11 +2,9 @@ import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import {
   type Batch,
   bytesBeyondLength,
-  type Delivery,
-  type Item,
+  Delivery,
+  Item,
   isOpen,
-  itemOf,
-  newDelivery,
   placeOf,
   releasePosted,
   sizeOfContent,
@@ -91,7 +89,7 @@ export class DeliveryStates {
 
   start(run: EncodedRun): Delivery {
     const nowMs = this.#parts.monotonicMs();
-    const delivery = newDelivery(run, nowMs, this.#parts.gate.activeAt(nowMs));
+    const delivery = new Delivery(run, nowMs, this.#parts.gate.activeAt(nowMs));
     run.sinkState = delivery;
     delivery.postGroup = this.flushes.enter();
     this.#counts.open++;
@@ -170,7 +168,7 @@ export class DeliveryStates {
       if (items.length > 0 && bytes > size.bytes) break;
       if (isStart) this.queue.shiftStart();
       else this.queue.shiftReady();
-      items.push(itemOf(delivery));
+      items.push(new Item(delivery));
       if (isOpen(delivery)) {
         delivery.stage = 'posting';
       } else {
