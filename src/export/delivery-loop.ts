@@ -188,7 +188,7 @@ export class DeliveryLoop {
 
   get #hasSlot(): boolean {
     const { gate, limits } = this.#parts;
-    return this.#inFlight.length < (gate.isRefused ? 1 : limits.requestsInFlight);
+    return this.#inFlight.length < (gate.refusals > 0 ? 1 : limits.requestsInFlight);
   }
 
   #freshBatch(nowMs: number): Batch | undefined {
@@ -237,9 +237,9 @@ export class DeliveryLoop {
     this.#isHeld = !isOpen || !hasSlot;
     let dueMs = spill?.dueMs ?? NEVER;
     if (hasSlot) {
-      const hasWork = queue.runs > 0 || queue.retries.length > 0 || replay?.isWaiting === true;
       if (isOpen) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
-      else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
+      else if (queue.runs + queue.retries.length > 0 || replay?.isWaiting === true)
+        dueMs = Math.min(dueMs, gate.openAtMs);
     }
     const isBackingOff = queue.retries.length > 0 || (!isOpen && gate.openAtMs > gate.pausedUntilMs);
     if (flushes.waiting.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);

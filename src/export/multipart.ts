@@ -1,6 +1,5 @@
 import type { FileLike, FormDataLike } from 'form-data-encoder';
 import { diagnostics } from '../base/diagnostics.ts';
-import { nodeModule } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../payload/attachment.ts';
@@ -10,10 +9,6 @@ import { dropAttachments, type Item } from './delivery.ts';
 
 /** Replaces the payloads of a run that the service found too large. */
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
-
-export function newBoundary(): string {
-  return `runspan-${nodeModule('node:crypto').randomBytes(16).toString('hex')}`;
-}
 
 /**
  * Encodes the body of `POST /runs/multipart`. Returns its chunks, in order:

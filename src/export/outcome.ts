@@ -129,13 +129,13 @@ export class IngestClient {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Never rejects. The outcome is `unsent` if the request was aborted by its signal. */
+  /** Sends a request with `needsStatusOnly`. Never rejects. The outcome is `unsent` if the request was aborted by its signal. */
   async send(kind: 'multipart' | 'simple', runs: number, request: HttpRequest): Promise<IngestResult> {
     this.#ledger.counts.requests[kind]++;
     const sentAtMs = this.#monotonicMs();
     let result: IngestResult;
     try {
-      const answer = await this.#client.send({ ...request, needsStatusOnly: true });
+      const answer = await this.#client.send(request);
       warnOfWebPage(answer);
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {

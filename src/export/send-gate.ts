@@ -33,10 +33,11 @@ export class SendGate {
   #resumeAtMs = NEVER;
   #probeAtMs = NEVER;
   #backOffUntilMs = NEVER;
-  #refusals = 0;
   #failures = 0;
   #hurriedProbeAtMs = NEVER;
   #pausedMs = 0;
+  /** Number of the last requests that were refused. While there are any, a single request probes the service. */
+  refusals = 0;
   /** End of the pause, not counting a back-off. */
   pausedUntilMs: number = NEVER;
   /** Begin of the outage; infinite if there is none. */
@@ -54,11 +55,6 @@ export class SendGate {
   /** Whether the next probe of a service that refuses every request is yet to be sent. */
   isProbeAhead(nowMs: number): boolean {
     return nowMs < this.#probeAtMs;
-  }
-
-  /** Whether the last requests were refused. If so, a single request probes the service. */
-  get isRefused(): boolean {
-    return this.#refusals > 0;
   }
 
   get isOutage(): boolean {
@@ -90,7 +86,7 @@ export class SendGate {
   refused(nowMs: number, isHurried: boolean): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (this.isProbeAhead(nowMs)) return;
-    const delayMs = probeDelayMs(this.#refusals++, REFUSED_PAUSE_MAX_MS);
+    const delayMs = probeDelayMs(this.refusals++, REFUSED_PAUSE_MAX_MS);
     this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
   }
 
@@ -107,8 +103,8 @@ export class SendGate {
     this.outageSinceMs = NONE;
     this.#failures = 0;
     this.#backOffUntilMs = NEVER;
-    if (this.#refusals === 0) return;
-    this.#refusals = 0;
+    if (this.refusals === 0) return;
+    this.refusals = 0;
     this.unblock(nowMs);
   }
 

@@ -3,8 +3,9 @@ import { nodeModule } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
+import { randomHex } from '../run/ids.ts';
 import type { Batch, Item, RequestBody } from './delivery.ts';
-import { encodeMultipart, newBoundary } from './multipart.ts';
+import { encodeMultipart } from './multipart.ts';
 import type { IngestClient, IngestResult, Outcome } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
@@ -111,7 +112,7 @@ export class Sender {
   }
 
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
-    const boundary = newBoundary();
+    const boundary = `runspan-${randomHex(32)}`;
     const encoded = encodeMultipart(items, boundary, signal);
     // Without the `await`, a batch without attachments is usually on its way within the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
@@ -131,6 +132,7 @@ export class Sender {
         : { 'content-type': contentType },
       body: chunks,
       signal,
+      needsStatusOnly: true,
     });
   }
 

@@ -94,7 +94,8 @@ export class SimpleIngestion {
   async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
     await this.#waitForTurn(signal);
     const headers = { 'content-type': 'application/json' };
-    const { outcome } = await this.#options.client.send('simple', 1, { method, path, headers, body: [body], signal });
+    const request = { method, path, headers, body: [body], signal, needsStatusOnly: true };
+    const { outcome } = await this.#options.client.send('simple', 1, request);
     return outcome;
   }
 

@@ -39,7 +39,8 @@ const RANDOM_BYTES = 6_144;
 let randomText = '';
 let randomAt = 0;
 
-function randomHex(digits: number): string {
+/** Returns random hexadecimal digits. */
+export function randomHex(digits: number): string {
   if (randomAt + digits > randomText.length) {
     randomText = nodeModule('node:crypto').randomBytes(RANDOM_BYTES).toString('hex');
     randomAt = 0;
