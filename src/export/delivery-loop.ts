@@ -5,7 +5,7 @@ import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { type Batch, type Delivery, newBatch } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import type { Outcome } from './outcome.ts';
+import { type Outcome, UNSENT } from './outcome.ts';
 import type { Replay } from './replay.ts';
 import type { Sender } from './sender.ts';
 import { Settling } from './settling.ts';
@@ -19,8 +19,6 @@ const HURRY_EVERY_MS = 500;
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
-
-const CLOSED: Outcome = { kind: 'unsent', detail: 'the exporter was closed' };
 
 /** Parts and events of the exporter that the loop needs. */
 export interface LoopHooks {
@@ -274,7 +272,7 @@ export class DeliveryLoop {
     try {
       this.#slots ??= createSlots(this.#parts.limits.requestsInFlight);
       const slots = await this.#slots;
-      if (signal.aborted) outcomes = batch.items.map(() => CLOSED);
+      if (signal.aborted) outcomes = batch.items.map(() => UNSENT);
       else outcomes = await slots.add(() => this.#sender.send(batch, signal));
     } catch (thrown) {
       this.#slots = undefined;

@@ -32,7 +32,9 @@ export type Outcome =
   /** The service refuses the batch because at least one of its runs is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
   /** The run was not attempted, because the attempt ended before its turn. */
-  | { readonly kind: 'unsent'; readonly detail: string };
+  | { readonly kind: 'unsent' };
+
+export const UNSENT: Outcome = { kind: 'unsent' };
 
 /** Facts about a request and its response that, together with the status, determine the outcome. */
 export interface ResponseContext {
@@ -137,7 +139,7 @@ export class IngestClient {
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
       // A request that the exporter aborted says nothing about the service.
-      if (request.signal?.aborted === true) return { outcome: ABORTED, status: undefined, error };
+      if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }
     const { outcome, status } = result;
@@ -152,8 +154,6 @@ export class IngestClient {
     return result;
   }
 }
-
-const ABORTED: Outcome = { kind: 'unsent', detail: 'the exporter was closed' };
 
 /** A web page usually means a login page or another website. */
 function warnOfWebPage({ status, headers }: HttpAnswer): void {

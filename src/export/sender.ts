@@ -6,7 +6,7 @@ import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
 import type { Batch, Item, RequestBody } from './delivery.ts';
 import { encodeMultipart, newBoundary } from './multipart.ts';
-import type { IngestClient, IngestResult, Outcome } from './outcome.ts';
+import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
@@ -149,8 +149,6 @@ export class Sender {
     });
   }
 }
-
-const UNSENT: Outcome = { kind: 'unsent', detail: 'the request was aborted' };
 
 /** A single run never counts as too large because of a broken connection: it would lose its payloads to a network failure. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {

@@ -4,7 +4,7 @@ import { messageOf } from '../base/text.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
 import type { Item } from './delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
-import type { IngestClient, Outcome } from './outcome.ts';
+import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 
 /** Number of consecutive failures after which the rest of the batch is not attempted. */
 const FAILURES_MAX = 3;
@@ -112,8 +112,6 @@ export class SimpleIngestion {
     return this.#queue;
   }
 }
-
-const UNSENT: Outcome = { kind: 'unsent', detail: 'the attempt ended before its turn' };
 
 /** Whether the outcome of one run shows that the next request would fail as well. */
 function stopsBatch(outcome: Outcome): boolean {
