@@ -1,6 +1,6 @@
 import { clock, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import type { HttpAnswer, HttpClient, HttpRequest } from '../http/client.ts';
+import { bodyBytes, type HttpAnswer, type HttpClient, type HttpRequest } from '../http/client.ts';
 import { failureOf } from '../http/errors.ts';
 import { parseRetryAfter } from '../http/retry.ts';
 import { type DropReason, publish } from '../run/stats.ts';
@@ -149,7 +149,7 @@ export class IngestClient {
     if (error !== undefined) this.#ledger.lastError = { at: isoTimestamp(clock.nowUs()), message: error };
     const endpoint = this.#endpoint;
     publish('runspan:request:end', () => {
-      return { endpoint, kind, runs, status, error, durationMs, bytes: bodyBytes(request) };
+      return { endpoint, kind, runs, status, error, durationMs, bytes: bodyBytes(request.body) };
     });
     return result;
   }
@@ -159,10 +159,4 @@ export class IngestClient {
 function warnOfWebPage({ status, headers }: HttpAnswer): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');
-}
-
-function bodyBytes({ body = [] }: HttpRequest): number {
-  let bytes = 0;
-  for (const chunk of body) bytes += Buffer.byteLength(chunk);
-  return bytes;
 }

@@ -2,6 +2,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
+import { bodyBytes } from '../http/client.ts';
 import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
 import type { Batch, Item, RequestBody } from './delivery.ts';
@@ -118,7 +119,7 @@ export class Sender {
     const encoded = encodeMultipart(items, boundary, signal);
     // Without the `await`, a batch without attachments is usually on its way within the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
-    const sizeBytes = totalBytes(chunks);
+    const sizeBytes = bodyBytes(chunks);
     if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
     const gzipped = await compress(Buffer.concat(chunks), { level: GZIP_LEVEL });
     return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
@@ -157,10 +158,4 @@ function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, err
   batch.brokenUploads = 0;
   const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
   return { kind: 'too_large', detail };
-}
-
-function totalBytes(chunks: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (const chunk of chunks) bytes += chunk.length;
-  return bytes;
 }

@@ -227,11 +227,15 @@ function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable |
 }
 
 function lengthOf({ body, stream }: HttpRequest): Record<string, string> {
-  if (stream !== undefined) return { 'content-length': String(stream.bytes) };
-  if (body === undefined) return {};
+  if (body === undefined && stream === undefined) return {};
+  return { 'content-length': String(stream?.bytes ?? bodyBytes(body)) };
+}
+
+/** Returns the size of a body in bytes. */
+export function bodyBytes(chunks: HttpRequest['body'] = []): number {
   let bytes = 0;
-  for (const chunk of body) bytes += Buffer.byteLength(chunk);
-  return { 'content-length': String(bytes) };
+  for (const chunk of chunks) bytes += Buffer.byteLength(chunk);
+  return bytes;
 }
 
 function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
