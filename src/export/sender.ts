@@ -49,21 +49,14 @@ export class Sender {
   }
 
   /**
-   * Makes one attempt and returns the outcome of each item, in the order of the items. Never rejects. If the signal is
-   * aborted, items without a response are `unsent`.
+   * Makes one attempt and returns the outcome of each item, in the order of the items. If the signal is aborted, items
+   * without a response are `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<readonly Outcome[]> {
-    try {
-      const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
-      if (outcome !== undefined && outcome.kind !== 'unsupported') return batch.items.map(() => outcome);
-      if (outcome !== undefined) this.#fallBack();
-      return await this.#sendSingly(batch, signal);
-    } catch (thrown) {
-      if (signal.aborted) return batch.items.map(() => UNSENT);
-      const detail = messageOf(thrown);
-      diagnostics.error(`a batch could not be sent: ${detail}`);
-      return batch.items.map(() => ({ kind: 'dropped', reason: 'rejected', detail }));
-    }
+    const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
+    if (outcome !== undefined && outcome.kind !== 'unsupported') return batch.items.map(() => outcome);
+    if (outcome !== undefined) this.#fallBack();
+    return this.#sendSingly(batch, signal);
   }
 
   get #isFallingBack(): boolean {
@@ -84,9 +77,8 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        signal.throwIfAborted();
         // One of the records cannot be encoded. Splitting the batch isolates it.
-        return { kind: 'invalid', detail: messageOf(thrown) };
+        return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);
     }
