@@ -26,7 +26,7 @@ export function validOptions<Options extends object>(
   onMistake: (mistake: OptionMistake) => void,
 ): Partial<Options> {
   const valid: Partial<Options> = {};
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+  if (!isObject(given)) {
     onMistake({ value: given });
     return valid;
   }
@@ -34,7 +34,7 @@ export function validOptions<Options extends object>(
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
     let value: unknown = UNREADABLE;
     try {
-      value = (given as Options)[name];
+      value = given[name];
       if (value === undefined && check !== undefined) continue;
       if (check?.[1](value)) {
         valid[name] = value as Options[typeof name];
@@ -68,6 +68,11 @@ function expectation(what: string, { name, value, check }: OptionMistake, known:
   const [expected, , kind] = check;
   const got = kind === 'secret' && typeof value === 'string' ? 'another text' : shown(value);
   return `\`${name}\` to be ${expected}, got ${got}`;
+}
+
+/** Whether a value is an object, but no array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Checks a limit or a count. */

@@ -1,5 +1,6 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { defaultLimits } from '../base/limits.ts';
+import { isObject } from '../base/options.ts';
 import type { HttpClient } from '../http/client.ts';
 import { isTransient } from '../http/retry.ts';
 import type { BatchSize } from './queue.ts';
@@ -133,11 +134,7 @@ export class ServiceInfo {
 }
 
 function field(value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 function clamped(value: unknown, { min, max }: { min: number; max: number }): number | undefined {

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
-import { type Check, type Checks, type OptionMistake, validOptions, wholeFrom } from '../base/options.ts';
+import { type Check, type Checks, isObject, type OptionMistake, validOptions, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { payloadRules } from '../payload/limits.ts';
@@ -205,8 +205,4 @@ function limitsOf(given: unknown = {}): Limits {
     else complain(`expected limit \`${name}\` to be ${check[0]}, got ${shown(value)}; the default is used`);
   });
   return { ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
