@@ -231,13 +231,13 @@ export class DeliveryLoop {
 
   #sleepUntilDue(nowMs: number): void {
     const { gate } = this.#parts;
-    const { spill, replay } = this.#hooks;
+    const { spill } = this.#hooks;
     const { queue } = this.#states;
     const isClosed = gate.openAtMs > nowMs;
     this.#isHeld = isClosed || !this.#hasSlot;
     let dueMs = spill?.dueMs ?? NEVER;
     if (this.#hasSlot) {
-      const hasWork = queue.runs > 0 || queue.retries.length > 0 || replay?.isWaiting === true;
+      const hasWork = queue.runs > 0 || queue.retries.length > 0 || this.#parts.spool?.hasNext === true;
       if (!isClosed) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
       else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
     }

@@ -32,3 +32,6 @@ export interface ExporterParts {
   /** Called when the exporter has closed; ends the connections. */
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }
+
+/** The parts of an exporter that keeps runs on disk. */
+export type SpoolingParts = ExporterParts & { readonly spool: Spool };

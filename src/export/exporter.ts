@@ -38,16 +38,16 @@ export class Exporter implements RunSink {
   #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
-    const { capture, spool, gate, limits, monotonicMs } = parts;
+    const { capture, spool } = parts;
     this.#parts = parts;
     this.capture = capture;
     const states = new DeliveryStates(parts);
     this.#states = states;
     if (spool !== undefined) {
-      const isSending = (): boolean => this.#loop.isSending;
-      const changed = (): void => this.#loop.wake();
-      this.#replay = new Replay({ spool, states, gate, limits, monotonicMs, isSending, changed });
-      this.#spill = new Spill({ ...parts, spool }, states, this.#replay);
+      const spooling = { ...parts, spool };
+      const hooks = { isSending: () => this.#loop.isSending, changed: () => this.#loop.wake() };
+      this.#replay = new Replay(spooling, states, hooks);
+      this.#spill = new Spill(spooling, states, this.#replay);
     }
     this.#loop = new DeliveryLoop(parts, states, {
       spill: this.#spill,
@@ -128,12 +128,8 @@ export class Exporter implements RunSink {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /** Flushes, then delivers runs from disk while there is time. */
-  finish(limit: Required<FlushLimit>): Promise<FlushResult> {
-    return this.#withoutRejection('flush', this.#finish(limit));
-  }
-
-  async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+  /** Flushes, then delivers runs from disk while there is time. Never rejects. */
+  async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     for (;;) {
       const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
@@ -156,7 +152,10 @@ export class Exporter implements RunSink {
 
   /** Flushes within the limit, then drops what is left or leaves it on disk. Later runs are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
-    this.#closing ??= this.#withoutRejection('shutdown', this.#close(limit));
+    this.#closing ??= this.#close(limit).catch((thrown) => {
+      report('shutdown', thrown);
+      return { ok: false, pending: this.#states.pendingRuns };
+    });
     return this.#closing;
   }
 
@@ -196,7 +195,7 @@ export class Exporter implements RunSink {
     } finally {
       this.#state = 'closed';
       this.#replay?.close();
-      await this.#loop.stop().catch((thrown) => report('shutdown', thrown));
+      await this.#loop.stop();
       this.#leaveRest();
       clearTimer(this.#openRunTimer);
       this.#changed();
@@ -218,14 +217,6 @@ export class Exporter implements RunSink {
     for (const delivery of left) this.#states.drop(delivery, 'closed');
     this.#parts.spool?.close();
     return left.length;
-  }
-
-  /** Logs an internal error instead of rejecting. */
-  #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
-    return result.catch((thrown) => {
-      report(method, thrown);
-      return { ok: false, pending: this.#states.pendingRuns };
-    });
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {

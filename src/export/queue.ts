@@ -17,13 +17,13 @@ export interface BatchSize {
  * The open runs form a linked list, because a run may leave it from any place.
  */
 export class DeliveryQueue {
-  #oldest: Delivery | undefined;
-  #newest: Delivery | undefined;
-  /** First open run whose start was not sent. */
-  #firstStart: Delivery | undefined;
+  oldestOpen: Delivery | undefined;
+  #newestOpen: Delivery | undefined;
+  /** The oldest open run whose start was not sent. */
+  firstStart: Delivery | undefined;
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
-  readonly #retries: Batch[] = [];
+  readonly retries: Batch[] = [];
   /** Number of open runs, and of those whose start was not sent. */
   openRuns = 0;
   starts = 0;
@@ -55,28 +55,16 @@ export class DeliveryQueue {
     return this.bytes - this.#fixedBytes;
   }
 
-  get oldestOpen(): Delivery | undefined {
-    return this.#oldest;
-  }
-
-  get firstStart(): Delivery | undefined {
-    return this.#firstStart;
-  }
-
   get firstReady(): Delivery | undefined {
     return this.#ready[this.#head];
   }
 
-  get retries(): readonly Batch[] {
-    return this.#retries;
-  }
-
   addStart(delivery: Delivery): void {
-    delivery.older = this.#newest;
-    if (this.#newest === undefined) this.#oldest = delivery;
-    else this.#newest.newer = delivery;
-    this.#newest = delivery;
-    this.#firstStart ??= delivery;
+    delivery.older = this.#newestOpen;
+    if (this.#newestOpen === undefined) this.oldestOpen = delivery;
+    else this.#newestOpen.newer = delivery;
+    this.#newestOpen = delivery;
+    this.firstStart ??= delivery;
     this.openRuns++;
     this.starts++;
     this.bytes += delivery.bytes;
@@ -84,19 +72,19 @@ export class DeliveryQueue {
 
   /** Moves the cursor on: the first start is in a batch now. */
   shiftStart(): void {
-    const delivery = this.#firstStart as Delivery;
-    this.#firstStart = delivery.newer;
+    const delivery = this.firstStart as Delivery;
+    this.firstStart = delivery.newer;
     this.starts--;
     this.bytes -= delivery.bytes;
   }
 
   /** Removes a run that is no longer open. `isStart`: its start was not sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
-    if (delivery.older === undefined && this.#oldest !== delivery) return;
-    if (this.#firstStart === delivery) this.#firstStart = delivery.newer;
-    if (delivery.older === undefined) this.#oldest = delivery.newer;
+    if (delivery.older === undefined && this.oldestOpen !== delivery) return;
+    if (this.firstStart === delivery) this.firstStart = delivery.newer;
+    if (delivery.older === undefined) this.oldestOpen = delivery.newer;
     else delivery.older.newer = delivery.newer;
-    if (delivery.newer === undefined) this.#newest = delivery.older;
+    if (delivery.newer === undefined) this.#newestOpen = delivery.older;
     else delivery.newer.older = delivery.older;
     delivery.older = undefined;
     delivery.newer = undefined;
@@ -152,7 +140,7 @@ export class DeliveryQueue {
   }
 
   addRetry(batch: Batch): void {
-    this.#retries.push(batch);
+    this.retries.push(batch);
     this.retriedRuns += batch.items.length;
   }
 
@@ -162,11 +150,11 @@ export class DeliveryQueue {
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;
-    for (const batch of this.#retries) {
+    for (const batch of this.retries) {
       if (batch.notBeforeMs <= nowMs && (first === undefined || precedes(batch, first))) first = batch;
     }
     if (first === undefined) return undefined;
-    this.#retries.splice(this.#retries.indexOf(first), 1);
+    this.retries.splice(this.retries.indexOf(first), 1);
     this.retriedRuns -= first.items.length;
     return first;
   }
@@ -174,29 +162,29 @@ export class DeliveryQueue {
   /** When the next retry is due. */
   get nextRetryMs(): number {
     let nextMs = Number.POSITIVE_INFINITY;
-    for (const { notBeforeMs } of this.#retries) nextMs = Math.min(nextMs, notBeforeMs);
+    for (const { notBeforeMs } of this.retries) nextMs = Math.min(nextMs, notBeforeMs);
     return nextMs;
   }
 
   endBackOffs(nowMs: number): void {
-    for (const batch of this.#retries) batch.notBeforeMs = Math.min(batch.notBeforeMs, nowMs);
+    for (const batch of this.retries) batch.notBeforeMs = Math.min(batch.notBeforeMs, nowMs);
   }
 
   /** Returns every run that waits, retries included. */
   all(): Delivery[] {
     const all: Delivery[] = [];
-    for (let next = this.#firstStart; next !== undefined; next = next.newer) all.push(next);
+    for (let next = this.firstStart; next !== undefined; next = next.newer) all.push(next);
     for (let at = this.#head; at < this.#ready.length; at++) all.push(this.#ready[at] as Delivery);
-    for (const { items } of this.#retries) for (const { delivery } of items) all.push(delivery);
+    for (const { items } of this.retries) for (const { delivery } of items) all.push(delivery);
     return all;
   }
 
   /** Removes everything that waits. Open runs whose start was sent stay. */
   clear(): void {
-    while (this.#firstStart !== undefined) this.removeOpen(this.#firstStart, true);
+    while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];
     this.#head = 0;
-    this.#retries.length = 0;
+    this.retries.length = 0;
     this.retriedRuns = 0;
     this.bytes = 0;
     this.#fixedRuns = 0;

@@ -1,7 +1,7 @@
 import { type Delivery, halves } from './delivery.ts';
-import type { ExporterParts } from './exporter-parts.ts';
+import type { SpoolingParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
-import type { Segment, Spool, SpooledRecord } from './spool/spool.ts';
+import type { Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
 /** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */
@@ -17,14 +17,12 @@ const SLICE_BYTES = 1_024 * 1_024;
  */
 const REST_MS = 1_000;
 
-type SpillParts = ExporterParts & { readonly spool: Spool };
-
 /**
  * Decides what goes to disk. With `spill`: ended runs, when the queue is half full, when the service has been unavailable
  * for five seconds, and when the exporter closes. With `write-ahead`: also every record at its call.
  */
 export class Spill {
-  readonly #parts: SpillParts;
+  readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #replay: Replay;
   /** Whether the queue was above the high share and is not below the low share yet. */
@@ -32,7 +30,7 @@ export class Spill {
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #failsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: SpillParts, states: DeliveryStates, replay: Replay) {
+  constructor(parts: SpoolingParts, states: DeliveryStates, replay: Replay) {
     this.#parts = parts;
     this.#states = states;
     this.#replay = replay;
@@ -117,7 +115,7 @@ export class Spill {
       this.#failsUntilMs = nowMs + REST_MS;
       return false;
     }
-    this.#replay.spilled(segment, taken.length, states.spilled(taken));
+    this.#replay.spilled.set(segment, { runs: taken.length, group: states.spilled(taken) });
     return true;
   }
 

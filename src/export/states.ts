@@ -230,15 +230,6 @@ export class DeliveryStates {
     return group;
   }
 
-  unspilled(runs: number): void {
-    this.#spilledRuns -= runs;
-  }
-
-  /** Called when all records of a spilled segment are settled, or left to the next process. */
-  segmentSettled(group: FlushGroup): void {
-    this.flushes.leave(group);
-  }
-
   /** Queues a run that was read from disk, or drops it if it is too old. */
   recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
     this.#countBack(origin);
@@ -308,6 +299,7 @@ export class DeliveryStates {
   }
 
   #countBack(origin: Origin): void {
+    if (origin === 'own') this.#spilledRuns--;
     if (origin === 'earlier process') this.#counts.recovered++;
     else this.#counts.spooled--;
   }
