@@ -129,7 +129,11 @@ export class Exporter implements RunSink {
   }
 
   /** Flushes, then delivers runs from disk while there is time. Never rejects. */
-  async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+  finish(limit: Required<FlushLimit>): Promise<FlushResult> {
+    return this.#withoutRejection('flush', this.#finish(limit));
+  }
+
+  async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     for (;;) {
       const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
@@ -152,10 +156,7 @@ export class Exporter implements RunSink {
 
   /** Flushes within the limit, then drops what is left or leaves it on disk. Later runs are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
-    this.#closing ??= this.#close(limit).catch((thrown) => {
-      report('shutdown', thrown);
-      return { ok: false, pending: this.#states.pendingRuns };
-    });
+    this.#closing ??= this.#withoutRejection('shutdown', this.#close(limit));
     return this.#closing;
   }
 
@@ -217,6 +218,13 @@ export class Exporter implements RunSink {
     for (const delivery of left) this.#states.drop(delivery, 'closed');
     this.#parts.spool?.close();
     return left.length;
+  }
+
+  #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
+    return result.catch((thrown) => {
+      report(method, thrown);
+      return { ok: false, pending: this.#states.pendingRuns };
+    });
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {
