@@ -3,8 +3,7 @@ import type { EncodedRun } from '../run/encoded-run.ts';
 import { newDelivery, type Ticket } from './delivery.ts';
 import type { SpoolingParts } from './exporter-parts.ts';
 import type { FlushGroup } from './flush-tracker.ts';
-import type { RunName, SpooledRecord } from './spool/record.ts';
-import type { ReadSegment, Segment } from './spool/spool.ts';
+import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
 /** Share of the queue's limits up to which segments are read: well below the share at which runs go to disk. */

@@ -15,7 +15,7 @@ import type { ExporterParts } from './exporter-parts.ts';
 import { type FlushGroup, FlushTracker } from './flush-tracker.ts';
 import type { Counts, DropReason, Place } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
-import type { RunName } from './spool/record.ts';
+import type { RunName } from './spool/spool.ts';
 
 /** Runs and ends of accepted traces are accepted up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;

@@ -1,7 +1,7 @@
 import { setTimer } from '../../base/timers.ts';
 import type { OwnerFolder } from './directory.ts';
 import { appendWhole, createFile, ignoreErrors, type SpoolFs } from './fs.ts';
-import type { RunName, SpooledRecord } from './record.ts';
+import type { RunName, SpooledRecord } from './segment.ts';
 
 /** A file of records on disk. */
 export interface Segment {

@@ -4,12 +4,11 @@ import { clearTimer, setTimer } from '../../base/timers.ts';
 import { type Destination, destinationHash, HEARTBEAT_MS, OwnerFolder } from './directory.ts';
 import { type ReadSegment, type Segment, SegmentFiles, type StoredSegment } from './files.ts';
 import { codeOf, isDeleted, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';
-import { encodeRecord, type RunName, readSegment, type SpooledRecord } from './record.ts';
-import { FrameBuffer, SEGMENT_BYTES_MAX } from './segment.ts';
+import { FrameBuffer, type RunName, readSegment, SEGMENT_BYTES_MAX, type SpooledRecord } from './segment.ts';
 import { expireLeftovers } from './survey.ts';
 
 export type { ReadSegment, Segment } from './files.ts';
-export type { RunName, SpooledRecord } from './record.ts';
+export type { RunName, SpooledRecord } from './segment.ts';
 
 /** Pause after an error of the disk. */
 const RETRY_MS = 60_000;
@@ -196,7 +195,7 @@ export class Spool {
 
   #append(record: SpooledRecord): StoredSegment | undefined {
     frames.clear();
-    if (!addFrame(record, this.#open?.appended ?? 0) || !this.#hasRoom(frames.length)) return undefined;
+    if (!frames.add(record, this.#open?.appended ?? 0) || !this.#hasRoom(frames.length)) return undefined;
     this.#open ??= this.#segments.create();
     const segment = this.#open;
     try {
@@ -227,7 +226,7 @@ export class Spool {
   #writeAll(records: readonly SpooledRecord[], segment: StoredSegment): boolean {
     frames.clear();
     for (const [ordinal, record] of records.entries()) {
-      if (!addFrame(record, ordinal) || !this.#hasRoom(frames.length)) return false;
+      if (!frames.add(record, ordinal) || !this.#hasRoom(frames.length)) return false;
       if (segment.bytes + frames.length > SEGMENT_BYTES_MAX) return false;
       if (frames.length < CHUNK_BYTES && ordinal < records.length - 1) continue;
       this.#segments.append(segment, frames.bytes);
@@ -326,15 +325,6 @@ const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' 
 
 /** Shared by all spools, because a record is encoded and written in one step. */
 const frames = new FrameBuffer();
-
-/** Adds a record to the shared buffer. Returns `false` if it cannot be written to any disk. */
-function addFrame(record: SpooledRecord, ordinal: number): boolean {
-  try {
-    return frames.add(record.run.id, ordinal, encodeRecord(record));
-  } catch {
-    return false;
-  }
-}
 
 function warnOf({ path }: Segment, problem: string): void {
   diagnostics.warnOnce(`spool ${path} ${problem}`, `spool: ${path} ${problem}.`);

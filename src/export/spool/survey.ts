@@ -12,7 +12,7 @@ import {
   segmentsIn,
 } from './directory.ts';
 import { checkFolders, ifExists, ignoreErrors, removeFile, type SpoolFs, systemFs } from './fs.ts';
-import { type RunName, readSegment } from './record.ts';
+import { type RunName, readSegment } from './segment.ts';
 
 /** Segments of one folder. */
 export interface Files {
