@@ -1,9 +1,8 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { delay, setTimer } from '../base/timers.ts';
 import { HttpClient } from '../http/client.ts';
-import { DropNotice } from './drop-notice.ts';
 import { Exporter } from './exporter.ts';
-import type { Ledger } from './ledger.ts';
+import { DropNotice, type Ledger } from './ledger.ts';
 import { IngestClient } from './outcome.ts';
 import { flushAtExit, flushOnSignals, forgetAtExit, forgetOnSignals } from './process-end.ts';
 import { SendGate } from './send-gate.ts';

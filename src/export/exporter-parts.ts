@@ -1,7 +1,6 @@
 import type { Limits } from '../base/limits.ts';
 import type { CapturePolicy } from '../run/sink.ts';
-import type { DropNotice } from './drop-notice.ts';
-import type { Ledger } from './ledger.ts';
+import type { DropNotice, Ledger } from './ledger.ts';
 import type { EndingExporter } from './process-end.ts';
 import type { SendGate } from './send-gate.ts';
 import type { Sender, SenderOptions } from './sender.ts';

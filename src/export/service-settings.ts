@@ -15,7 +15,6 @@ import { failureOf, SetupError } from '../http/errors.ts';
 import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
-import type { ConfigureOptions } from './configure-options.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 
@@ -38,6 +37,18 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
+/** Header names and values. */
+export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
+
+/** The options that `serviceOf` reads, as in `ConfigureOptions`. Their types are not checked yet. */
+export interface ServiceOptions {
+  readonly endpoint?: string;
+  readonly apiKey?: string | (() => unknown);
+  readonly workspaceId?: string;
+  readonly headers?: HeaderFields | (() => unknown);
+  readonly allowInsecure?: unknown;
+}
+
 /** The address of the service and the headers sent to it. */
 export interface Service {
   readonly endpoint: URL;
@@ -53,7 +64,7 @@ export interface Service {
 type Headers = Readonly<Record<string, string>>;
 
 /** Returns the service. If tracing cannot be turned on, logs the reason and returns undefined. */
-export function serviceOf(options: ConfigureOptions, isForProcess = true): Service | undefined {
+export function serviceOf(options: ServiceOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
     if (value === undefined || typeof value === 'string') continue;
@@ -162,7 +173,7 @@ function errorName(thrown: unknown): string {
 
 interface Address {
   readonly endpoint: string | undefined;
-  readonly apiKey: ConfigureOptions['apiKey'];
+  readonly apiKey: ServiceOptions['apiKey'];
   readonly workspaceId: string | undefined;
 }
 
@@ -171,7 +182,7 @@ interface Address {
  * only sent to the origin of RUNSPAN_ENDPOINT. LangSmith's variables are read as a group, and only if neither options nor
  * RUNSPAN_ variables set the endpoint, the key or the workspace.
  */
-function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
+function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
   const apiKey = typeof options.apiKey === 'string' ? options.apiKey.trim() : options.apiKey;
   const workspaceId = options.workspaceId?.trim();
@@ -228,7 +239,7 @@ function endpointOf(text: string): URL | undefined {
   return undefined;
 }
 
-function mayCarryCredentials(endpoint: URL, options: ConfigureOptions): boolean {
+function mayCarryCredentials(endpoint: URL, options: ServiceOptions): boolean {
   if (endpoint.protocol === 'https:' || isLoopback(endpoint.hostname)) return true;
   return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
 }
