@@ -2,9 +2,8 @@ import type { Limits } from '../base/limits.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { DropNotice, Ledger } from './ledger.ts';
 import type { EndingExporter } from './process-end.ts';
-import type { SendGate } from './send-gate.ts';
 import type { Sender, SenderOptions } from './sender.ts';
-import type { ServiceInfo } from './service-info.ts';
+import type { SendGate, ServiceInfo } from './service.ts';
 import type { Spool } from './spool/spool.ts';
 
 /** The parts of an exporter. Its states, loop and disk policy use the same. */

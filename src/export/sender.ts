@@ -8,7 +8,7 @@ import { probeDelayMs } from '../http/retry.ts';
 import type { Batch, Item, RequestBody } from './delivery.ts';
 import { encodeMultipart, newBoundary } from './multipart.ts';
 import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './outcome.ts';
-import type { ServiceInfo } from './service-info.ts';
+import type { ServiceInfo } from './service.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
 const compress = promisify(gzip);
@@ -84,7 +84,7 @@ export class Sender {
     }
     const result = await this.#post(body, batch.items.length, signal);
     if (result.status === 415 && body.isGzipped) {
-      info.refuseGzip();
+      info.takesGzip = false;
       this.#setBody(batch, undefined);
       return this.#sendMultipart(batch, signal);
     }
@@ -94,10 +94,7 @@ export class Sender {
     }
     // A single run that is too large says nothing about the size of batches.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
-    if (outcome.kind === 'accepted') {
-      this.#fallbacks = 0;
-      info.accepted(body.sizeBytes);
-    }
+    if (outcome.kind === 'accepted') this.#fallbacks = 0;
     return outcome;
   }
 

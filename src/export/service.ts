@@ -1,4 +1,112 @@
-import { backoffMs, probeDelayMs } from '../http/retry.ts';
+import { monotonicNowMs } from '../base/clock.ts';
+import { defaultLimits, type Limits } from '../base/limits.ts';
+import { isObject } from '../base/options.ts';
+import type { HttpClient } from '../http/client.ts';
+import { backoffMs, isTransient, probeDelayMs } from '../http/retry.ts';
+import type { BatchSize } from './queue.ts';
+
+/** Bounds of the limits that a service can set. */
+const RUNS = { min: 1, max: 1_000 };
+const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
+
+/** Runs per batch if neither the response nor the application sets a limit. Larger batches cost less per run. */
+const UNLIMITED_RUNS = 500;
+
+/** Time limit of the request. Batches do not wait for the response. */
+const TIMEOUT_MS = 2_000;
+
+/** Delay before a failed request is repeated. */
+const RETRY_MS = 60_000;
+
+/**
+ * The capabilities of the service according to `GET /info`. The request is made in the background and repeated if it fails.
+ * Until the response arrives, and if it is unusable, the defaults apply.
+ */
+export class ServiceInfo {
+  readonly #client: HttpClient;
+  readonly #defaults: BatchSize;
+  readonly #monotonicMs: () => number;
+  /** Half of the smallest batch that was too large. */
+  #acceptedBytes = Number.POSITIVE_INFINITY;
+  #request: Promise<void> = Promise.resolve();
+  #requestAtMs = Number.NEGATIVE_INFINITY;
+  #refusesMultipart = false;
+  /** Maximum size of a batch. */
+  batch: BatchSize;
+  /** Whether the service accepts gzipped bodies. */
+  takesGzip = false;
+
+  constructor(client: HttpClient, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
+    this.#client = client;
+    this.#defaults = defaults;
+    this.#monotonicMs = monotonicMs;
+    this.batch = defaults;
+  }
+
+  /** Called when a batch of this size was too large. Limits later batches to half of it. */
+  tooLarge(bytes: number): void {
+    this.#acceptedBytes = Math.min(this.#acceptedBytes, Math.max(BYTES.min, Math.floor(bytes / 2)));
+    this.#limit(this.batch);
+  }
+
+  /**
+   * Whether the service reports that multipart ingestion is off. Returns true only once, because the sender tries multipart
+   * again when the fallback ends.
+   */
+  refusesMultipart(): boolean {
+    const refuses = this.#refusesMultipart;
+    this.#refusesMultipart = false;
+    return refuses;
+  }
+
+  /** Requests `/info` if that has not been done, or if it is time to retry. Never rejects. */
+  ask(): Promise<void> {
+    if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
+    this.#requestAtMs = Number.POSITIVE_INFINITY;
+    this.#request = this.#read();
+    return this.#request;
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const headers = { accept: 'application/json' };
+      const answer = await this.#client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
+      if (answer.status === 200) this.#apply(JSON.parse(answer.text));
+      else if (isTransient(answer.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
+    } catch {
+      // No response, or no JSON.
+      this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
+    }
+  }
+
+  #apply(info: unknown): void {
+    const ingest = field(info, 'batch_ingest_config');
+    const { runs, bytes } = this.#defaults;
+    const runsMax = field(ingest, 'size_limit');
+    const isUnlimited = isObject(info) && runsMax === undefined && runs === defaultLimits.batchRuns;
+    this.#limit({
+      runs: clamped(runsMax, RUNS) ?? (isUnlimited ? UNLIMITED_RUNS : runs),
+      bytes: clamped(field(ingest, 'size_limit_bytes'), BYTES) ?? bytes,
+    });
+    this.#refusesMultipart = field(ingest, 'use_multipart_endpoint') === false;
+    this.takesGzip = field(field(info, 'instance_flags'), 'gzip_body_enabled') === true;
+  }
+
+  #limit({ runs, bytes }: BatchSize): void {
+    this.batch = { runs, bytes: Math.min(bytes, this.#acceptedBytes) };
+  }
+}
+
+function field(value: unknown, name: string): unknown {
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+function clamped(value: unknown, { min, max }: { min: number; max: number }): number | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return undefined;
+  return Math.min(max, Math.max(min, Math.floor(value)));
+}
+
+// ── When requests may be sent ──
 
 const REFUSED_PAUSE_MAX_MS = 300_000;
 
@@ -11,12 +119,7 @@ const JITTER = 0.1;
 const NEVER = Number.NEGATIVE_INFINITY;
 const NONE = Number.POSITIVE_INFINITY;
 
-export interface SendGateOptions {
-  /** First back-off. It doubles with each further failure. */
-  readonly retryDelayMs: number;
-  readonly retryDelayMaxMs: number;
-  readonly random: () => number;
-}
+type GateOptions = Pick<Limits, 'retryDelayMs' | 'retryDelayMaxMs'> & { readonly random: () => number };
 
 /**
  * Tracks when the next request may be sent to a service. One response applies to all requests. Callers pass the current
@@ -28,7 +131,7 @@ export interface SendGateOptions {
  *   grows with each wave.
  */
 export class SendGate {
-  readonly #options: SendGateOptions;
+  readonly #options: GateOptions;
   /** Ends of the `Retry-After` pause, of the wait for the next probe, and of the back-off of an outage. */
   #resumeAtMs = NEVER;
   #probeAtMs = NEVER;
@@ -39,11 +142,10 @@ export class SendGate {
   #hurriedProbeAtMs = NEVER;
   #pausedMs = 0;
 
-  constructor(options: SendGateOptions) {
+  constructor(options: GateOptions) {
     this.#options = options;
   }
 
-  /** When a request may be sent. */
   get openAtMs(): number {
     return Math.max(this.pausedUntilMs, this.#backOffUntilMs);
   }
@@ -53,7 +155,6 @@ export class SendGate {
     return Math.max(this.#resumeAtMs, this.#probeAtMs);
   }
 
-  /** Whether the next probe of a service that refuses every request is yet to be sent. */
   isProbeAhead(nowMs: number): boolean {
     return nowMs < this.#probeAtMs;
   }
