@@ -25,19 +25,25 @@ export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 /** The counters of an exporter and the figures of its requests. A ledger outlives its exporter. */
 export class Ledger {
   readonly counts: Counts = noCounts();
-  readonly latencies: Latencies = new Latencies();
+  /** Durations of the latest requests, in no order. */
+  readonly durationsMs: number[] = [];
+  #requests = 0;
   lastError: DeliveryError | undefined;
+
+  addRequest(durationMs: number): void {
+    this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
+  }
 
   /** Adds the figures of a ledger that no longer changes. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
-    for (const ms of other.latencies.values) this.latencies.add(ms);
+    for (const ms of other.durationsMs) this.addRequest(ms);
     this.lastError = latest([this, other]);
   }
 }
 
 /** Returns the sum of ledgers and of the backlogs of their exporters. */
-export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlog[] = []): Stats {
+export function totalStats(ledgers: readonly Ledger[] = [], backlogs: readonly Backlog[] = []): Stats {
   const counts = noCounts();
   for (const ledger of ledgers) addInto(counts, ledger.counts);
   return {
@@ -51,32 +57,11 @@ export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlo
   };
 }
 
-/** Returns `Stats` in which every counter is 0. */
-export function noStats(): Stats {
-  return totalStats([]);
-}
-
 /** Number of durations that an exporter keeps. */
 const DURATIONS_MAX = 500;
 
-/** The durations of the latest requests, in milliseconds. */
-class Latencies {
-  readonly #durationsMs: number[] = [];
-  #next = 0;
-
-  get values(): readonly number[] {
-    return this.#durationsMs;
-  }
-
-  add(ms: number): void {
-    this.#durationsMs[this.#next] = ms;
-    this.#next = (this.#next + 1) % DURATIONS_MAX;
-  }
-}
-
-/** Returns the percentiles of all durations together, or undefined if there are none. */
 function latencyOf(ledgers: readonly Ledger[]): Latency | undefined {
-  const sorted = ledgers.flatMap(({ latencies }) => latencies.values).sort((a, b) => a - b);
+  const sorted = ledgers.flatMap(({ durationsMs }) => durationsMs).sort((a, b) => a - b);
   if (sorted.length === 0) return undefined;
   const nearestRank = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] as number;
   return { p50Ms: nearestRank(0.5), p99Ms: nearestRank(0.99) };
@@ -113,6 +98,120 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
     if (lastError !== undefined && (found === undefined || lastError.at > found.at)) found = lastError;
   }
   return found && { ...found };
+}
+
+// ── Flushes ──
+
+/**
+ * Ends a flush when every record that was recorded before it is settled, in any order. Each flush closes the current group
+ * of records. The flush is done when this group and all older groups are empty.
+ */
+export class FlushTracker {
+  /** Oldest first. Records enter the last one. */
+  readonly #groups: FlushGroup[] = [new FlushGroup(0)];
+  readonly #flushes = new Set<Flush>();
+
+  /** Adds a record to the current group. The caller passes the group to `leave` when the record is settled. */
+  enter(): FlushGroup {
+    const group = this.#groups[this.#groups.length - 1] as FlushGroup;
+    group.pending++;
+    return group;
+  }
+
+  /** Adds one record to the oldest group of the deliveries. */
+  enterOldest(deliveries: readonly Groups[]): FlushGroup {
+    const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
+    const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
+    oldest.pending++;
+    return oldest;
+  }
+
+  leave(group: FlushGroup): void {
+    group.pending--;
+    if (group.pending === 0) this.#advance();
+  }
+
+  get size(): number {
+    return this.#flushes.size;
+  }
+
+  /** Whether a flush needs another probe one second after the last. */
+  get wantProbe(): boolean {
+    return [...this.#flushes].some(({ reasons }) => reasons.length === 1);
+  }
+
+  /** Begins a flush that waits for every record that has entered so far. */
+  begin(endMs: number): Flush {
+    const flush = new Flush(endMs);
+    this.#flushes.add(flush);
+    const group = this.#groups.at(-1) as FlushGroup;
+    const previous = this.#groups.at(-2);
+    if (group.pending === 0 && previous !== undefined) {
+      // Nothing was recorded since the previous flush, so both wait for the same records.
+      previous.flushes.push(flush);
+      return flush;
+    }
+    group.flushes.push(flush);
+    this.#groups.push(new FlushGroup(group.number + 1));
+    this.#advance();
+    return flush;
+  }
+
+  end(flush: Flush): void {
+    this.#flushes.delete(flush);
+  }
+
+  /** Gives up the flushes that a pause outlasts. */
+  paused(untilMs: number): void {
+    for (const flush of this.#flushes) if (untilMs > flush.endMs) flush.resolve(false);
+  }
+
+  /** Gives up the flushes during which the service has refused a request for the same reason before. */
+  refused(reason: string): void {
+    for (const flush of this.#flushes) {
+      if (flush.reasons.includes(reason)) {
+        flush.resolve(false);
+        this.#flushes.delete(flush);
+      } else {
+        flush.reasons.push(reason);
+      }
+    }
+  }
+
+  #advance(): void {
+    while (this.#groups.length > 1 && this.#groups[0]?.pending === 0) {
+      for (const flush of this.#groups.shift()?.flushes ?? []) flush.resolve(true);
+    }
+  }
+}
+
+type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
+
+/** Records that were recorded between two flushes. */
+export class FlushGroup {
+  readonly number: number;
+  readonly flushes: Flush[] = [];
+  pending = 0;
+
+  constructor(number: number) {
+    this.number = number;
+  }
+}
+
+class Flush {
+  readonly endMs: number;
+  /** Whether all records were settled before the flush was given up. */
+  readonly done: Promise<boolean>;
+  resolve: (isDone: boolean) => void = () => {};
+  /** Reasons for which the service has refused requests during this flush. */
+  readonly reasons: string[] = [];
+
+  constructor(endMs: number) {
+    this.endMs = endMs;
+    this.done = new Promise((resolve) => {
+      this.resolve = resolve;
+    });
+  }
 }
 
 // ── Reports of dropped runs ──

@@ -145,7 +145,7 @@ export class IngestClient {
     const { outcome, status } = result;
     const durationMs = this.#monotonicMs() - sentAtMs;
     const error = 'detail' in outcome ? outcome.detail : undefined;
-    this.#ledger.latencies.add(durationMs);
+    this.#ledger.addRequest(durationMs);
     if (error !== undefined) this.#ledger.lastError = { at: isoTimestamp(clock.nowUs()), message: error };
     const endpoint = this.#endpoint;
     publish('runspan:request:end', () => {

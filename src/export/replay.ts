@@ -2,7 +2,7 @@ import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { newDelivery, type Ticket } from './delivery.ts';
 import type { SpoolingParts } from './exporter-parts.ts';
-import type { FlushGroup } from './flush-tracker.ts';
+import type { FlushGroup } from './ledger.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 

@@ -12,8 +12,7 @@ import {
   sizeOfContent,
 } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import { type FlushGroup, FlushTracker } from './flush-tracker.ts';
-import type { Counts, DropReason, Place } from './ledger.ts';
+import { type Counts, type DropReason, type FlushGroup, FlushTracker, type Place } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
