@@ -12,7 +12,7 @@ import type { Settings } from './settings.ts';
 import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
 import type { SpoolFs } from './spool/fs.ts';
-import { openSpool, type Spool } from './spool/spool.ts';
+import { Spool } from './spool/spool.ts';
 
 /** Clocks, random numbers and the file system. Tests pass their own. */
 export interface ExporterTime {
@@ -37,25 +37,13 @@ export function exporterFor(
   closed: () => void,
   time: ExporterTime = realTime,
 ): Exporter {
-  const { limits, endpoint, durability } = settings;
-  const client = new HttpClient({
-    endpoint,
-    headers: settings.requestHeaders,
-    connectTimeoutMs: limits.connectTimeoutMs,
-    requestTimeoutMs: limits.requestTimeoutMs,
-    dispatcher: settings.dispatcher,
-    proxies: settings.proxies,
-  });
+  const { limits, endpoint, durability, dispatcher, proxies } = settings;
+  const client = new HttpClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
   const gate = new SendGate({ ...limits, random: time.random });
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
-  const simple = new SimpleIngestion({
-    ...time,
-    client: ingest,
-    inFlight: limits.simpleInFlight,
-    requestsPerSecond: limits.simpleRequestsPerSecond,
-  });
+  const simple = new SimpleIngestion({ ...time, ...limits, client: ingest });
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
@@ -105,19 +93,9 @@ export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
 
-function spoolFor(settings: Settings, { monotonicMs, wallMs, fs }: ExporterTime): Spool {
-  const { spoolDir, spoolDestination, syncEveryMs, limits } = settings;
-  return openSpool({
-    ...destinationOf(settings),
-    spoolDir,
-    spoolDestination,
-    syncEveryMs,
-    bytesMax: limits.spoolBytes,
-    ageMaxMs: limits.spoolAgeMs,
-    monotonicMs,
-    ...(wallMs === undefined ? {} : { wallMs }),
-    ...(fs === undefined ? {} : { fs }),
-  });
+function spoolFor(settings: Settings, time: ExporterTime): Spool {
+  const { spoolBytes, spoolAgeMs } = settings.limits;
+  return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
 /** Delay before the modules are loaded. A program that ends sooner never loads them. */

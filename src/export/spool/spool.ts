@@ -33,17 +33,12 @@ export interface SpoolOptions extends Destination {
   readonly monotonicMs?: () => number;
 }
 
-/** Returns the spool of one exporter. Nothing is created on disk before something is written or taken over. */
-export const openSpool = (options: SpoolOptions): Spool => new Spool(options);
-
 /**
- * Stores records on disk, in segments that are appended to, read whole and deleted whole. Methods never throw: an error of the
- * disk is logged once, and the disk is tried again after a minute.
+ * Stores records on disk, in segments that are appended to, read whole and deleted whole. Nothing is created before something is
+ * written or taken over. Methods never throw: an error of the disk is logged once, and the disk is tried again after a minute.
  */
 export class Spool {
-  readonly #options: SpoolOptions;
-  readonly #wallMs: () => number;
-  readonly #monotonicMs: () => number;
+  readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
   readonly #folder: OwnerFolder;
   readonly #segments: SegmentFiles;
   /** The segment that `append` writes to. */
@@ -55,9 +50,7 @@ export class Spool {
 
   constructor(options: SpoolOptions) {
     const { fs = systemFs, wallMs = wallNowMs, monotonicMs = monotonicNowMs, spoolDir, spoolDestination } = options;
-    this.#options = options;
-    this.#wallMs = wallMs;
-    this.#monotonicMs = monotonicMs;
+    this.#options = { ...options, wallMs, monotonicMs };
     this.#folder = new OwnerFolder(fs, spoolDir, spoolDestination ?? destinationHash(options), wallMs);
     this.#segments = new SegmentFiles({
       folder: this.#folder,
@@ -77,9 +70,9 @@ export class Spool {
     return this.#segments.next === undefined;
   }
 
-  /** Whether `next` has a segment to read now. */
+  /** Whether a segment can be read now. */
   get hasNext(): boolean {
-    return !this.#isClosed && !this.isDrained && this.#monotonicMs() >= this.#readsFromMs;
+    return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
   /**
@@ -126,7 +119,7 @@ export class Spool {
     if (this.#isClosed) return 0;
     try {
       const claimed = this.#folder.takeOver();
-      for (const { path, bytes, modifiedAtMs } of claimed) this.#segments.addForeign(path, bytes, modifiedAtMs);
+      for (const segment of claimed) this.#segments.addForeign(segment);
       return claimed.length;
     } catch (thrown) {
       // Usually nothing was ever written for this destination.
@@ -143,7 +136,7 @@ export class Spool {
    */
   *expireOthers(): Generator<readonly RunName[]> {
     const { endpoint, ageMaxMs } = this.#options;
-    if (!this.#isClosed) yield* expireLeftovers(this.#folder, endpoint, this.#wallMs(), ageMaxMs);
+    if (!this.#isClosed) yield* expireLeftovers(this.#folder, endpoint, this.#options.wallMs(), ageMaxMs);
   }
 
   /**
@@ -159,7 +152,7 @@ export class Spool {
         if (read !== undefined) return read;
       } catch (thrown) {
         if (codeOf(thrown) !== 'ENOENT') {
-          this.#readsFromMs = this.#monotonicMs() + RETRY_MS;
+          this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
           this.#warn('read', thrown, 'what is there is kept, and it is tried again every minute');
           return undefined;
         }
@@ -210,7 +203,7 @@ export class Spool {
     return segment;
   }
 
-  /** Writes all records to one new segment. Returns `undefined` if there is no room, or if a record cannot be written at all. */
+  /** Writes all records to one new segment. Returns `undefined` if there is no room, or if a record cannot be encoded. */
   #writeSegment(records: readonly SpooledRecord[]): StoredSegment | undefined {
     const segment = this.#segments.create();
     let isWhole = false;
@@ -259,7 +252,10 @@ export class Spool {
       this.#delete(segment);
       return undefined;
     }
-    const ageMs = Math.max(0, (segment.isForeign ? this.#wallMs() : this.#monotonicMs()) - segment.writtenAtMs);
+    const ageMs = Math.max(
+      0,
+      (segment.isForeign ? this.#options.wallMs() : this.#options.monotonicMs()) - segment.writtenAtMs,
+    );
     return { segment, records, damagedRuns, ageMs, isExpired: !segment.isForeign && ageMs > this.#options.ageMaxMs };
   }
 
@@ -280,7 +276,7 @@ export class Spool {
   }
 
   #write(write: () => StoredSegment | undefined): StoredSegment | undefined {
-    if (this.#isClosed || this.#monotonicMs() < this.#writesFromMs) return undefined;
+    if (this.#isClosed || this.#options.monotonicMs() < this.#writesFromMs) return undefined;
     try {
       return write();
     } catch (thrown) {
@@ -292,7 +288,7 @@ export class Spool {
   }
 
   #pauseWriting(thrown: unknown): void {
-    this.#writesFromMs = this.#monotonicMs() + RETRY_MS;
+    this.#writesFromMs = this.#options.monotonicMs() + RETRY_MS;
     this.#warn('write', thrown, WRITE_CONSEQUENCE);
   }
 
