@@ -4,7 +4,7 @@ import { HttpClient } from '../http/client.ts';
 import { Exporter } from './exporter.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
 import { IngestClient } from './outcome.ts';
-import { flushAtExit, flushOnSignals, forgetAtExit, forgetOnSignals } from './process-end.ts';
+import { flushAtEnd, forgetAtEnd } from './process-end.ts';
 import { Sender } from './sender.ts';
 import { SendGate, ServiceInfo } from './service.ts';
 import { isOnByEnvironment } from './service-settings.ts';
@@ -56,13 +56,9 @@ export function exporterFor(
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     endpoint: endpoint.origin,
-    opened: (exporter) => {
-      flushAtExit(exporter, limits.exitFlushMs);
-      if (settings.handleSignals) flushOnSignals(exporter, limits.exitFlushMs);
-    },
+    opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
     closed: async (exporter) => {
-      forgetAtExit(exporter);
-      forgetOnSignals(exporter);
+      forgetAtEnd(exporter);
       closed();
       await client.destroy();
     },

@@ -4,7 +4,7 @@ import { monotonicNowMs } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { setSoon } from '../base/timers.ts';
 
-/** What the end of the process needs of an exporter. */
+/** The part of an exporter that is used when the process ends. */
 export interface EndingExporter {
   /** Whether nothing is left to deliver. */
   readonly isSettled: boolean;
@@ -64,17 +64,22 @@ const allowances = new Map<EndingExporter, Allowance>();
 const reporters = new Set<Reporter>();
 
 /**
- * Flushes the exporter when the process ends by itself, for at most `limitMs`. What is left when the process exits is kept on
- * disk or dropped. The listeners exist only while there is such an exporter.
+ * Flushes the exporter for at most `limitMs` when the process ends by itself and, if `handlesSignals`, when a signal would end
+ * it. The process then ends by the same signal. If the application listens for the signal, nothing is done. Runs that are left
+ * when the process exits are kept on disk or dropped. The listeners exist only while there is such an exporter.
  */
-export function flushAtExit(exporter: EndingExporter, limitMs: number): void {
+export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   addExitListeners();
   allowances.set(exporter, new Allowance(limitMs));
+  if (!handlesSignals || !CAN_END_BY_SIGNAL) return;
+  signalLimitsMs.set(exporter, limitMs);
+  for (const signal of SIGNALS) listenFor(signal);
 }
 
-export function forgetAtExit(exporter: EndingExporter): void {
+export function forgetAtEnd(exporter: EndingExporter): void {
   allowances.delete(exporter);
   removeExitListeners();
+  if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
 }
 
 /** Calls `reporter.report` when the process exits. */
@@ -121,20 +126,6 @@ const CAN_END_BY_SIGNAL = isMainThread && process.platform !== 'win32';
 const signalLimitsMs = new Map<EndingExporter, number>();
 /** The signal by which the process ends once the exporters have flushed. */
 let pendingSignal: NodeJS.Signals | undefined;
-
-/**
- * Flushes the exporter when a signal would end the process, for at most `limitMs`. The process then ends by the same signal. If
- * the application listens for the signal, nothing is done. The listeners exist only while there is such an exporter.
- */
-export function flushOnSignals(exporter: EndingExporter, limitMs: number): void {
-  if (!CAN_END_BY_SIGNAL) return;
-  signalLimitsMs.set(exporter, limitMs);
-  for (const signal of SIGNALS) listenFor(signal);
-}
-
-export function forgetOnSignals(exporter: EndingExporter): void {
-  if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
-}
 
 function onSignal(signal: NodeJS.Signals): void {
   if (pendingSignal !== undefined) endBy(pendingSignal);

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
-import { createConnections, isReusedConnectionError, type Proxies } from './connections.ts';
+import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 
 /** Maximum number of bytes that are read of a response body. */
@@ -13,46 +13,34 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /**
-   * The option whose function is currently running. If the request times out meanwhile, its error names this option.
-   */
+  /** The option whose function is running. If the request times out meanwhile, its error names this option. */
   waitsFor: string | undefined;
 }
 
 /** Maximum time spent reading an unneeded response body, so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
-export interface HttpClientOptions {
-  /** Paths are appended to its own path. */
-  readonly endpoint: URL;
+/** The paths of requests are appended to the path of `endpoint`. */
+export interface HttpClientOptions extends ConnectionOptions {
   /**
    * Headers sent with every request, and only to this endpoint, because redirects are not followed. A function is called for
    * each request and counts toward its deadline. If the function throws, the request fails with that error.
    */
   readonly headers: Headers | HeadersFunction;
-  readonly connectTimeoutMs: number;
-  readonly requestTimeoutMs: number;
   /** Sends the requests instead of our own connection pool. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
-  readonly proxies?: Proxies | undefined;
-  /** Whether requests in flight keep the process alive. For callers that wait for the response. @default false */
-  readonly holdsProcess?: boolean;
 }
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Starts with a slash. Appended to the path of the endpoint. */
+  /** Starts with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The chunks of the body, in order. */
   readonly body?: readonly (string | Uint8Array)[];
   /** Replaces `body`. Only for `open`, which sends a request once. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /**
-   * Whether only the status of the response is needed. The body is read for at most one second, errors while reading it are
-   * ignored, and the answer has no text.
-   */
+  /** Whether only the status is needed. The body is then read for at most one second, and the answer has no text. */
   readonly needsStatusOnly?: boolean;
   /** Timeout of this request in milliseconds, if it must be shorter than the default. */
   readonly timeoutMs?: number;
@@ -76,7 +64,6 @@ export interface HttpAnswer {
 /** A response whose body has not been read. */
 export interface OpenAnswer {
   readonly status: number;
-  /** Names are in lower case. */
   readonly headers: HttpAnswer['headers'];
   /** Must be read to its end or destroyed. Fails if the connection breaks, or with the reason of the request's signal. */
   readonly body: Readable;

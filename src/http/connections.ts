@@ -10,7 +10,7 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly proxies?: Proxies | undefined;
-  /** Whether a request in flight keeps the process alive. @default false */
+  /** Whether requests in flight keep the process alive. For callers that wait for the response. @default false */
   readonly holdsProcess?: boolean;
 }
 
