@@ -10,7 +10,6 @@ const DEVIATION_MAX_US = 20_000;
 /** If the wall clock moves back by more, the timestamps follow it instead of staying at their latest value. */
 const BACKWARD_MAX_US = 5_000_000;
 
-/** The time source of a clock. Tests pass their own. */
 export interface TimeSource {
   readonly wallMs: () => number;
   readonly monotonicMs: () => number;

@@ -10,7 +10,6 @@ export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
-/** All levels, quietest first. */
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
 /** Maximum number of places that `warnOnce` remembers. Later places are not logged, so a loop cannot flood the log. */
@@ -39,7 +38,6 @@ export const diagnostics = {
     calling = caller;
   },
 
-  /** Whether `setLog` was called. */
   get isLogSet(): boolean {
     return isLogSet;
   },

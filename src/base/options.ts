@@ -5,7 +5,6 @@ import { shown } from './text.ts';
 /** The expected value in words, and its test. An error about a secret does not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
-/** One check per option. */
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 
 /** An option that is unknown, invalid or unreadable. Without a `name`, the options themselves are not an object. */
@@ -75,7 +74,6 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Checks a limit or a count. */
 export const WHOLE_FROM_1: Check = [
   'a whole number from 1',
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,

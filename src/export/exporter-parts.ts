@@ -20,14 +20,11 @@ export interface ExporterParts {
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;
-  /** Origin of the service. */
   readonly endpoint: string;
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Called at the first run. */
   readonly opened: (exporter: EndingExporter) => void;
-  /** Called when the exporter has closed; ends the connections. */
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }
 

@@ -249,7 +249,6 @@ export class Exporter implements RunSink {
     return this.#state === 'closing' || this.#state === 'closed' || this.#states.hasRoom;
   }
 
-  /** Called when runs were settled. */
   #changed(): void {
     const { pendingRuns, queue } = this.#states;
     if (this.#state === 'retiring' && pendingRuns === 0 && queue.openRuns === 0) void this.close();

@@ -16,10 +16,8 @@ import { forgetReporter, type Reporter, reportAtExit } from './process-end.ts';
 
 export type { DropReason, Stats } from '../run/stats.ts';
 
-/** The counters of `Stats`. */
 export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
-/** The states of a run in the ledger. */
 export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
 /** The counters of an exporter and the figures of its requests. A ledger outlives its exporter. */
@@ -57,7 +55,6 @@ export function totalStats(ledgers: readonly Ledger[] = [], backlogs: readonly B
   };
 }
 
-/** Number of durations that an exporter keeps. */
 const DURATIONS_MAX = 500;
 
 function latencyOf(ledgers: readonly Ledger[]): Latency | undefined {
@@ -218,7 +215,6 @@ class Flush {
 
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
-/** Minimum time between two log lines about drops. */
 const REPORT_EVERY_MS = 60_000;
 
 /** The meaning of each reason, with a remedy. */

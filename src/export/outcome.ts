@@ -38,11 +38,8 @@ export const UNSENT: Outcome = { kind: 'unsent' };
 
 /** Facts about a request and its response that, together with the status, determine the outcome. */
 export interface ResponseContext {
-  /** Number of runs in the request. */
   readonly runs: number;
-  /** Whether the request carried no credentials. */
   readonly isKeyless?: boolean;
-  /** Delay in milliseconds requested by `Retry-After`. */
   readonly afterMs?: number | undefined;
 }
 
@@ -117,7 +114,6 @@ export interface IngestResult {
 export class IngestClient {
   readonly #client: HttpClient;
   readonly #ledger: Ledger;
-  /** Origin of the service. */
   readonly #endpoint: string;
   readonly #monotonicMs: () => number;
 

@@ -1,6 +1,5 @@
 import type { Batch, Delivery } from './delivery.ts';
 
-/** Limits of one batch. */
 export interface BatchSize {
   readonly runs: number;
   readonly bytes: number;
@@ -32,7 +31,6 @@ export class DeliveryQueue {
   /** Ready runs that cannot go to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
-  /** Number of runs in `retries`. */
   retriedRuns = 0;
 
   get readyRuns(): number {
@@ -159,7 +157,6 @@ export class DeliveryQueue {
     return first;
   }
 
-  /** When the next retry is due. */
   get nextRetryMs(): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const { notBeforeMs } of this.retries) nextMs = Math.min(nextMs, notBeforeMs);
@@ -170,7 +167,6 @@ export class DeliveryQueue {
     for (const batch of this.retries) batch.notBeforeMs = Math.min(batch.notBeforeMs, nowMs);
   }
 
-  /** Returns every run that waits, retries included. */
   all(): Delivery[] {
     const all: Delivery[] = [];
     for (let next = this.firstStart; next !== undefined; next = next.newer) all.push(next);

@@ -9,7 +9,6 @@ import type { DeliveryStates, Origin } from './states.ts';
 /** Share of the queue's limits up to which segments are read: well below the share at which runs go to disk. */
 const ROOM_SHARE = 0.125;
 
-/** Interval between two looks for runs of processes that have ended. */
 const LOOK_EVERY_MS = 60_000;
 
 /** Delay of the second look. A process that was killed just before this one started counts as dead after 10 s. */

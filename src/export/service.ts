@@ -110,7 +110,6 @@ function clamped(value: unknown, { min, max }: { min: number; max: number }): nu
 
 const REFUSED_PAUSE_MAX_MS = 300_000;
 
-/** Minimum interval between probes triggered by a flush. */
 const HURRIED_PROBE_MS = 1_000;
 
 /** Share of a pause by which it is longer for some processes than for others, so that not all resume at once. */
@@ -168,7 +167,6 @@ export class SendGate {
     return this.#outageSinceMs !== NONE;
   }
 
-  /** Begin of the outage; infinite if there is none. */
   get outageSinceMs(): number {
     return this.#outageSinceMs;
   }

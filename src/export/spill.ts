@@ -136,7 +136,6 @@ export class Spill {
   }
 }
 
-/** Returns the record of everything that remains to be sent of a run. */
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {
   return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
 }

@@ -87,7 +87,6 @@ export class HttpClient {
     this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
-  /** Replaces the headers that are sent with every request. */
   setHeaders(headers: HttpClientOptions['headers']): void {
     this.#headers = headers;
   }
@@ -198,7 +197,6 @@ export class HttpClient {
 
   #connect(): Promise<Dispatcher> {
     this.#pool = createConnections(this.#options);
-    // The next request tries again.
     this.#pool.catch(() => {
       this.#pool = undefined;
     });

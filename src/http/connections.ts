@@ -14,7 +14,6 @@ export interface ConnectionOptions {
   readonly holdsProcess?: boolean;
 }
 
-/** Creates a connection pool for the endpoint. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
   // Bun replaces undici with stub classes that have no methods.
@@ -110,13 +109,11 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   });
 }
 
-/** A proxy and the environment variable that sets it. */
 export interface NamedProxy {
   readonly address: string;
   readonly variable: EnvironmentName;
 }
 
-/** The proxies that the environment sets. */
 export interface Proxies {
   /** Used for HTTP endpoints, and for HTTPS endpoints if `https` is undefined. */
   readonly http: NamedProxy | undefined;

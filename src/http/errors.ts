@@ -13,7 +13,6 @@ export class SetupError extends Error {
   override readonly name: string = 'SetupError';
 }
 
-/** Why no response arrived. */
 export interface Failure {
   /** `problem` and `advice` in one text for messages. Contains no payload, address or credentials. */
   readonly detail: string;
@@ -29,7 +28,6 @@ export interface Failure {
   readonly isUnsent: boolean;
 }
 
-/** Problem and advice by error code. */
 const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
   ECONNREFUSED: ['nothing listens there', 'check the endpoint, and that the service runs'],
   ENOTFOUND: ['the name of the host is not known', 'check the endpoint'],
@@ -52,7 +50,6 @@ const UNSENT =
 /** Errors after the request may have been sent. */
 const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
-/** Number of nested causes that are searched for a code. */
 const DEPTH_MAX = 5;
 
 /** Describes the error of a request. Never quotes an error message, unless it is one of ours. */
@@ -82,7 +79,6 @@ export function markProxyError(error: Error): void {
   proxyErrors.add(error);
 }
 
-/** Whether the connection broke during the request. */
 export function isBreak(thrown: unknown): boolean {
   return /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(failureOf(thrown).code ?? '');
 }

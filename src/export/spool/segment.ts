@@ -21,7 +21,6 @@ export interface SegmentRecords {
   /** Runs of the records that cannot be read. */
   readonly damagedRuns: readonly RunName[];
   readonly isLaterVersion: boolean;
-  /** Size of the file. */
   readonly bytes: number;
   readonly modifiedAtMs: number;
 }
@@ -142,7 +141,6 @@ const HEAD_BYTES = 60;
 /** Bytes before each section of a payload, which hold its length. */
 const LENGTH_BYTES = 4;
 
-/** Maximum bytes of one payload. */
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** Maximum bytes of one segment. A larger file is not read. */
@@ -151,7 +149,6 @@ export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 interface Frame {
   /** Id of the run; empty in files of version 1. */
   readonly id: string;
-  /** Views into the file. */
   readonly sections: readonly Uint8Array[];
 }
 

@@ -10,13 +10,11 @@ import { expireLeftovers } from './survey.ts';
 export type { ReadSegment, Segment } from './files.ts';
 export type { RunName, SpooledRecord } from './segment.ts';
 
-/** Pause after an error of the disk. */
 const RETRY_MS = 60_000;
 
 /** Size at which a segment is closed and the next record begins another. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
-/** Bytes that are written in one call. */
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
@@ -26,7 +24,6 @@ export interface SpoolOptions extends Destination {
   /** Maximum bytes of all segments of this owner, including those that were taken over. Beyond it, nothing is written. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
-  /** As in `ConfigureOptions`. */
   readonly syncEveryMs?: number | undefined;
   readonly fs?: SpoolFs;
   readonly wallMs?: () => number;
@@ -41,7 +38,6 @@ export class Spool {
   readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
   readonly #folder: OwnerFolder;
   readonly #segments: SegmentFiles;
-  /** The segment that `append` writes to. */
   #open: StoredSegment | undefined;
   #isClosed = false;
   #writesFromMs = Number.NEGATIVE_INFINITY;
@@ -60,7 +56,6 @@ export class Spool {
     });
   }
 
-  /** Bytes on disk of this owner. */
   get bytes(): number {
     return this.#segments.bytes;
   }

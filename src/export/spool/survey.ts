@@ -14,7 +14,6 @@ import {
 import { checkFolders, ifExists, ignoreErrors, removeFile, type SpoolFs, systemFs } from './fs.ts';
 import { type RunName, readSegment } from './segment.ts';
 
-/** Segments of one folder. */
 export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
@@ -144,10 +143,8 @@ function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Lefto
   );
 }
 
-/** Minimum time between two looks at the other destinations of a folder. */
 const LOOK_MS = 50_000;
 
-/** Time of the last look at each folder. */
 const lookedAtMs = new Map<string, number>();
 
 /** Maximum number of destinations in the command that a log line contains. */
