@@ -18,9 +18,8 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Takes runs, keeps them within limits, and delivers them in the background. `DeliveryStates` holds the state of all runs,
- * `DeliveryLoop` sends them, `Settling` decides what follows from the responses, `Spill` and `Replay` decide what goes to
- * disk and comes back.
+ * Accepts runs up to the limits and delivers them in the background. `DeliveryStates` holds the state of all runs,
+ * `DeliveryLoop` sends them, `Settling` handles the outcomes, `Spill` and `Replay` move runs to disk and back.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;

@@ -5,8 +5,8 @@ import {
   BAD_FOLDER,
   FORMAT_FOLDER,
   isDestination,
+  type Owner,
   OwnerFolder,
-  type OwnerState,
   ownersIn,
   removeIfEmpty,
   segmentsIn,
@@ -22,20 +22,15 @@ export interface Files {
   readonly oldestMs: number | undefined;
 }
 
-/** Segments of one owner, and the number of their runs. */
+/** Segments of one owner. */
 export interface Holding extends Files {
   readonly runs: number;
-}
-
-export interface OwnerSurvey extends Holding {
-  readonly name: string;
-  readonly state: OwnerState;
 }
 
 /** Files for one endpoint and workspace, or key. */
 export interface DestinationSurvey {
   readonly hash: string;
-  readonly owners: readonly OwnerSurvey[];
+  readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
   /** Files that were set aside. Their runs are not counted, because readable records were usually delivered. */
   readonly bad: Files;
 }
