@@ -202,7 +202,7 @@ export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): numbe
 export function itemOf(delivery: Delivery): Item {
   const { run, isPosted, stage, incompleteAt } = delivery;
   const isLast = stage === 'whole' || stage === 'patch';
-  // A run that an earlier process left on disk may have no end.
+  // A run that was read from disk may have no end, because its process ended first.
   const isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
   const outputs = isEnded ? run.outputs : undefined;
   return {
