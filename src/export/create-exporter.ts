@@ -2,6 +2,7 @@ import { monotonicNowMs } from '../base/clock.ts';
 import { delay, setTimer } from '../base/timers.ts';
 import { HttpClient } from '../http/client.ts';
 import { Exporter } from './exporter.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
 import { IngestClient } from './outcome.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
@@ -11,19 +12,11 @@ import { isOnByEnvironment } from './service-settings.ts';
 import type { Settings } from './settings.ts';
 import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
-import type { SpoolFs } from './spool/fs.ts';
-import { Spool } from './spool/spool.ts';
+import { Spool, type SpoolOptions } from './spool/spool.ts';
 
 /** Clocks, random numbers and the file system. Tests pass their own. */
-export interface ExporterTime {
-  readonly monotonicMs: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Wall clock of the spool. @default the system's */
-  readonly wallMs?: () => number;
-  /** File system of the spool. @default the system's */
-  readonly fs?: SpoolFs;
-}
+export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
+  Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 

@@ -1,7 +1,7 @@
 import { type Delivery, halves } from './delivery.ts';
 import type { SpoolingParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
-import type { Segment, SpooledRecord } from './spool/spool.ts';
+import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
 /** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */
@@ -84,7 +84,6 @@ export class Spill {
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];
-    const held = new Map<Segment, boolean>();
     let bytesMax = Number.POSITIVE_INFINITY;
     const keepFitting = (slice: readonly Delivery[]): void => {
       const fitting = slice.filter(({ bytes }) => bytes <= bytesMax);
@@ -98,8 +97,8 @@ export class Spill {
       }
       for (const half of halves(fitting)) keepFitting(half);
     };
-    const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery, held));
-    for (const slice of slices(unwritten.sort(byAge))) keepFitting(slice);
+    const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery));
+    for (const slice of slices(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs))) keepFitting(slice);
     return left;
   }
 
@@ -119,13 +118,9 @@ export class Spill {
     return true;
   }
 
-  /** `held` has the segments that were looked for already. */
-  #isOnDisk(delivery: Delivery, held: Map<Segment, boolean>): boolean {
-    const segment = segmentOf(delivery);
-    if (segment === undefined) return false;
-    const isHeld = held.get(segment) ?? this.#parts.spool.holds(segment);
-    held.set(segment, isHeld);
-    return isHeld;
+  #isOnDisk({ run, startSegment, endSegment, ticket }: Delivery): boolean {
+    const segment = ticket?.segment ?? (run.endTime === undefined ? startSegment : endSegment);
+    return segment !== undefined && this.#parts.spool.holds(segment);
   }
 
   #isAbove(share: number): boolean {
@@ -138,14 +133,6 @@ export class Spill {
 
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {
   return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
-}
-
-function segmentOf({ run, startSegment, endSegment, ticket }: Delivery): Segment | undefined {
-  return ticket?.segment ?? (run.endTime === undefined ? startSegment : endSegment);
-}
-
-function byAge(one: Delivery, other: Delivery): number {
-  return one.queuedAtMs - other.queuedAtMs;
 }
 
 function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {

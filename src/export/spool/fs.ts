@@ -56,16 +56,15 @@ export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void
   }
 }
 
-export interface FileContent {
-  readonly bytes: Buffer;
-  readonly modifiedAtMs: number;
-}
-
 /**
  * Reads a whole file. Returns `undefined` if the path is a link or a pipe, or if the file is larger than `bytesMax`. Throws
  * file-system errors.
  */
-export function readWhole(fs: SpoolFs, path: string, bytesMax: number): FileContent | undefined {
+export function readWhole(
+  fs: SpoolFs,
+  path: string,
+  bytesMax: number,
+): { bytes: Buffer; modifiedAtMs: number } | undefined {
   if (!fs.lstatSync(path).isFile()) return undefined;
   // Without O_NONBLOCK, opening a pipe that has no writer would block the process.
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
