@@ -184,6 +184,7 @@ export class Exporter implements RunSink {
   /** Leaves undelivered runs on disk when the process ends, and drops the others. Logs one line if runs are dropped. */
   endProcess(): void {
     this.#state = 'closed';
+    this.#parts.notice.report();
     const count = this.#leaveRest();
     if (count > 0) diagnostics.warn(`the process ends with ${count} ${count === 1 ? 'run' : 'runs'} not delivered`);
   }

@@ -12,7 +12,6 @@ import {
   publish,
   type Stats,
 } from '../run/stats.ts';
-import { forgetReporter, type Reporter, reportAtExit } from './process-end.ts';
 
 export type { DropReason, Stats } from '../run/stats.ts';
 
@@ -228,7 +227,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
 };
 
 /** Reports dropped runs: each to `onDrop` and to a diagnostics channel, and their number in at most one log line a minute. */
-export class DropNotice implements Reporter {
+export class DropNotice {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
   readonly #endpoint: string;
@@ -248,7 +247,6 @@ export class DropNotice implements Reporter {
     const onDrop = this.#onDrop;
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
-    reportAtExit(this);
     if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
     // Drops usually occur in groups, which share one line.
     this.#isScheduled = true;
@@ -258,7 +256,6 @@ export class DropNotice implements Reporter {
   /** Logs the drops since the last report. Also called when the exporter closes and when the process exits. */
   report(): void {
     this.#isScheduled = false;
-    forgetReporter(this);
     if (this.#unreported.size === 0) return;
     for (const [reason, { count, detail }] of this.#unreported) {
       const runs = count === 1 ? 'run was' : 'runs were';

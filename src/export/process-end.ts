@@ -14,11 +14,6 @@ export interface EndingExporter {
   endProcess(): void;
 }
 
-/** Logs something in aggregate, at the latest when the process ends. */
-export interface Reporter {
-  report(): void;
-}
-
 /**
  * Maximum number of flushes at one end of the process. Each flush lets the event loop turn, after which Node emits
  * `beforeExit` again. An application that traces in a `beforeExit` listener would otherwise never end.
@@ -61,7 +56,6 @@ function idleMs(): number {
 
 /** The exporters that have received a run and are not closed. */
 const allowances = new Map<EndingExporter, Allowance>();
-const reporters = new Set<Reporter>();
 
 /**
  * Flushes the exporter for at most `limitMs` when the process ends by itself and, if `handlesSignals`, when a signal would end
@@ -69,7 +63,10 @@ const reporters = new Set<Reporter>();
  * when the process exits are kept on disk or dropped. The listeners exist only while there is such an exporter.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
-  addExitListeners();
+  if (allowances.size === 0) {
+    process.on('beforeExit', flushAll);
+    process.on('exit', exitAll);
+  }
   allowances.set(exporter, new Allowance(limitMs));
   if (!handlesSignals || !CAN_END_BY_SIGNAL) return;
   signalLimitsMs.set(exporter, limitMs);
@@ -78,31 +75,11 @@ export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSig
 
 export function forgetAtEnd(exporter: EndingExporter): void {
   allowances.delete(exporter);
-  removeExitListeners();
+  if (allowances.size === 0) {
+    process.off('beforeExit', flushAll);
+    process.off('exit', exitAll);
+  }
   if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
-}
-
-/** Calls `reporter.report` when the process exits. */
-export function reportAtExit(reporter: Reporter): void {
-  addExitListeners();
-  reporters.add(reporter);
-}
-
-export function forgetReporter(reporter: Reporter): void {
-  reporters.delete(reporter);
-  removeExitListeners();
-}
-
-function addExitListeners(): void {
-  if (allowances.size + reporters.size > 0) return;
-  process.on('beforeExit', flushAll);
-  process.on('exit', exitAll);
-}
-
-function removeExitListeners(): void {
-  if (allowances.size + reporters.size > 0) return;
-  process.off('beforeExit', flushAll);
-  process.off('exit', exitAll);
 }
 
 /** Runs after all other listeners of the event, so that runs which they record are delivered too. */
@@ -113,7 +90,6 @@ function flushAll(): void {
 }
 
 function exitAll(): void {
-  for (const reporter of reporters) reporter.report();
   for (const exporter of allowances.keys()) exporter.endProcess();
 }
 
