@@ -36,13 +36,6 @@ export type Outcome =
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
-/** Facts about a request and its response that, together with the status, determine the outcome. */
-export interface ResponseContext {
-  readonly runs: number;
-  readonly isKeyless?: boolean;
-  readonly afterMs?: number | undefined;
-}
-
 /**
  * Statuses that indicate that every request will be refused until the configuration or the service changes. The runs
  * are kept, and the endpoint is probed.
@@ -64,8 +57,8 @@ const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Decides the outcome of an ingestion request from the status of its response. */
-export function outcomeOfStatus(status: number, { runs, isKeyless = false, afterMs }: ResponseContext): Outcome {
+/** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
+export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, runs: number, nowMs: number): Outcome {
   const detail = `status ${status}`;
   if (status >= 200 && status < 300) return { kind: 'accepted' };
   if (status >= 300 && status < 400) {
@@ -83,13 +76,8 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
   if (status === 413) return { kind: 'too_large', detail };
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail };
   if (status >= 400 && status < 500 && !RETRIED.has(status)) return { kind: 'dropped', reason: 'rejected', detail };
+  const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
   return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
-}
-
-/** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
-export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outcome {
-  const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
-  return outcomeOfStatus(answer.status, { runs, isKeyless: answer.isKeyless ?? false, afterMs });
 }
 
 /** Returns the outcome of a request that received no response. */
@@ -98,8 +86,7 @@ export function outcomeOfError(thrown: unknown): Outcome {
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
 }
 
-function header(answer: HttpAnswer, name: string): string | undefined {
-  const value = answer.headers[name];
+function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
