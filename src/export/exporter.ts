@@ -54,7 +54,7 @@ export class Exporter implements RunSink {
       isAwaited: () => this.#waiting.length > 0,
       changed: () => this.#changed(),
     });
-    // Applications pass them on, as in `process.once('SIGTERM', exporter.close)`.
+    // Applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
     this.stats = this.stats.bind(this);

@@ -44,7 +44,7 @@ class Allowance {
     this.#flushes++;
     const startedAtMs = monotonicNowMs();
     const { ok } = await exporter.finish({ timeoutMs: this.#leftMs });
-    // A flush in vain is not repeated.
+    // A failed flush is not repeated.
     this.#leftMs = ok ? Math.max(0, this.#leftMs - (monotonicNowMs() - startedAtMs)) : 0;
     this.#idleMs = idleMs();
   }

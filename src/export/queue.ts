@@ -8,8 +8,7 @@ export interface BatchSize {
 /**
  * Everything that waits to be sent, and the runs that are open:
  *
- *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; from the cursor on nothing was sent, so that an end that comes
- *                        ▼               in time travels with its start
+ *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; starts after the cursor are not sent yet
  *     ready     e1 e2 e3 …               ended runs, in order of their ends
  *     retries   b1 b2 …                  batches that are sent again at their `notBeforeMs`
  *
@@ -68,7 +67,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Moves the cursor on: the first start is in a batch now. */
+  /** Called when the first start is in a batch. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -111,7 +110,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
     if (!isSpillable(delivery)) this.release(delivery);
     this.#ready[this.#head++] = undefined;
-    // The array is cut when half of it is used, so that taking an item costs O(1) on average.
+    // The array is sliced only when half of it is used, so removing an item costs O(1) on average.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;

@@ -54,10 +54,7 @@ export interface Service {
   readonly endpoint: URL;
   /** Headers with fixed values, known before the first request. */
   readonly headers: Headers;
-  /**
-   * Headers of each request: `headers`, or a function that adds the results of the `apiKey` and `headers` functions to
-   * them.
-   */
+  /** `headers`, or a function that adds the results of the `apiKey` and `headers` functions to them. */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 

@@ -112,7 +112,7 @@ const REFUSED_PAUSE_MAX_MS = 300_000;
 
 const HURRIED_PROBE_MS = 1_000;
 
-/** Share of a pause by which it is longer for some processes than for others, so that not all resume at once. */
+/** Maximum share by which a pause is prolonged at random, so that processes do not all resume at once. */
 const JITTER = 0.1;
 
 const NEVER = Number.NEGATIVE_INFINITY;

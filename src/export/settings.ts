@@ -156,8 +156,8 @@ const CHECKS: Checks<ConfigureOptions> = {
 };
 
 /**
- * Options, else environment, else defaults. Undefined when tracing is off. An exporter that is not for the whole process
- * leaves the log as it is, unless its options name one.
+ * Returns the settings from options, environment and defaults, in this order, or undefined if tracing is off. An exporter that is
+ * not for the whole process changes the log only if its options set one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
@@ -217,7 +217,6 @@ function fromEnvironment<Value>(
   return undefined;
 }
 
-/** Options, else environment, else defaults. */
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
   return {

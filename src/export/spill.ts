@@ -8,13 +8,10 @@ import type { DeliveryStates } from './states.ts';
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
-/** Written at once, in some milliseconds of the event loop. */
+/** Bytes written in one call, which blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/**
- * Interval between two writes during an outage, so that not each run has a file of its own, and between two attempts
- * after the disk refused.
- */
+/** Interval between two writes during an outage, which avoids a file per run, and between two attempts after a disk error. */
 const REST_MS = 1_000;
 
 /**

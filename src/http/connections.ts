@@ -158,8 +158,8 @@ function isException({ hostname, port, protocol }: URL, except: string): boolean
 
 function proxyOf(...names: EnvironmentName[]): NamedProxy | undefined {
   const variable = names.find((candidate) => env(candidate) !== undefined);
-  const text = variable === undefined ? undefined : env(variable);
-  if (variable === undefined || text === undefined) return undefined;
+  if (variable === undefined) return undefined;
+  const text = env(variable) ?? '';
   const address = text.includes('://') ? text : `http://${text}`;
   if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return { address, variable };
   diagnostics.warnOnce(`proxy ${variable}`, `configuration: ${variable} is no http or https address; it is left out.`);

@@ -153,7 +153,7 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // The exporter counts the runs of its own segments. Nobody has counted those of others.
+      // The exporter has counted the runs of its own segments, but not those of other owners.
       if (!segment.isForeign)
         return { segment, records: [], damagedRuns: UNREADABLE.damagedRuns, ageMs: 0, isExpired: false };
     }
