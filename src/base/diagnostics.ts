@@ -52,17 +52,9 @@ export const diagnostics = {
     }
   },
 
-  error(message: string): void {
-    print('error', message);
-  },
-
-  warn(message: string): void {
-    print('warn', message);
-  },
-
-  debug(message: string): void {
-    print('debug', message);
-  },
+  error: (message: string): void => print('error', message),
+  warn: (message: string): void => print('warn', message),
+  debug: (message: string): void => print('debug', message),
 
   /** Logs a warning the first time that it is called for `place`. */
   warnOnce(place: string, message: string): void {
@@ -72,9 +64,7 @@ export const diagnostics = {
   },
 
   /** Forgets the places of `warnOnce`, for tests. */
-  forgetPlaces(): void {
-    places.clear();
-  },
+  forgetPlaces: (): void => places.clear(),
 };
 
 let isPrinting = false;

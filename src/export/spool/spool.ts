@@ -154,8 +154,7 @@ export class Spool {
         this.#segments.forget(segment);
       }
       // The exporter has counted the runs of its own segments, but not those of other owners.
-      if (!segment.isForeign)
-        return { segment, records: [], damagedRuns: UNREADABLE.damagedRuns, ageMs: 0, isExpired: false };
+      if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
   }
