@@ -1,8 +1,9 @@
 export type { Log, LogLevel } from './base/diagnostics.ts';
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './base/limits.ts';
-export type { ConfigureOptions, Durability, HeaderFields } from './export/configure-options.ts';
-export type { OnDrop } from './export/drop-notice.ts';
+export type { OnDrop } from './export/ledger.ts';
+export type { HeaderFields } from './export/service-settings.ts';
+export type { ConfigureOptions, Durability } from './export/settings.ts';
 export {
   type FunctionName,
   type MethodName,

@@ -4,10 +4,10 @@
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
-import type { ConfigureOptions } from './export/configure-options.ts';
 import { exporterFor, preloadIfConfigured, preloadSoon, renewKey } from './export/create-exporter.ts';
 import type { Exporter as RunExporter } from './export/exporter.ts';
-import { Ledger, noStats, type Stats, totalStats } from './export/ledger.ts';
+import { Ledger, type Stats, totalStats } from './export/ledger.ts';
+import type { ConfigureOptions } from './export/settings.ts';
 import { resolveSettings } from './export/settings.ts';
 import { flushedAfter } from './instrument/with-flush.ts';
 import { untraced } from './run/context.ts';
@@ -38,7 +38,7 @@ export interface Exporter extends RunSink {
 }
 
 /** Stands where tracing is off. */
-const offExporter: Exporter = { ...noopSink, stats: noStats, ready: () => Promise.resolve() };
+const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
 /** Those that have not closed. */
 const exporters = new Set<RunExporter>();

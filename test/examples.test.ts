@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { noStats, type Stats } from '../src/export/ledger.ts';
+import { type Stats, totalStats } from '../src/export/ledger.ts';
 import { createReceiver } from '../src/receiver.ts';
 import type { RunRecord } from '../src/run/record.ts';
 import { root } from './support/folders.ts';
@@ -284,7 +284,7 @@ describe('the verdict of the demo', async () => {
   const runs = [...names, 'tokenize question'].map((name, index) =>
     makeRun(index === 0 ? '1' : `1.${index}`, name, { run_type: types[index % types.length] ?? '' }),
   );
-  const ledger = { ...noStats(), created: 7, sent: 7, requests: { multipart: 1, simple: 0 } };
+  const ledger = { ...totalStats(), created: 7, sent: 7, requests: { multipart: 1, simple: 0 } };
 
   it('is good when all that was created was sent and received', () => {
     expect(faultsOf(ledger, runs)).toEqual([]);
@@ -301,7 +301,7 @@ describe('the verdict of the demo', async () => {
     ['2 requests fell back to simple ingestion', [{ ...ledger, requests: { multipart: 1, simple: 2 } }, runs]],
     ['missing: retrieve', [ledger, runs.map((one) => (one.name === 'retrieve' ? { ...one, name: 'find' } : one))]],
     ['the runs are of 1 types, not 3 or more', [ledger, runs.map((one) => ({ ...one, run_type: 'chain' }))]],
-    ['nothing was sent over multipart', [noStats(), []]],
+    ['nothing was sent over multipart', [totalStats(), []]],
   ])('names that %s', (fault, [stats, received]) => {
     expect(faultsOf(stats, received)).toContain(fault);
   });

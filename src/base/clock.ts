@@ -10,35 +10,31 @@ const DEVIATION_MAX_US = 20_000;
 /** If the wall clock moves back by more, the timestamps follow it instead of staying at their latest value. */
 const BACKWARD_MAX_US = 5_000_000;
 
-/** The time source of a clock. Tests pass their own. */
-export interface TimeSource {
-  readonly wallMs: () => number;
-  readonly monotonicMs: () => number;
-}
-
 /**
  * Timestamps in whole microseconds since 1970. They increase strictly, so runs sort by creation, unless the wall clock
  * moves back by more than 5 s. Durations come from the monotonic clock.
  */
 export class Clock {
-  readonly #source: TimeSource;
+  readonly #wallMs: () => number;
+  readonly #monotonicMs: () => number;
   /** Difference between the wall clock and the monotonic clock. */
   #anchorUs: number;
   #lastUs = 0;
 
-  constructor(source: TimeSource = { wallMs: wallNowMs, monotonicMs: monotonicNowMs }) {
-    this.#source = source;
-    this.#anchorUs = source.wallMs() * 1_000 - this.monotonicUs();
+  constructor(wallMs: () => number = wallNowMs, monotonicMs: () => number = monotonicNowMs) {
+    this.#wallMs = wallMs;
+    this.#monotonicMs = monotonicMs;
+    this.#anchorUs = wallMs() * 1_000 - this.monotonicUs();
   }
 
   /** Microseconds since an arbitrary moment, with fractions. */
   monotonicUs(): number {
-    return this.#source.monotonicMs() * 1_000;
+    return this.#monotonicMs() * 1_000;
   }
 
   /** Returns a new timestamp for a value just read from `monotonicUs`. */
   stampUs(monotonicUs: number): number {
-    const wallUs = this.#source.wallMs() * 1_000;
+    const wallUs = this.#wallMs() * 1_000;
     // The wall clock has a resolution of 1 ms, so a deviation of up to 1 ms is normal.
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;
     const us = Math.floor(this.#anchorUs + monotonicUs);

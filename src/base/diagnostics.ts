@@ -10,7 +10,6 @@ export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
-/** All levels, quietest first. */
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
 /** Maximum number of places that `warnOnce` remembers. Later places are not logged, so a loop cannot flood the log. */
@@ -39,7 +38,6 @@ export const diagnostics = {
     calling = caller;
   },
 
-  /** Whether `setLog` was called. */
   get isLogSet(): boolean {
     return isLogSet;
   },
@@ -54,17 +52,9 @@ export const diagnostics = {
     }
   },
 
-  error(message: string): void {
-    print('error', message);
-  },
-
-  warn(message: string): void {
-    print('warn', message);
-  },
-
-  debug(message: string): void {
-    print('debug', message);
-  },
+  error: (message: string): void => print('error', message),
+  warn: (message: string): void => print('warn', message),
+  debug: (message: string): void => print('debug', message),
 
   /** Logs a warning the first time that it is called for `place`. */
   warnOnce(place: string, message: string): void {
@@ -74,9 +64,7 @@ export const diagnostics = {
   },
 
   /** Forgets the places of `warnOnce`, for tests. */
-  forgetPlaces(): void {
-    places.clear();
-  },
+  forgetPlaces: (): void => places.clear(),
 };
 
 let isPrinting = false;

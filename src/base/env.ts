@@ -48,7 +48,6 @@ export type LangsmithName =
   | 'HIDE_INPUTS'
   | 'HIDE_OUTPUTS';
 
-/** The default endpoint of LangSmith's own client. */
 export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
 
 /** Returns the value of `LANGSMITH_<name>`, or of `LANGCHAIN_<name>` if the first is not set. */

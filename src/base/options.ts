@@ -5,7 +5,6 @@ import { shown } from './text.ts';
 /** The expected value in words, and its test. An error about a secret does not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
-/** One check per option. */
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 
 /** An option that is unknown, invalid or unreadable. Without a `name`, the options themselves are not an object. */
@@ -26,7 +25,7 @@ export function validOptions<Options extends object>(
   onMistake: (mistake: OptionMistake) => void,
 ): Partial<Options> {
   const valid: Partial<Options> = {};
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+  if (!isObject(given)) {
     onMistake({ value: given });
     return valid;
   }
@@ -34,7 +33,7 @@ export function validOptions<Options extends object>(
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
     let value: unknown = UNREADABLE;
     try {
-      value = (given as Options)[name];
+      value = given[name];
       if (value === undefined && check !== undefined) continue;
       if (check?.[1](value)) {
         valid[name] = value as Options[typeof name];
@@ -70,7 +69,11 @@ function expectation(what: string, { name, value, check }: OptionMistake, known:
   return `\`${name}\` to be ${expected}, got ${got}`;
 }
 
-/** Checks a limit or a count. */
+/** Whether a value is an object, but no array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 export const WHOLE_FROM_1: Check = [
   'a whole number from 1',
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
+import { isObject } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 
 /** Words of the command that do not hold, which only shows when they are used. */
@@ -23,7 +24,7 @@ export async function readGiven(given: string, option: string): Promise<unknown>
 /** The same, where it has to be an object. */
 export async function readGivenObject(given: string, option: string): Promise<Record<string, unknown>> {
   const value = await readGiven(given, option);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isObject(value)) return value;
   throw new WordsMistake(`expected ${option} to be an object of JSON`);
 }
 

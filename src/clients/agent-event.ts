@@ -1,5 +1,5 @@
+import { isObject } from '../base/options.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
-import { isRecord } from './record.ts';
 import type { Interrupt, ThreadTask } from './thread.ts';
 
 /** Fields that every event of a stream has. */
@@ -122,16 +122,16 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   const isKnown = KNOWN.has(kind);
   if (kind === 'error') return { event: 'error', data: runErrorOf(data === undefined ? text : data), ...told };
   // The last event of a stream may say nothing; these two are read by the stream itself.
-  const isBroken = kind === 'metadata' || kind === 'feedback' ? !isRecord(data) : data === undefined && kind !== 'end';
+  const isBroken = kind === 'metadata' || kind === 'feedback' ? !isObject(data) : data === undefined && kind !== 'end';
   if (isKnown && isBroken) return { event: 'malformed', data: text, ...told } as AgentEvent<Values>;
   return { event: isKnown ? kind : 'other', data: data === undefined ? text : data, ...told } as AgentEvent<Values>;
 }
 
 /** An error as an object; some servers say it in text alone, or as the text of such an object. */
 export function runErrorOf(data: unknown): RunError {
-  if (!isRecord(data)) return { message: typeof data === 'string' ? data : JSON.stringify(data) };
+  if (!isObject(data)) return { message: typeof data === 'string' ? data : JSON.stringify(data) };
   const inner = typeof data.message === 'string' ? parsed(data.message) : undefined;
-  return isRecord(inner) && typeof inner.error === 'string' ? inner : data;
+  return isObject(inner) && typeof inner.error === 'string' ? inner : data;
 }
 
 function parsed(text: string): unknown {

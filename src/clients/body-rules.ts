@@ -1,5 +1,4 @@
-import type { Check } from '../base/options.ts';
-import { isRecord } from './record.ts';
+import { type Check, isObject } from '../base/options.ts';
 import { isUuid } from './uuid.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
@@ -29,7 +28,7 @@ export function bodyErrors<Body extends object>(
   body: Body,
   rules: BodyRules<Body>,
 ): ValidationError[] {
-  if (!isRecord(body)) return [{ loc: place, msg: 'Expected an object', type: 'dict_type' }];
+  if (!isObject(body)) return [{ loc: place, msg: 'Expected an object', type: 'dict_type' }];
   const errors = Object.entries(definedOf(body)).flatMap(([field, value]): ValidationError[] => {
     const loc = [...place, field];
     const rule = ruleOf(rules, field);
@@ -77,8 +76,8 @@ export const ANYTHING: Check = ['anything', () => true];
 export const TEXT: Check = ['text that is not empty', isText];
 export const TEXTS: Check = ['a list of texts that are not empty', isTexts];
 export const TRUTH: Check = ['true or false', (value) => typeof value === 'boolean'];
-export const OBJECT: Check = ['an object', isRecord];
-export const OBJECT_OR_NULL: Check = ['an object or null', (value) => value === null || isRecord(value)];
+export const OBJECT: Check = ['an object', isObject];
+export const OBJECT_OR_NULL: Check = ['an object or null', (value) => value === null || isObject(value)];
 export const UUID: Check = ['a UUID', isUuid];
 export const UUIDS: Check = ['a list of UUIDs', (value) => Array.isArray(value) && value.every(UUID[1])];
 export const TIME_OR_NULL: Check = [

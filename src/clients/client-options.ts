@@ -1,8 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { type Checks, wholeFrom } from '../base/options.ts';
+import { type Checks, isObject, wholeFrom } from '../base/options.ts';
 import { areHeaders } from './headers.ts';
-import { isRecord } from './record.ts';
 
 /** What all clients take. */
 export interface ClientOptions {
@@ -129,7 +128,7 @@ export function isHeaderText(value: unknown): boolean {
 function isHooks(value: unknown): boolean {
   const names = ['onRequest', 'onResponse', 'onRetry'];
   return (
-    isRecord(value) &&
+    isObject(value) &&
     Object.entries(value).every(
       ([name, hook]) => names.includes(name) && (hook === undefined || typeof hook === 'function'),
     )

@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
+import { isObject } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 import { ApiError, type CallFacts } from './api-error.ts';
-import { isRecord } from './record.ts';
 
 /** Characters of what the server says that are in a message. */
 const MESSAGE_MAX = 500;
@@ -44,7 +44,7 @@ export class CommandError extends RunspanError {
   /** @internal Undefined where the body of an answer is no error of the protocol. */
   static of(command: string, answer: CommandAnswer, options: ErrorOptions = {}): CommandError | undefined {
     const { body, request, masked } = answer;
-    if (!isRecord(body) || body.type !== 'error' || typeof body.error !== 'string') return undefined;
+    if (!isObject(body) || body.type !== 'error' || typeof body.error !== 'string') return undefined;
     const detail = typeof body.message === 'string' && body.message !== '' ? masked(body.message) : undefined;
     return new CommandError(command, { request, reason: masked(body.error), detail }, options);
   }

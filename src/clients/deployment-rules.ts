@@ -1,7 +1,7 @@
+import { isObject } from '../base/options.ts';
 import { controlPlaneFields, type Field, type ResourceName } from './control-plane-fields.ts';
 import type { DeploymentSource } from './deployment.ts';
 import { type CheckMode, isGiven, mistake, type Place } from './field-check.ts';
-import { isRecord } from './record.ts';
 import type { ValidationError } from './validation-error.ts';
 
 /** The beginning of a reference to a tag. */
@@ -20,7 +20,7 @@ type Sources = readonly DeploymentSource[];
  * over: they have been told of.
  */
 export function deploymentErrors(body: unknown, mode: CheckMode): ValidationError[] {
-  if (!isRecord(body)) return [];
+  if (!isObject(body)) return [];
   return [...(mode === 'create' ? sourceErrors(body) : patchedSourceErrors(body)), ...tagErrors(body)];
 }
 
@@ -28,7 +28,7 @@ export function deploymentErrors(body: unknown, mode: CheckMode): ValidationErro
 function sourceErrors(body: Record<string, unknown>): ValidationError[] {
   const source = body.source as DeploymentSource;
   if (!controlPlaneFields.Deployment.source?.values?.includes(source)) return [];
-  const revision = isRecord(body.source_revision_config) ? body.source_revision_config : {};
+  const revision = isObject(body.source_revision_config) ? body.source_revision_config : {};
   const required = Object.entries(controlPlaneFields.SourceRevisionConfig).filter(
     ([name, { requiredFor }]) => requiredFor?.includes(source) && !isGiven(revision[name]),
   );
@@ -67,7 +67,7 @@ function patchedSourceErrors(body: Record<string, unknown>): ValidationError[] {
 }
 
 function tagErrors({ source_config, source_revision_config }: Record<string, unknown>): ValidationError[] {
-  if (!isRecord(source_config) || !isRecord(source_revision_config)) return [];
+  if (!isObject(source_config) || !isObject(source_revision_config)) return [];
   const { repo_ref } = source_revision_config;
   const isTag = typeof repo_ref === 'string' && repo_ref.startsWith(TAG);
   if (!isTag || source_config.build_on_push !== true) return [];
@@ -83,7 +83,7 @@ function givenFields(body: Record<string, unknown>): GivenField[] {
   ];
   return parts.flatMap(([resource, value, place]) =>
     Object.entries(controlPlaneFields[resource])
-      .filter(([name, field]) => isRecord(value) && isGiven(value[name]) && !field.readOnly)
+      .filter(([name, field]) => isObject(value) && isGiven(value[name]) && !field.readOnly)
       .map(([name, field]) => ({ field, place: [...place, name] })),
   );
 }

@@ -1,12 +1,11 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, isObject } from '../base/options.ts';
 import { Api } from './api.ts';
 import { ApiError } from './api-error.ts';
 import type { Call } from './call.ts';
 import { type CallOptions, type ClientOptions, callChecks, callOptionsOf, clientChecks } from './client-options.ts';
 import { FeedbackError } from './feedback-error.ts';
 import { type Headers, secretsIn } from './headers.ts';
-import { isRecord } from './record.ts';
 import { Secrets } from './secrets.ts';
 import { serviceAddress } from './service-address.ts';
 import { tracedCall } from './traced-call.ts';
@@ -116,25 +115,25 @@ const RULES: Rules = {
   score: ['a finite number, true or false', (value) => isNumber(value) || isTruth(value)],
   value: [
     'a finite number, true, false, text or an object',
-    (v) => isNumber(v) || isTruth(v) || isText(v) || isRecord(v),
+    (v) => isNumber(v) || isTruth(v) || isText(v) || isObject(v),
   ],
   comment: ['text', isText],
-  correction: ['an object or text', (value) => isRecord(value) || isText(value)],
-  metadata: ['an object', isRecord],
+  correction: ['an object or text', (value) => isObject(value) || isText(value)],
+  metadata: ['an object', isObject],
 };
 
 const QUERY_RULES: Rules = {
   ...RULES,
   value: [
     'a finite number, true, false or text; an object goes by POST alone',
-    (v) => RULES.value[1](v) && !isRecord(v),
+    (v) => RULES.value[1](v) && !isObject(v),
   ],
   metadata: ['left out; it goes by POST alone', () => false],
 };
 
 /** The fields that are there, each of which has been checked. */
 function saidOf(call: string, place: 'body' | 'query', feedback: unknown, rules: Rules): Said {
-  if (!isRecord(feedback)) {
+  if (!isObject(feedback)) {
     throw new InvalidRequestError(call, [{ loc: [place], msg: 'Expected an object of feedback', type: 'dict_type' }]);
   }
   const given = Object.entries(feedback as object).filter(([, value]) => value !== undefined && value !== null);
@@ -153,7 +152,7 @@ function saidOf(call: string, place: 'body' | 'query', feedback: unknown, rules:
 function withQuery({ searchParams }: URL, said: Said): string {
   const query = new URLSearchParams(searchParams);
   for (const [field, value] of Object.entries(said))
-    query.set(field, isRecord(value) ? JSON.stringify(value) : String(value));
+    query.set(field, isObject(value) ? JSON.stringify(value) : String(value));
   return query.size === 0 ? '' : `?${query}`;
 }
 

@@ -1,6 +1,6 @@
+import { isObject } from '../base/options.ts';
 import { controlPlaneFields, type Field, type Fields, type ResourceName } from './control-plane-fields.ts';
 import { nearestName } from './nearest-name.ts';
-import { isRecord } from './record.ts';
 import { isUuid } from './uuid.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
@@ -26,7 +26,7 @@ export function resourceErrors(
   place: Place,
   mode: CheckMode,
 ): ValidationError[] {
-  if (!isRecord(value)) return [mistake(place, 'Expected an object', 'dict_type')];
+  if (!isObject(value)) return [mistake(place, 'Expected an object', 'dict_type')];
   const fields = controlPlaneFields[resource];
   const given = Object.entries(value).filter(([, one]) => one !== undefined);
   return [
@@ -47,7 +47,7 @@ export function mistake(place: Place, msg: string, type = 'value_error'): Valida
 
 /** Throws an InvalidRequestError for what is looked at, but not sent. */
 export function checkRecord(call: string, name: string, value: unknown): void {
-  if (!isRecord(value)) throw new InvalidRequestError(call, [mistake([name], 'Expected an object', 'dict_type')]);
+  if (!isObject(value)) throw new InvalidRequestError(call, [mistake([name], 'Expected an object', 'dict_type')]);
 }
 
 function namedErrors(fields: Fields, name: string, value: unknown, place: Place, mode: CheckMode): ValidationError[] {
@@ -70,7 +70,7 @@ function valueErrors(field: Field, value: unknown, place: Place, mode: CheckMode
   const { type } = field;
   if (type === 'uuid') return uuidErrors(value, place);
   if (type === 'map') return mapErrors(value, place);
-  if (type === 'object') return isRecord(value) ? [] : [mistake(place, 'Expected an object', 'dict_type')];
+  if (type === 'object') return isObject(value) ? [] : [mistake(place, 'Expected an object', 'dict_type')];
   if (type === 'boolean')
     return typeof value === 'boolean' ? [] : [mistake(place, 'Expected true or false', 'bool_type')];
   if (type === 'integer') return Number.isInteger(value) ? [] : [mistake(place, 'Expected a whole number', 'int_type')];
@@ -99,7 +99,7 @@ function textErrors({ values, form }: Field, value: unknown, place: Place): Vali
 }
 
 function mapErrors(value: unknown, place: Place): ValidationError[] {
-  if (!isRecord(value)) return [mistake(place, 'Expected an object of names and texts', 'dict_type')];
+  if (!isObject(value)) return [mistake(place, 'Expected an object of names and texts', 'dict_type')];
   return Object.entries(value).flatMap(([name, text]) =>
     typeof text === 'string' || text === undefined ? [] : [mistake([...place, name], 'Expected text', 'string_type')],
   );

@@ -1,6 +1,6 @@
+import { isObject } from '../base/options.ts';
 import { deploymentErrors } from './deployment-rules.ts';
 import { type CheckMode, resourceErrors, uuidErrors } from './field-check.ts';
-import { isRecord } from './record.ts';
 import { resourceSpecErrors } from './resource-spec-rules.ts';
 import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
@@ -31,6 +31,6 @@ export function checkRequest(call: string, { path, query, body, resource, mode =
 }
 
 function specOf(body: unknown): unknown {
-  const config = isRecord(body) ? body.source_config : undefined;
-  return isRecord(config) ? config.resource_spec : undefined;
+  const config = isObject(body) ? body.source_config : undefined;
+  return isObject(config) ? config.resource_spec : undefined;
 }

@@ -1,10 +1,10 @@
+import { isObject } from '../base/options.ts';
 import { isGiven, mistake, type Place } from './field-check.ts';
-import { isRecord } from './record.ts';
 import type { ValidationError } from './validation-error.ts';
 
 /** What of the resources breaks the rules that are about several fields at once. */
 export function resourceSpecErrors(spec: unknown, place: Place): ValidationError[] {
-  if (!isRecord(spec)) return [];
+  if (!isObject(spec)) return [];
   const volumes = recordsOf(spec.volumes);
   const names = volumes.map(({ record }) => record.name);
   const mountErrors = (mounts: unknown, at: Place): ValidationError[] =>
@@ -35,5 +35,5 @@ function variableErrors(env: unknown, place: Place): ValidationError[] {
 /** What of a list is of the right type, with its places. */
 function recordsOf(list: unknown): { readonly record: Record<string, unknown>; readonly index: number }[] {
   const items: unknown[] = Array.isArray(list) ? list : [];
-  return items.flatMap((record, index) => (isRecord(record) ? [{ record, index }] : []));
+  return items.flatMap((record, index) => (isObject(record) ? [{ record, index }] : []));
 }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
+import { isObject } from '../base/options.ts';
 import { SecretNames } from '../payload/secret-names.ts';
-import { isRecord } from './record.ts';
 import { MASK } from './secrets.ts';
 
 const secretNames = new SecretNames([], true);
@@ -30,7 +30,7 @@ export function secretValuesOf(resource: unknown): string[] {
  */
 export function withoutSecretValues(resource: unknown, list?: string): unknown {
   if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
-  if (!isRecord(resource)) return resource;
+  if (!isObject(resource)) return resource;
   return Object.fromEntries(
     Object.entries(resource).map(([key, value]) => {
       const isValue = isList(list) && key === 'value' && value !== undefined && value !== null;
@@ -55,7 +55,7 @@ function visit(resource: unknown, take: (variable: Record<string, unknown>, list
     const [value, list] = next;
     if (Array.isArray(value)) {
       for (const item of value) left.push([item, list]);
-    } else if (isRecord(value)) {
+    } else if (isObject(value)) {
       if (isList(list)) take(value, list);
       for (const [key, inner] of Object.entries(value)) left.push([inner, key]);
     }

@@ -1,4 +1,4 @@
-import { isRecord } from './record.ts';
+import { isObject } from '../base/options.ts';
 
 /** The words of a service in the place of the interface's own. */
 export interface Spelling {
@@ -39,24 +39,24 @@ export class SpellingTable {
 }
 
 export function isSpelling(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  if (!isObject(value)) return false;
   const given = Object.entries(value).filter(([, spelt]) => spelt !== undefined);
   // Each word stands in a path, or is the name of a field.
   const isWord = ([word, spelt]: [string, unknown]): boolean =>
     WORDS.includes(word) && typeof spelt === 'string' && /^[a-z][a-z0-9_-]*$/i.test(spelt);
-  const all = WORDS.map((word) => (value as Record<string, unknown>)[word] ?? word);
+  const all = WORDS.map((word) => value[word] ?? word);
   return given.every(isWord) && new Set(all).size === WORDS.length;
 }
 
 /** The words stand in three places alone, so that no name or label is taken for one. */
 function translated<Resource>(resource: Resource, words: ReadonlyMap<unknown, string>): Resource {
-  if (words.size === 0 || !isRecord(resource)) return resource;
+  if (words.size === 0 || !isObject(resource)) return resource;
   const copy: Record<string, unknown> = { ...resource };
   for (const field of ['source', 'revision_source']) {
     const spelt = words.get(copy[field]);
     if (spelt !== undefined) copy[field] = spelt;
   }
-  if (isRecord(copy.source_revision_config)) {
+  if (isObject(copy.source_revision_config)) {
     const fields = Object.entries(copy.source_revision_config);
     copy.source_revision_config = Object.fromEntries(fields.map(([name, value]) => [words.get(name) ?? name, value]));
   }

@@ -1,3 +1,4 @@
+import { isObject } from '../base/options.ts';
 import type { AgentService } from './agent-service.ts';
 import { InvalidAnswerError } from './api-error.ts';
 import type { AgentConfig } from './assistants.ts';
@@ -15,7 +16,6 @@ import {
 } from './body-rules.ts';
 import type { Call } from './call.ts';
 import { CommandError } from './command-error.ts';
-import { isRecord } from './record.ts';
 import type { RunRequest } from './run-request.ts';
 import { InvalidRequestError } from './validation-error.ts';
 
@@ -109,7 +109,7 @@ export function startParams(call: string, run: ThreadRunRequest): Record<string,
 
 /** The parameters of `input.respond`, checked. */
 export function respondParams(call: string, answer: ThreadResponse): Record<string, unknown> {
-  if (!isRecord(answer) || answer.responses === undefined) {
+  if (!isObject(answer) || answer.responses === undefined) {
     const one = checkedBody(call, answer as InterruptResponse & ResponseFields, { ...ONE_RULES, ...WITH_RULES });
     return { namespace: [], response: null, ...one };
   }
@@ -140,15 +140,15 @@ export async function sendCommand(
   const refused = CommandError.of(method, { body: data, request, masked: (text) => service.api.masked(text, sent) });
   if (refused !== undefined) throw refused;
   // Nothing to tell is an answer as well (202, 204).
-  if (data !== undefined && !isRecord(data)) throw new InvalidAnswerError(request, answer, 'is no object');
+  if (data !== undefined && !isObject(data)) throw new InvalidAnswerError(request, answer, 'is no object');
   const run = runOf(data ?? {});
   if (method === 'run.start' && run.run_id === undefined) throw new InvalidAnswerError(request, answer, 'names no run');
   return run;
 }
 
 function runOf({ result, meta }: Record<string, unknown>): CommandedRun {
-  const { run_id } = isRecord(result) ? result : {};
-  const { applied_through_seq } = isRecord(meta) ? meta : {};
+  const { run_id } = isObject(result) ? result : {};
+  const { applied_through_seq } = isObject(meta) ? meta : {};
   return {
     ...(typeof run_id === 'string' && { run_id }),
     ...(typeof applied_through_seq === 'number' && { applied_through_seq }),

@@ -1,5 +1,5 @@
+import { isObject } from '../base/options.ts';
 import type { ServerSentEvent } from '../http/event-stream.ts';
-import { isRecord } from './record.ts';
 import type { ThreadEvent } from './thread-event.ts';
 
 /** What data has to be where more than JSON is asked for. */
@@ -8,10 +8,10 @@ const FORMS: Readonly<Record<Exclude<ThreadEvent['method'], 'other' | 'malformed
   messages: (data) => hasTexts(data, 'event') && MESSAGE_FORMS[data.event]?.(data) === true,
   tools: (data) => hasTexts(data, 'event', 'tool_call_id') && TOOL_FORMS[data.event]?.(data) === true,
   values: () => true,
-  updates: isRecord,
+  updates: isObject,
   checkpoints: (data) => hasTexts(data, 'id'),
   tasks: () => true,
-  custom: isRecord,
+  custom: isObject,
   'input.requested': (data) => hasTexts(data, 'interrupt_id'),
 };
 
@@ -23,7 +23,7 @@ const MESSAGE_FORMS: Forms = {
   'content-block-start': ({ index, content }) => isIndex(index) && hasTexts(content, 'type'),
   'content-block-delta': ({ index, delta }) => isIndex(index) && isDelta(delta),
   'content-block-finish': ({ index, content }) => isIndex(index) && hasTexts(content, 'type'),
-  'message-finish': ({ usage }) => usage === undefined || usage === null || isRecord(usage),
+  'message-finish': ({ usage }) => usage === undefined || usage === null || isObject(usage),
   error: (data) => hasTexts(data, 'message'),
 };
 
@@ -41,7 +41,7 @@ const TOOL_FORMS: Forms = {
  */
 export function threadEventOf<Values>({ name, data: text, id, hasOwnId }: ServerSentEvent): ThreadEvent<Values> {
   const sent = parsed(text);
-  if (!isRecord(sent) || typeof sent.method !== 'string' || !isRecord(sent.params))
+  if (!isObject(sent) || typeof sent.method !== 'string' || !isObject(sent.params))
     return { method: 'malformed', name, ...(hasOwnId && idOf(id)), params: { namespace: [], data: text } };
   const { params, method, event_id, seq, ...rest } = sent;
   const form = Object.hasOwn(FORMS, method) ? FORMS[method as keyof typeof FORMS] : undefined;
@@ -72,15 +72,15 @@ function isIndex(value: unknown): boolean {
 }
 
 function isDelta(delta: unknown): boolean {
-  if (!isRecord(delta)) return false;
-  if (delta.type === 'block-delta') return isRecord(delta.fields);
+  if (!isObject(delta)) return false;
+  if (delta.type === 'block-delta') return isObject(delta.fields);
   if (delta.type === 'text-delta') return typeof delta.text === 'string';
   if (delta.type === 'reasoning-delta') return typeof delta.reasoning === 'string';
   return delta.type === 'data-delta' && typeof delta.data === 'string';
 }
 
 function hasTexts<Name extends string>(value: unknown, ...names: readonly Name[]): value is Record<Name, string> {
-  return isRecord(value) && names.every((name) => typeof value[name] === 'string');
+  return isObject(value) && names.every((name) => typeof value[name] === 'string');
 }
 
 function parsed(text: string): unknown {

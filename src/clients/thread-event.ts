@@ -1,4 +1,4 @@
-import { isRecord } from './record.ts';
+import { isObject } from '../base/options.ts';
 
 /** A kind of event of a thread, by which it is asked for; `custom:<name>` for those of one name. */
 export type ThreadChannel =
@@ -184,6 +184,6 @@ export interface MissedEvents {
 export function missedEvents(event: ThreadEvent<unknown>): MissedEvents | undefined {
   if (event.method !== 'custom' || event.params.data.name !== 'missed_events') return undefined;
   const { payload } = event.params.data;
-  if (!isRecord(payload) || typeof payload.after !== 'number' || typeof payload.before !== 'number') return undefined;
+  if (!isObject(payload) || typeof payload.after !== 'number' || typeof payload.before !== 'number') return undefined;
   return { after: payload.after, before: payload.before };
 }

@@ -1,31 +1,22 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { delay, setTimer } from '../base/timers.ts';
 import { HttpClient } from '../http/client.ts';
-import { DropNotice } from './drop-notice.ts';
 import { Exporter } from './exporter.ts';
-import type { Ledger } from './ledger.ts';
+import type { ExporterParts } from './exporter-parts.ts';
+import { DropNotice, type Ledger } from './ledger.ts';
 import { IngestClient } from './outcome.ts';
-import { flushAtExit, flushOnSignals, forgetAtExit, forgetOnSignals } from './process-end.ts';
-import { SendGate } from './send-gate.ts';
+import { flushAtEnd, forgetAtEnd } from './process-end.ts';
 import { Sender } from './sender.ts';
-import { ServiceInfo } from './service-info.ts';
+import { SendGate, ServiceInfo } from './service.ts';
 import { isOnByEnvironment } from './service-settings.ts';
 import type { Settings } from './settings.ts';
 import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
-import type { SpoolFs } from './spool/fs.ts';
-import { openSpool, type Spool } from './spool/spool.ts';
+import { Spool, type SpoolOptions } from './spool/spool.ts';
 
 /** Clocks, random numbers and the file system. Tests pass their own. */
-export interface ExporterTime {
-  readonly monotonicMs: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Wall clock of the spool. @default the system's */
-  readonly wallMs?: () => number;
-  /** File system of the spool. @default the system's */
-  readonly fs?: SpoolFs;
-}
+export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
+  Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
@@ -39,25 +30,13 @@ export function exporterFor(
   closed: () => void,
   time: ExporterTime = realTime,
 ): Exporter {
-  const { limits, endpoint, durability } = settings;
-  const client = new HttpClient({
-    endpoint,
-    headers: settings.requestHeaders,
-    connectTimeoutMs: limits.connectTimeoutMs,
-    requestTimeoutMs: limits.requestTimeoutMs,
-    dispatcher: settings.dispatcher,
-    proxies: settings.proxies,
-  });
+  const { limits, endpoint, durability, dispatcher, proxies } = settings;
+  const client = new HttpClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
   const { monotonicMs } = time;
   const info = new ServiceInfo(client, { runs: limits.batchRuns, bytes: limits.batchBytes }, monotonicMs);
   const gate = new SendGate({ ...limits, random: time.random });
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
-  const simple = new SimpleIngestion({
-    ...time,
-    client: ingest,
-    inFlight: limits.simpleInFlight,
-    requestsPerSecond: limits.simpleRequestsPerSecond,
-  });
+  const simple = new SimpleIngestion({ ...time, ...limits, client: ingest });
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
@@ -70,13 +49,9 @@ export function exporterFor(
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     endpoint: endpoint.origin,
-    opened: (exporter) => {
-      flushAtExit(exporter, limits.exitFlushMs);
-      if (settings.handleSignals) flushOnSignals(exporter, limits.exitFlushMs);
-    },
+    opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
     closed: async (exporter) => {
-      forgetAtExit(exporter);
-      forgetOnSignals(exporter);
+      forgetAtEnd(exporter);
       closed();
       await client.destroy();
     },
@@ -107,19 +82,9 @@ export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
 
-function spoolFor(settings: Settings, { monotonicMs, wallMs, fs }: ExporterTime): Spool {
-  const { spoolDir, spoolDestination, syncEveryMs, limits } = settings;
-  return openSpool({
-    ...destinationOf(settings),
-    spoolDir,
-    spoolDestination,
-    syncEveryMs,
-    bytesMax: limits.spoolBytes,
-    ageMaxMs: limits.spoolAgeMs,
-    monotonicMs,
-    ...(wallMs === undefined ? {} : { wallMs }),
-    ...(fs === undefined ? {} : { fs }),
-  });
+function spoolFor(settings: Settings, time: ExporterTime): Spool {
+  const { spoolBytes, spoolAgeMs } = settings.limits;
+  return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
 /** Delay before the modules are loaded. A program that ends sooner never loads them. */

@@ -231,15 +231,15 @@ export class DeliveryLoop {
 
   #sleepUntilDue(isOpen: boolean): void {
     const { gate } = this.#parts;
-    const { spill, replay } = this.#hooks;
+    const { spill } = this.#hooks;
     const { queue, flushes } = this.#states;
     const hasSlot = this.#hasSlot;
     this.#isHeld = !isOpen || !hasSlot;
     let dueMs = spill?.dueMs ?? NEVER;
     if (hasSlot) {
+      const hasWork = queue.runs + queue.retries.length > 0 || this.#parts.spool?.hasNext === true;
       if (isOpen) dueMs = Math.min(dueMs, queue.nextRetryMs, this.#freshDueMs);
-      else if (queue.runs + queue.retries.length > 0 || replay?.isWaiting === true)
-        dueMs = Math.min(dueMs, gate.openAtMs);
+      else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
     }
     const isBackingOff = queue.retries.length > 0 || (!isOpen && gate.openAtMs > gate.pausedUntilMs);
     if (flushes.waiting.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);

@@ -1,8 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
-import type { FlushGroup } from './flush-tracker.ts';
-import type { Place } from './ledger.ts';
+import type { FlushGroup, Place } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
 
 /**

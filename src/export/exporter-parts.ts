@@ -1,11 +1,9 @@
 import type { Limits } from '../base/limits.ts';
 import type { CapturePolicy } from '../run/sink.ts';
-import type { DropNotice } from './drop-notice.ts';
-import type { Ledger } from './ledger.ts';
+import type { DropNotice, Ledger } from './ledger.ts';
 import type { EndingExporter } from './process-end.ts';
-import type { SendGate } from './send-gate.ts';
 import type { Sender, SenderOptions } from './sender.ts';
-import type { ServiceInfo } from './service-info.ts';
+import type { SendGate, ServiceInfo } from './service.ts';
 import type { Spool } from './spool/spool.ts';
 
 /** The parts of an exporter. Its states, loop and disk policy use the same. */
@@ -22,13 +20,13 @@ export interface ExporterParts {
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;
-  /** Origin of the service. */
   readonly endpoint: string;
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Called at the first run. */
   readonly opened: (exporter: EndingExporter) => void;
-  /** Called when the exporter has closed; ends the connections. */
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }
+
+/** The parts of an exporter that keeps runs on disk. */
+export type SpoolingParts = ExporterParts & { readonly spool: Spool };

@@ -18,9 +18,8 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Takes runs, keeps them within limits, and delivers them in the background. `DeliveryStates` holds the state of all runs,
- * `DeliveryLoop` sends them, `Settling` decides what follows from the responses, `Spill` and `Replay` decide what goes to
- * disk and comes back.
+ * Accepts runs up to the limits and delivers them in the background. `DeliveryStates` holds the state of all runs,
+ * `DeliveryLoop` sends them, `Settling` handles the outcomes, `Spill` and `Replay` move runs to disk and back.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -38,23 +37,23 @@ export class Exporter implements RunSink {
   #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
-    const { capture, spool, gate, limits, monotonicMs } = parts;
+    const { capture, spool } = parts;
     this.#parts = parts;
     this.capture = capture;
     const states = new DeliveryStates(parts);
     this.#states = states;
     if (spool !== undefined) {
-      const isSending = (): boolean => this.#loop.isSending;
-      const changed = (): void => this.#loop.wake();
-      this.#replay = new Replay({ spool, states, gate, limits, monotonicMs, isSending, changed });
-      this.#spill = new Spill({ ...parts, spool }, states, this.#replay);
+      const spooling = { ...parts, spool };
+      const hooks = { isSending: () => this.#loop.isSending, changed: () => this.#loop.wake() };
+      this.#replay = new Replay(spooling, states, hooks);
+      this.#spill = new Spill(spooling, states, this.#replay);
     }
     this.#loop = new DeliveryLoop(parts, states, {
       spill: this.#spill,
       replay: this.#replay,
       changed: () => this.#changed(),
     });
-    // Applications pass them on, as in `process.once('SIGTERM', exporter.close)`.
+    // Applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
     this.stats = this.stats.bind(this);
@@ -128,7 +127,7 @@ export class Exporter implements RunSink {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /** Flushes, then delivers runs from disk while there is time. */
+  /** Flushes, then delivers runs from disk while there is time. Never rejects. */
   finish(limit: Required<FlushLimit>): Promise<FlushResult> {
     return this.#withoutRejection('flush', this.#finish(limit));
   }
@@ -185,6 +184,7 @@ export class Exporter implements RunSink {
   /** Leaves undelivered runs on disk when the process ends, and drops the others. Logs one line if runs are dropped. */
   endProcess(): void {
     this.#state = 'closed';
+    this.#parts.notice.report();
     const count = this.#leaveRest();
     if (count > 0) diagnostics.warn(`the process ends with ${count} ${count === 1 ? 'run' : 'runs'} not delivered`);
   }
@@ -196,7 +196,7 @@ export class Exporter implements RunSink {
     } finally {
       this.#state = 'closed';
       this.#replay?.close();
-      await this.#loop.stop().catch((thrown) => report('shutdown', thrown));
+      await this.#loop.stop();
       this.#leaveRest();
       clearTimer(this.#openRunTimer);
       this.#changed();
@@ -220,7 +220,6 @@ export class Exporter implements RunSink {
     return left.length;
   }
 
-  /** Logs an internal error instead of rejecting. */
   #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
     return result.catch((thrown) => {
       report(method, thrown);
@@ -250,7 +249,6 @@ export class Exporter implements RunSink {
     return this.#state === 'closing' || this.#state === 'closed' || this.#states.hasRoom;
   }
 
-  /** Called when runs were settled. */
   #changed(): void {
     const states = this.#states;
     if (this.#state === 'retiring' && states.pendingRuns === 0 && states.queue.openRuns === 0) void this.close();

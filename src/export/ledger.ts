@@ -1,29 +1,46 @@
-import type { Backlog, DeliveryError, Latency, Stats } from '../run/stats.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
+import { setSoon } from '../base/timers.ts';
+import { untraced } from '../run/context.ts';
+import type { EncodedRun } from '../run/encoded-run.ts';
+import {
+  type Backlog,
+  type DeliveryError,
+  type DroppedRun,
+  type DropReason,
+  type Latency,
+  publish,
+  type Stats,
+} from '../run/stats.ts';
 
 export type { DropReason, Stats } from '../run/stats.ts';
 
-/** The counters of `Stats`. */
 export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
-/** The states of a run in the ledger. */
 export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
 /** The counters of an exporter and the figures of its requests. A ledger outlives its exporter. */
 export class Ledger {
   readonly counts: Counts = noCounts();
-  readonly latencies: Latencies = new Latencies();
+  /** Durations of the latest requests, in no order. */
+  readonly durationsMs: number[] = [];
+  #requests = 0;
   lastError: DeliveryError | undefined;
+
+  addRequest(durationMs: number): void {
+    this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
+  }
 
   /** Adds the figures of a ledger that no longer changes. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
-    for (const ms of other.latencies.values) this.latencies.add(ms);
+    for (const ms of other.durationsMs) this.addRequest(ms);
     this.lastError = latest([this, other]);
   }
 }
 
 /** Returns the sum of ledgers and of the backlogs of their exporters. */
-export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlog[] = []): Stats {
+export function totalStats(ledgers: readonly Ledger[] = [], backlogs: readonly Backlog[] = []): Stats {
   const counts = noCounts();
   for (const ledger of ledgers) addInto(counts, ledger.counts);
   return {
@@ -37,32 +54,10 @@ export function totalStats(ledgers: readonly Ledger[], backlogs: readonly Backlo
   };
 }
 
-/** Returns `Stats` in which every counter is 0. */
-export function noStats(): Stats {
-  return totalStats([]);
-}
-
-/** Number of durations that an exporter keeps. */
 const DURATIONS_MAX = 500;
 
-/** The durations of the latest requests, in milliseconds. */
-class Latencies {
-  readonly #durationsMs: number[] = [];
-  #next = 0;
-
-  get values(): readonly number[] {
-    return this.#durationsMs;
-  }
-
-  add(ms: number): void {
-    this.#durationsMs[this.#next] = ms;
-    this.#next = (this.#next + 1) % DURATIONS_MAX;
-  }
-}
-
-/** Returns the percentiles of all durations together, or undefined if there are none. */
 function latencyOf(ledgers: readonly Ledger[]): Latency | undefined {
-  const sorted = ledgers.flatMap(({ latencies }) => latencies.values).sort((a, b) => a - b);
+  const sorted = ledgers.flatMap(({ durationsMs }) => durationsMs).sort((a, b) => a - b);
   if (sorted.length === 0) return undefined;
   const nearestRank = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] as number;
   return { p50Ms: nearestRank(0.5), p99Ms: nearestRank(0.99) };
@@ -99,4 +94,163 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
     if (lastError !== undefined && (found === undefined || lastError.at > found.at)) found = lastError;
   }
   return found && { ...found };
+}
+
+// ── Flushes ──
+
+/**
+ * Ends a flush when every record that was recorded before it is settled, in any order. Each flush closes the current group
+ * of records. The flush is done when this group and all older groups are empty.
+ */
+export class FlushTracker {
+  /** Oldest first. Records enter the last one. */
+  readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
+  /** The flushes that wait. */
+  readonly waiting: Set<Flush> = new Set();
+
+  /** Adds a record to the current group. The caller passes the group to `leave` when the record is settled. */
+  enter(): FlushGroup {
+    const group = this.#groups[this.#groups.length - 1] as FlushGroup;
+    group.pending++;
+    return group;
+  }
+
+  /** Adds one record to the oldest group of the deliveries. */
+  enterOldest(deliveries: readonly Groups[]): FlushGroup {
+    const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
+    const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
+    oldest.pending++;
+    return oldest;
+  }
+
+  leave(group: FlushGroup): void {
+    if (--group.pending === 0) this.#advance();
+  }
+
+  /** Whether a flush needs another probe one second after the last. */
+  get wantProbe(): boolean {
+    return [...this.waiting].some(({ reasons }) => reasons.length === 1);
+  }
+
+  /** Begins a flush that waits for every record that has entered so far. */
+  begin(endMs: number): Flush {
+    const flush = new Flush(endMs);
+    this.waiting.add(flush);
+    const group = this.#groups.at(-1) as FlushGroup;
+    const previous = this.#groups.at(-2);
+    if (group.pending === 0 && previous !== undefined) {
+      // Nothing was recorded since the previous flush, so both wait for the same records.
+      previous.flushes.push(flush);
+      return flush;
+    }
+    group.flushes.push(flush);
+    this.#groups.push({ number: group.number + 1, flushes: [], pending: 0 });
+    this.#advance();
+    return flush;
+  }
+
+  /** Gives up the flushes that a pause outlasts. */
+  paused(untilMs: number): void {
+    for (const flush of this.waiting) if (untilMs > flush.endMs) flush.resolve(false);
+  }
+
+  /** Gives up the flushes during which the service has refused a request for the same reason before. */
+  refused(reason: string): void {
+    for (const flush of this.waiting) {
+      if (flush.reasons.includes(reason)) {
+        flush.resolve(false);
+        this.waiting.delete(flush);
+      } else {
+        flush.reasons.push(reason);
+      }
+    }
+  }
+
+  #advance(): void {
+    while (this.#groups.length > 1 && this.#groups[0]?.pending === 0) {
+      for (const flush of this.#groups.shift()?.flushes ?? []) flush.resolve(true);
+    }
+  }
+}
+
+type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
+
+/** Records that were recorded between two flushes. */
+export interface FlushGroup {
+  readonly number: number;
+  readonly flushes: Flush[];
+  pending: number;
+}
+
+class Flush {
+  readonly endMs: number;
+  /** Whether all records were settled before the flush was given up. */
+  readonly done: Promise<boolean>;
+  resolve: (isDone: boolean) => void = () => {};
+  /** Reasons for which the service has refused requests during this flush. */
+  readonly reasons: string[] = [];
+
+  constructor(endMs: number) {
+    this.endMs = endMs;
+    this.done = new Promise((resolve) => {
+      this.resolve = resolve;
+    });
+  }
+}
+
+// ── Reports of dropped runs ──
+
+export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
+
+const REPORT_EVERY_MS = 60_000;
+
+/** The meaning of each reason, with a remedy. */
+const MEANINGS: Readonly<Record<DropReason, string>> = {
+  queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
+  too_large: 'too large for the service even without payloads',
+  rejected: 'refused by the service',
+  expired: 'not delivered within limits.ageMs, or within limits.spoolAgeMs if kept on disk',
+  corrupt: 'what was kept on disk could not be read any more',
+  closed: 'the exporter was closed before delivery',
+};
+
+/** Reports dropped runs: each to `onDrop` and to a diagnostics channel, and their number in at most one log line a minute. */
+export class DropNotice {
+  readonly #onDrop: OnDrop | undefined;
+  readonly #monotonicMs: () => number;
+  readonly #endpoint: string;
+  readonly #unreported = new Map<DropReason, { count: number; detail: string | undefined }>();
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  #isScheduled = false;
+
+  constructor(onDrop: OnDrop | undefined, monotonicMs: () => number, endpoint = '') {
+    this.#onDrop = onDrop;
+    this.#monotonicMs = monotonicMs;
+    this.#endpoint = endpoint;
+  }
+
+  add(reason: DropReason, { id, traceId, name }: Pick<EncodedRun, 'id' | 'traceId' | 'name'>, detail?: string): void {
+    this.#unreported.set(reason, { count: (this.#unreported.get(reason)?.count ?? 0) + 1, detail });
+    const run: DroppedRun = { id, traceId, name, ...(detail !== undefined && { detail }) };
+    const onDrop = this.#onDrop;
+    if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
+    publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
+    if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
+    // Drops usually occur in groups, which share one line.
+    this.#isScheduled = true;
+    setSoon(() => this.report());
+  }
+
+  /** Logs the drops since the last report. Also called when the exporter closes and when the process exits. */
+  report(): void {
+    this.#isScheduled = false;
+    if (this.#unreported.size === 0) return;
+    for (const [reason, { count, detail }] of this.#unreported) {
+      const runs = count === 1 ? 'run was' : 'runs were';
+      const last = detail === undefined ? '' : ` (last: ${detail})`;
+      diagnostics.warn(`${count} ${runs} dropped (${reason}): ${MEANINGS[reason]}${last}`);
+    }
+    this.#unreported.clear();
+    this.#reportedAtMs = this.#monotonicMs();
+  }
 }

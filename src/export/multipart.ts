@@ -33,28 +33,23 @@ export function encodeMultipart(
   boundary: string,
   signal: AbortSignal,
 ): Uint8Array[] | Promise<Uint8Array[]> {
-  if (items.some(hasAttachments)) return encodeWithAttachments(items, boundary, signal);
   const body = new PartBuffer(boundary, items);
-  return body.addRuns(items) ? [body.close()] : finish(body, items);
+  const attached = items.filter(hasAttachments);
+  return attached.length === 0 && body.addRuns(items) ? [body.close()] : encodeInSlices(body, items, attached, signal);
 }
 
-async function encodeWithAttachments(
+async function encodeInSlices(
+  body: PartBuffer,
   items: readonly Item[],
-  boundary: string,
+  attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // Reading comes first, because the main part of a run counts the attachments that could not be read.
-  const attachments = await readAttachments(items.filter(hasAttachments), signal);
-  const body = new PartBuffer(boundary, items);
-  while (!body.addRuns(items)) await nextTurn();
-  if (attachments.length === 0) return [body.close()];
-  return [body.bytes(), ...(await attachmentFrames(attachments, boundary))];
-}
-
-async function finish(body: PartBuffer, items: readonly Item[]): Promise<Uint8Array[]> {
+  // Attachments are read first, because the main part of a run counts those that could not be read.
+  const attachments = await readAttachments(attached, signal);
   do await nextTurn();
   while (!body.addRuns(items));
-  return [body.close()];
+  if (attachments.length === 0) return [body.close()];
+  return [body.bytes(), ...(await attachmentFrames(attachments, body.boundary))];
 }
 
 function hasAttachments({ stripped, attachments }: Item): boolean {
@@ -84,14 +79,14 @@ const EMPTY_CHARACTERS = 2;
 
 /** A buffer that parts are written to. It grows if the text needs more bytes than it has characters. */
 class PartBuffer {
-  readonly #boundary: string;
+  readonly boundary: string;
   readonly #frame: string;
   #buffer: Buffer;
   #length = 0;
   #runs = 0;
 
   constructor(boundary: string, items: readonly Item[]) {
-    this.#boundary = boundary;
+    this.boundary = boundary;
     this.#frame = `--${boundary}\r\nContent-Disposition: form-data; name="`;
     let capacity = CHARACTER_BYTES_MAX * 2;
     for (const { inputs, outputs, events } of items) {
@@ -113,7 +108,7 @@ class PartBuffer {
   }
 
   close(): Buffer {
-    this.#write(`--${this.#boundary}--\r\n`);
+    this.#write(`--${this.boundary}--\r\n`);
     return this.bytes();
   }
 

@@ -1,6 +1,6 @@
 import { clock, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
-import type { HttpAnswer, HttpClient, HttpRequest } from '../http/client.ts';
+import { bodyBytes, type HttpAnswer, type HttpClient, type HttpRequest } from '../http/client.ts';
 import { failureOf } from '../http/errors.ts';
 import { parseRetryAfter } from '../http/retry.ts';
 import { type DropReason, publish } from '../run/stats.ts';
@@ -32,17 +32,9 @@ export type Outcome =
   /** The service refuses the batch because at least one of its runs is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
   /** The run was not attempted, because the attempt ended before its turn. */
-  | { readonly kind: 'unsent'; readonly detail: string };
+  | { readonly kind: 'unsent' };
 
-/** Facts about a request and its response that, together with the status, determine the outcome. */
-export interface ResponseContext {
-  /** Number of runs in the request. */
-  readonly runs: number;
-  /** Whether the request carried no credentials. */
-  readonly isKeyless?: boolean;
-  /** Delay in milliseconds requested by `Retry-After`. */
-  readonly afterMs?: number | undefined;
-}
+export const UNSENT: Outcome = { kind: 'unsent' };
 
 /**
  * Statuses that indicate that every request will be refused until the configuration or the service changes. The runs
@@ -67,8 +59,8 @@ const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
 
 const ACCEPTED: Outcome = { kind: 'accepted' };
 
-/** Decides the outcome of an ingestion request from the status of its response. */
-export function outcomeOfStatus(status: number, { runs, isKeyless = false, afterMs }: ResponseContext): Outcome {
+/** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
+export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, runs: number, nowMs: number): Outcome {
   const detail = `status ${status}`;
   if (status >= 200 && status < 300) return ACCEPTED;
   if (status >= 300 && status < 400) {
@@ -86,14 +78,8 @@ export function outcomeOfStatus(status: number, { runs, isKeyless = false, after
   if (status === 413) return { kind: 'too_large', detail };
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail };
   if (status >= 400 && status < 500 && !RETRIED.has(status)) return { kind: 'dropped', reason: 'rejected', detail };
+  const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
   return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
-}
-
-/** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
-export function outcomeOf(answer: HttpAnswer, runs: number, nowMs: number): Outcome {
-  if (answer.status >= 200 && answer.status < 300) return ACCEPTED;
-  const afterMs = parseRetryAfter(header(answer, 'retry-after'), nowMs, header(answer, 'date'));
-  return outcomeOfStatus(answer.status, { runs, isKeyless: answer.isKeyless ?? false, afterMs });
 }
 
 /** Returns the outcome of a request that received no response. */
@@ -102,8 +88,7 @@ export function outcomeOfError(thrown: unknown): Outcome {
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
 }
 
-function header(answer: HttpAnswer, name: string): string | undefined {
-  const value = answer.headers[name];
+function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
@@ -118,7 +103,6 @@ export interface IngestResult {
 export class IngestClient {
   readonly #client: HttpClient;
   readonly #ledger: Ledger;
-  /** Origin of the service. */
   readonly #endpoint: string;
   readonly #monotonicMs: () => number;
 
@@ -140,32 +124,24 @@ export class IngestClient {
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
       // A request that the exporter aborted says nothing about the service.
-      if (request.signal?.aborted === true) return { outcome: ABORTED, status: undefined, error };
+      if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }
     const { outcome, status } = result;
     const durationMs = this.#monotonicMs() - sentAtMs;
     const error = 'detail' in outcome ? outcome.detail : undefined;
-    this.#ledger.latencies.add(durationMs);
+    this.#ledger.addRequest(durationMs);
     if (error !== undefined) this.#ledger.lastError = { at: isoTimestamp(clock.nowUs()), message: error };
     const endpoint = this.#endpoint;
     publish('runspan:request:end', () => {
-      return { endpoint, kind, runs, status, error, durationMs, bytes: bodyBytes(request) };
+      return { endpoint, kind, runs, status, error, durationMs, bytes: bodyBytes(request.body) };
     });
     return result;
   }
 }
 
-const ABORTED: Outcome = { kind: 'unsent', detail: 'the exporter was closed' };
-
 /** A web page usually means a login page or another website. */
 function warnOfWebPage({ status, headers }: HttpAnswer): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');
-}
-
-function bodyBytes({ body = [] }: HttpRequest): number {
-  let bytes = 0;
-  for (const chunk of body) bytes += Buffer.byteLength(chunk);
-  return bytes;
 }

@@ -3,7 +3,7 @@ import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
 import { setSoon } from '../base/timers.ts';
 
-/** What the end of the process needs of an exporter. */
+/** The part of an exporter that is used when the process ends. */
 export interface EndingExporter {
   /** Whether nothing is left to deliver. */
   readonly isSettled: boolean;
@@ -11,11 +11,6 @@ export interface EndingExporter {
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
   /** Keeps or drops what is left. Synchronous, because the process ends right after. */
   endProcess(): void;
-}
-
-/** Logs something in aggregate, at the latest when the process ends. */
-export interface Reporter {
-  report(): void;
 }
 
 /**
@@ -48,7 +43,7 @@ class Allowance {
     this.#flushes++;
     const startedAtMs = monotonicNowMs();
     const { ok } = await exporter.finish({ timeoutMs: this.#leftMs });
-    // A flush in vain is not repeated.
+    // A failed flush is not repeated.
     this.#leftMs = ok ? Math.max(0, this.#leftMs - (monotonicNowMs() - startedAtMs)) : 0;
     this.#idleMs = idleMs();
   }
@@ -60,43 +55,31 @@ function idleMs(): number {
 
 /** The exporters that have received a run and are not closed. */
 const allowances = new Map<EndingExporter, Allowance>();
-const reporters = new Set<Reporter>();
 
 /**
- * Flushes the exporter when the process ends by itself, for at most `limitMs`. What is left when the process exits is kept on
- * disk or dropped. The listeners exist only while there is such an exporter.
+ * Flushes the exporter for at most `limitMs` when the process ends by itself and, if `handlesSignals`, when a signal would end
+ * it. The process then ends by the same signal. If the application listens for the signal, nothing is done. Runs that are left
+ * when the process exits are kept on disk or dropped. The listeners exist only while there is such an exporter.
  */
-export function flushAtExit(exporter: EndingExporter, limitMs: number): void {
-  addExitListeners();
+export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
+  if (allowances.size === 0) {
+    process.on('beforeExit', flushAll);
+    process.on('exit', exitAll);
+  }
   allowances.set(exporter, new Allowance(limitMs));
+  // Only the main thread receives signals. On Windows, a process cannot end itself by a signal.
+  if (!handlesSignals || !nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
+  signalLimitsMs.set(exporter, limitMs);
+  for (const signal of SIGNALS) listenFor(signal);
 }
 
-export function forgetAtExit(exporter: EndingExporter): void {
+export function forgetAtEnd(exporter: EndingExporter): void {
   allowances.delete(exporter);
-  removeExitListeners();
-}
-
-/** Calls `reporter.report` when the process exits. */
-export function reportAtExit(reporter: Reporter): void {
-  addExitListeners();
-  reporters.add(reporter);
-}
-
-export function forgetReporter(reporter: Reporter): void {
-  reporters.delete(reporter);
-  removeExitListeners();
-}
-
-function addExitListeners(): void {
-  if (allowances.size + reporters.size > 0) return;
-  process.on('beforeExit', flushAll);
-  process.on('exit', exitAll);
-}
-
-function removeExitListeners(): void {
-  if (allowances.size + reporters.size > 0) return;
-  process.off('beforeExit', flushAll);
-  process.off('exit', exitAll);
+  if (allowances.size === 0) {
+    process.off('beforeExit', flushAll);
+    process.off('exit', exitAll);
+  }
+  if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
 }
 
 /** Runs after all other listeners of the event, so that runs which they record are delivered too. */
@@ -107,7 +90,6 @@ function flushAll(): void {
 }
 
 function exitAll(): void {
-  for (const reporter of reporters) reporter.report();
   for (const exporter of allowances.keys()) exporter.endProcess();
 }
 
@@ -117,21 +99,6 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 const signalLimitsMs = new Map<EndingExporter, number>();
 /** The signal by which the process ends once the exporters have flushed. */
 let pendingSignal: NodeJS.Signals | undefined;
-
-/**
- * Flushes the exporter when a signal would end the process, for at most `limitMs`. The process then ends by the same signal. If
- * the application listens for the signal, nothing is done. The listeners exist only while there is such an exporter.
- */
-export function flushOnSignals(exporter: EndingExporter, limitMs: number): void {
-  // Only the main thread receives signals. On Windows, a process cannot end itself by a signal.
-  if (!nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
-  signalLimitsMs.set(exporter, limitMs);
-  for (const signal of SIGNALS) listenFor(signal);
-}
-
-export function forgetOnSignals(exporter: EndingExporter): void {
-  if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
-}
 
 function onSignal(signal: NodeJS.Signals): void {
   if (pendingSignal !== undefined) endBy(pendingSignal);

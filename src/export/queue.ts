@@ -1,6 +1,5 @@
 import type { Batch, Delivery } from './delivery.ts';
 
-/** Limits of one batch. */
 export interface BatchSize {
   readonly runs: number;
   readonly bytes: number;
@@ -9,8 +8,7 @@ export interface BatchSize {
 /**
  * Everything that waits to be sent, and the runs that are open:
  *
- *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; from the cursor on nothing was sent, so that an end that comes
- *                        ▼               in time travels with its start
+ *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; starts after the cursor are not sent yet
  *     ready     e1 e2 e3 …               ended runs, in order of their ends
  *     retries   b1 b2 …                  batches that are sent again at their `notBeforeMs`
  *
@@ -19,7 +17,7 @@ export interface BatchSize {
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;
   #newestOpen: Delivery | undefined;
-  /** First open run whose start was not sent. */
+  /** The oldest open run whose start was not sent. */
   firstStart: Delivery | undefined;
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
@@ -34,7 +32,6 @@ export class DeliveryQueue {
   /** Ready runs that cannot go to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
-  /** Number of runs in `retries`. */
   retriedRuns = 0;
 
   get runs(): number {
@@ -68,7 +65,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Moves the cursor on: the first start is in a batch now. */
+  /** Called when the first start is in a batch. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -113,7 +110,7 @@ export class DeliveryQueue {
     if (!isSpillable(delivery)) this.release(delivery);
     this.readyRuns--;
     this.#ready[this.#head++] = undefined;
-    // The array is cut when half of it is used, so that taking an item costs O(1) on average.
+    // The array is sliced only when half of it is used, so removing an item costs O(1) on average.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;
@@ -159,7 +156,6 @@ export class DeliveryQueue {
     return first;
   }
 
-  /** When the next retry is due. */
   get nextRetryMs(): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const { notBeforeMs } of this.retries) nextMs = Math.min(nextMs, notBeforeMs);
@@ -170,7 +166,6 @@ export class DeliveryQueue {
     for (const batch of this.retries) batch.notBeforeMs = Math.min(batch.notBeforeMs, nowMs);
   }
 
-  /** Returns every run that waits, retries included. */
   all(): Delivery[] {
     const all: Delivery[] = [];
     for (let next = this.firstStart; next !== undefined; next = next.newer) all.push(next);

@@ -1,57 +1,55 @@
-import type { Limits } from '../base/limits.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { Delivery, type Ticket } from './delivery.ts';
-import type { FlushGroup } from './flush-tracker.ts';
-import type { SendGate } from './send-gate.ts';
-import type { RunName, SpooledRecord } from './spool/record.ts';
-import type { ReadSegment, Segment, Spool } from './spool/spool.ts';
+import type { SpoolingParts } from './exporter-parts.ts';
+import type { FlushGroup } from './ledger.ts';
+import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
 /** Share of the queue's limits up to which segments are read: well below the share at which runs go to disk. */
 const ROOM_SHARE = 0.125;
 
-/** Interval between two looks for runs of processes that have ended. */
 const LOOK_EVERY_MS = 60_000;
 
 /** Delay of the second look. A process that was killed just before this one started counts as dead after 10 s. */
 const SECOND_LOOK_MS = 11_000;
 
-export interface ReplayParts {
-  readonly spool: Spool;
-  readonly states: DeliveryStates;
-  readonly gate: SendGate;
-  readonly limits: Pick<Limits, 'batchRuns' | 'queueRuns' | 'queueBytes'>;
-  readonly monotonicMs: () => number;
+/** A segment spilled by this process: its number of runs, and the flushes that wait for them. */
+interface Spilled {
+  readonly runs: number;
+  readonly group: FlushGroup;
+}
+
+/** Connects the replay with the delivery loop. */
+export interface ReplayHooks {
   /** Whether a batch is in flight or waits for a retry. */
   readonly isSending: () => boolean;
   /** Called when there may be something to read. */
   readonly changed: () => void;
 }
 
-/** A segment spilled by this process: its number of runs, and the flush that waits for them. */
-interface Spilled {
-  readonly runs: number;
-  readonly group: FlushGroup;
-}
-
 /**
  * Decides when segments are read back from the spool: segments that this process has spilled, and segments that earlier
- * processes have left. They come after the runs recorded now, one segment at a time, and only while the service answers.
+ * processes have left. They are read after the runs recorded now, one segment at a time, and only while the service answers.
  */
 export class Replay {
-  readonly #parts: ReplayParts;
+  readonly #parts: SpoolingParts;
+  readonly #states: DeliveryStates;
+  readonly #hooks: ReplayHooks;
   readonly #tickets = new Set<SegmentTicket>();
-  readonly #spilled = new Map<Segment, Spilled>();
+  /** Segments whose runs are only on disk. */
+  readonly spilled: Map<Segment, Spilled> = new Map();
   /** Runs of earlier processes whose start is delivered, or dropped, and whose end may be in a later segment. */
-  readonly #unfinished = new Set<string>();
-  readonly #givenUp = new Set<string>();
+  readonly unfinished: Set<string> = new Set();
+  readonly givenUp: Set<string> = new Set();
   #hasLooked = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(parts: ReplayParts) {
+  constructor(parts: SpoolingParts, states: DeliveryStates, hooks: ReplayHooks) {
     this.#parts = parts;
+    this.#states = states;
+    this.#hooks = hooks;
   }
 
   /** Whether runs are on their way back from disk, or can be read now. */
@@ -65,24 +63,14 @@ export class Replay {
    */
   look(includesOthers: boolean): void {
     if (this.#isClosed) return;
-    const { spool, changed } = this.#parts;
+    const { spool } = this.#parts;
     spool.takeOver();
     if (includesOthers) this.#expireNext(spool.expireOthers());
     clearTimer(this.#timer);
     const delayMs = this.#hasLooked ? LOOK_EVERY_MS : SECOND_LOOK_MS;
     this.#hasLooked = true;
     this.#timer = setTimer(() => this.look(includesOthers), delayMs).unref();
-    changed();
-  }
-
-  /** Notes a segment whose runs are only on disk. */
-  spilled(segment: Segment, runs: number, group: FlushGroup): void {
-    this.#spilled.set(segment, { runs, group });
-  }
-
-  /** Whether a segment waits to be read. */
-  get isWaiting(): boolean {
-    return !this.#isClosed && this.#parts.spool.hasNext;
+    this.#hooks.changed();
   }
 
   /** Reads segments back while there is room for them. */
@@ -100,35 +88,25 @@ export class Replay {
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
-    for (const { group } of this.#spilled.values()) this.#parts.states.segmentSettled(group);
-    this.#spilled.clear();
-    this.#parts.states.keepSpilled();
+    for (const { group } of this.spilled.values()) this.#states.flushes.leave(group);
+    this.spilled.clear();
+    this.#states.keepSpilled();
   }
 
   /** Records that all runs of a segment are settled. */
   finish(ticket: SegmentTicket): void {
-    const { spool, states } = this.#parts;
+    const { spool } = this.#parts;
     this.#tickets.delete(ticket);
-    if (ticket.spilled !== undefined) states.segmentSettled(ticket.spilled.group);
+    if (ticket.spilled !== undefined) this.#states.flushes.leave(ticket.spilled.group);
     if (!ticket.isKept) {
       spool.done(ticket.segment);
       // After the file is set aside, so that only one of several processes that read it counts its runs.
       for (const run of ticket.lost) {
-        // A run whose start was dropped is counted already.
-        if (!this.#givenUp.has(run.id)) states.lost(run, 'corrupt', this.#originOf(run, ticket));
+        // If the start of the run was dropped, the run is already counted.
+        if (!this.givenUp.has(run.id)) this.#states.lost(run, 'corrupt', this.#originOf(run, ticket));
       }
     }
     this.#settleEndless();
-  }
-
-  /** Records that a start of an earlier process is delivered. Its end may be in a later segment. */
-  addUnfinished(id: string): void {
-    this.#unfinished.add(id);
-  }
-
-  /** Records that a start of an earlier process is dropped, and with it the end that may follow. */
-  addGivenUp(id: string): void {
-    this.#givenUp.add(id);
   }
 
   /**
@@ -136,30 +114,30 @@ export class Replay {
    * a segment is read only if nothing else would find out that the service is available again.
    */
   get #mayRead(): boolean {
-    const { limits, gate, isSending, monotonicMs } = this.#parts;
-    const { queue } = this.#parts.states;
+    const { limits, gate, monotonicMs } = this.#parts;
+    const { queue } = this.#states;
     if (this.#isClosed || gate.openAtMs > monotonicMs() || queue.readyRuns >= limits.batchRuns) return false;
     if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
     for (const { starts } of this.#tickets) if (starts > 0) return false;
-    return !gate.isOutage || (this.#tickets.size === 0 && !isSending());
+    return !gate.isOutage || (this.#tickets.size === 0 && !this.#hooks.isSending());
   }
 
   #take({ segment, records, damagedRuns, ageMs, isExpired }: ReadSegment): void {
-    const { states, gate, monotonicMs } = this.#parts;
-    const spilled = this.#spilled.get(segment);
-    this.#spilled.delete(segment);
-    states.unspilled(spilled?.runs ?? 0);
+    const { gate, monotonicMs } = this.#parts;
+    const states = this.#states;
+    const spilled = this.spilled.get(segment);
+    this.spilled.delete(segment);
     const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
     // The time on disk counts. A run of an earlier process that is too old is dropped only when its first request has failed.
     const activeAtMs = gate.activeAt(nowMs) - ageMs;
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
-      .filter(({ run }) => !this.#givenUp.has(run.id))
+      .filter(({ run }) => !this.givenUp.has(run.id))
       .map(({ op, run }) => {
         const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
         // A second post of a run would count as a repetition, and its end would be lost.
-        delivery.isPosted = op === 'patch' || this.#unfinished.has(run.id);
+        delivery.isPosted = op === 'patch' || this.unfinished.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';
         return delivery;
       });
@@ -174,24 +152,23 @@ export class Replay {
 
   #originOf({ id }: RunName, { spilled }: SegmentTicket): Origin {
     if (spilled !== undefined) return 'own';
-    return this.#unfinished.delete(id) ? 'unfinished' : 'earlier process';
+    return this.unfinished.delete(id) ? 'unfinished' : 'earlier process';
   }
 
   /** Expires one file per turn of the event loop. */
   #expireNext(files: Iterator<readonly RunName[], unknown>): void {
     const next = this.#isClosed ? undefined : files.next();
     if (next === undefined || next.done === true) return;
-    for (const run of next.value) this.#parts.states.lost(run, 'expired', 'earlier process');
+    for (const run of next.value) this.#states.lost(run, 'expired', 'earlier process');
     setSoon(() => this.#expireNext(files)).unref();
   }
 
   /** When nothing more can be read, counts the delivered starts that will have no end. */
   #settleEndless(): void {
-    const { spool, states } = this.#parts;
-    if (this.#tickets.size > 0 || !spool.isDrained) return;
-    if (this.#unfinished.size > 0) states.endless(this.#unfinished.size);
-    this.#unfinished.clear();
-    this.#givenUp.clear();
+    if (this.#tickets.size > 0 || !this.#parts.spool.isDrained) return;
+    this.#states.endless(this.unfinished.size);
+    this.unfinished.clear();
+    this.givenUp.clear();
   }
 }
 
@@ -216,12 +193,12 @@ class SegmentTicket implements Ticket {
 
   awaitsEnd({ id, endTime }: EncodedRun): boolean {
     if (!this.segment.isForeign || endTime !== undefined) return false;
-    this.#replay.addUnfinished(id);
+    this.#replay.unfinished.add(id);
     return true;
   }
 
   gaveUp({ id, endTime }: EncodedRun): void {
-    if (this.segment.isForeign && endTime === undefined) this.#replay.addGivenUp(id);
+    if (this.segment.isForeign && endTime === undefined) this.#replay.givenUp.add(id);
   }
 
   settled({ endTime }: EncodedRun): void {

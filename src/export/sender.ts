@@ -1,13 +1,14 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { nodeModule } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
+import { bodyBytes } from '../http/client.ts';
 import { isBreak } from '../http/errors.ts';
 import { probeDelayMs } from '../http/retry.ts';
 import { randomHex } from '../run/ids.ts';
 import type { Batch, Item, RequestBody } from './delivery.ts';
 import { encodeMultipart } from './multipart.ts';
-import type { IngestClient, IngestResult, Outcome } from './outcome.ts';
-import type { ServiceInfo } from './service-info.ts';
+import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './outcome.ts';
+import type { ServiceInfo } from './service.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
 /** The fastest level. It already reduces JSON to about a fifth. */
@@ -46,21 +47,14 @@ export class Sender {
   }
 
   /**
-   * Makes one attempt. Returns the outcome of all items, or one outcome per item, in their order. Never rejects. If the
-   * signal is aborted, items without a response are `unsent`.
+   * Makes one attempt. Returns the outcome of all items, or one outcome per item, in their order. If the signal is aborted,
+   * items without a response are `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
-    try {
-      const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
-      if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
-      if (outcome !== undefined) this.#fallBack();
-      return await this.#sendSingly(batch, signal);
-    } catch (thrown) {
-      if (signal.aborted) return UNSENT;
-      const detail = messageOf(thrown);
-      diagnostics.error(`a batch could not be sent: ${detail}`);
-      return { kind: 'dropped', reason: 'rejected', detail };
-    }
+    const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
+    if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
+    if (outcome !== undefined) this.#fallBack();
+    return this.#sendSingly(batch, signal);
   }
 
   get #isFallingBack(): boolean {
@@ -81,9 +75,8 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        signal.throwIfAborted();
         // One of the records cannot be encoded. Splitting the batch isolates it.
-        return { kind: 'invalid', detail: messageOf(thrown) };
+        return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);
     }
@@ -116,7 +109,7 @@ export class Sender {
     const encoded = encodeMultipart(items, boundary, signal);
     // Without the `await`, a batch without attachments is usually on its way within the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
-    const sizeBytes = totalBytes(chunks);
+    const sizeBytes = bodyBytes(chunks);
     if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
     const gzipped = await compressed(Buffer.concat(chunks));
     return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
@@ -149,8 +142,6 @@ export class Sender {
   }
 }
 
-const UNSENT: Outcome = { kind: 'unsent', detail: 'the request was aborted' };
-
 /** A single run never counts as too large because of a broken connection: it would lose its payloads to a network failure. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
@@ -158,12 +149,6 @@ function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, err
   batch.brokenUploads = 0;
   const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
   return { kind: 'too_large', detail };
-}
-
-function totalBytes(chunks: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (const chunk of chunks) bytes += chunk.length;
-  return bytes;
 }
 
 function compressed(bytes: Buffer): Promise<Buffer> {

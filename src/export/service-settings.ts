@@ -15,14 +15,13 @@ import { failureOf, SetupError } from '../http/errors.ts';
 import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
-import type { ConfigureOptions } from './configure-options.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 
-/** Printable ASCII without spaces: what a header can carry and a key consists of. */
+/** Printable ASCII without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Names that requests set themselves, or that connections do. */
+/** Headers that the requests or the connections set. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -38,131 +37,130 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
+/** Header names and values. */
+export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
+
+/** The options that `serviceOf` reads, as in `ConfigureOptions`. Their types are not checked yet. */
+export interface ServiceOptions {
+  readonly endpoint?: string;
+  readonly apiKey?: string | (() => unknown) | undefined;
+  readonly workspaceId?: string;
+  readonly headers?: HeaderFields | (() => unknown) | undefined;
+  readonly allowInsecure?: unknown;
+}
+
 /** The address of the service and the headers sent to it. */
 export interface Service {
   readonly endpoint: URL;
   /** Headers with fixed values, known before the first request. */
   readonly headers: Headers;
-  /**
-   * Headers of each request: `headers`, or a function that adds the results of the `apiKey` and `headers` functions to
-   * them.
-   */
+  /** `headers`, or a function that adds the results of the `apiKey` and `headers` functions to them. */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
 /** Returns the service. If tracing cannot be turned on, logs the reason and returns undefined. */
-export function serviceOf(options: ConfigureOptions, isForProcess = true): Service | undefined {
+export function serviceOf(options: ServiceOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
-    if (value === undefined || typeof value === 'string') continue;
-    if (name === 'apiKey' && typeof value === 'function') continue;
+    if (value === undefined || typeof value === 'string' || (name === 'apiKey' && typeof value === 'function'))
+      continue;
     const endpoint = originOf(options.endpoint ?? env('RUNSPAN_ENDPOINT'));
     complain(`expected \`${name}\` to be text, so tracing to ${endpoint} is off`);
     return undefined;
   }
-  const address = addressOf(options, isForProcess);
-  if (address.endpoint === undefined) {
-    if (address.apiKey !== undefined) {
-      complain('there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
-    }
-    return undefined;
+  const { endpoint: address, apiKey, workspaceId } = addressOf(options, isForProcess);
+  if (address === undefined && apiKey !== undefined) {
+    complain('there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
   }
-  const endpoint = endpointOf(address.endpoint);
+  const endpoint = address === undefined ? undefined : endpointOf(address);
   if (endpoint === undefined) return undefined;
-  const { apiKey, workspaceId } = address;
   const { origin } = endpoint;
-  if (typeof apiKey === 'string' && apiKey.length > KEY_CHARACTERS_MAX) {
-    complain(`the API key has more than 8192 characters, so tracing to ${origin} is off`);
-    return undefined;
-  }
   if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
-    complain(`the API key has characters that a header cannot carry, so tracing to ${origin} is off; copy it again`);
+    const isLong = apiKey.length > KEY_CHARACTERS_MAX;
+    if (isLong) complain(`the API key has more than 8192 characters, so tracing to ${origin} is off`);
+    else
+      complain(`the API key has characters that a header cannot carry, so tracing to ${origin} is off; copy it again`);
     return undefined;
   }
-  const isWorkspaceUsable = workspaceId === undefined || KEY.test(workspaceId);
-  if (!isWorkspaceUsable) complain('the workspace id has characters that a header cannot carry; left out');
   if (endpoint.protocol === 'https:' && env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
     complain('NODE_TLS_REJECT_UNAUTHORIZED is 0, so anybody may pose as the service; trust it by NODE_EXTRA_CA_CERTS');
   }
   const isConfidential = mayCarryCredentials(endpoint, options);
-  const isKeySent = apiKey !== undefined && isConfidential;
-  if (apiKey !== undefined && !isKeySent) {
+  if (apiKey !== undefined && !isConfidential) {
     complain(`the API key is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\``);
   }
-  const custom = typeof options.headers === 'function' ? {} : customHeaders(options.headers, origin, isConfidential);
+  const sent = { apiKey: isConfidential ? apiKey : undefined, headers: options.headers, origin, isConfidential };
+  const custom = typeof sent.headers === 'function' ? {} : customHeaders(sent.headers, sent);
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
-  if (workspaceId !== undefined && isWorkspaceUsable) headers['x-tenant-id'] = workspaceId;
-  if (isKeySent && typeof apiKey === 'string') headers['x-api-key'] = apiKey;
+  if (workspaceId !== undefined && KEY.test(workspaceId)) headers['x-tenant-id'] = workspaceId;
+  else if (workspaceId !== undefined) complain('the workspace id has characters that a header cannot carry; left out');
+  if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
   diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
-  const keyFunction = isKeySent && typeof apiKey === 'function' ? apiKey : undefined;
-  const headersFunction = typeof options.headers === 'function' ? options.headers : undefined;
-  const requestHeaders =
-    keyFunction === undefined && headersFunction === undefined
-      ? headers
-      : (progress: Progress) => currentHeaders(headers, keyFunction, headersFunction, origin, isConfidential, progress);
-  return { endpoint, headers, requestHeaders };
+  const isFixed = typeof sent.apiKey !== 'function' && typeof sent.headers !== 'function';
+  return { endpoint, headers, requestHeaders: isFixed ? headers : (progress) => headersNow(headers, sent, progress) };
 }
 
-/**
- * Returns the headers of the next request. Calls the application's functions with tracing off, and rejects with a SetupError
- * if one of them fails.
- */
-async function currentHeaders(
-  fixed: Headers,
-  apiKey: (() => unknown) | undefined,
-  headers: (() => unknown) | undefined,
-  origin: string,
-  isConfidential: boolean,
-  progress: Progress,
-): Promise<Headers> {
-  const given = headers && (await resultOf('headers', headers, progress));
-  const isObject = typeof given === 'object' && given !== null;
-  if (headers !== undefined && !isObject) {
-    throw new SetupError('`headers` returned something other than header names and values');
-  }
-  const custom = customHeaders(given, origin, isConfidential, true);
-  const result = apiKey && (await resultOf('apiKey', apiKey, progress));
-  const key = typeof result === 'string' ? result.trim() : result;
-  if (apiKey !== undefined && !(typeof key === 'string' && KEY.test(key))) {
-    const got = typeof key === 'string' ? `a string of ${key.length} characters` : kindOf(key);
-    const expected = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters`;
-    throw new SetupError(`\`apiKey\` returned no usable key: expected ${expected}, got ${got}`);
-  }
-  const keyHeader = typeof key === 'string' ? { 'x-api-key': key } : undefined;
-  diagnostics.conceal(Object.values({ ...custom, ...keyHeader }));
-  return { ...custom, ...fixed, ...keyHeader };
+/** The options that headers are made of, and whether credentials may be sent to the origin. */
+interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
+  readonly origin: string;
+  readonly isConfidential: boolean;
 }
 
-async function resultOf(name: string, read: () => unknown, progress: Progress): Promise<unknown> {
+/** Calls the functions of the application. Rejects with a SetupError if one of them fails. */
+async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
+  const headers: Record<string, string> = {};
+  if (typeof source.headers === 'function') {
+    const given = await resultOf('headers', source.headers, progress);
+    if (typeof given !== 'object' || given === null) {
+      throw new SetupError('`headers` returned something other than header names and values');
+    }
+    Object.assign(headers, customHeaders(given, source, true));
+  }
+  const secrets = Object.values(headers);
+  Object.assign(headers, fixed);
+  if (typeof source.apiKey === 'function') {
+    const result = await resultOf('apiKey', source.apiKey, progress);
+    const key = typeof result === 'string' ? result.trim() : result;
+    if (typeof key !== 'string' || !KEY.test(key)) {
+      const got = typeof key === 'string' ? `a string of ${key.length} characters` : kindOf(key);
+      const expected = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters`;
+      throw new SetupError(`\`apiKey\` returned no usable key: expected ${expected}, got ${got}`);
+    }
+    headers['x-api-key'] = key;
+    secrets.push(key);
+  }
+  diagnostics.conceal(secrets);
+  return headers;
+}
+
+/** Calls a function of the application with tracing off. */
+async function resultOf(name: string, read: unknown, progress: Progress): Promise<unknown> {
   progress.waitsFor = name;
   try {
-    return await withoutTracing(() => untraced(read));
+    return await withoutTracing(() => untraced(read as () => unknown));
   } catch (thrown) {
-    throw new SetupError(`\`${name}\` threw ${errorName(thrown)}`);
+    const { code = '' } = failureOf(thrown);
+    throw new SetupError(`\`${name}\` threw ${errorName(thrown)}${/^[A-Z_]{1,50}$/.test(code) ? ` (${code})` : ''}`);
   } finally {
     progress.waitsFor = undefined;
   }
 }
 
-/** Returns the name and the code of an error. Its message is left out because it may contain a key. */
+/** Returns the name of an error. Its message may contain a key, which a name without digits cannot be. */
 function errorName(thrown: unknown): string {
-  let name: unknown;
   try {
-    name = (thrown as Partial<Error> | undefined)?.name;
+    const { name } = thrown as Error;
+    return /^[A-Za-z]{0,50}(?:Error|Exception)$/.test(name) ? name : 'an error';
   } catch {
-    // A getter or a proxy threw.
+    return 'an error';
   }
-  const { code } = failureOf(thrown);
-  // Without digits, neither of them can be a key.
-  const shownName = typeof name === 'string' && /^[A-Za-z]{0,50}(?:Error|Exception)$/.test(name) ? name : 'an error';
-  return code !== undefined && /^[A-Z_]{1,50}$/.test(code) ? `${shownName} (${code})` : shownName;
 }
 
 interface Address {
   readonly endpoint: string | undefined;
-  readonly apiKey: ConfigureOptions['apiKey'];
+  readonly apiKey: ServiceOptions['apiKey'];
   readonly workspaceId: string | undefined;
 }
 
@@ -171,7 +169,7 @@ interface Address {
  * only sent to the origin of RUNSPAN_ENDPOINT. LangSmith's variables are read as a group, and only if neither options nor
  * RUNSPAN_ variables set the endpoint, the key or the workspace.
  */
-function addressOf(options: ConfigureOptions, isForProcess: boolean): Address {
+function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
   const apiKey = typeof options.apiKey === 'string' ? options.apiKey.trim() : options.apiKey;
   const workspaceId = options.workspaceId?.trim();
@@ -228,7 +226,7 @@ function endpointOf(text: string): URL | undefined {
   return undefined;
 }
 
-function mayCarryCredentials(endpoint: URL, options: ConfigureOptions): boolean {
+function mayCarryCredentials(endpoint: URL, options: ServiceOptions): boolean {
   if (endpoint.protocol === 'https:' || isLoopback(endpoint.hostname)) return true;
   return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
 }
@@ -242,8 +240,7 @@ const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
 /** If a function returned the headers, an unusable credential throws a SetupError. */
 function customHeaders(
   given: unknown,
-  origin: string,
-  isConfidential: boolean,
+  { origin, isConfidential }: HeaderSource,
   isResult = false,
 ): Record<string, string> {
   const headers: Record<string, string> = {};
@@ -276,7 +273,7 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/** What `headers` holds, in whatever form; what is none of them is no pair. */
+/** Returns names with values. Anything else is returned as a single item, which is not a pair. */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
@@ -287,8 +284,8 @@ const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
 /**
- * An option that is true or false, else the first of the variables that is set, else the default. `misread` is what a value
- * counts as that is neither. The words of a variable count in an option as well, with a line: it should not hold them.
+ * Returns a boolean option, otherwise the first variable that is set, otherwise the default. Logs a line for any other value.
+ * Text such as `'false'` counts as in a variable; values without such a meaning count as `misread`.
  */
 export function flag(
   name: string,
@@ -298,16 +295,13 @@ export function flag(
   misread: boolean = otherwise,
 ): boolean {
   if (typeof option === 'boolean') return option;
-  if (option !== undefined) {
-    const meant = meaningOf(option) ?? misread;
-    complain(`expected \`${name}\` to be true or false; it is taken as ${meant}`);
-    return meant;
-  }
   const variable = variables.find((candidate) => env(candidate) !== undefined);
-  if (variable === undefined) return otherwise;
-  const meant = meaningOf(env(variable));
-  if (meant === undefined) complain(`expected ${variable} to be true or false; it is taken as ${misread}`);
-  return meant ?? misread;
+  if (option === undefined && variable === undefined) return otherwise;
+  const meaning = meaningOf(option ?? env(variable as EnvironmentName));
+  const value = meaning ?? misread;
+  if (option !== undefined) complain(`expected \`${name}\` to be true or false; it is taken as ${value}`);
+  else if (meaning === undefined) complain(`expected ${variable} to be true or false; it is taken as ${value}`);
+  return value;
 }
 
 function meaningOf(value: unknown): boolean | undefined {
@@ -322,7 +316,7 @@ export function isOnByEnvironment(): boolean {
   return hasService && meaningOf(env('RUNSPAN_TRACING')) !== false;
 }
 
-/** One line for a setting that does not hold. It never repeats the value, which may be a secret. */
+/** Logs an invalid setting. `problem` must not contain the value, which may be a secret. */
 export function complain(problem: string): void {
   diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
 }

@@ -3,21 +3,109 @@ import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
-import { type Check, type Checks, type OptionMistake, validOptions, wholeFrom } from '../base/options.ts';
+import { type Check, type Checks, isObject, type OptionMistake, validOptions, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { payloadRules } from '../payload/limits.ts';
-import { redactionOf } from '../payload/redact.ts';
+import { type Redaction, redactionOf } from '../payload/redact.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { foreignOption, type Hiding } from '../run/run-options.ts';
-import { samplingDecision } from '../run/sampling.ts';
+import { type Sampler, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
-import type { ConfigureOptions, Durability } from './configure-options.ts';
-import type { OnDrop } from './drop-notice.ts';
-import { complain, flag, type Service, serviceOf } from './service-settings.ts';
+import type { OnDrop } from './ledger.ts';
+import { complain, flag, type HeaderFields, type Service, serviceOf } from './service-settings.ts';
 import { defaultSpoolDir } from './spool/fs.ts';
 
-/** What an exporter needs to know, checked. */
+/**
+ * Options of `configure` and `createExporter`, each optional. An option that is not set is read from the environment variable
+ * named in its description, otherwise the default applies. An invalid option is ignored and logged.
+ */
+export interface ConfigureOptions {
+  /** URL of the service, for example `http://127.0.0.1:4777`. Without it, tracing is off. `RUNSPAN_ENDPOINT` */
+  endpoint?: string;
+  /**
+   * API key, sent as the `x-api-key` header to the endpoint only. An empty string sends no key. A function is called for each
+   * request and returns the key or a promise of it. If it throws, rejects or returns no key, the request is not sent; the runs
+   * are kept and sent later, as after a 401. Calls within the function are not traced. `RUNSPAN_API_KEY`
+   */
+  apiKey?: string | (() => string | Promise<string>);
+  /** Id of the workspace. Needed if the key has access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
+  workspaceId?: string;
+  /** Name of the project that runs are recorded in. `RUNSPAN_PROJECT` @default 'default' */
+  project?: string;
+  /** Id of the project, as an alternative to its name. `RUNSPAN_PROJECT_ID` */
+  projectId?: string;
+  /** Set to `false` to turn tracing off. `RUNSPAN_TRACING` @default true if an endpoint is set */
+  tracing?: boolean;
+  /**
+   * Share of traces to record, from 0 to 1. The trace id decides, so all processes record the same traces, and each trace is
+   * recorded completely or not at all. `RUNSPAN_SAMPLE_RATE` @default 1
+   */
+  sampleRate?: number;
+  /** Called with the first run of a trace to decide if the trace is recorded. If it returns undefined, `sampleRate` decides. */
+  sampler?: Sampler;
+  /** Set to `true` to record no inputs. `RUNSPAN_HIDE_INPUTS` @default false */
+  hideInputs?: boolean;
+  /** Set to `true` to record no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
+  hideOutputs?: boolean;
+  /**
+   * Rules for masking values in every run before it is queued, as returned by `redact`. Any other value hides all payloads.
+   *
+   * @default masks values under names such as `authorization` and `password`
+   */
+  redact?: Redaction;
+  /**
+   * Allows the API key and headers with credentials to be sent to other hosts over plain HTTP. `RUNSPAN_ALLOW_INSECURE`
+   * @default false
+   */
+  allowInsecure?: boolean;
+  /**
+   * Which undelivered runs survive the process; see `docs/delivery.md`. `memory`: none. `spill`: runs that are undelivered when
+   * the process ends normally or by `process.exit`, and runs that are queued while the service is unreachable or the queue is
+   * half full. `write-ahead`: all data recorded by calls that have returned, even after `kill -9`. `RUNSPAN_DURABILITY`
+   * @default 'memory'
+   */
+  durability?: Durability;
+  /**
+   * Folder for runs kept on disk, readable only by its owner. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the home folder
+   */
+  spoolDir?: string;
+  /**
+   * Interval in milliseconds at which data on disk is synced to the device, in the background. After a loss of power, only runs
+   * that started or ended in the last interval are missing. By default, the operating system decides when to write. Requires
+   * `durability: 'write-ahead'` or `'spill'`.
+   *
+   * @default no sync
+   */
+  syncEveryMs?: number;
+  /** Limits; see `docs/configuration.md`. */
+  limits?: Partial<Limits>;
+  /**
+   * Headers sent with every request, as an object, `Headers`, a `Map` or a list of pairs. A function is called for each request,
+   * like an `apiKey` function, and returns one of these or a promise of it. Headers with credentials are not sent over plain
+   * HTTP to other hosts unless `allowInsecure` is set.
+   */
+  headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
+  /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
+  dispatcher?: Dispatcher;
+  /** Called for every dropped run. Errors that it throws are logged once and have no other effect. */
+  onDrop?: OnDrop;
+  /**
+   * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes at most
+   * `limits.exitFlushMs`, then the process ends by the same signal. A second signal ends it at once. Has no effect if the
+   * application listens for the signal, in worker threads, and on Windows.
+   *
+   * @default false
+   */
+  handleSignals?: boolean;
+  /** Log level or log function, for the whole process. `RUNSPAN_LOG` @default 'warn' */
+  log?: Log;
+}
+
+/** Which undelivered runs survive the process. */
+export type Durability = 'memory' | 'spill' | 'write-ahead';
+
+/** The checked settings of an exporter. */
 export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
@@ -68,8 +156,8 @@ const CHECKS: Checks<ConfigureOptions> = {
 };
 
 /**
- * Options, else environment, else defaults. Undefined when tracing is off. An exporter that is not for the whole process
- * leaves the log as it is, unless its options name one.
+ * Returns the settings from options, environment and defaults, in this order, or undefined if tracing is off. An exporter that is
+ * not for the whole process changes the log only if its options set one.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
@@ -129,7 +217,6 @@ function fromEnvironment<Value>(
   return undefined;
 }
 
-/** Options, else environment, else defaults. */
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
   return {
@@ -205,8 +292,4 @@ function limitsOf(given: unknown = {}): Limits {
     else complain(`expected limit \`${name}\` to be ${check[0]}, got ${shown(value)}; the default is used`);
   });
   return { ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

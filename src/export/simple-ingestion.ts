@@ -1,10 +1,11 @@
 import type PQueue from 'p-queue';
 import { diagnostics } from '../base/diagnostics.ts';
+import type { Limits } from '../base/limits.ts';
 import { messageOf } from '../base/text.ts';
 import { isFilled, mainJson } from '../run/encoded-run.ts';
 import type { Item } from './delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
-import type { IngestClient, Outcome } from './outcome.ts';
+import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 
 /** Number of consecutive failures after which the rest of the batch is not attempted. */
 const FAILURES_MAX = 3;
@@ -12,11 +13,8 @@ const FAILURES_MAX = 3;
 /** Number of further attempts to patch a run that the service accepted and then does not know. Storing it may take a while. */
 const UNKNOWN_MAX = 3;
 
-export interface SimpleIngestionOptions {
+export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
   readonly client: IngestClient;
-  /** Runs in flight. */
-  readonly inFlight: number;
-  readonly requestsPerSecond: number;
   readonly monotonicMs: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -101,20 +99,19 @@ export class SimpleIngestion {
 
   /** Spaces the requests evenly. p-queue's own interval timer would keep the process alive. */
   async #waitForTurn(signal: AbortSignal): Promise<void> {
-    const { monotonicMs, requestsPerSecond, delay } = this.#options;
+    const { monotonicMs, simpleRequestsPerSecond, delay } = this.#options;
     const nowMs = monotonicMs();
-    this.#nextRequestAtMs = Math.max(nowMs, this.#nextRequestAtMs + 1_000 / requestsPerSecond);
+    this.#nextRequestAtMs = Math.max(nowMs, this.#nextRequestAtMs + 1_000 / simpleRequestsPerSecond);
     if (this.#nextRequestAtMs > nowMs) await delay(this.#nextRequestAtMs - nowMs, signal);
     signal.throwIfAborted();
   }
 
   #loadQueue(): Promise<PQueue> {
-    this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency: this.#options.inFlight }));
+    const concurrency = this.#options.simpleInFlight;
+    this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency }));
     return this.#queue;
   }
 }
-
-const UNSENT: Outcome = { kind: 'unsent', detail: 'the attempt ended before its turn' };
 
 /** Whether the outcome of one run shows that the next request would fail as well. */
 function stopsBatch(outcome: Outcome): boolean {

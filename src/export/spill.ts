@@ -1,30 +1,25 @@
 import { type Delivery, halves } from './delivery.ts';
-import type { ExporterParts } from './exporter-parts.ts';
+import type { SpoolingParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
-import type { Segment, Spool, SpooledRecord } from './spool/spool.ts';
+import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
 /** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
-/** Written at once, in some milliseconds of the event loop. */
+/** Bytes written in one call, which blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/**
- * Interval between two writes during an outage, so that not each run has a file of its own, and between two attempts
- * after the disk refused.
- */
+/** Interval between two writes during an outage, which avoids a file per run, and between two attempts after a disk error. */
 const REST_MS = 1_000;
-
-type SpillParts = ExporterParts & { readonly spool: Spool };
 
 /**
  * Decides what goes to disk. With `spill`: ended runs, when the queue is half full, when the service has been unavailable
  * for five seconds, and when the exporter closes. With `write-ahead`: also every record at its call.
  */
 export class Spill {
-  readonly #parts: SpillParts;
+  readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #replay: Replay;
   /** Whether the queue was above the high share and is not below the low share yet. */
@@ -32,7 +27,7 @@ export class Spill {
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #failsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: SpillParts, states: DeliveryStates, replay: Replay) {
+  constructor(parts: SpoolingParts, states: DeliveryStates, replay: Replay) {
     this.#parts = parts;
     this.#states = states;
     this.#replay = replay;
@@ -86,7 +81,6 @@ export class Spill {
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];
-    const held = new Map<Segment, boolean>();
     let bytesMax = Number.POSITIVE_INFINITY;
     const keepFitting = (slice: readonly Delivery[]): void => {
       const fitting = slice.filter(({ bytes }) => bytes <= bytesMax);
@@ -100,8 +94,8 @@ export class Spill {
       }
       for (const half of halves(fitting)) keepFitting(half);
     };
-    const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery, held));
-    for (const slice of slices(unwritten.sort(byAge))) keepFitting(slice);
+    const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery));
+    for (const slice of slices(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs))) keepFitting(slice);
     return left;
   }
 
@@ -117,17 +111,13 @@ export class Spill {
       this.#failsUntilMs = nowMs + REST_MS;
       return false;
     }
-    this.#replay.spilled(segment, taken.length, states.spilled(taken));
+    this.#replay.spilled.set(segment, { runs: taken.length, group: states.spilled(taken) });
     return true;
   }
 
-  /** `held` has the segments that were looked for already. */
-  #isOnDisk(delivery: Delivery, held: Map<Segment, boolean>): boolean {
-    const segment = segmentOf(delivery);
-    if (segment === undefined) return false;
-    const isHeld = held.get(segment) ?? this.#parts.spool.holds(segment);
-    held.set(segment, isHeld);
-    return isHeld;
+  #isOnDisk({ run, startSegment, endSegment, ticket }: Delivery): boolean {
+    const segment = ticket?.segment ?? (run.endTime === undefined ? startSegment : endSegment);
+    return segment !== undefined && this.#parts.spool.holds(segment);
   }
 
   #isAbove(share: number): boolean {
@@ -138,17 +128,8 @@ export class Spill {
   }
 }
 
-/** Returns the record of everything that remains to be sent of a run. */
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {
   return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
-}
-
-function segmentOf({ run, startSegment, endSegment, ticket }: Delivery): Segment | undefined {
-  return ticket?.segment ?? (run.endTime === undefined ? startSegment : endSegment);
-}
-
-function byAge(one: Delivery, other: Delivery): number {
-  return one.queuedAtMs - other.queuedAtMs;
 }
 
 function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {

@@ -10,10 +10,9 @@ import {
   sizeOfContent,
 } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import { type FlushGroup, FlushTracker } from './flush-tracker.ts';
-import type { Counts, DropReason, Place } from './ledger.ts';
+import { type Counts, type DropReason, type FlushGroup, FlushTracker, type Place } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
-import type { RunName } from './spool/record.ts';
+import type { RunName } from './spool/spool.ts';
 
 /** Runs and ends of accepted traces are accepted up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -222,15 +221,6 @@ export class DeliveryStates {
     return group;
   }
 
-  unspilled(runs: number): void {
-    this.#spilledRuns -= runs;
-  }
-
-  /** Called when all records of a spilled segment are settled, or left to the next process. */
-  segmentSettled(group: FlushGroup): void {
-    this.flushes.leave(group);
-  }
-
   /** Queues a run that was read from disk, or drops it if it is too old. */
   recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
     this.#countBack(origin);
@@ -295,6 +285,7 @@ export class DeliveryStates {
   }
 
   #countBack(origin: Origin): void {
+    if (origin === 'own') this.#spilledRuns--;
     if (origin === 'earlier process') this.#counts.recovered++;
     else this.#counts.spooled--;
   }

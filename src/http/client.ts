@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { nodeModule } from '../base/node.ts';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
-import { createConnections, isReusedConnectionError, type Proxies } from './connections.ts';
+import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 
 /** Maximum number of bytes that are read of a response body. */
@@ -14,46 +14,34 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /**
-   * The option whose function is currently running. If the request times out meanwhile, its error names this option.
-   */
+  /** The option whose function is running. If the request times out meanwhile, its error names this option. */
   waitsFor: string | undefined;
 }
 
 /** Maximum time spent reading an unneeded response body, so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
-export interface HttpClientOptions {
-  /** Paths are appended to its own path. */
-  readonly endpoint: URL;
+/** The paths of requests are appended to the path of `endpoint`. */
+export interface HttpClientOptions extends ConnectionOptions {
   /**
    * Headers sent with every request, and only to this endpoint, because redirects are not followed. A function is called for
    * each request and counts toward its deadline. If the function throws, the request fails with that error.
    */
   readonly headers: Headers | HeadersFunction;
-  readonly connectTimeoutMs: number;
-  readonly requestTimeoutMs: number;
   /** Sends the requests instead of our own connection pool. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
-  readonly proxies?: Proxies | undefined;
-  /** Whether requests in flight keep the process alive. For callers that wait for the response. @default false */
-  readonly holdsProcess?: boolean;
 }
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Starts with a slash. Appended to the path of the endpoint. */
+  /** Starts with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The chunks of the body, in order. */
   readonly body?: readonly (string | Uint8Array)[];
   /** Replaces `body`. Only for `open`, which sends a request once. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /**
-   * Whether only the status of the response is needed. The body is read for at most one second, errors while reading it are
-   * ignored, and the answer has no text.
-   */
+  /** Whether only the status is needed. The body is then read for at most one second, and the answer has no text. */
   readonly needsStatusOnly?: boolean;
   /** Timeout of this request in milliseconds, if it must be shorter than the default. */
   readonly timeoutMs?: number;
@@ -77,7 +65,6 @@ export interface HttpAnswer {
 /** A response whose body has not been read. */
 export interface OpenAnswer {
   readonly status: number;
-  /** Names are in lower case. */
   readonly headers: HttpAnswer['headers'];
   /** Must be read to its end or destroyed. Fails if the connection breaks, or with the reason of the request's signal. */
   readonly body: Readable;
@@ -103,7 +90,6 @@ export class HttpClient {
     this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
   }
 
-  /** Replaces the headers that are sent with every request. */
   setHeaders(headers: HttpClientOptions['headers']): void {
     this.#headers = headers;
   }
@@ -212,7 +198,6 @@ export class HttpClient {
 
   #connect(): Promise<Dispatcher> {
     this.#pool = createConnections(this.#options);
-    // The next request tries again.
     this.#pool.catch(() => {
       this.#pool = undefined;
     });
@@ -228,11 +213,15 @@ function bodyOf({ body, stream }: HttpRequest): string | Uint8Array | Readable |
 }
 
 function lengthOf({ body, stream }: HttpRequest): Record<string, string> {
-  if (stream !== undefined) return { 'content-length': String(stream.bytes) };
-  if (body === undefined) return {};
+  if (body === undefined && stream === undefined) return {};
+  return { 'content-length': String(stream?.bytes ?? bodyBytes(body)) };
+}
+
+/** Returns the size of a body in bytes. */
+export function bodyBytes(chunks: HttpRequest['body'] = []): number {
   let bytes = 0;
-  for (const chunk of body) bytes += Buffer.byteLength(chunk);
-  return { 'content-length': String(bytes) };
+  for (const chunk of chunks) bytes += Buffer.byteLength(chunk);
+  return bytes;
 }
 
 function readText(body: Dispatcher.ResponseData['body']): Promise<string> {

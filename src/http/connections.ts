@@ -10,11 +10,10 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly proxies?: Proxies | undefined;
-  /** Whether a request in flight keeps the process alive. @default false */
+  /** Whether requests in flight keep the process alive. For callers that wait for the response. @default false */
   readonly holdsProcess?: boolean;
 }
 
-/** Creates a connection pool for the endpoint. */
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
   // Bun replaces undici with stub classes that have no methods.
@@ -110,13 +109,11 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   });
 }
 
-/** A proxy and the environment variable that sets it. */
 export interface NamedProxy {
   readonly address: string;
   readonly variable: EnvironmentName;
 }
 
-/** The proxies that the environment sets. */
 export interface Proxies {
   /** Used for HTTP endpoints, and for HTTPS endpoints if `https` is undefined. */
   readonly http: NamedProxy | undefined;
@@ -161,8 +158,8 @@ function isException({ hostname, port, protocol }: URL, except: string): boolean
 
 function proxyOf(...names: EnvironmentName[]): NamedProxy | undefined {
   const variable = names.find((candidate) => env(candidate) !== undefined);
-  const text = variable === undefined ? undefined : env(variable);
-  if (variable === undefined || text === undefined) return undefined;
+  if (variable === undefined) return undefined;
+  const text = env(variable) ?? '';
   const address = text.includes('://') ? text : `http://${text}`;
   if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return { address, variable };
   diagnostics.warnOnce(`proxy ${variable}`, `configuration: ${variable} is no http or https address; it is left out.`);

@@ -13,7 +13,6 @@ export class SetupError extends Error {
   override readonly name: string = 'SetupError';
 }
 
-/** Why no response arrived. */
 export interface Failure {
   /** `problem` and `advice` in one text for messages. Contains no payload, address or credentials. */
   readonly detail: string;
@@ -29,7 +28,6 @@ export interface Failure {
   readonly isUnsent: boolean;
 }
 
-/** Problem and advice by error code. */
 const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
   ECONNREFUSED: ['nothing listens there', 'check the endpoint, and that the service runs'],
   ENOTFOUND: ['the name of the host is not known', 'check the endpoint'],
@@ -52,14 +50,13 @@ const UNSENT =
 /** Errors after the request may have been sent. */
 const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
-/** Number of nested causes that are searched for a code. */
 const DEPTH_MAX = 5;
 
 /** Describes the error of a request. Never quotes an error message, unless it is one of ours. */
 export function failureOf(thrown: unknown): Failure {
   try {
-    if (thrown instanceof NoAnswerError) return { ...FAILURE, ...describe(thrown.message), mayHaveArrived: true };
-    if (thrown instanceof SetupError) return unsent(describe(thrown.message), true);
+    if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
+    if (thrown instanceof SetupError) return failure(thrown.message, { isLasting: true, isUnsent: true });
     const code = codeOf(thrown, DEPTH_MAX);
     if (thrown instanceof Error && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
@@ -69,10 +66,12 @@ export function failureOf(thrown: unknown): Failure {
   }
 }
 
-const FAILURE = { code: undefined, isLasting: false, mayHaveArrived: false, isUnsent: false } as const;
-
-function unsent(description: Description, isLasting: boolean): Failure {
-  return { ...FAILURE, ...description, isLasting, isUnsent: true };
+function failure(problem: string, facts: Partial<Failure> = {}): Failure {
+  const { code, advice } = facts;
+  const reason = code === undefined ? '' : ` (${code})`;
+  const detail = advice === undefined ? problem : `${problem}; ${advice}`;
+  const texts = { detail: `${detail}${reason}`, problem: `${problem}${reason}`, advice };
+  return { code, isLasting: false, mayHaveArrived: false, isUnsent: false, ...facts, ...texts };
 }
 
 const proxyErrors = new WeakSet<Error>();
@@ -82,26 +81,29 @@ export function markProxyError(error: Error): void {
   proxyErrors.add(error);
 }
 
-/** Whether the connection broke during the request. */
 export function isBreak(thrown: unknown): boolean {
   return /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(failureOf(thrown).code ?? '');
 }
 
 function failureOfCode(code: string | undefined): Failure {
-  if (code === undefined) return { ...FAILURE, ...describe('the request failed without a reason') };
+  if (code === undefined) return failure('the request failed without a reason');
   const isLasting = TLS_ERROR.test(code);
   const [problem, advice] = KNOWN[code] ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
-  const description = describe(problem, advice, ` (${code})`);
-  return { ...description, code, isLasting, mayHaveArrived: IN_FLIGHT.test(code), isUnsent: UNSENT.test(code) };
+  return failure(problem, {
+    advice,
+    code,
+    isLasting,
+    mayHaveArrived: IN_FLIGHT.test(code),
+    isUnsent: UNSENT.test(code),
+  });
 }
 
 function failureOfProxy(code: string | undefined): Failure {
-  const failure = failureOfCode(code);
+  const found = failureOfCode(code);
   // The advice on certificates applies to the proxy's certificate as well.
-  if (failure.isLasting) return failure;
-  const reason = code === undefined ? '' : ` (${code})`;
-  const description = describe('the proxy cannot be reached', 'check it, and HTTP_PROXY and HTTPS_PROXY', reason);
-  return { ...failure, ...description, isUnsent: true };
+  if (found.isLasting) return found;
+  const advice = 'check it, and HTTP_PROXY and HTTPS_PROXY';
+  return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
 }
 
 /** undici reports the status of the proxy only in the message (lib/dispatcher/proxy-agent.js). */
@@ -109,7 +111,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] = /^Proxy response \((\d{3})\)/.exec(thrown instanceof Error ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
   const problem = status === '407' ? 'the proxy asks for authentication' : 'the proxy refuses to connect';
-  return unsent(describe(`${problem} (status ${status})`), status.startsWith('4'));
+  return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
 /** Errors of undici's parser have no code, and their message may quote the response. A status below 100 is an assertion error. */
@@ -117,14 +119,7 @@ function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
   if (thrown.name !== 'HTTPParserError' && !isAssertion) return undefined;
-  return { ...FAILURE, ...describe('the answer is no HTTP'), mayHaveArrived: true };
-}
-
-type Description = Pick<Failure, 'detail' | 'problem' | 'advice'>;
-
-function describe(problem: string, advice?: string, reason = ''): Description {
-  const detail = advice === undefined ? problem : `${problem}; ${advice}`;
-  return { detail: `${detail}${reason}`, problem: `${problem}${reason}`, advice };
+  return failure('the answer is no HTTP', { mayHaveArrived: true });
 }
 
 /** Searches `cause` and the `errors` of an AggregateError, which a host with several addresses fails with. */

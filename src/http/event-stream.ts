@@ -1,54 +1,51 @@
 import { createParser, type EventSourceParser } from 'eventsource-parser';
 
-/** Characters of the lines of one event, or of one comment. */
+/** Maximum characters of one event or comment. */
 const EVENT_CHARACTERS_MAX = 64 * 1024 * 1024;
 
-/** An event as the HTML standard dispatches it. */
 export interface ServerSentEvent {
-  /** `message` where the stream gives none. */
+  /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The last id that has come, with this event or before; empty where none has, or an empty one. */
+  /** The last id that was received, with this event or an earlier one. Empty if there is none. */
   readonly id: string;
-  /** Whether the id came with this event. */
+  /** Whether the id was sent with this event. */
   readonly hasOwnId: boolean;
 }
 
-/** What a chunk of a stream holds. */
 export type EventStreamItem =
   | { readonly kind: 'event'; readonly event: ServerSentEvent }
-  /** A line that says nothing, by which a server shows that it is there. */
+  /** A comment line, often sent as a heartbeat. */
   | { readonly kind: 'comment'; readonly text: string }
-  /** How long a client is to wait before it connects again. */
+  /** The delay that the server requests before the client reconnects. */
   | { readonly kind: 'retry'; readonly ms: number };
 
-/** An event is longer than a reader takes. */
 export class EventTooLongError extends Error {
   override readonly name: string = 'EventTooLongError';
 }
 
 /**
- * Reads server-sent events from bytes, however they are cut (WHATWG HTML, 9.2.6). Fields are read by `eventsource-parser`, line by
- * line; what it leaves out is done here: characters cut in two, ends of lines cut in two, a byte order mark, and ids that last.
- * What follows the last blank line of a stream is no event.
+ * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields of each line. This
+ * class joins characters and line breaks that are split between chunks, removes a byte order mark, and keeps the last id.
+ * Incomplete data at the end of the stream is not an event.
  */
 export class EventStream {
-  // It would take a second byte order mark away on Node 24, where the first came in a chunk of its own.
+  // Node 24 would also remove a second byte order mark if the first has a chunk of its own.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #parser: EventSourceParser;
   readonly #charactersMax: number;
-  /** The line that has begun, and the characters of the event that has, this line aside. */
+  /** The incomplete line, and the number of characters of the complete lines of the current event. */
   #line = '';
   #characters = 0;
   #hasBegun = false;
   #isFirstText = true;
   #endedByCr = false;
-  /** Of the last event, and as the next one will have it. */
+  /** The id of the last event, and of the next event. */
   #lastId: string;
   #nextId: string;
   #items: EventStreamItem[] = [];
 
-  /** A stream that goes on from an earlier one begins with its last id. */
+  /** `lastId` is the last id of the connection that this stream continues. */
   constructor(lastId = '', charactersMax: number = EVENT_CHARACTERS_MAX) {
     this.#lastId = lastId;
     this.#nextId = lastId;
@@ -59,24 +56,24 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // It takes three characters of the first chunk for a byte order mark; the real one is taken before.
+    // The parser removes a byte order mark from its first chunk. `feed` has removed it already.
     this.#parser.feed('');
   }
 
-  /** Whether an event has begun that is not complete. */
+  /** Whether the last event is incomplete. */
   get isWithinEvent(): boolean {
     return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
-  /** What becomes complete by this chunk. Throws an EventTooLongError for an event beyond the limit. */
+  /** Returns the items that this chunk completes. Throws an EventTooLongError if an event is too long. */
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });
-    // A part of a character.
+    // The chunk holds only a part of a character.
     if (text === '') return this.#items;
     if (this.#isFirstText && text.startsWith('\uFEFF')) text = text.slice(1);
     this.#isFirstText = false;
-    // Of CR and LF the second is no line of its own, though it may come with another chunk.
+    // CR LF is one line break, also if the two are in different chunks.
     if (this.#endedByCr && text.startsWith('\n')) text = text.slice(1);
     this.#endedByCr = text.endsWith('\r');
     const lines = text.split(/\r\n?|\n/);
@@ -93,7 +90,7 @@ export class EventStream {
   #take(line: string): void {
     this.#characters = line === '' ? 0 : this.#characters + (line.startsWith(':') ? 0 : line.length);
     this.#limit(line.startsWith(':') ? line.length : 0);
-    // The parser forgets an id with the event that brought it, and those that come without one.
+    // The parser reports an id only with its own event, and only if the event has data.
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;

@@ -1,6 +1,6 @@
 /** Bounds of the delay that a `Retry-After` header can request. */
-export const RETRY_AFTER_MIN_MS = 1_000;
-export const RETRY_AFTER_MAX_MS = 300_000;
+const RETRY_AFTER_MIN_MS = 1_000;
+const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
@@ -20,20 +20,15 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
   // V8 parses "-5" and "1.5" as dates. An HTTP date begins with the name of a day.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined;
-  const until = parseHttpDate(text);
+  const until = Date.parse(text);
   if (Number.isNaN(until)) return undefined;
-  const serverNow = parseHttpDate(serverDate ?? '');
+  const serverNow = Date.parse(serverDate ?? '');
   return clamped(until - (Number.isNaN(serverNow) ? nowMs : serverNow));
 }
 
 /** Returns an exponential back-off with full jitter, in milliseconds. `attempt` counts from 0; `random` is between 0 and 1. */
 export function backoffMs(attempt: number, random: number, firstMs: number, longestMs: number): number {
   return Math.floor(random * Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30)));
-}
-
-/** The asctime format has no time zone. It is GMT like the other formats (RFC 9110, 5.6.7). */
-function parseHttpDate(text: string): number {
-  return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
 }
 
 function clamped(ms: number): number {

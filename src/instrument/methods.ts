@@ -38,7 +38,7 @@ export const traced: Traced = ((...args: unknown[]): unknown => {
   if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
   if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
-  // A legacy decorator of a class, and a caller that means `traceable`, use the returned value in place of the argument.
+  // The argument is returned, because the result replaces a class that is decorated, or the function of a caller.
   refuse('a class or function by itself');
   return options;
 }) as Traced;

@@ -1,5 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { makeSlot, type Slot } from '../base/slot.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
@@ -130,43 +131,6 @@ export function isFollowed(object: object, follow: () => boolean): boolean {
     return true;
   });
   return isDone === true;
-}
-
-class Identity {
-  constructor(object: object) {
-    // biome-ignore lint/correctness/noConstructorReturn: a subclass adds its private field to this object.
-    return object;
-  }
-}
-
-/** Keeps a value with each of many objects, like a `WeakMap`. */
-export interface Slot<Value> {
-  get(object: object): Value | undefined;
-  set(object: object, value: Value): void;
-}
-
-/**
- * Makes a slot that is a private field of the objects themselves, which other code cannot see. For each object, a `WeakMap`
- * costs several times as much, mostly in the garbage collector. An object that is not extensible keeps no value.
- */
-export function makeSlot<Value>(): Slot<Value> {
-  return class Field extends Identity {
-    #value: Value;
-
-    constructor(object: object, value: Value) {
-      super(object);
-      this.#value = value;
-    }
-
-    static get(object: object): Value | undefined {
-      return #value in object ? object.#value : undefined;
-    }
-
-    static set(object: object, value: Value): void {
-      if (#value in object) object.#value = value;
-      else if (Object.isExtensible(object)) new Field(object, value);
-    }
-  };
 }
 
 const callCounts: Slot<number> = makeSlot();

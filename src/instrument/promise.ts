@@ -1,5 +1,6 @@
 import { types } from '../base/node.ts';
-import { defineOwn, isFollowed, type Method, makeSlot, replaceOwn, type Settlement, type Slot } from './observer.ts';
+import { makeSlot, type Slot } from '../base/slot.ts';
+import { defineOwn, isFollowed, type Method, replaceOwn, type Settlement } from './observer.ts';
 
 type Result = Promise<unknown>;
 

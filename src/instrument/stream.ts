@@ -101,7 +101,7 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
 
 /** Observes the end of a stream that the engine reads. Reads through the replaced methods report the end earlier. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // Streams that a library implements are always read through their methods.
+  // The engine can read only native streams without calling their replaced methods.
   if (!(stream instanceof ReadableStream)) return;
   const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;

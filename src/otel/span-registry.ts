@@ -1,7 +1,7 @@
+import { makeSlot, type Slot } from '../base/slot.ts';
 import { setTimer } from '../base/timers.ts';
 import type { RunContext } from '../run/context.ts';
 import { LateEntry } from './late-entry.ts';
-import { Slot } from './slot.ts';
 
 /**
  * Spans found by their ids alone: what is put in the active context may be a wrapper around the span that was started
@@ -42,7 +42,7 @@ interface SeenSpan {
 
 /** The spans that one processor has seen start. Holds on to none of them for long. */
 export class SpanRegistry {
-  readonly #bySpan = new Slot<SeenSpan>();
+  readonly #bySpan: Slot<SeenSpan> = makeSlot();
   /**
    * By span id, in two generations: when the later one is full, it becomes the earlier one, of which no more than the open
    * ones go on. To delete each span when it ends would cost several times as much.

@@ -75,7 +75,7 @@ export class PlainCheck {
   /** Whether JSON text of an object is that of plain data. Throws if it is invalid. */
   isPlainJson(text: string, limits: PayloadLimits): boolean {
     if (text.length > limits.bytes || !text.isWellFormed() || SURROGATE_ESCAPE.test(text)) return false;
-    // Names are searched in the text too, because a value under a repeated name is lost in parsing.
+    // Parsing drops all but the last value of a duplicate name, so the text is searched as well.
     if (this.#texts?.isLikelyIn(text) === true || this.#texts?.hasSecretUrl(text) === true) return false;
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) && this.#isPlain(value, limits);

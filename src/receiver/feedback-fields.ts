@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { isoTimestamp } from '../run/time.ts';
 import type { Feedback } from './feedback.ts';
-import { isObject, JsonReader } from './json.ts';
+import { JsonReader } from './json.ts';
 import { Findings, type Location, Refusal } from './refusal.ts';
 import { parseUuid } from './run-fields.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
 import type { FeedbackToken } from './feedback.ts';
 import { checkKey, uuidIn } from './feedback-fields.ts';
-import { isObject } from './json.ts';
 import { Findings, type Location, Refusal } from './refusal.ts';
 
 /** Tokens that one request makes. */

@@ -1,5 +1,5 @@
+import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import { isObject } from './json.ts';
 import { Findings, type Location, Refusal } from './refusal.ts';
 import { parseUuid } from './run-fields.ts';
 import { readRun, rulesFor } from './run-message.ts';

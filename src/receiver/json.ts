@@ -89,11 +89,6 @@ function endOfText(bytes: Buffer, start: number): number {
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');
 
-/** Whether a value of JSON is an object in JSON's sense. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Heap that a value takes beside its text, and an object or array beside what it holds. */
 const VALUE_BYTES = 16;
 const CONTAINER_BYTES = 56;

@@ -1,4 +1,4 @@
-import { isObject } from './json.ts';
+import { isObject } from '../base/options.ts';
 import { type Route, readJson } from './route.ts';
 
 /** A login has no more in it than a key. */

@@ -1,9 +1,8 @@
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
+import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../base/options.ts';
 import type { Attachment } from '../run/record.ts';
 import { Family } from './family.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 import { type Forgotten, ForgottenNotice } from './forgotten-notice.ts';
-import { isObject } from './json.ts';
 import { pageOf } from './list-page.ts';
 import { MemoryTrace, type ShownTrace } from './memory-trace.ts';
 import { checkedPrices, type Prices } from './prices.ts';

@@ -1,7 +1,8 @@
+import { isObject } from '../base/options.ts';
 import type { Attachment } from '../run/record.ts';
 import type { Feedback } from './feedback.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from './feedback-fields.ts';
-import { isObject, type Json, JsonReader } from './json.ts';
+import { type Json, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
 import { type PartField, type PartName, parsePartName } from './part-name.ts';
 import { Findings, Refusal } from './refusal.ts';

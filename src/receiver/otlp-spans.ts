@@ -1,5 +1,5 @@
+import { isObject } from '../base/options.ts';
 import type { SpanContextLike, SpanLike } from '../otel/span-like.ts';
-import { isObject } from './json.ts';
 import { Refusal } from './refusal.ts';
 
 /** Spans of one request: exporters send 512, collectors 8192 as a rule. Neither splits what is refused. */

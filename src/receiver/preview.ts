@@ -1,5 +1,5 @@
+import { isObject } from '../base/options.ts';
 import { cut } from '../base/text.ts';
-import { isObject } from './json.ts';
 
 const LENGTH_MAX = 200;
 /** How deep a payload is looked into for its text, and how many items of a list, from its end. */

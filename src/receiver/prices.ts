@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
+import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import { isObject } from './json.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
 /** What a model costs, in the same currency for all models, for a million tokens. */

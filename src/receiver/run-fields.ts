@@ -1,7 +1,7 @@
+import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import type { RunRecord } from '../run/record.ts';
 import { canonicalId, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../run/time.ts';
-import { isObject } from './json.ts';
 import type { Findings, Location } from './refusal.ts';
 
 /** A field of the run record (interface, "Run record"), or one of ours beside it: `error`, `tags`, `extra`. */

@@ -1,8 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
-import { isObject } from './json.ts';
 import type { GroupKey, ListQuery, RunQuery, SortKey, StatisticsQuery } from './query.ts';
 import { Findings, Refusal } from './refusal.ts';
 import { parseUuid } from './run-fields.ts';

@@ -1,6 +1,6 @@
+import { isObject } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
-import { isObject } from './json.ts';
 import { previewOf } from './preview.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';

@@ -1,4 +1,4 @@
-import { isObject } from './json.ts';
+import { isObject } from '../base/options.ts';
 import type { RunOperation } from './store.ts';
 
 /** Spans whose runs are known, and runs that wait for that of their parent; beyond so many the oldest are forgotten. */

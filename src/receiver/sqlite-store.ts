@@ -1,13 +1,12 @@
 import { resolve } from 'node:path';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
+import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import type { Attachment } from '../run/record.ts';
 import { positionOf } from './cursor.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 import { ForgottenNotice } from './forgotten-notice.ts';
-import { isObject } from './json.ts';
 import { checkedPrices, type Prices } from './prices.ts';
 import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from './query.ts';
 import { Refusal } from './refusal.ts';

@@ -1,8 +1,8 @@
+import { isObject } from '../base/options.ts';
 import type { Attachment } from '../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../run/time.ts';
 import type { Feedback } from './feedback.ts';
 import { readFeedback } from './feedback-fields.ts';
-import { isObject } from './json.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { Findings, type Location, Refusal } from './refusal.ts';
 import { readRun, rulesFor } from './run-message.ts';

@@ -1,4 +1,5 @@
 import { version } from '../base/env.ts';
+import { isObject } from '../base/options.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { isRunId } from './ids.ts';
@@ -188,8 +189,8 @@ type Fields = Readonly<Record<string, unknown>>;
 type WireFields = Partial<Record<keyof RunRecord, unknown>>;
 
 function objectOf(value: unknown): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('expected an object');
-  return value as Fields;
+  if (!isObject(value)) throw new TypeError('expected an object');
+  return value;
 }
 
 function jsonTexts(fields: Fields): Map<string, string> {

@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { types } from '../base/node.ts';
-import type { Check } from '../base/options.ts';
+import { type Check, isObject } from '../base/options.ts';
 import { currentContext, type RunContext, remoteContext } from './context.ts';
 import { type Project, projectText } from './encoded-run.ts';
 import { Run } from './run.ts';
@@ -115,11 +115,10 @@ function inheritedFields(baggage: BaggageMember[], prefix: string, accept: reado
   const projectId = accepted('project', 'project-id')?.slice(0, TEXT_MAX);
   const tags = accepted('tags');
   const metadata = jsonOf(accepted('metadata'));
-  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
   return {
     project: projectId ? { id: projectId } : accepted('project')?.slice(0, TEXT_MAX) || undefined,
     tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : jsonOf(tags)),
-    metadata: isObject ? (metadata as Record<string, unknown>) : undefined,
+    metadata: isObject(metadata) ? metadata : undefined,
     sampled: baggageValue(baggage, `${prefix}-sampled`) !== 'false',
   };
 }

@@ -1,4 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
+import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import type { RunRecord } from '../run/record.ts';
 
@@ -24,8 +25,4 @@ function isRecord(value: unknown): value is RunRecord {
   return [value.id, value.name, value.run_type, value.dotted_order, value.start_time].every(
     (field) => typeof field === 'string',
   );
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

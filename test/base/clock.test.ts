@@ -3,7 +3,13 @@ import { Clock, clock } from '../../src/base/clock.ts';
 
 /** A clock whose wall and monotonic time, in milliseconds, are set by hand. */
 function makeClock(time = { wall: 1_000_000, monotonic: 5_000 }) {
-  return { time, clock: new Clock({ wallMs: () => time.wall, monotonicMs: () => time.monotonic }) };
+  return {
+    time,
+    clock: new Clock(
+      () => time.wall,
+      () => time.monotonic,
+    ),
+  };
 }
 
 /** Both times go on, the wall clock by `departureMs` more or less. */

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ConfigureOptions } from '../../src/export/configure-options.ts';
+import type { ConfigureOptions } from '../../src/export/settings.ts';
 import { exporterTo, record, recordSingles } from '../support/delivering.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { root } from '../support/folders.ts';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Outcome } from '../../src/export/outcome.ts';
-import { outcomeOf, outcomeOfError, outcomeOfStatus } from '../../src/export/outcome.ts';
+import { type Outcome, outcomeOf, outcomeOfError } from '../../src/export/outcome.ts';
 
 type Kind = Outcome['kind'];
 
@@ -64,12 +63,14 @@ const table: readonly (readonly [status: number, batch: Kind, single?: Kind])[] 
   [599, 'failed'],
 ];
 
+const answered = (status: number, headers = {}, isKeyless = false) => ({ status, headers, text: '', isKeyless });
+
 describe('a status', () => {
   it.each(table.map(([status, batch, single = batch]) => [status, batch, single] as const))(
     '%i makes a batch `%s` and a single run `%s`',
     (status, batch, single) => {
-      expect(outcomeOfStatus(status, { runs: 2 }).kind).toBe(batch);
-      expect(outcomeOfStatus(status, { runs: 1 }).kind).toBe(single);
+      expect(outcomeOf(answered(status), 2, 0).kind).toBe(batch);
+      expect(outcomeOf(answered(status), 1, 0).kind).toBe(single);
     },
   );
 
@@ -78,7 +79,7 @@ describe('a status', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 999 }), (status) => {
         fc.pre(!known.has(status) && (status < 200 || status >= 400));
-        const { kind } = outcomeOfStatus(status, { runs: 1 });
+        const { kind } = outcomeOf(answered(status), 1, 0);
         expect(kind).toBe(status >= 400 && status < 500 ? 'dropped' : 'failed');
       }),
       { numRuns: 1_000 },
@@ -89,15 +90,15 @@ describe('a status', () => {
     [500, undefined, true],
     [504, undefined, true],
     [508, undefined, true],
-    [503, 5_000, false],
+    [503, '5', false],
     [408, undefined, false],
     [429, undefined, false],
-  ])('%i with a pause of %s ms may be the fault of the runs: %s', (status, afterMs, isSuspect) => {
-    expect(outcomeOfStatus(status, { runs: 2, afterMs })).toMatchObject({ kind: 'failed', isSuspect });
+  ])('%i with Retry-After %s may be the fault of the runs: %s', (status, after, isSuspect) => {
+    expect(outcomeOf(answered(status, { 'retry-after': after }), 2, 0)).toMatchObject({ kind: 'failed', isSuspect });
   });
 
   it.each([401, 403])('%i reports whether a key was sent', (status) => {
-    const detailOf = (isKeyless: boolean) => JSON.stringify(outcomeOfStatus(status, { runs: 2, isKeyless }));
+    const detailOf = (isKeyless: boolean) => JSON.stringify(outcomeOf(answered(status, {}, isKeyless), 2, 0));
     expect(detailOf(false)).toContain('the API key was rejected');
     expect(detailOf(true)).toContain('none is sent');
   });
@@ -109,8 +110,7 @@ describe('a response', () => {
     ['99999999999999999999', 300_000],
     ['soon', undefined],
   ])('with Retry-After %s pauses for %s ms', (after, afterMs) => {
-    const answer = { status: 429, headers: { 'retry-after': after }, text: '' };
-    expect(outcomeOf(answer, 2, 0)).toMatchObject({ kind: 'failed', afterMs });
+    expect(outcomeOf(answered(429, { 'retry-after': after }), 2, 0)).toMatchObject({ kind: 'failed', afterMs });
   });
 
   it('is not quoted in the detail', () => {

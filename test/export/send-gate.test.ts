@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SendGate } from '../../src/export/send-gate.ts';
+import { SendGate } from '../../src/export/service.ts';
 
 const gateWith = (random = 1) => new SendGate({ retryDelayMs: 500, retryDelayMaxMs: 30_000, random: () => random });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { DELAY_MAX_MS, defaultLimits } from '../../src/base/limits.ts';
-import type { ConfigureOptions } from '../../src/export/configure-options.ts';
+import type { ConfigureOptions } from '../../src/export/settings.ts';
 import { resolveSettings } from '../../src/export/settings.ts';
 import { defaultRedaction, hideAll, redact } from '../../src/payload/redact.ts';
 import { environmentOf } from '../support/environment.ts';

@@ -338,7 +338,7 @@ describe('GET /info', () => {
     await flush();
     expect(service.requests).toHaveLength(1);
     expect(virtualClock.nowMs).toBeLessThan(2_000);
-    await advance(40_000);
+    await advance(70_000);
     whole();
     await flush();
     expect(service.infoRequests).toBe(2);
@@ -346,9 +346,9 @@ describe('GET /info', () => {
 
   it.each<[Verdict, number, number]>([
     // A connection that breaks is tried twice.
-    [503, 5, 13],
-    ['reset', 5, 13],
-    [{ status: 200, body: '<html>' }, 5, 13],
+    [503, 30, 36],
+    ['reset', 60, 72],
+    [{ status: 200, body: '<html>' }, 30, 36],
     [404, 1, 1],
     [info({ batch_ingest_config: { size_limit: 5 } }), 1, 1],
   ])('that answers with %j is asked %i to %i times in 35 minutes', async (answer, least, most) => {

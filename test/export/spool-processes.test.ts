@@ -28,7 +28,7 @@ function startProgram(dir: string, code: string, flags: readonly string[] = []):
 function writeProgram(dir: string, code: string): string {
   const record = { ...makeRecord(0), run: { ...makeRecord(0).run, inputs: '{"number":NUMBER}' } };
   const text = `
-    const open = () => openSpool({
+    const open = () => new Spool({
       spoolDir: ${JSON.stringify(dir)}, endpoint: new URL('http://127.0.0.1:4777'),
       workspaceId: undefined, apiKey: undefined, bytesMax: 1e8, ageMaxMs: 1e9,
     });
@@ -37,7 +37,7 @@ function writeProgram(dir: string, code: string): string {
     ${code}`;
   // A file: the workers of a cluster run the same one.
   const path = join(dirname(dir), `program-${++started}.mjs`);
-  writeFileSync(path, `import { openSpool } from ${JSON.stringify(SPOOL)};\n${text}`);
+  writeFileSync(path, `import { Spool } from ${JSON.stringify(SPOOL)};\n${text}`);
   return path;
 }
 

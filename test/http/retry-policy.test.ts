@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseRetryAfter } from '../../src/http/retry.ts';
 
 /** Fri, 20 Nov 2026 07:22:40 GMT */
@@ -55,21 +55,10 @@ describe('Retry-After', () => {
     ],
     ['beside a Date that is none', 'Fri, 20 Nov 2026 07:23:40 GMT', 'yesterday', 60_000],
     ['in the form of RFC 850', 'Friday, 20-Nov-26 07:23:40 GMT', undefined, 60_000],
-    ['in the form of asctime', 'Fri Nov 20 07:23:40 2026', undefined, 60_000],
     ['that is none', 'Friday', undefined, undefined],
     ['with a day alone', 'Someday, 20 Nov 2026 07:23:40 GMT', undefined, undefined],
   ])('may be a date: one %s', (_, header, serverDate, expected) => {
     expect(parseRetryAfter(header, NOW_MS, serverDate)).toBe(expected);
-  });
-
-  test('is Greenwich time in every form, wherever the process runs', () => {
-    vi.stubEnv('TZ', 'America/New_York');
-    onTestFinished(() => {
-      vi.unstubAllEnvs();
-    });
-    expect(new Date(NOW_MS).getHours()).toBe(2);
-    expect(parseRetryAfter('Fri Nov 20 07:23:40 2026', NOW_MS)).toBe(60_000);
-    expect(parseRetryAfter('Fri, 20 Nov 2026 07:23:40 GMT', NOW_MS, 'Fri Nov 20 07:23:30 2026')).toBe(10_000);
   });
 
   test('is within its bounds, or not there, whatever it says', () => {

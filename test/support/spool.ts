@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { openSpool, type Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/spool/spool.ts';
+import { Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/spool/spool.ts';
 import { ended, makeRun } from './encoded-run.ts';
 import { temporaryFolder } from './folders.ts';
 
@@ -12,7 +12,7 @@ export function spoolFolder(within?: string) {
   const dir = join(folder.path, 'spool');
   const time = { wallMs: Date.now(), monotonicMs: 0 };
   const open = (options: Partial<SpoolOptions> = {}): Spool => {
-    const spool = openSpool({
+    const spool = new Spool({
       spoolDir: dir,
       endpoint: new URL('http://127.0.0.1:4777'),
       workspaceId: undefined,

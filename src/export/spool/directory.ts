@@ -28,7 +28,6 @@ const OWNER_FILE = 'owner.json';
 /** Maximum bytes of the damaged files in `bad`. The oldest files are deleted first. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
-/** Interval of the heartbeats of an owner. */
 export const HEARTBEAT_MS = 5_000;
 
 /** Time without a heartbeat after which an owner is dead: if its process has ended, and if its process is unknown. */
@@ -45,7 +44,6 @@ export interface Destination {
   readonly apiKey: string | undefined;
 }
 
-/** A segment that was taken over. */
 export interface ClaimedSegment {
   readonly path: string;
   readonly bytes: number;
@@ -58,7 +56,6 @@ export interface ClaimedSegment {
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
-/** The folder of one exporter. */
 export class OwnerFolder {
   readonly fs: SpoolFs;
   readonly spoolDir: string;
@@ -91,7 +88,6 @@ export class OwnerFolder {
     }
   }
 
-  /** Returns the path of a new segment. */
   segmentPath(sequence: number): string {
     return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
   }
@@ -157,7 +153,6 @@ export class OwnerFolder {
   }
 }
 
-/** An owner of a destination. */
 export interface Owner {
   readonly name: string;
   readonly path: string;
@@ -209,7 +204,6 @@ export function addressOf(endpoint: URL): string {
   return endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
 }
 
-/** Whether a folder with this name belongs to a destination. */
 export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
@@ -269,7 +263,6 @@ function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
 }
 
-/** Returns the random part of an owner's name, or `undefined` for other names. */
 function tokenOf(name: string): string | undefined {
   return /^\d{1,10}-[0-9a-z]{1,12}-([0-9a-f]{16})$/.exec(name)?.[1];
 }

@@ -1,7 +1,7 @@
 import { setTimer } from '../../base/timers.ts';
-import type { OwnerFolder } from './directory.ts';
-import { appendWhole, createFile, ignoreErrors, type SpoolFs } from './fs.ts';
-import type { RunName, SpooledRecord } from './record.ts';
+import type { ClaimedSegment, OwnerFolder } from './directory.ts';
+import { appendWhole, createFile, ignoreErrors } from './fs.ts';
+import type { RunName, SpooledRecord } from './segment.ts';
 
 /** A file of records on disk. */
 export interface Segment {
@@ -26,25 +26,16 @@ export interface ReadSegment {
 }
 
 /** A segment of an owner, as the spool tracks it. */
-export class StoredSegment implements Segment {
-  readonly path: string;
-  readonly isForeign: boolean;
+export interface StoredSegment extends Segment {
   /** Monotonic time if this process wrote it, otherwise the time of the file. */
   readonly writtenAtMs: number;
   /** Descriptor while this process writes the segment. */
   readonly fd: number;
-  bytes = 0;
+  bytes: number;
   /** Number of appended records, and of those that are still needed. */
-  appended = 0;
-  needed = 0;
-  isDamaged = false;
-
-  constructor(path: string, isForeign: boolean, writtenAtMs: number, fd = -1) {
-    this.path = path;
-    this.isForeign = isForeign;
-    this.writtenAtMs = writtenAtMs;
-    this.fd = fd;
-  }
+  appended: number;
+  needed: number;
+  isDamaged: boolean;
 }
 
 export interface SegmentFilesOptions {
@@ -58,30 +49,24 @@ export interface SegmentFilesOptions {
 /** The segments of an owner: creates, writes, counts and deletes them. */
 export class SegmentFiles {
   readonly #options: SegmentFilesOptions;
-  readonly #fs: SpoolFs;
   readonly #all = new Set<StoredSegment>();
   #sequence = 0;
-  #bytes = 0;
   readonly #unsynced = new Set<StoredSegment>();
   #syncTimer: NodeJS.Timeout | undefined;
-  /** Segments that wait to be read, the next one first: those of other owners, and those that this process has spilled. */
+  bytes = 0;
+  /** Segments that wait to be read, in order: those of other owners, and those that this process has spilled. */
   readonly foreign: Set<StoredSegment> = new Set();
   readonly spilled: Set<StoredSegment> = new Set();
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
-    this.#fs = options.folder.fs;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
   }
 
   get isEmpty(): boolean {
     return this.#all.size === 0;
   }
 
-  /** The segment to read next: those of other owners come first. */
+  /** The segment to read next. */
   get next(): StoredSegment | undefined {
     return (this.foreign.size > 0 ? this.foreign : this.spilled).values().next().value;
   }
@@ -96,24 +81,27 @@ export class SegmentFiles {
     // Somebody may have deleted the folder since the last segment.
     folder.make();
     const path = folder.segmentPath(++this.#sequence);
-    const segment = new StoredSegment(path, false, monotonicMs(), createFile(this.#fs, path));
-    this.#all.add(segment);
-    return segment;
+    return this.#add({ path, isForeign: false, writtenAtMs: monotonicMs(), fd: createFile(folder.fs, path) }, 0);
   }
 
   /** Adds a segment of another owner, which waits to be read. */
-  addForeign(path: string, bytes: number, writtenAtMs: number): void {
-    const segment = new StoredSegment(path, true, writtenAtMs);
+  addForeign({ path, bytes, modifiedAtMs }: ClaimedSegment): void {
+    this.foreign.add(this.#add({ path, isForeign: true, writtenAtMs: modifiedAtMs, fd: -1 }, bytes));
+  }
+
+  #add(file: Pick<StoredSegment, 'path' | 'isForeign' | 'writtenAtMs' | 'fd'>, bytes: number): StoredSegment {
+    const segment = { ...file, bytes, appended: 0, needed: 0, isDamaged: false };
     this.#all.add(segment);
-    this.foreign.add(segment);
-    this.#grow(segment, bytes);
+    this.bytes += bytes;
+    return segment;
   }
 
   /** Appends all of the bytes, or throws a file-system error and appends nothing. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
-    appendWhole(this.#fs, segment.fd, segment.bytes, bytes);
-    this.#grow(segment, bytes.byteLength);
-    const { syncEveryMs } = this.#options;
+    const { folder, syncEveryMs } = this.#options;
+    appendWhole(folder.fs, segment.fd, segment.bytes, bytes);
+    segment.bytes += bytes.byteLength;
+    this.bytes += bytes.byteLength;
     if (syncEveryMs === undefined) return;
     this.#unsynced.add(segment);
     this.#syncTimer ??= setTimer(() => {
@@ -124,22 +112,20 @@ export class SegmentFiles {
 
   /** Closes the file. The system has had each record since it was appended, so an error loses nothing. */
   close(segment: StoredSegment): void {
-    const close = (): void => {
-      ignoreErrors(() => this.#fs.closeSync(segment.fd));
-    };
+    const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);
     else close();
   }
 
   /** Deletes the file. If that fails, the file stays, and the next process delivers its records again. */
   delete(segment: StoredSegment): void {
-    ignoreErrors(() => this.#fs.unlinkSync(segment.path));
+    ignoreErrors(() => this.#options.folder.fs.unlinkSync(segment.path));
     this.forget(segment);
   }
 
   /** Called if the file does not exist, or if it no longer belongs to this owner. */
   forget(segment: StoredSegment): void {
-    if (this.#all.delete(segment)) this.#bytes -= segment.bytes;
+    if (this.#all.delete(segment)) this.bytes -= segment.bytes;
     this.stopWaiting(segment);
   }
 
@@ -148,14 +134,9 @@ export class SegmentFiles {
     this.spilled.delete(segment);
   }
 
-  #grow(segment: StoredSegment, bytes: number): void {
-    segment.bytes += bytes;
-    this.#bytes += bytes;
-  }
-
   #sync(segment: StoredSegment, done: () => void): void {
     this.#unsynced.delete(segment);
-    this.#fs.fdatasync(segment.fd, (problem) => {
+    this.#options.folder.fs.fdatasync(segment.fd, (problem) => {
       if (problem !== null) this.#options.syncFailed(problem);
       done();
     });

@@ -57,17 +57,15 @@ export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void
   }
 }
 
-/** The content of a file and the time of its last change. */
-export interface FileContent {
-  readonly bytes: Buffer;
-  readonly modifiedAtMs: number;
-}
-
 /**
  * Reads a whole file. Returns `undefined` if the path is a link or a pipe, or if the file is larger than `bytesMax`. Throws
  * file-system errors.
  */
-export function readWhole(fs: SpoolFs, path: string, bytesMax: number): FileContent | undefined {
+export function readWhole(
+  fs: SpoolFs,
+  path: string,
+  bytesMax: number,
+): { bytes: Buffer; modifiedAtMs: number } | undefined {
   if (!fs.lstatSync(path).isFile()) return undefined;
   // Without O_NONBLOCK, opening a pipe that has no writer would block the process.
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -90,7 +88,6 @@ export function isDeleted(fs: SpoolFs, path: string): boolean {
   }
 }
 
-/** Deletes a file if it exists. */
 export function removeFile(fs: SpoolFs, path: string): void {
   ifExists(() => fs.unlinkSync(path));
 }
@@ -105,7 +102,6 @@ export function ifExists<T>(read: () => T): T | undefined {
   }
 }
 
-/** Returns the result of `call`, or `undefined` if it throws. */
 export function ignoreErrors<T>(call: () => T): T | undefined {
   try {
     return call();
@@ -120,7 +116,6 @@ export function codeOf(thrown: unknown): string {
   return typeof code === 'string' ? code : 'unknown error';
 }
 
-/** Whether the disk, or the user's quota, has no room. */
 export function isFull(thrown: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
 }

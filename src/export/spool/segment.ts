@@ -1,4 +1,118 @@
 import { nodeModule } from '../../base/node.ts';
+import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../../payload/attachment.ts';
+import { isBlob } from '../../payload/describe.ts';
+import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
+import { readWhole, type SpoolFs } from './fs.ts';
+
+/** The content of a post or a patch of a run, after redaction. */
+export interface SpooledRecord {
+  readonly op: 'post' | 'patch';
+  /** Whether it carries the end of the run. */
+  readonly isEnded: boolean;
+  readonly run: EncodedRun;
+}
+
+/** Identifies a run in reports. A field that cannot be read is empty. */
+export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
+
+/** The content of a segment. */
+export interface SegmentRecords {
+  readonly records: readonly SpooledRecord[];
+  /** Runs of the records that cannot be read. */
+  readonly damagedRuns: readonly RunName[];
+  readonly isLaterVersion: boolean;
+  readonly bytes: number;
+  readonly modifiedAtMs: number;
+}
+
+/**
+ * Reads the records of a segment. Returns `undefined` if the path is not a file, or if the file is too large. Throws file-system
+ * errors.
+ */
+export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
+  const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
+  if (content === undefined) return undefined;
+  const { frames, lostIds, isLaterVersion } = readFrames(content.bytes);
+  const records: SpooledRecord[] = [];
+  const damagedRuns = lostIds.map(unnamed);
+  for (const frame of frames) {
+    const record = decodeRecord(frame);
+    if (record !== undefined) records.push(record);
+    else damagedRuns.push(unnamed(frame.id));
+  }
+  const { bytes, modifiedAtMs } = content;
+  return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
+}
+
+/** Encodes records as frames, one after the other, into one buffer that is reused. */
+export class FrameBuffer {
+  #bytes: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The frames as bytes. Valid until the next call of another method. */
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Adds a record. Returns `false` if it cannot be encoded, or if its payload is larger than `PAYLOAD_BYTES_MAX`. */
+  add(record: SpooledRecord, ordinal: number): boolean {
+    try {
+      return this.#addFrame(record.run.id, ordinal, encodeRecord(record));
+    } catch {
+      return false;
+    }
+  }
+
+  #addFrame(id: string, ordinal: number, sections: readonly (string | Uint8Array)[]): boolean {
+    const start = this.#length;
+    this.#reserve(HEAD_BYTES);
+    this.#length += HEAD_BYTES;
+    for (const section of sections) this.#addSection(section);
+    const payloadAt = start + HEAD_BYTES;
+    const length = this.#length - payloadAt;
+    if (length > PAYLOAD_BYTES_MAX) return false;
+    const head = this.#bytes.subarray(start, payloadAt);
+    MAGIC.copy(head);
+    head.writeUInt32BE(VERSION << 24, VERSION_AT);
+    head.writeUInt32BE(ordinal, ORDINAL_AT);
+    head.writeUInt32BE(length, LENGTH_AT);
+    head.write(id, ID_AT, PAYLOAD_CRC_AT - ID_AT, 'latin1');
+    head.writeUInt32BE(crc32(this.#bytes.subarray(payloadAt, this.#length)), PAYLOAD_CRC_AT);
+    head.writeUInt32BE(crc32(head.subarray(0, HEAD_CRC_AT)), HEAD_CRC_AT);
+    return true;
+  }
+
+  /** Removes all frames. A buffer that has grown large is released. */
+  clear(): void {
+    this.#length = 0;
+    if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.alloc(0);
+  }
+
+  #addSection(section: string | Uint8Array): void {
+    const length = Buffer.byteLength(section);
+    this.#reserve(LENGTH_BYTES + length);
+    const at = this.#bytes.writeUInt32BE(length, this.#length);
+    if (typeof section !== 'string') this.#bytes.set(section, at);
+    // Copying Latin-1 is faster than encoding UTF-8, and ASCII text is the same in both.
+    else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
+    this.#length = at + length;
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length, INITIAL_BYTES));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+const INITIAL_BYTES = 64 * 1024;
+const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
 /**
  * A segment is a file of frames, one per record. Numbers are big-endian:
@@ -27,22 +141,18 @@ const HEAD_BYTES = 60;
 /** Bytes before each section of a payload, which hold its length. */
 const LENGTH_BYTES = 4;
 
-/** Maximum bytes of one payload. */
-export const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
+const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** Maximum bytes of one segment. A larger file is not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
-/** The payload of one frame: a list of sections. */
-export interface Frame {
+interface Frame {
   /** Id of the run; empty in files of version 1. */
   readonly id: string;
-  /** Views into the file. */
   readonly sections: readonly Uint8Array[];
 }
 
-/** The content of a segment. */
-export interface SegmentContent {
+interface SegmentContent {
   readonly frames: readonly Frame[];
   /** Run ids of the records that are lost; an id that cannot be read is empty. */
   readonly lostIds: readonly string[];
@@ -51,7 +161,7 @@ export interface SegmentContent {
 }
 
 /** Reads the frames of a segment. Never throws. */
-export function readFrames(file: Buffer): SegmentContent {
+function readFrames(file: Buffer): SegmentContent {
   if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
   const frames: Frame[] = [];
   const lostIds: string[] = [];
@@ -71,71 +181,6 @@ export function readFrames(file: Buffer): SegmentContent {
   }
   return { frames, lostIds, isLaterVersion: false };
 }
-
-/** Encodes frames one after the other into one buffer, which is reused. */
-export class FrameBuffer {
-  #bytes: Buffer = Buffer.alloc(0);
-  #length = 0;
-
-  get length(): number {
-    return this.#length;
-  }
-
-  /** The frames as bytes. Valid until the next call of another method. */
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
-  }
-
-  /** Adds a frame. Returns `false`, and adds nothing, if the payload is larger than `PAYLOAD_BYTES_MAX`. */
-  add(id: string, ordinal: number, sections: readonly (string | Uint8Array)[]): boolean {
-    const start = this.#length;
-    this.#reserve(HEAD_BYTES);
-    this.#length += HEAD_BYTES;
-    for (const section of sections) this.#addSection(section);
-    const payloadAt = start + HEAD_BYTES;
-    const length = this.#length - payloadAt;
-    if (length > PAYLOAD_BYTES_MAX) {
-      this.#length = start;
-      return false;
-    }
-    const head = this.#bytes.subarray(start, payloadAt);
-    MAGIC.copy(head);
-    head.writeUInt32BE(VERSION << 24, VERSION_AT);
-    head.writeUInt32BE(ordinal, ORDINAL_AT);
-    head.writeUInt32BE(length, LENGTH_AT);
-    head.write(id, ID_AT, PAYLOAD_CRC_AT - ID_AT, 'latin1');
-    head.writeUInt32BE(crc32(this.#bytes.subarray(payloadAt, this.#length)), PAYLOAD_CRC_AT);
-    head.writeUInt32BE(crc32(head.subarray(0, HEAD_CRC_AT)), HEAD_CRC_AT);
-    return true;
-  }
-
-  /** Removes all frames. A buffer that has grown large is released. */
-  clear(): void {
-    this.#length = 0;
-    if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.alloc(0);
-  }
-
-  #addSection(section: string | Uint8Array): void {
-    const length = Buffer.byteLength(section);
-    this.#reserve(LENGTH_BYTES + length);
-    const at = this.#bytes.writeUInt32BE(length, this.#length);
-    if (typeof section !== 'string') this.#bytes.set(section, at);
-    // Text with one byte per character, which most text is, is copied instead of encoded.
-    else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
-    this.#length = at + length;
-  }
-
-  #reserve(bytes: number): void {
-    const needed = this.#length + bytes;
-    if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#bytes.length, INITIAL_BYTES));
-    this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
-  }
-}
-
-const INITIAL_BYTES = 64 * 1024;
-const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
 interface Head {
   readonly version: number;
@@ -213,4 +258,82 @@ function sectionsOf(payload: Buffer): Uint8Array[] | undefined {
     at += length;
   }
   return sections;
+}
+
+/**
+ * Returns the sections of a record, which are the same in both versions of the format:
+ *
+ *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
+ *
+ * The main part is that of multipart ingestion. The section of a missing payload is empty. Blobs cannot be read synchronously:
+ * they are left out, and `dropped_attachments` in the metadata counts them. The run itself is not changed.
+ */
+function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
+  const stored = withoutBlobs(run);
+  const sections: (string | Uint8Array)[] = [
+    JSON.stringify({ op, isEnded }),
+    mainJson(stored, isEnded),
+    stored.inputs ?? '',
+    (isEnded ? stored.outputs : undefined) ?? '',
+    (isEnded ? stored.events : undefined) ?? '',
+  ];
+  for (const { name, mimeType, bytes } of stored.attachments ?? []) {
+    sections.push(name, mimeType, bytes as Uint8Array);
+  }
+  return sections;
+}
+
+/** Returns undefined if the sections are not those of a valid record. Never throws. */
+function decodeRecord({ sections }: Frame): SpooledRecord | undefined {
+  try {
+    const [header = '', main = '', ...payloads] = sections.slice(0, 5).map((section) => utf8.decode(section));
+    const { op, isEnded } = JSON.parse(header) as Partial<SpooledRecord>;
+    const run = parseMainJson(main);
+    if ((op !== 'post' && op !== 'patch') || typeof isEnded !== 'boolean' || run === undefined) return undefined;
+    const attachments = attachmentsOf(sections.slice(5));
+    run.inputs = payloadOf(payloads[0], '{');
+    run.outputs = payloadOf(payloads[1], '{');
+    run.events = payloadOf(payloads[2], '[');
+    run.attachments = attachments.length === 0 ? undefined : attachments;
+    return { op, isEnded, run };
+  } catch {
+    return undefined;
+  }
+}
+
+function withoutBlobs(run: EncodedRun): EncodedRun {
+  const attachments = run.attachments?.filter(({ bytes }) => !isBlob(bytes)) ?? [];
+  const dropped = (run.attachments?.length ?? 0) - attachments.length;
+  if (dropped === 0) return run;
+  const total = dropped + Number(run.metadata?.get('dropped_attachments') ?? 0);
+  return { ...run, attachments, metadata: new Map(run.metadata).set('dropped_attachments', String(total)) };
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
+  if (sections.length > 3 * ATTACHMENTS_MAX) throw new TypeError('too many attachments');
+  const attachments: HeldAttachment[] = [];
+  for (let at = 0; at < sections.length; at += 3) {
+    const [name, mimeType] = [utf8.decode(sections[at]), utf8.decode(sections[at + 1])];
+    // A view would keep the whole file in memory, so the bytes are copied.
+    const bytes = Uint8Array.from(sections[at + 2] as Uint8Array);
+    attachments.push({ name: checked(name, isAttachmentName), mimeType: checked(mimeType, isMimeType), bytes });
+  }
+  return attachments;
+}
+
+/** The checksum has shown that the text is as it was written, so its JSON is not parsed. */
+function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
+  if (payload === undefined || payload === '') return undefined;
+  return checked(payload, (text) => text.startsWith(opening));
+}
+
+function checked(text: string, isValid: (text: string) => boolean): string {
+  if (!isValid(text)) throw new TypeError('invalid value');
+  return text;
+}
+
+function unnamed(id: string): RunName {
+  return { id, traceId: '', name: '' };
 }

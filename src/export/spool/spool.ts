@@ -4,20 +4,17 @@ import { clearTimer, setTimer } from '../../base/timers.ts';
 import { type Destination, destinationHash, HEARTBEAT_MS, OwnerFolder } from './directory.ts';
 import { type ReadSegment, type Segment, SegmentFiles, type StoredSegment } from './files.ts';
 import { codeOf, isDeleted, type SpoolFs, systemFs, UnsafeFolder } from './fs.ts';
-import { encodeRecord, type RunName, readSegment, type SpooledRecord } from './record.ts';
-import { FrameBuffer, SEGMENT_BYTES_MAX } from './segment.ts';
+import { FrameBuffer, type RunName, readSegment, SEGMENT_BYTES_MAX, type SpooledRecord } from './segment.ts';
 import { expireLeftovers } from './survey.ts';
 
 export type { ReadSegment, Segment } from './files.ts';
-export type { RunName, SpooledRecord } from './record.ts';
+export type { RunName, SpooledRecord } from './segment.ts';
 
-/** Pause after an error of the disk. */
 const RETRY_MS = 60_000;
 
 /** Size at which a segment is closed and the next record begins another. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
-/** Bytes that are written in one call. */
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
@@ -27,27 +24,20 @@ export interface SpoolOptions extends Destination {
   /** Maximum bytes of all segments of this owner, including those that were taken over. Beyond it, nothing is written. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
-  /** As in `ConfigureOptions`. */
   readonly syncEveryMs?: number | undefined;
   readonly fs?: SpoolFs;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
 }
 
-/** Returns the spool of one exporter. Nothing is created on disk before something is written or taken over. */
-export const openSpool = (options: SpoolOptions): Spool => new Spool(options);
-
 /**
- * Stores records on disk, in segments that are appended to, read whole and deleted whole. Methods never throw: an error of the
- * disk is logged once, and the disk is tried again after a minute.
+ * Stores records on disk, in segments that are appended to, read whole and deleted whole. Nothing is created before something is
+ * written or taken over. Methods never throw: an error of the disk is logged once, and the disk is tried again after a minute.
  */
 export class Spool {
-  readonly #options: SpoolOptions;
-  readonly #wallMs: () => number;
-  readonly #monotonicMs: () => number;
+  readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
   readonly #folder: OwnerFolder;
   readonly #segments: SegmentFiles;
-  /** The segment that `append` writes to. */
   #open: StoredSegment | undefined;
   #isClosed = false;
   #writesFromMs = Number.NEGATIVE_INFINITY;
@@ -56,9 +46,7 @@ export class Spool {
 
   constructor(options: SpoolOptions) {
     const { fs = systemFs, wallMs = wallNowMs, monotonicMs = monotonicNowMs, spoolDir, spoolDestination } = options;
-    this.#options = options;
-    this.#wallMs = wallMs;
-    this.#monotonicMs = monotonicMs;
+    this.#options = { ...options, wallMs, monotonicMs };
     this.#folder = new OwnerFolder(fs, spoolDir, spoolDestination ?? destinationHash(options), wallMs);
     this.#segments = new SegmentFiles({
       folder: this.#folder,
@@ -68,7 +56,6 @@ export class Spool {
     });
   }
 
-  /** Bytes on disk of this owner. */
   get bytes(): number {
     return this.#segments.bytes;
   }
@@ -78,9 +65,9 @@ export class Spool {
     return this.#segments.next === undefined;
   }
 
-  /** Whether `next` has a segment to read now. */
+  /** Whether a segment can be read now. */
   get hasNext(): boolean {
-    return !this.#isClosed && !this.isDrained && this.#monotonicMs() >= this.#readsFromMs;
+    return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
   /**
@@ -127,7 +114,7 @@ export class Spool {
     if (this.#isClosed) return 0;
     try {
       const claimed = this.#folder.takeOver();
-      for (const { path, bytes, modifiedAtMs } of claimed) this.#segments.addForeign(path, bytes, modifiedAtMs);
+      for (const segment of claimed) this.#segments.addForeign(segment);
       return claimed.length;
     } catch (thrown) {
       // Usually nothing was ever written for this destination.
@@ -144,7 +131,7 @@ export class Spool {
    */
   *expireOthers(): Generator<readonly RunName[]> {
     const { endpoint, ageMaxMs } = this.#options;
-    if (!this.#isClosed) yield* expireLeftovers(this.#folder, endpoint, this.#wallMs(), ageMaxMs);
+    if (!this.#isClosed) yield* expireLeftovers(this.#folder, endpoint, this.#options.wallMs(), ageMaxMs);
   }
 
   /**
@@ -160,15 +147,14 @@ export class Spool {
         if (read !== undefined) return read;
       } catch (thrown) {
         if (codeOf(thrown) !== 'ENOENT') {
-          this.#readsFromMs = this.#monotonicMs() + RETRY_MS;
+          this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
           this.#warn('read', thrown, 'what is there is kept, and it is tried again every minute');
           return undefined;
         }
         this.#segments.forget(segment);
       }
-      // The exporter counts the runs of its own segments. Nobody has counted those of others.
-      if (!segment.isForeign)
-        return { segment, records: [], damagedRuns: UNREADABLE.damagedRuns, ageMs: 0, isExpired: false };
+      // The exporter has counted the runs of its own segments, but not those of other owners.
+      if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
   }
@@ -196,7 +182,7 @@ export class Spool {
 
   #append(record: SpooledRecord): StoredSegment | undefined {
     frames.clear();
-    if (!addFrame(record, this.#open?.appended ?? 0) || !this.#hasRoom(frames.length)) return undefined;
+    if (!frames.add(record, this.#open?.appended ?? 0) || !this.#hasRoom(frames.length)) return undefined;
     this.#open ??= this.#segments.create();
     const segment = this.#open;
     try {
@@ -211,7 +197,7 @@ export class Spool {
     return segment;
   }
 
-  /** Writes all records to one new segment. Returns `undefined` if there is no room, or if a record cannot be written at all. */
+  /** Writes all records to one new segment. Returns `undefined` if there is no room, or if a record cannot be encoded. */
   #writeSegment(records: readonly SpooledRecord[]): StoredSegment | undefined {
     const segment = this.#segments.create();
     let isWhole = false;
@@ -227,7 +213,7 @@ export class Spool {
   #writeAll(records: readonly SpooledRecord[], segment: StoredSegment): boolean {
     frames.clear();
     for (const [ordinal, record] of records.entries()) {
-      if (!addFrame(record, ordinal) || !this.#hasRoom(frames.length)) return false;
+      if (!frames.add(record, ordinal) || !this.#hasRoom(frames.length)) return false;
       if (segment.bytes + frames.length > SEGMENT_BYTES_MAX) return false;
       if (frames.length < CHUNK_BYTES && ordinal < records.length - 1) continue;
       this.#segments.append(segment, frames.bytes);
@@ -260,7 +246,10 @@ export class Spool {
       this.#delete(segment);
       return undefined;
     }
-    const ageMs = Math.max(0, (segment.isForeign ? this.#wallMs() : this.#monotonicMs()) - segment.writtenAtMs);
+    const ageMs = Math.max(
+      0,
+      (segment.isForeign ? this.#options.wallMs() : this.#options.monotonicMs()) - segment.writtenAtMs,
+    );
     return { segment, records, damagedRuns, ageMs, isExpired: !segment.isForeign && ageMs > this.#options.ageMaxMs };
   }
 
@@ -281,7 +270,7 @@ export class Spool {
   }
 
   #write(write: () => StoredSegment | undefined): StoredSegment | undefined {
-    if (this.#isClosed || this.#monotonicMs() < this.#writesFromMs) return undefined;
+    if (this.#isClosed || this.#options.monotonicMs() < this.#writesFromMs) return undefined;
     try {
       return write();
     } catch (thrown) {
@@ -293,7 +282,7 @@ export class Spool {
   }
 
   #pauseWriting(thrown: unknown): void {
-    this.#writesFromMs = this.#monotonicMs() + RETRY_MS;
+    this.#writesFromMs = this.#options.monotonicMs() + RETRY_MS;
     this.#warn('write', thrown, WRITE_CONSEQUENCE);
   }
 
@@ -326,15 +315,6 @@ const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' 
 
 /** Shared by all spools, because a record is encoded and written in one step. */
 const frames = new FrameBuffer();
-
-/** Adds a record to the shared buffer. Returns `false` if it cannot be written to any disk. */
-function addFrame(record: SpooledRecord, ordinal: number): boolean {
-  try {
-    return frames.add(record.run.id, ordinal, encodeRecord(record));
-  } catch {
-    return false;
-  }
-}
 
 function warnOf({ path }: Segment, problem: string): void {
   diagnostics.warnOnce(`spool ${path} ${problem}`, `spool: ${path} ${problem}.`);

@@ -5,16 +5,15 @@ import {
   BAD_FOLDER,
   FORMAT_FOLDER,
   isDestination,
+  type Owner,
   OwnerFolder,
-  type OwnerState,
   ownersIn,
   removeIfEmpty,
   segmentsIn,
 } from './directory.ts';
 import { checkFolders, ifExists, ignoreErrors, removeFile, type SpoolFs, systemFs } from './fs.ts';
-import { type RunName, readSegment } from './record.ts';
+import { type RunName, readSegment } from './segment.ts';
 
-/** Segments of one folder. */
 export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
@@ -23,20 +22,15 @@ export interface Files {
   readonly oldestMs: number | undefined;
 }
 
-/** Segments of one owner, and the number of their runs. */
+/** Segments of one owner. */
 export interface Holding extends Files {
   readonly runs: number;
-}
-
-export interface OwnerSurvey extends Holding {
-  readonly name: string;
-  readonly state: OwnerState;
 }
 
 /** Files for one endpoint and workspace, or key. */
 export interface DestinationSurvey {
   readonly hash: string;
-  readonly owners: readonly OwnerSurvey[];
+  readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
   /** Files that were set aside. Their runs are not counted, because readable records were usually delivered. */
   readonly bad: Files;
 }
@@ -144,10 +138,8 @@ function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Lefto
   );
 }
 
-/** Minimum time between two looks at the other destinations of a folder. */
 const LOOK_MS = 50_000;
 
-/** Time of the last look at each folder. */
 const lookedAtMs = new Map<string, number>();
 
 /** Maximum number of destinations in the command that a log line contains. */

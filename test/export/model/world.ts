@@ -2,7 +2,7 @@
 import 'p-queue';
 import { diagnostics } from '../../../src/base/diagnostics.ts';
 import type { Limits } from '../../../src/base/limits.ts';
-import type { Durability } from '../../../src/export/configure-options.ts';
+import type { Durability } from '../../../src/export/settings.ts';
 import type { SpoolFs } from '../../../src/export/spool/fs.ts';
 import type { EncodedRun } from '../../../src/run/encoded-run.ts';
 import type { FlushResult } from '../../../src/run/sink.ts';

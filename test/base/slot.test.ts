@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { Slot } from '../../src/otel/slot.ts';
+import { makeSlot } from '../../src/base/slot.ts';
 
 test('a value is found on the object that it was put on, and can be replaced', () => {
-  const slot = new Slot<number>();
+  const slot = makeSlot<number>();
   const [one, other] = [{}, {}];
   slot.set(one, 1);
   expect([slot.get(one), slot.get(other)]).toEqual([1, undefined]);
@@ -12,7 +12,7 @@ test('a value is found on the object that it was put on, and can be replaced', (
 });
 
 test('two slots are two places', () => {
-  const [first, second] = [new Slot<number>(), new Slot<number>()];
+  const [first, second] = [makeSlot<number>(), makeSlot<number>()];
   const object = {};
   first.set(object, 1);
   expect(second.get(object)).toBeUndefined();
@@ -21,7 +21,7 @@ test('two slots are two places', () => {
 });
 
 test('nobody else sees it or copies it, and a frozen object takes it too', () => {
-  const slot = new Slot<string>();
+  const slot = makeSlot<string>();
   const object = Object.freeze({ a: 1 });
   slot.set(object, 'mine');
   expect(slot.get(object)).toBe('mine');
@@ -30,7 +30,7 @@ test('nobody else sees it or copies it, and a frozen object takes it too', () =>
 });
 
 test('a proxy has a place of its own', () => {
-  const slot = new Slot<number>();
+  const slot = makeSlot<number>();
   const object = {};
   const proxy = new Proxy(object, {});
   slot.set(object, 1);
