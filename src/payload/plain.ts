@@ -23,7 +23,7 @@ const CHARACTERS_HARMLESS = 8;
 /** A shorter data URI stays in its payload. */
 const DATA_URI_CHARACTERS_MIN = 1_024;
 
-/** Replaces visited objects, so that they are not kept in memory. */
+/** Replaces a visited object, which must not be kept in memory. Stays on the stack until the children have been visited. */
 const VISITED: object = Object.freeze({});
 
 /** A key that has been examined. */
@@ -52,9 +52,8 @@ export class PlainCheck {
   readonly #texts: TextSecrets | undefined;
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
-  /** Arrays of the latest walk, empty. Undefined during a walk, because a getter may start another. */
-  #spareObjects: object[] | undefined;
-  #spareLevels: number[] | undefined;
+  /** The stack of the latest walk, empty. Undefined during a walk, because a getter may start another. */
+  #spare: object[] | undefined;
 
   /** Without names, nothing is masked. */
   constructor(names?: SecretNames, texts?: TextSecrets) {
@@ -91,23 +90,24 @@ export class PlainCheck {
    * soon reaches the limit of depth.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
-    const objects = this.#spareObjects ?? [];
-    this.#spareObjects = undefined;
+    const objects = this.#spare ?? [];
+    this.#spare = undefined;
     objects[0] = root;
     let waiting = 1;
-    // For each level below the root, how many objects wait above it.
-    const levels = this.#spareLevels ?? [];
-    this.#spareLevels = undefined;
     let level = 0;
     // The key before predicts the next key, also from one object to the next.
     let known = this.#first;
     let nodesLeft = nodes - 1;
     let charactersLeft = bytes;
     while (waiting > 0) {
-      while (level > 0 && waiting === levels[level - 1]) level--;
-      const above = --waiting;
-      const object = objects[waiting] as Record<string, unknown>;
-      objects[waiting] = VISITED;
+      const object = objects[waiting - 1] as Record<string, unknown>;
+      if (object === VISITED) {
+        waiting--;
+        level--;
+        continue;
+      }
+      objects[waiting - 1] = VISITED;
+      const above = waiting;
       const type = object.constructor;
       let size = 0;
       if (type === Object || (type === undefined && Object.getPrototypeOf(object) === null)) {
@@ -148,10 +148,10 @@ export class PlainCheck {
       } else return false;
       nodesLeft -= size;
       if (nodesLeft < 0 || charactersLeft < 0 || level >= depth) return false;
-      if (waiting > above) levels[level++] = above;
+      if (waiting > above) level++;
+      else waiting--;
     }
-    this.#spareObjects = objects;
-    this.#spareLevels = levels;
+    this.#spare = objects;
     return true;
   }
 
