@@ -80,7 +80,7 @@ export class UrlSecrets {
       shown += url.slice(copied, equals + 1) + this.#mask(value, [...trail, name]);
       copied = end;
     }
-    return shown + url.slice(copied);
+    return copied === 0 ? url : shown + url.slice(copied);
   }
 }
 
