@@ -88,7 +88,8 @@ export class Redaction {
   readonly names: SecretNames | undefined;
   /** @internal Finds payloads in which nothing is masked. Undefined if each payload must be searched value by value. */
   readonly plain: PlainCheck | undefined;
-  readonly #ofChunks: Redaction;
+  /** @internal The redaction for chunks of model output. */
+  readonly ofChunks: Redaction;
   readonly #texts: TextSecrets | undefined;
   readonly #keys: PlainCheck;
   readonly #finders: readonly RegExp[];
@@ -108,13 +109,7 @@ export class Redaction {
     const isByNames = parts !== undefined && paths === undefined && patterns.length === 0 && !this.wantsTrail;
     this.#keys = new PlainCheck(names, this.#texts);
     this.plain = isByNames ? this.#keys : undefined;
-    this.#ofChunks =
-      parts === undefined || names === chunkNames ? this : new Redaction({ ...parts, names: chunkNames });
-  }
-
-  /** @internal The redaction for chunks of model output. */
-  get ofChunks(): Redaction {
-    return this.#ofChunks;
+    this.ofChunks = parts === undefined || names === chunkNames ? this : new Redaction({ ...parts, names: chunkNames });
   }
 
   /** @internal Whether a key, its value or the items of its value may be masked because of the key's name. */
