@@ -469,71 +469,32 @@ export const NO_SECRETS: readonly (readonly [source: string, text: string])[] = 
   ['Git, a commit', hex(40)],
 ];
 
+const USER = '(?<=:\\/\\/)[^\\s/:@"\'<';
+const HEADER = '(?:apikey|basic|bear';
+
 /**
- * Matches of `secretPatterns` in the documentation and code of installed packages that are not secrets: the package, the start
- * of the pattern, the start of the text with its length, and the reason why the text is not a secret.
+ * Matches of `secretPatterns` in installed packages that are made-up credentials in documentation, examples and tests: the
+ * package, the start of the pattern, the start of the text with its length.
  */
-export const PACKAGE_HITS: readonly (readonly [name: string, pattern: string, text: string, reason: string])[] = [
-  [
-    'fast-uri',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'user…9',
-    'examples and tests of a URI parser, with made-up user and password',
-  ],
-  [
-    'fast-uri',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'foo:…7',
-    'examples and tests of a URI parser, with made-up user and password',
-  ],
-  [
-    'fast-uri',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'us\\x…19',
-    'examples and tests of a URI parser, with made-up user and password',
-  ],
-  [
-    '@opentelemetry/semantic-conventions',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'user…17',
-    'documentation of url.full: says that credentials have to be redacted',
-  ],
-  [
-    '@opentelemetry/semantic-conventions',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'REDA…17',
-    'documentation of url.full: says that credentials have to be redacted',
-  ],
-  [
-    'langsmith',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'user…9',
-    'documentation of an anonymizer: the placeholder that it matches',
-  ],
-  [
-    'langsmith',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    ':PAS…5',
-    'documentation of an anonymizer: the placeholder that it matches',
-  ],
-  ['pino', '(?<=:\\/\\/)[^\\s/:@"\'<', 'gues…11', 'documentation: made-up credentials of a broker and of a database'],
-  ['pino', '(?<=:\\/\\/)[^\\s/:@"\'<', 'user…17', 'documentation: made-up credentials of a broker and of a database'],
-  ['undici', '(?<=:\\/\\/)[^\\s/:@"\'<', 'user…9', 'documentation of proxies: made-up credentials'],
-  ['undici', '(?<=:\\/\\/)[^\\s/:@"\'<', 'user…17', 'documentation of proxies: made-up credentials'],
-  ['vite', '(?<=:\\/\\/)[^\\s/:@"\'<', ':key…9', 'bundled dotenv: an example in the text of an error'],
-  [
-    'playwright-core',
-    '(?<=:\\/\\/)[^\\s/:@"\'<',
-    'user…13',
-    'documentation of proxies, with a made-up user and password',
-  ],
-  ['playwright-core', '(?<=:\\/\\/)[^\\s/:@"\'<', ':key…9', 'an example of an address with a made-up key'],
-  ['@pinojs/redact', '(?:apikey|basic|bear', 'Bear…13', 'documentation or tests: a made-up Authorization header'],
-  ['@pinojs/redact', '(?:apikey|basic|bear', 'Bear…19', 'documentation or tests: a made-up Authorization header'],
-  ['@pinojs/redact', '(?:apikey|basic|bear', 'Bear…20', 'documentation or tests: a made-up Authorization header'],
-  ['fastify', '(?:apikey|basic|bear', 'Bear…13', 'documentation or tests: a made-up Authorization header'],
-  ['fastify', '(?:apikey|basic|bear', 'toke…14', 'documentation or tests: a made-up Authorization header'],
-  ['light-my-request', '(?:apikey|basic|bear', 'Bear…15', 'documentation or tests: a made-up Authorization header'],
-  ['light-my-request', '(?:apikey|basic|bear', 'Bear…20', 'documentation or tests: a made-up Authorization header'],
-  ['light-my-request', '(?:apikey|basic|bear', 'Bear…21', 'documentation or tests: a made-up Authorization header'],
+export const PACKAGE_HITS: readonly (readonly [name: string, pattern: string, text: string])[] = [
+  ['fast-uri', USER, 'user…9'],
+  ['fast-uri', USER, 'foo:…7'],
+  ['fast-uri', USER, 'us\\x…19'],
+  ['@opentelemetry/semantic-conventions', USER, 'user…17'],
+  ['@opentelemetry/semantic-conventions', USER, 'REDA…17'],
+  ['langsmith', USER, 'user…9'],
+  ['langsmith', USER, ':PAS…5'],
+  ['pino', USER, 'gues…11'],
+  ['pino', USER, 'user…17'],
+  ['undici', USER, 'user…9'],
+  ['undici', USER, 'user…17'],
+  ['vite', USER, ':key…9'],
+  ['@pinojs/redact', HEADER, 'Bear…13'],
+  ['@pinojs/redact', HEADER, 'Bear…19'],
+  ['@pinojs/redact', HEADER, 'Bear…20'],
+  ['fastify', HEADER, 'Bear…13'],
+  ['fastify', HEADER, 'toke…14'],
+  ['light-my-request', HEADER, 'Bear…15'],
+  ['light-my-request', HEADER, 'Bear…20'],
+  ['light-my-request', HEADER, 'Bear…21'],
 ];
