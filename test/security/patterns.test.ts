@@ -56,13 +56,6 @@ describe('steps are counted as an engine would take them', () => {
   );
 });
 
-test.each(secretPatterns.map((pattern) => [pattern.source, pattern] as const))(
-  'a pattern for secrets takes steps in proportion to the text: %s [security 13]',
-  (_, pattern) => {
-    expect(offenderOf(pattern)).toBeUndefined();
-  },
-);
-
 interface Literal {
   readonly file: string;
   readonly pattern: RegExp;
@@ -85,6 +78,7 @@ function literals(): Literal[] {
 test('every regular expression of the source does [security 13]', () => {
   const all = literals();
   expect(all.length).toBeGreaterThan(50);
+  expect(all.filter(({ file }) => file.endsWith('secret-patterns.ts'))).toHaveLength(secretPatterns.length);
   const slow = all.flatMap(({ file, pattern }) => {
     const offender = offenderOf(pattern);
     return offender === undefined ? [] : [{ file, pattern: String(pattern), ...offender }];

@@ -98,7 +98,8 @@ export class CountingRegExp {
 
   #looks({ node, isBehind }: Extract<Node, { kind: 'look' }>, text: string, at: number): boolean {
     if (!isBehind) return this.#match(node, text, at, () => true);
-    for (let start = at; start >= Math.max(0, at - BEHIND_MAX); start--) {
+    const [min, max] = lengthsOf(node);
+    for (let start = at - min; start >= Math.max(0, at - Math.min(max, BEHIND_MAX)); start--) {
       if (this.#match(node, text, start, (end) => end === at)) return true;
     }
     return false;
@@ -121,6 +122,27 @@ export class CountingRegExp {
       );
     const enough = (): boolean => count >= node.min && then(at);
     return node.isLazy ? enough() || more() : more() || enough();
+  }
+}
+
+/** The lengths of the shortest and the longest text that a node matches. */
+function lengthsOf(node: Node): [min: number, max: number] {
+  switch (node.kind) {
+    case 'char':
+      return [1, 1];
+    case 'sequence':
+    case 'choice': {
+      const all = node.nodes.map(lengthsOf);
+      const [mins, maxs] = [all.map(([min]) => min), all.map(([, max]) => max)];
+      if (node.kind === 'choice') return [Math.min(...mins), Math.max(...maxs)];
+      return [mins.reduce((sum, min) => sum + min, 0), maxs.reduce((sum, max) => sum + max, 0)];
+    }
+    case 'repeat': {
+      const [min, max] = lengthsOf(node.node);
+      return [min * node.min, max === 0 ? 0 : max * node.max];
+    }
+    default:
+      return [0, 0];
   }
 }
 
