@@ -38,12 +38,6 @@ describe('the stream of a helper that a function returns', () => {
     expect(run()?.error).toBeUndefined();
   });
 
-  test('ends its run too when a promise resolves to it', async () => {
-    const { answerLater, run } = streaming();
-    await (await answerLater()).finalMessage();
-    expect(eventTypes(run()?.outputs)).toEqual(expect.arrayContaining(ALL_OF_AN_ANSWER));
-  });
-
   test('fails its run with the error that the caller gets', async () => {
     const { answer, run } = streaming(ask('tea', { model: 'fail-400' }));
     const error = await answer()
@@ -60,14 +54,6 @@ describe('the stream of a helper that a function returns', () => {
     await expect(stream.done()).rejects.toThrow('aborted');
     expect(run()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } });
     expect(run()?.error).toBeUndefined();
-  });
-
-  test('ends its run at once when it has come to its end before', async () => {
-    const recorder = record();
-    const stream = makeClient(model()).messages.stream(ask('tea'));
-    await stream.done();
-    traceable(() => stream, { name: 'late' })();
-    expect(recorder.runs).toEqual([expect.objectContaining({ name: 'late', end_time: expect.any(String) })]);
   });
 
   test('ends the runs of all functions that hand it on', async () => {

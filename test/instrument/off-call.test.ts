@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
-import { toHeaders } from '../../src/run/propagation.ts';
-import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
+import { startRun, withExporter, withRun } from '../../src/run/start-run.ts';
 import { createExporter } from '../../src/runspan.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { record } from './recorder.ts';
@@ -35,28 +34,6 @@ describe('what a function starts that was given an exporter with tracing off', (
     expect(recorder.runs.map(({ name }) => name)).toEqual(['outer', 'step']);
   });
 
-  test('is not recorded elsewhere in the steps of generators, wherever they are taken', async () => {
-    const recorder = record();
-    const numbers = function* (n = step(0)) {
-      yield step(n);
-      yield step(n + 1);
-    };
-    const later = async function* () {
-      yield step(1);
-      await undefined;
-      yield step(2);
-    };
-    const lazy = traceable(numbers, { exporter: off });
-    const returned = traceable(() => numbers(), { exporter: off });
-    expect([...lazy(), ...returned()]).toEqual([2, 3, 2, 3]);
-    const seen: number[] = [];
-    for await (const n of traceable(later, { exporter: off })()) seen.push(n);
-    expect(seen).toEqual([2, 3]);
-    const failing = lazy();
-    expect(() => failing.throw(new RangeError('mine'))).toThrow(RangeError);
-    expect(recorder.runs).toEqual([]);
-  });
-
   test('is recorded by the exporter that it names, as the first of a trace', () => {
     const recorder = record();
     const own = makeSink();
@@ -67,12 +44,6 @@ describe('what a function starts that was given an exporter with tracing off', (
       ['step', own.records()[0]?.id],
     ]);
     expect(recorder.runs.map(({ name }) => name)).toEqual(['outer']);
-  });
-
-  test('finds no run, neither that around it nor in headers', () => {
-    record();
-    const seen = traceable(() => [currentRun(), toHeaders()], { exporter: off });
-    expect(traceable(() => seen(), { name: 'outer' })()).toEqual([undefined, {}]);
   });
 });
 

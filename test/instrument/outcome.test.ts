@@ -184,44 +184,6 @@ describe('another thenable', () => {
     expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'rows' }, end_time: expect.any(String) });
   });
 
-  test('rejects with the same error, with or without a second callback', async () => {
-    const recorder = record();
-    const error = new RangeError('no table');
-    const fails = new Query(() => Promise.reject(error));
-    const call = traceable(() => fails);
-    expect(
-      await call().then(
-        () => 'never',
-        (rejected) => rejected,
-      ),
-    ).toBe(error);
-    expect(
-      await call()
-        .then(() => 'never')
-        .catch((rejected) => rejected),
-    ).toBe(error);
-    expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([
-      'RangeError: no table',
-      'RangeError: no table',
-    ]);
-  });
-
-  test('hands its callbacks all that they would get, and `this`', () => {
-    record();
-    const told: unknown[] = [];
-    const deferred = {
-      // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
-      then(done: (...values: unknown[]) => unknown, fail: (...values: unknown[]) => unknown, progress: () => unknown) {
-        told.push(done.call('a', 1, 2), fail.call('b', 3, 4), progress());
-      },
-    };
-    const report = function (this: unknown, ...values: unknown[]) {
-      return [this, ...values];
-    };
-    (traceable(() => deferred)().then as (...callbacks: unknown[]) => void)(report, report, () => 'progress');
-    expect(told).toEqual([['a', 1, 2], ['b', 3, 4], 'progress']);
-  });
-
   test('that is returned again is followed for 16 calls, and is a value for the others', async () => {
     const recorder = record();
     const query = new Query();
@@ -366,19 +328,6 @@ describe('a native promise with a `then` of its own', () => {
     await new Promise(setImmediate);
     expect([awaited.calls, asked.calls, left.calls]).toEqual([[], ['then'], []]);
     expect(recorder.runs.map((run) => run.outputs?.outputs)).toEqual(['a', 'b', 'c']);
-  });
-
-  test('leaves no rejection unhandled that its `then` has handled', async () => {
-    const recorder = record();
-    const unhandled: unknown[] = [];
-    const listen = (reason: unknown) => unhandled.push(reason);
-    process.on('unhandledRejection', listen);
-    onTestFinished(() => void process.off('unhandledRejection', listen));
-    const { promise } = patched(Promise.reject(new TypeError('lost')));
-    const caught = await traceable(() => promise)().then(undefined, (error) => error.message);
-    await new Promise(setImmediate);
-    expect([caught, unhandled]).toEqual(['lost', []]);
-    expect(recorder.runs[0]?.error).toMatch(/^TypeError: lost\n/);
   });
 });
 

@@ -371,34 +371,4 @@ describe('a traced function does what the bare one does, with', () => {
     });
     fc.assert(property, RUNS);
   });
-
-  test.each(Object.entries(hostile))('%s as metadata', (_, make) => {
-    told();
-    record();
-    expect(traceable(() => 1, { metadata: make() as Record<string, unknown> })()).toBe(1);
-  });
-
-  test.each(Object.entries(hostile))('%s as argument, `this`, result and error', (_, make) => {
-    told();
-    const recorder = record();
-    const given = make();
-    const returned = traceable((arg: unknown) => arg);
-    const threw = traceable((arg: unknown) => {
-      throw arg;
-    });
-    expect(
-      same(
-        outcomeOf(() => returned.call(given, given)),
-        { kind: 'returned', value: given },
-      ),
-    ).toBe(true);
-    expect(
-      same(
-        outcomeOf(() => threw.call(given, given)),
-        { kind: 'threw', value: given },
-      ),
-    ).toBe(true);
-    expect(recorder.runs).toHaveLength(2);
-    expect(recorder.runs[1]).toHaveProperty('error');
-  });
 });

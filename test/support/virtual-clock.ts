@@ -1,11 +1,18 @@
 /** A timer that waits, as its owner has it in hand. */
 export class VirtualTimer {
-  readonly dueMs: number;
+  dueMs: number;
   readonly callback: () => void;
+  readonly #restart: (timer: VirtualTimer) => void;
 
-  constructor(dueMs: number, callback: () => void) {
+  constructor(dueMs: number, callback: () => void, restart: (timer: VirtualTimer) => void) {
     this.dueMs = dueMs;
     this.callback = callback;
+    this.#restart = restart;
+  }
+
+  refresh(): this {
+    this.#restart(this);
+    return this;
   }
 
   ref(): this {
@@ -28,9 +35,14 @@ export class VirtualClock {
   }
 
   readonly setTimeout = (callback: () => void, ms = 0): VirtualTimer => {
-    const timer = new VirtualTimer(this.#nowMs + Math.max(1, ms), callback);
-    const at = this.#timers.findLastIndex(({ dueMs }) => dueMs <= timer.dueMs);
-    this.#timers.splice(at + 1, 0, timer);
+    const restart = (timer: VirtualTimer): void => {
+      this.clearTimeout(timer);
+      timer.dueMs = this.#nowMs + Math.max(1, ms);
+      const at = this.#timers.findLastIndex(({ dueMs }) => dueMs <= timer.dueMs);
+      this.#timers.splice(at + 1, 0, timer);
+    };
+    const timer = new VirtualTimer(0, callback, restart);
+    restart(timer);
     return timer;
   };
 
