@@ -174,14 +174,4 @@ describe('a project by its id', () => {
     expect(run).toMatchObject({ name: 'ask', session_id: ID });
     expect(run).not.toHaveProperty('session_name');
   });
-
-  test('is part of the records of the test sink', async () => {
-    const { startRun } = await started();
-    const { recordRuns } = await import('../src/testing.ts');
-    const recorder = recordRuns();
-    onTestFinished(() => void recorder.stop());
-    startRun({ name: 'ask', projectId: ID }).end();
-    expect(recorder.run('ask')).toMatchObject({ session_id: ID });
-    expect(recorder.run('ask')).not.toHaveProperty('session_name');
-  });
 });
