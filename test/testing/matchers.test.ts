@@ -63,7 +63,6 @@ describe('toHaveRun holds for', () => {
     ['a name', 'model'],
     ['a pattern of the name', { name: /^se/ }],
     ['a pattern that remembers where it was', { name: /e/g, times: 4 }],
-    ['a matcher of the name', { name: expect.stringContaining('ode') }],
     ['the type', { name: 'model', runType: 'llm' }],
     ['a part of the inputs', { inputs: { q: 'tea' } }],
     ['an instance, by its keys', { inputs: new Question('tea') }],
@@ -74,10 +73,8 @@ describe('toHaveRun holds for', () => {
     ['the first line of an error', { error: 'RateLimitError: slow down' }],
     ['a pattern of an error', { error: /^RateLimit/ }],
     ['no error', { name: 'search', error: undefined, times: 2 }],
-    ['no outputs', { name: 'search', outputs: undefined }],
     ['all tags', { tags: ['a', 'b'] }],
     ['no tags, in either way', { name: 'search', tags: [], times: 2 }],
-    ['no tags', { name: 'search', tags: undefined, times: 2 }],
     ['an event', { events: [{ name: 'new_token', data: { token: 'Hi' } }] }],
     ['the project', { project: 'evals' }],
     ['what is open', { name: 'search', open: true, times: 1 }],
@@ -97,14 +94,11 @@ describe('toHaveRun holds for', () => {
 describe('toHaveRun does not hold for', () => {
   test.each([
     ['another name', 'rerank'],
-    ['the beginning of a name', 'ans'],
-    ['another case of a pattern', { name: /^SEARCH$/ }],
     ['another type', { name: 'model', runType: 'chain' }],
     ['a field of one run and one of another', { name: 'model', inputs: { q: 'tea' } }],
     ['a key that is not there', { inputs: { q: 'tea', user: 'ada' } }],
     ['an object where there is nothing', { name: 'model', outputs: {} }],
     ['an object where there is text', { inputs: { q: {} } }],
-    ['an object where there is a list', { outputs: { hits: {} } }],
     ['an instance with another value', { inputs: new Question('coffee?') }],
     ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
     ['a part of the tags', { tags: ['a'] }],
@@ -112,11 +106,9 @@ describe('toHaveRun does not hold for', () => {
     ['the message of an error without its name', { error: 'slow down' }],
     ['a line of the stack', { error: /srv/ }],
     ['no error where there is one', { name: 'model', error: undefined }],
-    ['no metadata where there is some', { name: 'answer', metadata: undefined }],
     ['another parent', { name: 'search', parent: 'model' }],
     ['none above where there is one', { name: 'search', parent: null }],
     ['one above where there is none', { name: 'answer', parent: 'answer' }],
-    ['one less', { name: 'search', times: 1 }],
     ['one more', { name: 'search', times: 3 }],
   ])('%s', (_, expected) => {
     expect(answer).not.toHaveRun(expected);
@@ -150,13 +142,6 @@ the nearest:
     parent.name: expected "model", got "answer"
 
 ${OUTLINE}`);
-  });
-
-  test('tells of the one with the fewest differences first, also when it came later', () => {
-    const expected = { name: 'search', runType: 'tool', inputs: { q: 'coffee' }, open: true };
-    expect(failure(() => expect(answer).toHaveRun(expected))).toContain(
-      'the nearest:\n  answer > search\n    runType: expected "tool", got "retriever"\n  answer > search\n    runType',
-    );
   });
 
   test('tells of the nearest three where no name is given', () => {
@@ -211,13 +196,6 @@ ${OUTLINE}`);
     expect(message(298)).toContain(`got "${'q'.repeat(298)}"\n`);
     expect(message(299)).toContain(`got "${'q'.repeat(299)}…\n`);
   });
-
-  test('shows texts that differ in white space alone', () => {
-    const message = failure(() =>
-      expect([makeRun('1', 'a', { inputs: { q: 'a\nb' } })]).toHaveRun({ inputs: { q: 'a b' } }),
-    );
-    expect(message).toContain('inputs.q: expected "a b", got "a\\nb"');
-  });
 });
 
 describe('toMatchTrace holds for', () => {
@@ -225,7 +203,6 @@ describe('toMatchTrace holds for', () => {
 
   test.each([
     ['the names', { name: 'answer', children }, {}],
-    ['a list of roots', [{ name: 'answer', children }], {}],
     [
       'patterns, fields and parts of them',
       { name: /a/, children: [{ name: 'search', inputs: { q: 'tea' } }, 'model', { name: 'search', open: true }] },
@@ -265,85 +242,69 @@ test('toMatchTrace takes siblings of one microsecond by name, whatever their ids
   }
 });
 
-describe('toMatchTrace tells of', () => {
+describe('a failing toMatchTrace', () => {
   const search = (q: string) => ({ name: 'search', inputs: { q } });
+  const tree = (...children: ExpectedNode[]) => ({ name: 'answer', children });
+  const [PART, ANY_ORDER] = [{ complete: false }, { ordered: false }];
 
-  test.each([
-    ['a root that is missing', ['answer', 'later'], { complete: false }, ['there is no "later"']],
-    ['a root too many', [], {}, ['answer: not expected']],
+  test.each<[string, ExpectedNode | ExpectedNode[], object, ...string[]]>([
+    ['a missing root', ['answer', 'later'], PART, 'there is no "later"'],
+    ['an additional root', [], {}, 'answer: not expected'],
     [
-      'those below that are not expected',
+      'additional children',
       'answer',
       {},
-      ['answer > search: not expected', 'answer > model: not expected', 'answer > search #2: not expected'],
+      ...['search', 'model', 'search #2'].map((name) => `answer > ${name}: not expected`),
+    ],
+    ['a missing child', tree('search', 'model', 'search', 'rerank'), {}, 'answer: there is no "rerank"'],
+    [
+      'a missing grandchild',
+      tree('search', { name: 'model', children: ['call'] }, 'search'),
+      {},
+      'answer > model: there is no "call"',
+    ],
+    ['an additional child of a name', tree('search', 'model'), {}, 'answer > search #2: not expected'],
+    [
+      'another child',
+      tree('search', 'call', 'search'),
+      {},
+      'answer: there is no "call"',
+      'answer > model: not expected',
     ],
     [
-      'one that is missing',
-      { name: 'answer', children: ['search', 'model', 'search', 'rerank'] },
+      'another field',
+      { ...tree('search', 'model', search('milk')), tags: ['a'] },
       {},
-      ['answer: there is no "rerank"'],
-    ],
-    [
-      'one missing below',
-      { name: 'answer', children: ['search', { name: 'model', children: ['call'] }, 'search'] },
-      {},
-      ['answer > model: there is no "call"'],
-    ],
-    [
-      'one too many of a name',
-      { name: 'answer', children: ['search', 'model'] },
-      {},
-      ['answer > search #2: not expected'],
-    ],
-    [
-      'one for another',
-      { name: 'answer', children: ['search', 'call', 'search'] },
-      {},
-      ['answer: there is no "call"', 'answer > model: not expected'],
-    ],
-    [
-      'a field',
-      { name: 'answer', tags: ['a'], children: ['search', 'model', search('milk')] },
-      {},
-      [
-        'answer: tags: expected [ "a" ], got [ "a", "b" ]',
-        'answer > search #2: inputs.q: expected "milk", got "coffee"',
-      ],
+      'answer: tags: expected [ "a" ], got [ "a", "b" ]',
+      'answer > search #2: inputs.q: expected "milk", got "coffee"',
     ],
     [
       'another order',
-      { name: 'answer', children: ['model', 'search', 'search'] },
+      tree('model', 'search', 'search'),
       {},
-      ['answer: expected the order [ "model", "search", "search" ], got [ "search", "model", "search" ]'],
+      'answer: expected the order [ "model", "search", "search" ], got [ "search", "model", "search" ]',
     ],
     [
       'another order of a part',
-      { name: 'answer', children: ['model', search('tea')] },
-      { complete: false },
-      ['answer: expected the order [ "model", "search" ], got [ "search", "model" ]'],
+      tree('model', search('tea')),
+      PART,
+      'answer: expected the order [ "model", "search" ], got [ "search", "model" ]',
     ],
     [
-      'two of a name that changed places',
-      { name: 'answer', children: [search('coffee'), 'model', search('tea')] },
+      'two children of a name that changed places',
+      tree(search('coffee'), 'model', search('tea')),
       {},
-      [
-        'answer > search: inputs.q: expected "coffee", got "tea"',
-        'answer > search #2: inputs.q: expected "tea", got "coffee"',
-      ],
+      'answer > search: inputs.q: expected "coffee", got "tea"',
+      'answer > search #2: inputs.q: expected "tea", got "coffee"',
     ],
     [
-      'what fits nothing in any order',
-      { name: 'answer', children: ['model', search('tea'), search('tea')] },
-      { ordered: false },
-      ['answer > search #2: inputs.q: expected "tea", got "coffee"'],
+      'another field in any order',
+      tree('model', search('tea'), search('tea')),
+      ANY_ORDER,
+      'answer > search #2: inputs.q: expected "tea", got "coffee"',
     ],
-    [
-      'more of a name than there are',
-      { name: 'answer', children: ['model', 'model'] },
-      { ordered: false, complete: false },
-      ['answer: there is no "model"'],
-    ],
-  ])('%s', (_, expected, options, lines) => {
+    ['a missing child of a part', tree('model', 'model'), { ...PART, ...ANY_ORDER }, 'answer: there is no "model"'],
+  ])('shows %s', (_, expected, options, ...lines) => {
     expect(failure(() => expect(answer).toMatchTrace(expected, options))).toBe(
       `expect(recorded).toMatchTrace(expected)\n\n${lines.join('\n')}\n\n${OUTLINE}`,
     );
@@ -391,139 +352,59 @@ describe('matchers take', () => {
   });
 });
 
-describe('matchers refuse', () => {
-  const refused = (message: string | RegExp) =>
-    expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringMatching(message) });
+describe('matchers refuse, also when negated,', () => {
+  const refusal = (message: string) =>
+    expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(message) });
   const FIELDS = 'name, runType, inputs, outputs, error, tags, metadata, events, attachments, project, open';
+  const later = Promise.resolve({ q: 'tea' });
 
-  test.each([
-    ['nothing', undefined, /^Expected what toHaveRun takes to be an object, got undefined$/],
-    [
-      'a field that there is not',
-      { output: 1 },
-      new RegExp(`^Expected what toHaveRun takes to have no more than ${FIELDS}, parent, times, got \`output\`$`),
-    ],
-    ['a name of another kind', { name: 1 }, /^Expected `name` to be text, a RegExp or a matcher, got the number 1$/],
-    ['inputs that are none', { inputs: 'q' }, /^Expected `inputs` to be an object or a matcher, got "q"$/],
-    ['tags that are no list', { tags: 'a' }, /^Expected `tags` to be a list or a matcher, got "a"$/],
-    [
-      'an error of another kind',
-      { error: new Error('no') },
-      /^Expected `error` to be text, a RegExp or a matcher, got an object$/,
-    ],
-    [
-      'a pattern by itself',
-      /nope/,
-      /^Expected what toHaveRun takes to be a plain object, got a RegExp; write { name: \/nope\/ }$/,
-    ],
-    ['a map', new Map([['name', 'nope']]), /^Expected what toHaveRun takes to be a plain object, got a Map$/],
-    ['a promise', Promise.resolve('nope'), /^Expected what toHaveRun takes to be a plain object, got a Promise$/],
-    ['a parent without keys', { parent: new Set(['nope']) }, /^Expected `parent` to be a plain object, got a Set$/],
-    [
-      'a promise of inputs',
-      { inputs: Promise.resolve({ q: 'tea' }) },
-      /^Expected `inputs` to be .*, got a Promise; await it$/,
-    ],
-    [
-      'one in their midst',
-      { inputs: { q: Promise.resolve('tea') } },
-      /^Expected `inputs.q` to be data or a matcher, got a Promise; await it$/,
-    ],
-    [
-      'a promise that has keys',
-      { outputs: Object.assign(Promise.resolve(), { id: 'x' }) },
-      /^Expected `outputs` to be .*; await it$/,
-    ],
-    [
-      'a map of outputs',
-      { outputs: new Map([['hits', []]]) },
-      /^Expected `outputs` to be data or a matcher, got a Map$/,
-    ],
-    ['a set in metadata', { metadata: { plan: new Set(['pro']) } }, /^Expected `metadata.plan` to be .*, got a Set$/],
-    [
-      'an error in outputs',
-      { outputs: { hits: [{}, new Error('no')] } },
-      /^Expected `outputs.hits\[1\]` to be .*, got an Error$/,
-    ],
-    [
-      'a pattern in outputs',
-      { outputs: { hits: [/x/] } },
-      /^Expected `outputs.hits\[0\]` .*, got a RegExp; write expect.stringMatching\(\/x\/\)$/,
-    ],
-    [
-      'an object that shows nothing',
-      { inputs: new Sealed() },
-      /^Expected `inputs` to be .*, got an object without keys$/,
-    ],
-    [
-      'a promise of an event',
-      { events: [Promise.resolve({})] },
-      /^Expected `events\[0\]` to be .*, got a Promise; await it$/,
-    ],
-    [
-      'a promise that the parent has',
-      { parent: { inputs: Promise.resolve({}) } },
-      /^Expected `inputs` to be .*, got a Promise/,
-    ],
-    ['half a time', { times: 0.5 }, /^Expected `times` to be a whole number from 0, got the number 0.5$/],
-    ['less than no times', { times: -1 }, /^Expected `times` to be a whole number from 0, got the number -1$/],
-    [
-      'a parent of another kind',
-      { parent: 1 },
-      /^Expected `parent` to be a name, a RegExp, an object or null, got the number 1$/,
-    ],
-    [
-      'a field that a parent has not',
-      { parent: { title: 'a' } },
-      new RegExp(`^Expected \`parent\` to have no more than ${FIELDS}, got \`title\`$`),
-    ],
-  ])('to look for %s, also when negated', (_, expected, message) => {
-    expect(() => expect([]).toHaveRun(expected as never)).toThrow(refused(message));
-    expect(() => expect([]).not.toHaveRun(expected as never)).toThrow(refused(message));
+  test.each<[unknown, string]>([
+    [undefined, 'what toHaveRun takes to be an object, got undefined'],
+    [/nope/, 'what toHaveRun takes to be a plain object, got a RegExp; write { name: /nope/ }'],
+    [new Map([['name', 'nope']]), 'what toHaveRun takes to be a plain object, got a Map'],
+    [later, 'what toHaveRun takes to be a plain object, got a Promise'],
+    [{ output: 1 }, `what toHaveRun takes to have no more than ${FIELDS}, parent, times, got \`output\``],
+    [{ name: 1 }, '`name` to be text, a RegExp or a matcher, got the number 1'],
+    [{ inputs: 'q' }, '`inputs` to be an object or a matcher, got "q"'],
+    [{ tags: 'a' }, '`tags` to be a list or a matcher, got "a"'],
+    [{ error: new Error('no') }, '`error` to be text, a RegExp or a matcher, got an object'],
+    [{ times: 0.5 }, '`times` to be a whole number from 0, got the number 0.5'],
+    [{ times: -1 }, '`times` to be a whole number from 0, got the number -1'],
+    [{ parent: 1 }, '`parent` to be a name, a RegExp, an object or null, got the number 1'],
+    [{ parent: { title: 'a' } }, `\`parent\` to have no more than ${FIELDS}, got \`title\``],
+    [{ parent: new Set(['nope']) }, '`parent` to be a plain object, got a Set'],
+    [{ parent: { inputs: later } }, '`inputs` to be data or a matcher, got a Promise'],
+    [{ inputs: later }, '`inputs` to be data or a matcher, got a Promise; await it'],
+    [{ inputs: { q: later } }, '`inputs.q` to be data or a matcher, got a Promise; await it'],
+    [{ inputs: new Sealed() }, '`inputs` to be data or a matcher, got an object without keys'],
+    [{ outputs: Object.assign(Promise.resolve(), { id: 'x' }) }, '`outputs` to be data or a matcher, got a Promise'],
+    [{ outputs: new Map([['hits', []]]) }, '`outputs` to be data or a matcher, got a Map'],
+    [{ outputs: { hits: [{}, new Error('no')] } }, '`outputs.hits[1]` to be data or a matcher, got an Error'],
+    [{ outputs: { hits: [/x/] } }, 'a matcher, got a RegExp; write expect.stringMatching(/x/)'],
+    [{ metadata: { plan: new Set(['pro']) } }, '`metadata.plan` to be data or a matcher, got a Set'],
+    [{ events: [Promise.resolve({})] }, '`events[0]` to be data or a matcher, got a Promise; await it'],
+  ])('an expected run %o', (expected, message) => {
+    expect(() => expect([]).toHaveRun(expected as never)).toThrow(refusal(message));
+    expect(() => expect([]).not.toHaveRun(expected as never)).toThrow(refusal(message));
   });
 
-  test.each([
-    ['without a name', { children: [] }, {}, /^Expected a run of the tree to have a `name`, got one without$/],
-    [
-      'with a field that there is not',
-      { name: 'a', child: [] },
-      {},
-      new RegExp(`^Expected a run of the tree to have no more than ${FIELDS}, children, got \`child\`$`),
-    ],
-    ['with the same further down', { name: 'a', children: [{ name: 'b', times: 2 }] }, {}, /got `times`$/],
-    [
-      'with children that are no list',
-      { name: 'a', children: 'b' },
-      {},
-      /^Expected `children` to be a list of runs, got "b"$/,
-    ],
-    [
-      'with a promise',
-      { name: 'a', children: [{ name: 'b', inputs: { q: Promise.resolve(1) } }] },
-      {},
-      /^Expected `inputs.q` to be .*, got a Promise; await it$/,
-    ],
-    ['that is none', null, {}, /^Expected a run of the tree to be an object, got null$/],
-    [
-      'with an option that there is not',
-      'a',
-      { order: false },
-      /^Expected the options to have no more than complete, ordered, got `order`$/,
-    ],
-    [
-      'with an option of another kind',
-      'a',
-      { complete: 1 },
-      /^Expected `complete` to be true or false, got the number 1$/,
-    ],
-  ])('a tree %s', (_, expected, options, message) => {
-    expect(() => expect([]).toMatchTrace(expected as never, options as never)).toThrow(refused(message));
-    expect(() => expect([]).not.toMatchTrace(expected as never, options as never)).toThrow(refused(message));
+  test.each<[unknown, object, string]>([
+    [{ children: [] }, {}, 'a run of the tree to have a `name`, got one without'],
+    [{ name: 'a', child: [] }, {}, `a run of the tree to have no more than ${FIELDS}, children, got \`child\``],
+    [{ name: 'a', children: [{ name: 'b', times: 2 }] }, {}, 'got `times`'],
+    [{ name: 'a', children: 'b' }, {}, '`children` to be a list of runs, got "b"'],
+    [{ name: 'a', children: [{ name: 'b', inputs: { q: later } }] }, {}, '`inputs.q` to be data or a matcher'],
+    [null, {}, 'a run of the tree to be an object, got null'],
+    ['a', { order: false }, 'the options to have no more than complete, ordered, got `order`'],
+    ['a', { complete: 1 }, '`complete` to be true or false, got the number 1'],
+  ])('an expected tree %o with the options %o', (expected, options, message) => {
+    expect(() => expect([]).toMatchTrace(expected as never, options as never)).toThrow(refusal(message));
+    expect(() => expect([]).not.toMatchTrace(expected as never, options as never)).toThrow(refusal(message));
   });
 
-  test('to look at anything but runs', () => {
+  test('a value that holds no runs', () => {
     const receiver = { runs: async (): Promise<Recorded> => [] };
-    expect(() => expect(receiver.runs()).not.toHaveRun('a')).toThrow(refused(/got a promise; await it$/));
-    expect(() => expect('a').not.toMatchTrace('a')).toThrow(refused(/got "a"$/));
+    expect(() => expect(receiver.runs()).not.toHaveRun('a')).toThrow(refusal('got a promise; await it'));
+    expect(() => expect('a').not.toMatchTrace('a')).toThrow(refusal('got "a"'));
   });
 });
