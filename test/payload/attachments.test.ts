@@ -397,13 +397,11 @@ describe('a data URI', () => {
   const base64 = bytes.toString('base64');
   const attached = (url: string) => encoded({ url }).attachments?.[0];
 
-  test.each([
-    ['with parameters of its type', `data:image/svg+xml;charset=utf-8;base64,${base64}`, 900],
-    ...[898, 899, 900, 901].map((length) => [`of ${length} bytes`, png(length), length] as const),
-    ...[898, 899].map(
-      (length) => [`of ${length} bytes without padding`, png(length).replace(/=+$/, ''), length] as const,
-    ),
-  ])('%s is attached', (_, url, length) => {
+  test.each<[string, number]>([
+    [`data:image/svg+xml;charset=utf-8;base64,${base64}`, 900],
+    ...[898, 899, 900, 901].map((length): [string, number] => [png(length), length]),
+    ...[898, 899].map((length): [string, number] => [png(length).replace(/=+$/, ''), length]),
+  ])('is attached: %s', (url, length) => {
     const [, mimeType] = /^data:(.*);base64,/.exec(url) ?? [];
     expect(attached(url)).toMatchObject({ mimeType, bytes: { byteLength: length } });
   });

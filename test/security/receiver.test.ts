@@ -20,18 +20,9 @@ import {
 import { runRunspan } from '../support/program.ts';
 
 describe('who can speak to a receiver', () => {
-  test.each([
-    '0.0.0.0',
-    '::',
-    '[::]',
-    '',
-    '10.0.0.1',
-    'localhost.evil.example',
-    '127.0.0.1.evil.example',
-    '127.0.0.1/24',
-    '2130706433',
-    '*',
-  ])('it does not listen on %j [security 8]', async (host) => {
+  const elsewhere = '0.0.0.0 :: [::] 10.0.0.1 localhost.evil.example 127.0.0.1.evil.example 127.0.0.1/24 2130706433 *';
+
+  test.each(['', ...elsewhere.split(' ')])('it does not listen on %j [security 8]', async (host) => {
     await expect(createReceiver({ host })).rejects.toMatchObject({
       code: 'RUNSPAN_INVALID_OPTION',
       message: expect.stringContaining('loopback'),
@@ -74,26 +65,10 @@ describe('who can speak to a receiver', () => {
     expect(await receiver.runs()).toEqual([]);
   });
 
-  test('a form with files of a page writes nothing: it cannot say that its fields are JSON [security 8]', async () => {
-    const receiver = await start();
-    const field = part(`post.${ROOT}`, makeRun(), []);
-    const { status, body } = await sendParts(receiver, field);
-    expect([status, body.detail]).toEqual([400, expect.stringContaining('application/json')]);
-    const origin = { origin: 'https://evil.example' };
-    expect(await sendMultipart(receiver, multipart(part(`post.${ROOT}`, makeRun())), origin)).toMatchObject({
-      status: 403,
-    });
-    expect(await receiver.runs()).toEqual([]);
-  });
-
   test('what is refused says neither who asked nor lets another origin read it [security 8]', async () => {
     const receiver = await start();
-    for (const origin of [
-      'https://evil.example',
-      'null',
-      'file://',
-      receiver.url.replace('127.0.0.1', 'evil.example'),
-    ]) {
+    const samePort = receiver.url.replace('127.0.0.1', 'evil.example');
+    for (const origin of ['https://evil.example', 'null', 'file://', samePort]) {
       const { status, body, headers } = await call(`${receiver.url}/info`, 'GET', undefined, { origin });
       expect([status, body.detail]).toEqual([403, 'Pages of another origin may not ask here']);
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);

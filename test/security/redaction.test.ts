@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type ConfigureOptions, createExporter, redact, secretPatterns, startRun, traceable } from '../../src/index.ts';
+import { type ConfigureOptions, createExporter, redact, startRun } from '../../src/index.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { environmentOf } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
@@ -23,56 +23,11 @@ async function wireOf(
   return server.received[0]?.body.toString() ?? '';
 }
 
-/** One name of each kind that is looked for, in spellings that occur. */
-const NAMES = [
-  'authorization',
-  'Authorization',
-  'proxy-authorization',
-  'cookie',
-  'Set-Cookie',
-  'x-api-key',
-  'api_key',
-  'apiKey',
-  'OPENAI_API_KEY',
-  'secret',
-  'client_secret',
-  'clientSecret',
-  'token',
-  'access_token',
-  'refreshToken',
-  'password',
-  'DB_PASSWORD',
-  'passwd',
-  'private_key',
-  'privateKey',
-  'session',
-  'credential',
-  'credentials',
-];
-const OTHERS = [
-  'token_count',
-  'max_tokens',
-  'total_tokens',
-  'prompt_tokens',
-  'secretary',
-  'passwordless',
-  'sessions_count',
-  'keyboard',
-  'cookiecutter',
-];
-
-/** One text of each form that is looked for, put together here so that no scanner takes this file for a leak. */
-const VALUES = [
-  `sk-${'a1'.repeat(20)}`,
-  `lsv2_pt_${'a1'.repeat(16)}`,
-  `ghp_${'a1'.repeat(18)}`,
-  `github_pat_${'a1'.repeat(20)}`,
-  `AKIA${'A2'.repeat(8)}`,
-  `xoxb-${'1'.repeat(12)}`,
-  `AIza${'a'.repeat(35)}`,
-  `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(20)}`,
-  `-----BEGIN RSA PRIVATE ${'KEY'}-----\n${'a'.repeat(64)}\n-----END RSA PRIVATE ${'KEY'}-----`,
-];
+const NAMES = `authorization Authorization proxy-authorization cookie Set-Cookie x-api-key api_key apiKey OPENAI_API_KEY
+  secret client_secret clientSecret token access_token refreshToken password DB_PASSWORD passwd private_key privateKey
+  session credential credentials`.split(/\s+/);
+const OTHERS = `token_count max_tokens total_tokens prompt_tokens secretary passwordless sessions_count keyboard
+  cookiecutter`.split(/\s+/);
 
 describe('what is recorded', () => {
   test('shows no value under the name of a secret, and those under other names [security 14]', async () => {
@@ -86,23 +41,6 @@ describe('what is recorded', () => {
     });
     expect(wire).not.toContain('h1dden=');
     for (const name of OTHERS) expect(wire.split(`shown ${name}`)).toHaveLength(5);
-  });
-
-  test('shows no key by its form where `secretPatterns` are asked for, in messages, stacks, causes, keys and names too [security 14]', async () => {
-    const all = VALUES.join(' and ');
-    const wire = await wireOf({ redact: redact({ patterns: secretPatterns }) }, (exporter) => {
-      const failing = traceable(
-        async (_: unknown) => {
-          throw new Error(`refused: ${all}`, { cause: new Error(`deep: ${all}`) });
-        },
-        { name: all, exporter, tags: [all], metadata: { [all]: all } },
-      );
-      return failing({ text: all, [all]: all, url: `postgres://user:${'pass'}word@host/db` });
-    });
-    for (const value of VALUES) expect(wire).not.toContain(value.slice(0, 40));
-    expect(wire).not.toContain(`:${'pass'}word@`);
-    expect(wire).toContain('refused: [Redacted] and [Redacted]');
-    expect(wire).toContain('deep: [Redacted]');
   });
 
   test('holds nothing of the environment, and of the process only what is listed [security 14]', async () => {
@@ -129,36 +67,6 @@ describe('what is recorded', () => {
       process.env.PATH,
     ]) {
       if (text) expect(sent).not.toContain(text);
-    }
-  });
-
-  test.each<[string, () => string]>([
-    [
-      'throws',
-      () => {
-        throw new Error('broken');
-      },
-    ],
-    ['answers with no text', () => undefined as unknown as string],
-    ['answers with a promise', () => Promise.reject(new Error('late')) as unknown as string],
-  ])('has nothing of a field whose replacement %s [security 14]', async (_, replace) => {
-    const wire = await wireOf({ redact: redact({ paths: ['inputs.a'], replace }) }, (exporter) => {
-      startRun({ name: 'a', exporter, inputs: { a: 'canary one', b: 'canary two' } }).end({ c: 'shown' });
-    });
-    expect(wire).not.toContain('canary');
-    expect(wire).toContain('Redaction failed');
-    expect(wire).toContain('{"c":"shown"}');
-  });
-
-  test('has nothing at all where what is to be hidden cannot be understood [security 14]', async () => {
-    for (const given of [{ paths: ['no.such.field'] }, { patterns: ['text'] }, { unknown: 1 }, null, 'x']) {
-      const wire = await wireOf(
-        { redact: given === null || typeof given === 'string' ? (given as never) : redact(given as never) },
-        (exporter) => {
-          startRun({ name: 'a', exporter, inputs: { a: 'canary' }, metadata: { m: 'canary' } }).end({ b: 'canary' });
-        },
-      );
-      expect(wire).not.toContain('canary');
     }
   });
 

@@ -1,5 +1,5 @@
 import { Agent, interceptors } from 'undici';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   type ConfigureOptions,
   createExporter,
@@ -14,16 +14,20 @@ import { environmentOf } from '../support/environment.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { told } from '../support/told.ts';
 
-/** Sends a run, for as long as it takes to see where it goes. */
-async function send(options: ConfigureOptions, work = (): void => {}): Promise<void> {
-  const exporter = createExporter({
-    apiKey: 'sk-the-key',
-    limits: { retryDelayMs: 1, retryDelayMaxMs: 1 },
-    ...options,
-  });
+/** Sends a run and waits until it is delivered or an attempt has failed, and until `check` passes. */
+async function send(options: ConfigureOptions, check = (): void => {}): Promise<void> {
+  const exporter = createExporter({ apiKey: 'sk-the-key', ...options });
   startRun({ name: 'a', exporter }).end();
-  work();
-  await exporter.close({ timeoutMs: 10_000 });
+  void exporter.flush();
+  await vi.waitFor(
+    () => {
+      const { sent, lastError } = exporter.stats();
+      expect(sent > 0 || lastError !== undefined).toBe(true);
+      check();
+    },
+    { timeout: 10_000 },
+  );
+  await exporter.close({ timeoutMs: 1 });
 }
 
 describe('a redirect', () => {
@@ -36,8 +40,8 @@ describe('a redirect', () => {
         const { url, seen } = await serve((_, response) =>
           response.writeHead(status, { location: `${other.url}/` }).end(),
         );
-        await send({ endpoint: url });
-        expect(new Set(seen.map((request) => request.url))).toEqual(new Set(['/info', '/runs/multipart']));
+        const urls = new Set(['/info', '/runs/multipart']);
+        await send({ endpoint: url }, () => expect(new Set(seen.map((request) => request.url))).toEqual(urls));
         expect(lines.join('\n')).toContain(`status ${status}: redirects are not followed, check the endpoint`);
       }),
     );
@@ -53,8 +57,7 @@ describe('a redirect', () => {
       if (request.url === '/runs') response.writeHead(307, { location: `${other.url}/runs` }).end();
       else response.writeHead(404).end();
     });
-    await send({ endpoint: url });
-    expect(seen.map((request) => request.url)).toContain('/runs');
+    await send({ endpoint: url }, () => expect(seen.map((request) => request.url)).toContain('/runs'));
     expect(other.connections()).toBe(0);
   });
 

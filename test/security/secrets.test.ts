@@ -4,15 +4,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { inspect } from 'node:util';
 import type { Dispatcher } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  type ConfigureOptions,
-  configure,
-  createExporter,
-  type Exporter,
-  startRun,
-  stats,
-  traceable,
-} from '../../src/index.ts';
+import { type ConfigureOptions, configure, createExporter, type Exporter, startRun, stats } from '../../src/index.ts';
 import { call, start } from '../receiver/wire.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { environmentOf } from '../support/environment.ts';
@@ -60,14 +52,14 @@ async function seenOf(
   const exporter = createExporter({
     apiKey: KEY,
     headers: { 'x-team-token': HEADER },
-    limits: { lingerMs: 1, retryDelayMs: 1, retryDelayMaxMs: 1, requestTimeoutMs: 300 },
+    limits: { lingerMs: 1, retryDelayMs: 1, retryDelayMaxMs: 1, requestTimeoutMs: 50 },
     onDrop: (...args) => lines.push(JSON.stringify(args)),
     ...options,
   });
   const run = startRun({ name: 'ask', exporter, inputs: { password: INPUT }, metadata: { apiKey: INPUT } });
   const shown = [looksOf(exporter), looksOf(run)];
   run.end({ authorization: INPUT });
-  await exporter.close({ timeoutMs: 300 });
+  await exporter.close({ timeoutMs: 100 });
   shown.push(looksOf(exporter), looksOf(run), JSON.stringify([exporter.stats(), stats()]), ...lines);
   return { seen: shown.join('\n'), exporter, lines };
 }
@@ -106,22 +98,17 @@ const speaking = (say: (socket: Socket) => void): Promise<string> =>
   listen(createTcpServer((socket) => void socket.on('error', () => {}).once('data', () => say(socket))));
 
 const TROUBLE: readonly (readonly [string, () => Promise<string>])[] = [
-  ...[200, 302, 307, 400, 401, 403, 404, 407, 409, 413, 415, 418, 422, 429, 500, 503].map(
+  ...[200, 307, 400, 401, 404, 413, 422, 429, 503].map(
     (status) => [`a status of ${status} that repeats the request`, () => echo(status)] as const,
   ),
   ['a connection that is reset', () => speaking((socket) => socket.resetAndDestroy())],
   ['no answer', () => speaking(() => {})],
   ['an answer that is no HTTP and repeats the key', () => speaking((socket) => socket.end(`${KEY}\r\n\r\n`))],
   [
-    'an answer with a bad header that repeats the key',
-    () => speaking((socket) => socket.end(`HTTP/1.1 200 OK\r\n${KEY}\r\n\r\n`)),
-  ],
-  [
     'an answer that is cut off',
     () => speaking((socket) => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${KEY}`)),
   ],
   ['a closed port', async () => 'http://127.0.0.1:9'],
-  ['a host that does not exist', async () => 'http://[::ffff:127.0.0.1]:9'],
 ];
 
 describe('keys, header values and secrets in payloads', () => {
@@ -169,14 +156,7 @@ describe('keys, header values and secrets in payloads', () => {
   });
 
   test('are not in what a line says of them when they cannot be used', () => {
-    for (const apiKey of [
-      `${KEY} ${KEY}`,
-      `${KEY}\n${KEY}`,
-      `${KEY}\u0000`,
-      `${KEY}é`,
-      `${KEY}\u{1f511}`,
-      KEY.repeat(999),
-    ]) {
+    for (const apiKey of [`${KEY} ${KEY}`, `${KEY}\n${KEY}`, `${KEY}\u0000`, `${KEY}é`, KEY.repeat(999)]) {
       environmentOf();
       const lines = printed();
       configure({ endpoint: 'http://127.0.0.1:9', apiKey, log: 'debug' });
@@ -189,25 +169,9 @@ describe('keys, header values and secrets in payloads', () => {
     }
   });
 
-  test('that are surrounded by white space are taken without it', async () => {
-    const server = await ingestServer();
-    onTestFinished(() => server.close());
-    environmentOf({ RUNSPAN_ENDPOINT: server.url, RUNSPAN_API_KEY: `\t ${KEY}\r\n` });
-    const lines = told();
-    const exporter = configure();
-    await traceable(async () => 1)();
-    await exporter.close();
-    expect(server.received[0]?.headers['x-api-key']).toBe(KEY);
-    expect(lines).toEqual([]);
-  });
-
   test('are not told of when the address holds a user and a password [security 1]', () => {
-    for (const endpoint of [
-      `http://${USER}:${PASSWORD}@127.0.0.1`,
-      `https://${PASSWORD}@host`,
-      `http://host/?key=${KEY}`,
-      `${KEY}`,
-    ]) {
+    const hosts = [`http://${USER}:${PASSWORD}@127.0.0.1`, `https://${PASSWORD}@host`, `http://host/?key=${KEY}`];
+    for (const endpoint of [...hosts, KEY]) {
       for (const environment of [{}, { RUNSPAN_ENDPOINT: endpoint, RUNSPAN_API_KEY: KEY }]) {
         environmentOf(environment);
         const lines = printed();
@@ -230,13 +194,5 @@ describe('keys, header values and secrets in payloads', () => {
     ];
     expect(answers.map(({ status }) => status)).toEqual([422, 400, 415, 404]);
     expect([looksOf(receiver), JSON.stringify(answers), ...lines].join('\n')).not.toMatch(CANARY);
-  });
-});
-
-test('a run is written down as who it is, and nothing that is recorded of it [security 1]', () => {
-  environmentOf();
-  const run = startRun({ name: 'ask', inputs: { text: INPUT }, tags: [INPUT] });
-  expect(JSON.parse(JSON.stringify({ run }))).toEqual({
-    run: { id: run.id, traceId: run.id, name: 'ask' },
   });
 });

@@ -51,16 +51,6 @@ describe('the key', () => {
     expect(warnings(lines)).toEqual(isSent ? [] : [line]);
   });
 
-  test('does not go to the host behind a user that looks like this machine [security 5]', () => {
-    environmentOf();
-    const lines = told();
-    const endpoint = 'http://127.0.0.1@evil.example';
-    expect(
-      resolveSettings({ endpoint, apiKey: 'sk-key', log: (level, line) => lines.push(`${level}: ${line}`) }),
-    ).toBeUndefined();
-    expect(lines.join()).toContain('holds a user or password');
-  });
-
   test('goes over plain HTTP to another host where that is allowed, by option or environment, and nothing else counts [security 5]', () => {
     const keyWith = (allowInsecure: unknown, environment: Record<string, string> = {}) => {
       environmentOf(environment);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startRun } from '../../src/run/start-run.ts';
-import { type ExpectedNode, type Recorded, recordRuns } from '../../src/testing.ts';
+import { type ExpectedNode, type Recorded, type RunMatchers, recordRuns } from '../../src/testing.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 import '../support/run-matchers.ts';
 
@@ -242,69 +242,74 @@ test('toMatchTrace takes siblings of one microsecond by name, whatever their ids
   }
 });
 
+type Expected = Parameters<RunMatchers['toMatchTrace']>[0];
+
 describe('a failing toMatchTrace', () => {
   const search = (q: string) => ({ name: 'search', inputs: { q } });
-  const tree = (...children: ExpectedNode[]) => ({ name: 'answer', children });
+  const tree = (...children: (string | ExpectedNode)[]) => ({ name: 'answer', children });
   const [PART, ANY_ORDER] = [{ complete: false }, { ordered: false }];
 
-  test.each<[string, ExpectedNode | ExpectedNode[], object, ...string[]]>([
-    ['a missing root', ['answer', 'later'], PART, 'there is no "later"'],
-    ['an additional root', [], {}, 'answer: not expected'],
+  test.each<[string, Expected, object, readonly string[]]>([
+    ['a missing root', ['answer', 'later'], PART, ['there is no "later"']],
+    ['an additional root', [], {}, ['answer: not expected']],
     [
       'additional children',
       'answer',
       {},
-      ...['search', 'model', 'search #2'].map((name) => `answer > ${name}: not expected`),
+      ['search', 'model', 'search #2'].map((name) => `answer > ${name}: not expected`),
     ],
-    ['a missing child', tree('search', 'model', 'search', 'rerank'), {}, 'answer: there is no "rerank"'],
+    ['a missing child', tree('search', 'model', 'search', 'rerank'), {}, ['answer: there is no "rerank"']],
     [
       'a missing grandchild',
       tree('search', { name: 'model', children: ['call'] }, 'search'),
       {},
-      'answer > model: there is no "call"',
+      ['answer > model: there is no "call"'],
     ],
-    ['an additional child of a name', tree('search', 'model'), {}, 'answer > search #2: not expected'],
+    ['an additional child of a name', tree('search', 'model'), {}, ['answer > search #2: not expected']],
     [
       'another child',
       tree('search', 'call', 'search'),
       {},
-      'answer: there is no "call"',
-      'answer > model: not expected',
+      ['answer: there is no "call"', 'answer > model: not expected'],
     ],
     [
       'another field',
       { ...tree('search', 'model', search('milk')), tags: ['a'] },
       {},
-      'answer: tags: expected [ "a" ], got [ "a", "b" ]',
-      'answer > search #2: inputs.q: expected "milk", got "coffee"',
+      [
+        'answer: tags: expected [ "a" ], got [ "a", "b" ]',
+        'answer > search #2: inputs.q: expected "milk", got "coffee"',
+      ],
     ],
     [
       'another order',
       tree('model', 'search', 'search'),
       {},
-      'answer: expected the order [ "model", "search", "search" ], got [ "search", "model", "search" ]',
+      ['answer: expected the order [ "model", "search", "search" ], got [ "search", "model", "search" ]'],
     ],
     [
       'another order of a part',
       tree('model', search('tea')),
       PART,
-      'answer: expected the order [ "model", "search" ], got [ "search", "model" ]',
+      ['answer: expected the order [ "model", "search" ], got [ "search", "model" ]'],
     ],
     [
       'two children of a name that changed places',
       tree(search('coffee'), 'model', search('tea')),
       {},
-      'answer > search: inputs.q: expected "coffee", got "tea"',
-      'answer > search #2: inputs.q: expected "tea", got "coffee"',
+      [
+        'answer > search: inputs.q: expected "coffee", got "tea"',
+        'answer > search #2: inputs.q: expected "tea", got "coffee"',
+      ],
     ],
     [
       'another field in any order',
       tree('model', search('tea'), search('tea')),
       ANY_ORDER,
-      'answer > search #2: inputs.q: expected "tea", got "coffee"',
+      ['answer > search #2: inputs.q: expected "tea", got "coffee"'],
     ],
-    ['a missing child of a part', tree('model', 'model'), { ...PART, ...ANY_ORDER }, 'answer: there is no "model"'],
-  ])('shows %s', (_, expected, options, ...lines) => {
+    ['a missing child of a part', tree('model', 'model'), { ...PART, ...ANY_ORDER }, ['answer: there is no "model"']],
+  ])('shows %s', (_, expected, options, lines) => {
     expect(failure(() => expect(answer).toMatchTrace(expected, options))).toBe(
       `expect(recorded).toMatchTrace(expected)\n\n${lines.join('\n')}\n\n${OUTLINE}`,
     );

@@ -3,11 +3,10 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
 import { startRun } from '../../src/run/start-run.ts';
-import { type RunSnapshot, recordRuns, snapshotOf } from '../../src/testing.ts';
+import { recordRuns, snapshotOf } from '../../src/testing.ts';
 import { makeRun } from '../support/records.ts';
 
 const at = (second: number): string => `2026-11-20T07:22:4${second}.000000Z`;
-const _namesOf = (snapshots: readonly RunSnapshot[] = []): string[] => snapshots.map(({ name }) => name);
 
 /** All orders of three items. */
 const inOrders = <Item>([a, b, c]: readonly [Item, Item, Item]): Item[][] => [
