@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics, LEVELS, type Log } from '../../src/base/diagnostics.ts';
+import { diagnostics, type Log } from '../../src/base/diagnostics.ts';
 import { told } from '../support/told.ts';
 import { unhandledRejections } from './rejections.ts';
 
@@ -41,16 +41,6 @@ describe('a level', () => {
     fresh.diagnostics.debug('a detail');
     fresh.diagnostics.warn('a warning');
     expect(lines).toEqual(['runspan: a warning']);
-  });
-
-  test('escapes line breaks and terminal control sequences, so that each message is one line', () => {
-    const lines = printed('warn');
-    diagnostics.warn('there is no method `a\r\nrunspan: b\u2028c\u001b[31m\u0007`');
-    expect(lines).toEqual(['runspan: there is no method `a\\r\\nrunspan: b\\u2028c\\x1b[31m\\x07`']);
-  });
-
-  test('is one of four, quietest first', () => {
-    expect(LEVELS).toEqual(['silent', 'error', 'warn', 'debug']);
   });
 });
 
@@ -139,14 +129,6 @@ describe('a place', () => {
     diagnostics.warnOnce('traceable', 'second');
     diagnostics.warnOnce('traced', 'third');
     expect(lines).toEqual(['warn: first', 'warn: third']);
-  });
-
-  test('is told again when places have been forgotten', () => {
-    const lines = told();
-    diagnostics.warnOnce('traceable', 'first');
-    diagnostics.forgetPlaces();
-    diagnostics.warnOnce('traceable', 'second');
-    expect(lines).toEqual(['warn: first', 'warn: second']);
   });
 
   test('beyond the thousandth is not told', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, kindOf, messageOf, safeText, shown } from '../../src/base/text.ts';
+import { cut, messageOf, safeText, shown } from '../../src/base/text.ts';
 import { anything, revokedProxy } from './hostile.ts';
 
 describe('safeText', () => {
@@ -51,17 +51,6 @@ describe('messageOf', () => {
   });
 });
 
-test.each<[string, unknown, string]>([
-  ['undefined', undefined, 'undefined'],
-  ['null', null, 'null'],
-  ['an array', ['a'], 'a list'],
-  ['an object', {}, 'object'],
-  ['a function', () => {}, 'function'],
-  ['a revoked proxy', revokedProxy(), 'object'],
-])('the kind of %s', (_, value, expected) => {
-  expect(kindOf(value)).toBe(expected);
-});
-
 test('both give text for anything', () => {
   fc.assert(
     fc.property(anything, (make) => {
@@ -103,11 +92,4 @@ describe('a value in a message', () => {
   ])('%s is cut at 5 to %s', (text, expected) => {
     expect(cut(text, 5)).toBe(expected);
   });
-});
-
-test('the text of a list is its length, however much is in it', () => {
-  let shared: unknown = ['x', 'y'];
-  for (let level = 0; level < 60; level++) shared = [shared, shared];
-  expect(safeText([1, 2, 3])).toBe('[object Array(3)]');
-  expect(safeText(shared)).toBe('[object Array(2)]');
 });

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { clearTimer, delay, outside, setSoon, setTimer } from '../../src/base/timers.ts';
+import { delay, outside, setSoon, setTimer } from '../../src/base/timers.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode } from '../support/program.ts';
 
@@ -26,15 +26,6 @@ describe('timers', () => {
     const inTime = new Promise((resolve) => setTimer(() => resolve('in time'), 1));
     const soon = new Promise((resolve) => setSoon(() => resolve('soon')));
     expect([await inTime, await soon]).toEqual(['in time', 'soon']);
-  });
-
-  it('can be cleared', async () => {
-    let calls = 0;
-    clearTimer(setTimer(() => calls++, 0));
-    await new Promise<void>((resolve) => setTimer(resolve, 5));
-
-    expect(calls).toBe(0);
-    clearTimer(undefined);
   });
 });
 

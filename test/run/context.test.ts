@@ -1,8 +1,6 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   activeSpan,
-  applyIn,
   currentContext,
   enterContext,
   enteredContext,
@@ -11,8 +9,6 @@ import {
   setSpanSource,
   setStepSource,
 } from '../../src/run/context.ts';
-
-const KEY = Symbol.for('runspan.context.v1');
 
 function makeContext(id: string, span?: object): RunContext {
   return Object.freeze({
@@ -38,59 +34,6 @@ function withSpans(contexts: Map<object, RunContext> = new Map()) {
   onTestFinished(() => setSpanSource(undefined));
   return spans;
 }
-
-describe('the current context', () => {
-  test('is none outside of any', () => {
-    expect([currentContext(), enteredContext(), activeSpan()]).toEqual([undefined, undefined, undefined]);
-  });
-
-  test('is the one entered, in what is called and in all that it starts', async () => {
-    const outer = makeContext('outer');
-    const inner = makeContext('inner');
-    await enterContext(outer, async () => {
-      const ids = [currentContext()?.id];
-      await Promise.all([
-        enterContext(inner, async () => {
-          await Promise.resolve();
-          ids.push(currentContext()?.id);
-        }),
-        new Promise<void>((resolve) =>
-          setImmediate(() => {
-            ids.push(currentContext()?.id);
-            resolve();
-          }),
-        ),
-      ]);
-      expect(ids).toEqual(['outer', 'inner', 'outer']);
-    });
-    expect(currentContext()).toBeUndefined();
-  });
-
-  test('is left when the function throws', () => {
-    const fail = (): never => {
-      throw new Error('mine');
-    };
-    expect(() => enterContext(makeContext('a'), fail)).toThrow('mine');
-    expect(currentContext()).toBeUndefined();
-  });
-
-  test('is entered with `this`, the arguments and the result of the function', () => {
-    const add = function (this: unknown, a: number, b: number): unknown[] {
-      return [this, a + b, currentContext()?.id];
-    };
-    expect(applyIn(makeContext('a'), add, 'self', [1, 2])).toEqual(['self', 3, 'a']);
-  });
-
-  test('is frozen, the copy that tells of a span too', () => {
-    const spans = withSpans();
-    enterContext(makeContext('a'), () => expect(Object.isFrozen(currentContext())).toBe(true));
-    spans.active = {};
-    enterContext(makeContext('a'), () => {
-      expect(Object.isFrozen(currentContext())).toBe(true);
-      expect(currentContext()).toEqual({ ...makeContext('a'), span: spans.active });
-    });
-  });
-});
 
 describe('an active span', () => {
   test('that was active when the run was entered lies outside of it', () => {
@@ -129,22 +72,6 @@ describe('an active span', () => {
     expect(innermostContext(entered, inside)?.id).toBe('span');
     expect(innermostContext(entered, unknown)?.id).toBe('run');
     expect(innermostContext(undefined, unknown)).toBeUndefined();
-  });
-});
-
-describe('two copies of the package', () => {
-  test('see the same context', async () => {
-    vi.resetModules();
-    const copy = await import('../../src/run/context.ts');
-    expect(copy.enterContext).not.toBe(enterContext);
-    enterContext(makeContext('a'), () => expect(copy.currentContext()?.id).toBe('a'));
-    copy.enterContext(makeContext('b'), () => expect(currentContext()?.id).toBe('b'));
-  });
-
-  test('find it under the global symbol', () => {
-    const storage = (globalThis as { [KEY]?: AsyncLocalStorage<RunContext> })[KEY];
-    expect(storage).toBeInstanceOf(AsyncLocalStorage);
-    enterContext(makeContext('a'), () => expect(storage?.getStore()?.id).toBe('a'));
   });
 });
 

@@ -1,14 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { version } from '../../src/base/env.ts';
-import {
-  type EncodedRun,
-  isFilled,
-  mainJson,
-  parseMainJson,
-  releaseRun,
-  wholeJson,
-} from '../../src/run/encoded-run.ts';
+import { type EncodedRun, mainJson, parseMainJson } from '../../src/run/encoded-run.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { makeRun } from '../support/encoded-run.ts';
 import { makeSink } from './memory-sink.ts';
@@ -16,35 +9,6 @@ import { makeSink } from './memory-sink.ts';
 const END = '2026-11-20T07:22:41.000000Z';
 
 describe('the main part', () => {
-  test('has every field of the start, and the runtime for the first run of a trace only', () => {
-    const root = makeRun({ project: 'chat', name: 'a"\\\n', tags: ['"b"'], metadata: new Map([['"k"', '{"n":1}']]) });
-    const child = makeRun({ project: { id: 'p' } }, root);
-    const { id, dottedOrder, startTime } = root;
-    expect(JSON.parse(mainJson(root, true))).toEqual({
-      id,
-      trace_id: id,
-      name: 'a"\\\n',
-      start_time: startTime,
-      run_type: 'chain',
-      dotted_order: dottedOrder,
-      session_name: 'chat',
-      tags: ['"b"'],
-      extra: { metadata: { '"k"': { n: 1 } } },
-    });
-    expect(JSON.parse(mainJson(child, true))).toMatchObject({ trace_id: id, parent_run_id: id, session_id: 'p' });
-    expect(child).toMatchObject({ dottedOrder: expect.stringMatching(`^${dottedOrder}\\.`), runtime: undefined });
-  });
-
-  test('has the fields of the end only if they are asked for', () => {
-    const run = makeRun({ endTime: END, error: 'Error: "no"\n    at x' });
-    expect(JSON.parse(mainJson(run, false))).not.toHaveProperty('end_time');
-    expect(JSON.parse(mainJson(run, true))).toMatchObject({ end_time: END, error: 'Error: "no"\n    at x' });
-    expect(JSON.parse(mainJson(makeRun(), true, { endTime: END, error: '' }))).toMatchObject({
-      end_time: END,
-      error: '',
-    });
-  });
-
   test('is parsed to the run that it was made of, with all fields', () => {
     const text = fc.string({ unit: 'binary' }).map((value) => value.toWellFormed());
     const fields = fc.record({
@@ -97,14 +61,6 @@ describe('the main part', () => {
   });
 });
 
-test('the whole run has its payloads, and empty ones for a run that succeeded without', () => {
-  const run = makeRun({ inputs: '{"q":1}', outputs: '{"a":2}', events: '[{"name":"x"}]', endTime: END });
-  expect(JSON.parse(wholeJson(run))).toMatchObject({ inputs: { q: 1 }, outputs: { a: 2 }, events: [{ name: 'x' }] });
-  releaseRun(run);
-  expect(JSON.parse(wholeJson(run))).toMatchObject({ inputs: {}, outputs: {} });
-  expect(JSON.parse(wholeJson(makeRun()))).not.toHaveProperty('outputs');
-});
-
 test('the runtime describes the platform, and nothing of the environment', () => {
   const exporter = makeSink();
   startRun({ name: 'first', exporter });
@@ -115,14 +71,4 @@ test('the runtime describes the platform, and nothing of the environment', () =>
     runtime_version: process.version,
     platform: `${process.platform}-${process.arch}`,
   });
-});
-
-test.each([
-  [undefined, false],
-  ['{}', false],
-  ['[]', false],
-  ['[1]', true],
-  ['{"a":1}', true],
-])('the payload %s is sent: %s', (payload, expected) => {
-  expect(isFilled(payload)).toBe(expected);
 });

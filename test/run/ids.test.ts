@@ -27,13 +27,6 @@ describe('the id of a live run', () => {
   });
 });
 
-test('the ids of live runs end in random bits that are used once', () => {
-  const startUs = clock.nowUs() + 3_000_000;
-  const tails = Array.from({ length: 10_000 }, () => newRunId(startUs).slice(-8));
-  // One pair of ten thousand alike among 2 ** 32 is no wonder, ten are.
-  expect(new Set(tails).size).toBeGreaterThan(9_990);
-});
-
 describe('the id of a span', () => {
   // The ids of the example in W3C Trace Context, 3.2.
   const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -42,18 +35,6 @@ describe('the id of a span', () => {
   test('is laid out as is documented', () => {
     // 1 700 000 000 123 ms is 0x018bcfe5687b; '7' & 3 is 3, so the variant is b; 36 are the last bits of the trace id.
     expect(spanRunId(1_700_000_000_123_456, TRACE_ID, SPAN_ID)).toBe('018bcfe5-687b-700f-b360-67aa0ba902b7');
-  });
-
-  test.each([
-    ['0', '8'],
-    ['1', '9'],
-    ['2', 'a'],
-    ['3', 'b'],
-    ['4', '8'],
-    ['f', 'b'],
-  ])('with a trace id that ends in %s36 has the variant %s', (digit, variant) => {
-    const traceId = `${TRACE_ID.slice(0, 29)}${digit}36`;
-    expect(spanRunId(1_700_000_000_123_456, traceId, SPAN_ID)).toBe(`018bcfe5-687b-700f-${variant}360-67aa0ba902b7`);
   });
 
   test('is a UUIDv7 out of which the start and the span id can be read', () => {

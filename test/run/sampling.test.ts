@@ -125,20 +125,6 @@ describe('a trace that is left out', () => {
     expect([exporter.started, exporter.skipped]).toEqual([[], 5]);
   });
 
-  test('keeps its decision in a generator that is its first run, step by step', () => {
-    const exporter = samplingTo(false);
-    const inner = traceable(() => 1, { name: 'inner' });
-    const stream = traceable(
-      function* () {
-        yield inner();
-        yield inner();
-      },
-      { exporter },
-    );
-    expect([...stream()]).toEqual([1, 1]);
-    expect([exporter.started, exporter.skipped]).toEqual([[], 3]);
-  });
-
   test('has runs with ids all the same, that record nothing', () => {
     const exporter = samplingTo(false);
     const run = startRun({ name: 'job', exporter, inputs: { a: 1 } });

@@ -1,6 +1,5 @@
-import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { enteredContext, PACKAGE_COPY, setSpanSource } from '../../src/run/context.ts';
-import type { Run } from '../../src/run/run.ts';
 import { overrideSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { told } from '../support/told.ts';
@@ -120,11 +119,6 @@ describe('withRun', () => {
     expect(run.isOpen).toBe(true);
   });
 
-  test('enters nothing for a run that is off', () => {
-    const run = startRun({ name: 'off' });
-    expect(withRun(run, () => currentRun())).toBeUndefined();
-  });
-
   test('calls the function all the same when it is given no run, and says so once', () => {
     const lines = told();
     expect(withRun({ id: 'mine' } as never, () => 7)).toBe(7);
@@ -159,22 +153,4 @@ describe('two copies of the package', () => {
     withRun(refused, () => copy.startRun({ name: 'theirs', exporter: sink }));
     expect(sink.started).toEqual([]);
   });
-});
-
-test('the types are those of the function', () => {
-  expectTypeOf(startRun).returns.toEqualTypeOf<Run>();
-  expectTypeOf(currentRun).returns.toEqualTypeOf<Run | undefined>();
-  expectTypeOf((run: Run) => withRun(run, () => 7 as const)).returns.toEqualTypeOf<7>();
-  expectTypeOf((run: Run) => withRun(run, async () => 'a')).returns.toEqualTypeOf<Promise<string>>();
-  expectTypeOf<Run['end']>().parameters.toEqualTypeOf<[outputs?: unknown]>();
-  expectTypeOf<Run['runType']>().toExtend<string>();
-  expectTypeOf<Run>().toExtend<Disposable>();
-  // @ts-expect-error A name is required.
-  (): Run => startRun({});
-  // @ts-expect-error Misspelt options are found.
-  (): Run => startRun({ name: 'a', runtype: 'llm' });
-  (run: Run): void => {
-    // @ts-expect-error The id of a run stays what it is.
-    run.id = '';
-  };
 });
