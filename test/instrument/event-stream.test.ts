@@ -56,6 +56,14 @@ describe('the stream of a helper that a function returns', () => {
     expect(run()?.error).toBeUndefined();
   });
 
+  test('ends its run at once when it has come to its end before', async () => {
+    const recorder = record();
+    const stream = makeClient(model()).messages.stream(ask('tea'));
+    await stream.done();
+    traceable(() => stream, { name: 'late' })();
+    expect(recorder.runs).toEqual([expect.objectContaining({ name: 'late', end_time: expect.any(String) })]);
+  });
+
   test('ends the runs of all functions that hand it on', async () => {
     const recorder = record();
     const client = makeClient(model());

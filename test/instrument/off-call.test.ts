@@ -34,6 +34,17 @@ describe('what a function starts that was given an exporter with tracing off', (
     expect(recorder.runs.map(({ name }) => name)).toEqual(['outer', 'step']);
   });
 
+  test('is not recorded elsewhere by the steps of generators', () => {
+    const recorder = record();
+    const numbers = function* () {
+      yield step(1);
+      yield step(2);
+    };
+    const [lazy, returned] = [numbers, () => numbers()].map((fn) => traceable(fn, { exporter: off }));
+    expect([...(lazy?.() ?? []), ...(returned?.() ?? [])]).toEqual([2, 3, 2, 3]);
+    expect(recorder.runs).toEqual([]);
+  });
+
   test('is recorded by the exporter that it names, as the first of a trace', () => {
     const recorder = record();
     const own = makeSink();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
+import { told } from '../support/told.ts';
 import { record } from './recorder.ts';
 
 const letters = (...chunks: string[]) =>
@@ -71,6 +72,17 @@ describe('a pipe', () => {
       error: expect.stringMatching(/^TypeError: full\n/),
     });
   });
+
+  test('that was refused has consumed nothing', async () => {
+    const recorder = record();
+    const stream = traceable(() => letters('a'))();
+    const sink = new WritableStream();
+    sink.getWriter();
+    await expect(stream.pipeTo(sink)).rejects.toThrow(TypeError);
+    expect(recorder.runs[0]).not.toHaveProperty('end_time');
+    for await (const _ of stream as unknown as AsyncIterable<string>);
+    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: ['a'] } });
+  });
 });
 
 describe('a stream with ways of its own', () => {
@@ -105,5 +117,17 @@ describe('a stream with ways of its own', () => {
     for await (const chunk of stream as unknown as AsyncIterable<string>) chunks.push(chunk);
     expect(chunks).toEqual(['a', 'b']);
     expect(recorder.runs).toMatchObject([{ outputs: { outputs: ['a', 'b'] }, end_time: expect.any(String) }]);
+  });
+});
+
+describe('a stream of a library that does not keep to the standard', () => {
+  test.each([undefined, 1, {}, { read: () => {}, closed: true }])('returns its own results: %o', (result) => {
+    record();
+    told();
+    const give = () => result;
+    const methods = { getReader: give, tee: give, pipeTo: give, pipeThrough: give, values: give, cancel: give };
+    const stream = traceable(() => ({ ...methods, [Symbol.asyncIterator]: give }))();
+    const results = Object.keys(methods).map((name) => stream[name as 'tee']());
+    expect(results).toEqual(Array(6).fill(result));
   });
 });

@@ -66,6 +66,19 @@ describe('traceMethods', () => {
     expect(Object.keys(traced)).toEqual(Object.keys(other));
   });
 
+  test('traces no method twice that somebody else has replaced since', () => {
+    const recorder = record();
+    const retriever = new (makeClass())();
+    traceMethods(retriever, ['rank']);
+    const traced = retriever.rank;
+    const theirs = (pages: string[]): string[] => traced.call(retriever, pages);
+    retriever.rank = theirs;
+    traceMethods(retriever, ['rank']);
+    expect(retriever.rank).toBe(theirs);
+    retriever.rank([]);
+    expect(recorder.runs).toHaveLength(1);
+  });
+
   test('tells of what is no method, of a frozen object and of wrong arguments, and throws nothing', () => {
     const lines = told();
     const loose = traceMethods as unknown as (target: unknown, methods?: unknown) => unknown;

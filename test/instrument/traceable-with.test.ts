@@ -44,6 +44,11 @@ describe('`with` of a wrapped function', () => {
     ]);
   });
 
+  test('is the own one of a function that has it', () => {
+    const fn = Object.assign(() => 1, { with: () => 'mine' });
+    expect((traceable(fn) as unknown as { with: () => string }).with()).toBe('mine');
+  });
+
   test('tells what it does not know, and calls the function all the same', () => {
     record();
     const lines = told();

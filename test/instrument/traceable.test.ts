@@ -110,6 +110,8 @@ describe('an old-style constructor', () => {
     expect(point).toBeInstanceOf(Point);
     expect(point).toBeInstanceOf(Traced);
     expect([point.x, point.double(), point.target]).toEqual([3, 6, Point]);
+    class Pixel extends Traced {}
+    expect(new Pixel(4).target).toBe(Pixel);
     expect(recorder.runs).toEqual([]);
   });
 });

@@ -147,6 +147,7 @@ describe('patterns', () => {
     const rules = { ...LIMITS, redaction };
     for (let time = 0; time < 3; time++) expect(serialize('x1234y5678', rules)).toBe('"x[Redacted]y[Redacted]"');
     expect(sticky.lastIndex).toBe(3);
+    expect(shown('abxc', { patterns: [/x*/] })).toBe('ab[Redacted]c');
   });
 });
 

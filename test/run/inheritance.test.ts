@@ -19,11 +19,12 @@ describe('runs take over from those above', () => {
   test('nothing that is set once they run, and nothing of usage', () => {
     const exporter = makeSink();
     const root = startRun({ name: 'root', exporter, metadata: { user: 1 } });
-    root.set({ tags: ['late'], metadata: { rows: 3 }, usage: { input_tokens: 1 } });
+    root.set({ tags: ['late'], metadata: { rows: 3 }, usage: { input_tokens: 1, output_tokens: 2 } });
     const child = root.child({ name: 'child' });
     child.set({ metadata: { own: true } });
     const [first, second] = exporter.records();
-    expect(first?.extra?.metadata).toEqual({ user: 1, rows: 3, usage_metadata: { input_tokens: 1, total_tokens: 1 } });
+    const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 };
+    expect(first?.extra?.metadata).toEqual({ user: 1, rows: 3, usage_metadata: usage });
     expect(second?.extra?.metadata).toEqual({ user: 1, own: true });
     expect(second).not.toHaveProperty('tags');
   });

@@ -228,6 +228,12 @@ describe('headers that do not hold', () => {
   });
 });
 
+test('a value that is no run adds no headers, and one line is logged', () => {
+  const lines = told();
+  expect(toHeaders({} as never)).toEqual({});
+  expect(lines).toEqual(['warn: toHeaders(run): expected `run` to be a Run; nothing is added.']);
+});
+
 describe('headers that are too large', () => {
   const entered = (context: Partial<RunContext>) => {
     const { context: own } = startRun({ name: 'work', exporter: makeSink() });
