@@ -2,7 +2,7 @@ import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import OpenAI from 'openai';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { wrapAISDK } from '../src/ai.ts';
-import { type ConfigureOptions, startRun, type TraceableOptions, traceable, withRun } from '../src/index.ts';
+import { type ConfigureOptions, startRun, traceable, withRun } from '../src/index.ts';
 import { RunspanCallbackHandler } from '../src/langchain.ts';
 import { wrapOpenAI } from '../src/openai.ts';
 import { RunSpanProcessor } from '../src/otel.ts';
@@ -25,7 +25,6 @@ const HIDING: readonly [object, boolean, boolean, string][] = [
   [{ hideInputs: true }, false, true, '`inputs`'],
   [{ mask: hide }, false, false, '`redact`'],
   [{ anonymizer: hide }, false, false, '`redact`'],
-  [{ processInputs: hide, inputs: (args: unknown[]) => ({ args }) }, false, true, '`inputs`'],
   [{ redact: {} }, false, false, '`redact` of `configure`'],
   [{ process_inputs: hide }, false, true, '`inputs`'],
   [{ process_outputs: hide }, true, false, '`outputs`'],
@@ -36,6 +35,43 @@ const HIDING: readonly [object, boolean, boolean, string][] = [
   [{ captureInput: false }, false, true, '`inputs`'],
   [{ recordOutputs: false }, true, false, '`outputs`'],
 ];
+
+/** Functions that record a run with the question and the answer. */
+const RECORDING: Readonly<Record<string, (options: object) => unknown>> = {
+  traceable: (options) => traceable((_question: string) => ANSWERED, { ...options, name: 'sync' })(ASKED),
+  'traceable with a promise': (options) => traceable(async (_question: string) => ANSWERED, options)(ASKED),
+  'traceable with chunks': (options) => {
+    const chunks = function* (_question: string) {
+      yield ANSWERED;
+    };
+    return [...traceable(chunks, options)(ASKED)];
+  },
+  startRun: (options) => {
+    const run = startRun({ name: 'ask', inputs: { question: ASKED }, ...options });
+    run.set({ inputs: { question: ASKED }, outputs: { answer: ANSWERED } });
+    run.end({ answer: ANSWERED });
+  },
+  with: (options) => traceable((_question: string) => ANSWERED, { name: 'ask' }).with(options)(ASKED),
+  wrapOpenAI: async (options) => {
+    const choices = [{ index: 0, message: { content: ANSWERED } }];
+    const answer = { id: '1', object: 'chat.completion', model: 'm', choices };
+    const client = new OpenAI({ apiKey: 'k', fetch: async () => Response.json(answer) });
+    const messages = [{ role: 'user' as const, content: ASKED }];
+    await wrapOpenAI(client, options).chat.completions.create({ model: 'm', messages });
+  },
+  RunspanCallbackHandler: (options) => {
+    const handler = new RunspanCallbackHandler(options);
+    handler.handleChainStart({}, { question: ASKED }, 'a', undefined, [], {}, 'chain', 'ask');
+    handler.handleChainEnd({ answer: ANSWERED }, 'a');
+  },
+  RunSpanProcessor: (options) => {
+    const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor(options)] });
+    const span = provider.getTracer('t').startSpan('ask', { attributes: { 'input.value': ASKED } });
+    span.addEvent('gen_ai.user.message', { content: ASKED });
+    span.setAttribute('output.value', ANSWERED);
+    span.end();
+  },
+};
 
 function recorder() {
   const made = recordRuns();
@@ -51,80 +87,25 @@ function payloads(runs: readonly object[]): [inputs: boolean, outputs: boolean] 
 
 beforeEach(() => environmentOf());
 
-describe('an option that hides payloads in another library hides them here', () => {
-  test.each(HIDING)('of `traceable`: %j %#', async (options, inputs, outputs, ours) => {
-    const lines = told();
-    const recorded = recorder();
-    const asking = options as TraceableOptions;
-    traceable((_question: string) => ANSWERED, { ...asking, name: 'sync' })(ASKED);
-    await traceable(async (_question: string) => ANSWERED, { ...asking, name: 'async' })(ASKED);
-    const chunks = traceable(
-      function* (_question: string) {
-        yield ANSWERED;
-      },
-      { ...asking, name: 'chunks' },
-    );
-    for (const _ of chunks(ASKED));
-    expect(recorded.runs).toHaveLength(3);
-    expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
-    const [name] = Object.keys(options);
-    expect(lines).toEqual([expect.stringMatching(new RegExp(`unknown option \`${name}\`.*${ours}`))]);
-  });
-
-  test.each(HIDING)('of `startRun`: %j %#', ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
-    const lines = told();
-    const recorded = recorder();
-    const run = startRun({ name: 'ask', inputs: { question: ASKED }, ...(options as object) });
-    run.set({ inputs: { question: ASKED }, outputs: { answer: ANSWERED } });
-    run.end({ answer: ANSWERED });
-    expect(recorded.runs).toHaveLength(1);
-    expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
-    expect(lines).toEqual([expect.stringContaining('`redact`')]);
-  });
-
-  test.each(HIDING)('of `with`: %j %#', ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
-    const lines = told();
-    const recorded = recorder();
-    traceable((_question: string) => ANSWERED, { name: 'ask' }).with(options as object)(ASKED);
-    expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
-    expect(lines).toEqual([expect.stringContaining('`redact`')]);
-  });
-
-  test.each(HIDING)(
-    'of `wrapOpenAI`: %j %#',
-    async ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
-      const lines = told();
-      const recorded = recorder();
-      const answer = {
-        id: '1',
-        object: 'chat.completion',
-        model: 'm',
-        choices: [{ index: 0, message: { content: ANSWERED } }],
-      };
-      const client = new OpenAI({ apiKey: 'k', fetch: async () => Response.json(answer) });
-      const messages = [{ role: 'user' as const, content: ASKED }];
-      await wrapOpenAI(client, options as object).chat.completions.create({ model: 'm', messages });
-      await vi.waitFor(() => expect(recorded.runs[0]).toHaveProperty('end_time'));
-      expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
-      expect(lines).toEqual([expect.stringContaining('`redact`')]);
+describe('an option that hides payloads in another library', () => {
+  test.each(Object.entries(RECORDING))(
+    'hides them in `%s`, and one line names the option',
+    async (place, recordOne) => {
+      for (const [options, inputs, outputs, ours] of HIDING) {
+        const lines = told();
+        const recorded = recorder();
+        await recordOne(options);
+        await vi.waitFor(() => expect(recorded.runs[0]).toHaveProperty('end_time'));
+        expect(recorded.runs).toHaveLength(1);
+        expect(payloads(recorded.runs), JSON.stringify(options)).toEqual([inputs, outputs]);
+        const named = place.startsWith('traceable') ? ours : '`redact`';
+        expect(lines).toEqual([expect.stringMatching(new RegExp(`\`${Object.keys(options)[0]}\`.*${named}`))]);
+        recorded.stop();
+      }
     },
   );
 
-  test.each(HIDING)(
-    'of `RunspanCallbackHandler`: %j %#',
-    ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
-      const lines = told();
-      const recorded = recorder();
-      const handler = new RunspanCallbackHandler(options as object);
-      handler.handleChainStart({}, { question: ASKED }, 'a', undefined, [], {}, 'chain', 'ask');
-      handler.handleChainEnd({ answer: ANSWERED }, 'a');
-      expect(recorded.runs).toHaveLength(1);
-      expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
-      expect(lines).toEqual([expect.stringContaining('`redact`')]);
-    },
-  );
-
-  const ofConfigure: typeof HIDING = [
+  test.each<[object, boolean, boolean, string]>([
     [{ processInputs: hide }, false, true, '`redact`'],
     [{ process_outputs: hide }, true, false, '`redact`'],
     [{ mask: hide }, false, false, '`redact`'],
@@ -132,8 +113,7 @@ describe('an option that hides payloads in another library hides them here', () 
     [{ hide_inputs: true }, false, true, '`hideInputs`'],
     [{ hideOutput: true }, true, false, '`hideOutputs`'],
     [{ tracingEnabled: false }, false, false, '`tracing`'],
-  ];
-  test.each(ofConfigure)('of `configure`: %j', async (options, inputs, outputs, ours) => {
+  ])('hides them in all runs of `configure`: %j', async (options, inputs, outputs, ours) => {
     await using server = await ingestServer();
     vi.resetModules();
     const runspan = await import('../src/index.ts');
@@ -148,47 +128,11 @@ describe('an option that hides payloads in another library hides them here', () 
     expect(lines).toEqual([expect.stringContaining(ours)]);
   });
 
-  test.each(HIDING)(
-    'of `RunSpanProcessor`: %j %#',
-    ({ inputs: _, ...options }: { inputs?: unknown }, inputs, outputs) => {
-      const lines = told();
-      const recorded = recorder();
-      const spanProcessors = [new RunSpanProcessor(options as object)];
-      const span = new BasicTracerProvider({ spanProcessors }).getTracer('t').startSpan('ask', {
-        attributes: { 'input.value': ASKED },
-      });
-      span.addEvent('gen_ai.user.message', { content: ASKED });
-      span.setAttribute('output.value', ANSWERED);
-      span.end();
-      expect(recorded.runs).toHaveLength(1);
-      expect(payloads(recorded.runs)).toEqual([inputs, outputs]);
-      expect(lines).toEqual([expect.stringContaining('`redact`')]);
-    },
-  );
-
   test('leaves the AI SDK untraced, since `wrapAISDK` has no options', () => {
     const lines = told();
     const sdk = { generateText: async () => ({}) };
     expect((wrapAISDK as (ai: object, options: object) => object)(sdk, { processInputs: hide })).toBe(sdk);
     expect(lines).toEqual([expect.stringContaining('`redact`')]);
-  });
-
-  test('`tracingEnabled: false` leaves the calls of a function untraced', () => {
-    const lines = told();
-    const recorded = recorder();
-    const options = { name: 'ask', tracingEnabled: false };
-    expect(traceable((_: string) => ANSWERED, options as object)(ASKED)).toBe(ANSWERED);
-    expect(recorded.runs).toEqual([]);
-    expect(lines).toEqual([expect.stringMatching(/unknown option `tracingEnabled`, .*not traced; use `enabled`/)]);
-  });
-
-  test('`tracingEnabled: false` of a run hides its payloads', () => {
-    const lines = told();
-    const recorded = recorder();
-    const options = { name: 'ask', inputs: { question: ASKED }, tracingEnabled: false };
-    startRun(options).end({ answer: ANSWERED });
-    expect(payloads(recorded.runs)).toEqual([false, false]);
-    expect(lines).toEqual([expect.stringMatching(/`tracingEnabled`, so no .*; use `enabled` of `traceable`/)]);
   });
 
   test('does not hide the payloads of runs below', () => {
@@ -199,29 +143,35 @@ describe('an option that hides payloads in another library hides them here', () 
     expect(payloads(recorded.runs)).toEqual([true, true]);
   });
 
-  test.each([{ processInputs: undefined }, { hideInputs: false }, { mask: null }, { captureInput: true }])(
-    'unless it is off: %j',
-    (options) => {
-      const recorded = recorder();
-      told();
-      traceable((_: string) => ANSWERED, { name: 'ask', ...(options as object) })(ASKED);
-      expect(payloads(recorded.runs)).toEqual([true, true]);
-    },
-  );
-
-  test('even if its getter throws', () => {
+  test.each<[object, boolean]>([
+    [{ processInputs: undefined }, true],
+    [{ hideInputs: false }, true],
+    [{ mask: null }, true],
+    [{ captureInput: true }, true],
+    [Object.defineProperty({}, 'processInputs', { enumerable: true, get: () => expect.fail('gone') }), false],
+  ])('hides nothing if it is off, and the inputs if it cannot be read: %#', (options, isRecorded) => {
     const recorded = recorder();
-    const lines = told();
-    const options = {
-      name: 'ask',
-      get processInputs(): never {
-        throw new Error('gone');
-      },
-    };
-    traceable((_: string) => ANSWERED, options as object)(ASKED);
-    expect(payloads(recorded.runs)).toEqual([false, true]);
-    expect(lines).toHaveLength(1);
+    told();
+    traceable(
+      (_: string) => ANSWERED,
+      Object.defineProperties({ name: 'ask' }, Object.getOwnPropertyDescriptors(options)),
+    )(ASKED);
+    expect(payloads(recorded.runs)).toEqual([isRecorded, true]);
   });
+});
+
+test('`tracingEnabled: false` leaves calls untraced and hides the payloads of a run', () => {
+  const lines = told();
+  const recorded = recorder();
+  const options = { name: 'ask', inputs: { question: ASKED }, tracingEnabled: false };
+  expect(traceable((_: string) => ANSWERED, { tracingEnabled: false } as object)(ASKED)).toBe(ANSWERED);
+  expect(recorded.runs).toEqual([]);
+  startRun(options).end({ answer: ANSWERED });
+  expect(payloads(recorded.runs)).toEqual([false, false]);
+  expect(lines).toEqual([
+    expect.stringMatching(/unknown option `tracingEnabled`, .*not traced; use `enabled`/),
+    expect.stringMatching(/`tracingEnabled`, so no .*; use `enabled` of `traceable`/),
+  ]);
 });
 
 test.each([

@@ -8,103 +8,82 @@ function recorder(): ReturnType<typeof recordRuns> {
   return recorded;
 }
 
-/** An object whose properties note that they are read. */
-function noting(notes: string[], values: Record<string, unknown>): object {
+/** An object with getters that note each read. */
+function noting(notes: string[], values: Record<string, () => unknown>): object {
   const value = {};
-  for (const [key, of] of Object.entries(values)) {
-    Object.defineProperty(value, key, {
-      enumerable: true,
-      configurable: true,
-      get: () => {
-        notes.push(key);
-        return typeof of === 'function' ? of() : of;
-      },
-    });
+  for (const [key, make] of Object.entries(values)) {
+    const get = (): unknown => {
+      notes.push(key);
+      return make();
+    };
+    Object.defineProperty(value, key, { enumerable: true, get });
   }
   return value;
 }
 
+function fail(): never {
+  throw new Error('no');
+}
+
+const change = (work: (run: Run) => void): void => {
+  const run = startRun({ name: 'run' });
+  work(run);
+  run.end();
+};
+
+function* chunksOf(value: object): Generator<object> {
+  yield value;
+}
+
 /** Every way in which a value reaches a run. */
-const places: [string, (value: object) => unknown][] = [
+const PLACES: [string, (value: object) => unknown][] = [
   ['an argument', (value) => traceable((_: object) => {})(value)],
   ['one of several arguments', (value) => traceable((_: object, __: number) => {})(value, 1)],
   ['a result', (value) => traceable(() => value)()],
   ['the result of a promise', (value) => traceable(async () => value)()],
-  [
-    'a chunk',
-    (value) => [
-      ...traceable(function* () {
-        yield value;
-      })(),
-    ],
-  ],
+  ['a chunk', (value) => [...traceable(() => chunksOf(value))()]],
   ['inputs of a run', (value) => startRun({ name: 'run', inputs: { value } }).end()],
   ['outputs of a run', (value) => startRun({ name: 'run' }).end(value)],
   ['metadata', (value) => startRun({ name: 'run', metadata: { value } }).end()],
-  ['an event', (value) => ended((run) => run.event('event', { value }))],
-  ['changed inputs', (value) => ended((run) => run.set({ inputs: { value } }))],
+  ['an event', (value) => change((run) => run.event('event', { value }))],
+  ['changed inputs', (value) => change((run) => run.set({ inputs: { value } }))],
 ];
 
-function ended(change: (run: Run) => void): void {
-  const run = startRun({ name: 'run' });
-  change(run);
-  run.end();
-}
-
-describe.each(places)('%s', (_, record) => {
-  test('has an own getter called at most twice, and one that throws too', async () => {
-    recorder();
+describe.each(PLACES)('%s', (_, record) => {
+  test('is recorded as it is at the call, with getters called at most twice and toJSON once', async () => {
+    const recorded = recorder();
     const notes: string[] = [];
-    await record(noting(notes, { a: 1, bad: () => fail() }));
-    for (const key of ['a', 'bad']) {
-      const count = notes.filter((note) => note === key).length;
-      expect(count, key).toBeGreaterThanOrEqual(1);
-      expect(count, key).toBeLessThanOrEqual(2);
-    }
-  });
-
-  test('has toJSON called once', async () => {
-    const recorded = recorder();
-    let calls = 0;
-    await record({ kept: { toJSON: () => ({ calls: ++calls }) } });
-    expect(calls).toBe(1);
-    expect(JSON.stringify(recorded.runs)).toContain('{"calls":1}');
-  });
-
-  test('is recorded as it is at that moment', async () => {
-    const recorded = recorder();
     const state = { now: 'then', list: [1] };
-    await record({ got: noting([], { now: () => state.now }), made: { toJSON: () => state.list }, state });
+    const toJSON = (): unknown => {
+      notes.push('toJSON');
+      return state.list;
+    };
+    await record({ got: noting(notes, { now: () => state.now, bad: fail }), made: { toJSON }, state });
     state.now = 'later';
     state.list.push(2);
     const text = JSON.stringify(recorded.runs);
     expect(text.match(/"now":"then"/g)).toHaveLength(2);
+    expect(text).toContain('"bad":"[Threw: no]"');
     expect(text).toContain('"made":[1]');
     expect(text).not.toContain('later');
+    for (const key of ['now', 'bad']) expect(notes.filter((note) => note === key).length).toBeLessThanOrEqual(2);
+    expect(notes.filter((note) => note === 'toJSON')).toHaveLength(1);
   });
 
   test('may change itself while it is read', async () => {
     const recorded = recorder();
     const value: Record<string, unknown> = { before: 1 };
-    Object.defineProperty(value, 'changing', {
-      enumerable: true,
-      get: () => {
-        delete value.last;
-        value.added = 'added';
-        value.before = 2;
-        return 'changed';
-      },
-    });
-    Object.assign(value, {
-      list: {
-        toJSON: () => {
-          value.more = 1;
-          return ['made'];
-        },
-      },
-      last: 'last',
-    });
-    await record(value);
+    const get = (): string => {
+      delete value.last;
+      Object.assign(value, { added: 'added', before: 2 });
+      return 'changed';
+    };
+    Object.defineProperty(value, 'changing', { enumerable: true, get });
+    const toJSON = (): string[] => {
+      value.more = 1;
+      return ['made'];
+    };
+    await record(Object.assign(value, { list: { toJSON }, last: 'last' }));
     const text = JSON.stringify(recorded.runs);
     expect(text).toContain('"changing":"changed"');
     expect(text).toContain('"list":["made"]');
@@ -112,60 +91,39 @@ describe.each(places)('%s', (_, record) => {
   });
 });
 
-describe('the order in which code of a value runs', () => {
-  test('is that of its keys; of arguments before the function, of the result before its caller goes on', () => {
-    recorder();
-    const notes: string[] = [];
-    const work = traceable((_: object) => {
-      notes.push('work');
-      return noting(notes, { c: 3, d: { toJSON: () => notes.push('toJSON') } });
-    });
-    work(noting(notes, { a: 1, b: () => noting(notes, { 'below b': 2 }) }));
-    notes.push('caller');
-    expect([...new Set(notes)]).toEqual(['a', 'b', 'below b', 'work', 'c', 'd', 'toJSON', 'caller']);
+test('code of values runs in the order of their keys, before the function for arguments and after it for results', () => {
+  recorder();
+  const notes: string[] = [];
+  const work = traceable((_: object) => {
+    notes.push('work');
+    return noting(notes, { c: () => 3, d: () => ({ toJSON: () => notes.push('toJSON') }) });
   });
+  work(noting(notes, { a: () => 1, b: () => noting(notes, { 'below b': () => 2 }) }));
+  notes.push('caller');
+  expect([...new Set(notes)]).toEqual(['a', 'b', 'below b', 'work', 'c', 'd', 'toJSON', 'caller']);
 });
 
-describe('code of a value that uses tracing', () => {
+describe('code of a value', () => {
   test('may end the run that it is recorded for', () => {
     const recorded = recorder();
-    const ending = {
-      toJSON: () => {
-        currentRun()?.end({ by: 'toJSON' });
-        return 'ended';
-      },
+    const toJSON = (): string => {
+      currentRun()?.end({ by: 'toJSON' });
+      return 'ended';
     };
-    const work = traceable(
-      () => {
-        currentRun()?.set({ metadata: { ending } });
-        return { by: 'result' };
-      },
-      { name: 'work' },
-    );
-    expect(work()).toEqual({ by: 'result' });
-    const run = recorded.run('work');
-    expect(run.outputs).toEqual({ by: 'toJSON' });
-    expect(run.end_time).toBeDefined();
+    const work = (): object => {
+      currentRun()?.set({ metadata: { ending: { toJSON } } });
+      return { by: 'result' };
+    };
+    expect(traceable(work)()).toEqual({ by: 'result' });
+    expect(recorded.run('work')).toMatchObject({ outputs: { by: 'toJSON' }, end_time: expect.any(String) });
   });
 
-  test('may call traced functions, which are runs as any other', () => {
+  test('may call traced functions', () => {
     const recorded = recorder();
     const inner = traceable(() => 'inner', { name: 'inner' });
-    expect(
-      traceable(
-        () => ({
-          get got() {
-            return inner();
-          },
-        }),
-        { name: 'outer' },
-      )().got,
-    ).toBe('inner');
+    const outer = traceable(() => noting([], { got: inner }) as { got: string }, { name: 'outer' });
+    expect(outer().got).toBe('inner');
     expect(recorded.run('outer').outputs).toEqual({ got: 'inner' });
     expect(recorded.runs.filter(({ name }) => name === 'inner').length).toBeGreaterThanOrEqual(2);
   });
 });
-
-function fail(): never {
-  throw new Error('no');
-}
