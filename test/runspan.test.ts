@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Stats } from '../src/index.ts';
+import type { ConfigureOptions, Stats } from '../src/index.ts';
 import { environmentOf } from './support/environment.ts';
 import { gate } from './support/gate.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
@@ -24,6 +24,14 @@ async function service(ready: Promise<unknown> = Promise.resolve()): Promise<Ing
   });
   onTestFinished(server.close);
   return server;
+}
+
+/** The package, configured to send its runs to a service. */
+async function configured(options: ConfigureOptions = {}, ready?: Promise<unknown>) {
+  const server = await service(ready);
+  const runspan = await started();
+  runspan.configure({ endpoint: server.url, log, ...options });
+  return { server, ...runspan };
 }
 
 /** The runs that a service got, by name, each with what came of it: `{ ask: 'post+patch' }`. */
@@ -112,9 +120,7 @@ describe('the environment', () => {
 describe('the ledger', () => {
   test('adds up at each step of a run', async () => {
     const ready = gate();
-    const server = await service(ready);
-    const { configure, flush, startRun, stats } = await started();
-    configure({ endpoint: server.url, log });
+    const { server, flush, startRun, stats } = await configured({}, ready);
     expect(counts(stats())).toEqual({});
     const run = startRun({ name: 'ask' });
     expect(counts(stats())).toEqual({ created: 1, open: 1 });
@@ -129,23 +135,8 @@ describe('the ledger', () => {
     expect(stats().requests).toEqual({ multipart: 1, simple: 0 });
   });
 
-  test('leaves open runs out of a flush, and sends their end later', async () => {
-    const server = await service();
-    const { configure, flush, startRun, stats } = await started();
-    configure({ endpoint: server.url, log });
-    const run = startRun({ name: 'long' });
-    expect(await flush()).toEqual({ ok: true, pending: 0 });
-    expect(counts(stats())).toEqual({ created: 1, open: 1 });
-    run.end();
-    await flush();
-    expect(counts(stats())).toEqual({ created: 1, sent: 1 });
-    expect(arrivals(server.received)).toEqual({ long: 'post+patch' });
-  });
-
   test('counts runs of traces that sampling left out apart', async () => {
-    const server = await service();
-    const { configure, flush, stats, traceable } = await started();
-    configure({ endpoint: server.url, log, sampler: ({ name }) => name !== 'health' });
+    const { server, flush, stats, traceable } = await configured({ sampler: ({ name }) => name !== 'health' });
     const inner = traceable(() => 1, { name: 'inner' });
     traceable(() => inner(), { name: 'health' })();
     traceable(() => inner(), { name: 'answer' })();
@@ -155,9 +146,7 @@ describe('the ledger', () => {
   });
 
   test('counts each of many concurrent calls once', async () => {
-    const server = await service();
-    const { configure, flush, stats, traceable } = await started();
-    configure({ endpoint: server.url, log });
+    const { flush, stats, traceable } = await configured();
     const inner = traceable(async () => undefined);
     const outer = traceable(async () => Promise.all([inner(), inner()]));
     await Promise.all(Array.from({ length: 100 }, () => outer()));
@@ -193,9 +182,7 @@ describe('how delivery is doing', () => {
 
 describe('flush', () => {
   test('answers within its limit when the service does not, and never rejects', async () => {
-    const server = await service(new Promise(() => {}));
-    const { configure, flush, stats, traceable } = await started();
-    configure({ endpoint: server.url, log });
+    const { flush, stats, traceable } = await configured({}, new Promise(() => {}));
     traceable(() => 1)();
     expect(await flush({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
     expect(counts(stats())).toEqual({ created: 1, inFlight: 1 });
@@ -290,21 +277,6 @@ describe('configure, called again', () => {
     expect(new Set(workspaces)).toEqual(new Set(['w-1']));
     await tenant.close({ timeoutMs: 0 });
   });
-
-  test('may turn tracing off and on again', async () => {
-    const server = await service();
-    const { configure, flush, stats, traceable } = await started();
-    const call = traceable(() => 1, { name: 'call' });
-    configure({ endpoint: server.url, log });
-    call();
-    configure({ tracing: false, log });
-    call();
-    expect(counts(stats())).toEqual({ created: 1, queued: 1 });
-    configure({ endpoint: server.url, log });
-    call();
-    await flush();
-    expect(counts(stats())).toEqual({ created: 2, sent: 2 });
-  });
 });
 
 describe('createExporter', () => {
@@ -323,26 +295,15 @@ describe('createExporter', () => {
     expect(counts(exporter.stats())).toEqual({ created: 4, open: 1, sent: 3 });
     expect(counts(stats())).toEqual({ created: 5, open: 1, sent: 4 });
   });
-
-  test('is not installed for the process, and closes by itself', async () => {
-    const server = await service();
-    const { createExporter, stats, traceable } = await started();
-    const exporter = createExporter({ endpoint: server.url, log });
-    traceable(() => 1, { name: 'elsewhere' })();
-    traceable(() => 2, { name: 'here', exporter })();
-    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
-    expect(arrivals(server.received)).toEqual({ here: 'post' });
-    expect(counts(stats())).toEqual({ created: 1, sent: 1 });
-  });
 });
 
 describe('shutdown', () => {
   test('delivers what was recorded, and counts later runs as dropped', async () => {
-    const server = await service();
     const drops: string[] = [];
-    const { configure, shutdown, stats, traceable } = await started();
+    const { server, shutdown, stats, traceable } = await configured({
+      onDrop: (reason, run) => drops.push(`${reason} ${run.name}`),
+    });
     const call = traceable(() => 1, { name: 'call' });
-    configure({ endpoint: server.url, log, onDrop: (reason, run) => drops.push(`${reason} ${run.name}`) });
     call();
     expect(await shutdown()).toEqual({ ok: true, pending: 0 });
     expect(counts(stats())).toEqual({ created: 1, sent: 1 });
@@ -354,9 +315,7 @@ describe('shutdown', () => {
   });
 
   test('counts a run that ends after it as dropped', async () => {
-    const server = await service();
-    const { configure, shutdown, startRun, stats } = await started();
-    configure({ endpoint: server.url, log });
+    const { shutdown, startRun, stats } = await configured();
     const run = startRun({ name: 'open' });
     await shutdown();
     expect(counts(stats())).toEqual({ created: 1, open: 1 });
@@ -368,18 +327,14 @@ describe('shutdown', () => {
   });
 
   test('gives up at its limit, and says so', async () => {
-    const server = await service(new Promise(() => {}));
-    const { configure, shutdown, stats, traceable } = await started();
-    configure({ endpoint: server.url, log });
+    const { shutdown, stats, traceable } = await configured({}, new Promise(() => {}));
     traceable(() => 1)();
     expect(await shutdown({ timeoutMs: 20 })).toEqual({ ok: false, pending: 1 });
     expect(counts(stats())).toEqual({ created: 1, dropped: 1 });
   });
 
   test('may be called twice, and `configure` brings tracing back', async () => {
-    const server = await service();
-    const { configure, flush, shutdown, stats, traceable } = await started();
-    configure({ endpoint: server.url, log });
+    const { server, configure, flush, shutdown, stats, traceable } = await configured();
     traceable(() => 1, { name: 'before' })();
     expect(await Promise.all([shutdown(), shutdown()])).toEqual([
       { ok: true, pending: 0 },
