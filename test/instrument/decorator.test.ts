@@ -1,7 +1,7 @@
 // biome-ignore-all lint/complexity/noThisInStatic: whether it is there is what is tested.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type TracedDecorator, traced } from '../../src/index.ts';
+import { traced } from '../../src/index.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
@@ -98,6 +98,13 @@ describe('@traced of the standard dialect', () => {
     ]);
   });
 
+  test('traces static and #private methods', () => {
+    const recorder = record();
+    expect([Service.count(2), Service.count(3)]).toEqual([2, 5]);
+    expect(new Service().hidden()).toEqual(['secret now', 'made 5', 3]);
+    expect(namesOf(recorder.runs)).toEqual(['count', 'count', '#depth', '#depth', '#whisper', '#shared', '#depth']);
+  });
+
   test('traces getters and setters', () => {
     const recorder = record();
     const service = new Service();
@@ -167,20 +174,6 @@ describe('options of @traced', () => {
       { name: 'template', run_type: 'prompt', outputs: { chars: 4 } },
       { name: 'bare', run_type: 'chain' },
     ]);
-  });
-
-  test('that are none are one line, and the member is traced', () => {
-    const recorder = record();
-    const lines = told();
-    class Tool {
-      @(misuse('search') as TracedDecorator)
-      run(): number {
-        return 1;
-      }
-    }
-    expect(new Tool().run()).toBe(1);
-    expect(namesOf(recorder.runs)).toEqual(['run']);
-    expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
   });
 });
 

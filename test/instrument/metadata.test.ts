@@ -54,7 +54,6 @@ describe('metadata that reflect-metadata keeps of a method', () => {
 
   test.each([
     ['above them', [guards, route, traced]],
-    ['between them', [guards, traced, route]],
     ['below them', [traced, guards, route]],
     ['above and below them', [traced({ name: 'inner' }), guards, route, traced]],
     ['twice among them', [guards, traced, route, traced({ tags: ['outer'] })]],

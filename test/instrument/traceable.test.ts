@@ -160,25 +160,6 @@ describe('the tree', () => {
     expect(deepest?.dotted_order).toContain(`${answer?.dotted_order}.`);
   });
 
-  test('keeps concurrent calls apart, whichever ends first', async () => {
-    const recorder = record();
-    const gates = [gate(), gate(), gate()];
-    const calls = gates.map((wait, index) =>
-      traceable(
-        async () => {
-          await wait;
-          await step(Promise.resolve());
-        },
-        { name: `call ${index}` },
-      )(),
-    );
-    for (const index of [2, 0, 1]) gates[index]?.open();
-    await Promise.all(calls);
-    const expected = { 'call 0': { step: {} }, 'call 1': { step: {} }, 'call 2': { step: {} } };
-    expect(treeOf(recorder.runs)).toEqual(expected);
-    expect(new Set(recorder.runs.map((run) => run.trace_id)).size).toBe(3);
-  });
-
   test('lets a child outlive its parent and keep its place', async () => {
     const recorder = record();
     const late = gate();
@@ -269,13 +250,6 @@ describe('wrong use is one line and the argument back:', () => {
     html.$();
     expect(recorder.runs.map((run) => run.name)).toEqual(['class', 'class$x']);
     expect(lines).toEqual([]);
-  });
-
-  test('a function with a name that is no text is traced without', () => {
-    const recorder = record();
-    traceable(Object.defineProperty(() => 1, 'name', { value: Symbol('name') }))();
-    traceable(Object.defineProperty(() => 1, 'name', { value: 5 }))();
-    expect(recorder.runs.map((run) => run.name)).toEqual(['anonymous', 'anonymous']);
   });
 });
 

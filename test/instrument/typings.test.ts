@@ -26,18 +26,6 @@ describe('a wrapped function has the type of the function:', () => {
     () => first([{ size: 1 }]);
   });
 
-  test('overloads', () => {
-    function parse(text: string): number;
-    function parse(bytes: Uint8Array): string;
-    function parse(given: string | Uint8Array): number | string {
-      return typeof given === 'string' ? given.length : 'bytes';
-    }
-    const wrapped = traceable(parse);
-    expectTypeOf(wrapped).toEqualTypeOf<Traceable<typeof parse>>();
-    expectTypeOf(wrapped('a')).toEqualTypeOf<number>();
-    expectTypeOf(wrapped(new Uint8Array())).toEqualTypeOf<string>();
-  });
-
   test('the `this` parameter', () => {
     const wrapped = traceable(function (this: { count: number }, by: number) {
       return this.count + by;
@@ -142,20 +130,6 @@ describe('options', () => {
       },
     );
   });
-
-  test('have to be known ones of the right type', () => {
-    const fn = () => 1;
-    // @ts-expect-error -- unknown
-    () => traceable(fn, { retries: 3 });
-    // @ts-expect-error -- no text
-    () => traceable(fn, { name: 1 });
-    // @ts-expect-error -- no list
-    () => traceable(fn, { tags: 'a' });
-    // @ts-expect-error -- a promise comes too late
-    () => traceable(fn, { inputs: async () => ({}) });
-    // @ts-expect-error -- no object
-    () => traceable(fn, { outputs: () => 'text' });
-  });
 });
 
 describe('@traced', () => {
@@ -179,13 +153,6 @@ describe('@traced', () => {
       @traced
       bound(this: Service<Item>): this is Service<string> {
         return true;
-      }
-
-      overloaded(a: string): string;
-      overloaded(a: number): number;
-      @traced
-      overloaded(a: string | number): string | number {
-        return a;
       }
 
       @traced

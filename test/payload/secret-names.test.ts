@@ -12,20 +12,26 @@ function hides(key: string, value: unknown = 'k9Xw27abQ4', keys?: readonly strin
 const list = (text: string): string[] => text.split(/,\s+/);
 
 /** Names of secrets. */
-const SECRET = list(`authorization, Authorization, proxy-authorization, cookie, Set-Cookie, cookies, x-api-key, api_key,
-  apiKey, apikey, APIKey, OPENAI_API_KEY, openaiApiKey, secret, clientSecret, client_secret, clientsecret, password,
-  db.password, userPassword, passwd, passphrase, private_key, privateKey, aws_secret_access_key, credential,
-  awsCredentials, http.request.header.authorization, password:, token, access_token, accessToken, id-token, refreshToken,
-  session, user_session, authtoken, password1, password_2, api_key_2, pwd, pass, smtp_pass, auth, jwt, csrf, otp, cvv,
-  signature, x-hub-signature-256, connectionString, account_key, aws_access_key_id, access_tokens, tokens`);
+const SECRET =
+  list(`authorization, Authorization, proxy-authorization, cookie, Set-Cookie, cookies, x-api-key, api_key, apiKey, apikey,
+  APIKey, OPENAI_API_KEY, openaiApiKey, secret, clientSecret, client_secret, clientsecret, password, db.password,
+  userPassword, passwd, passphrase, private_key, privateKey, aws_secret_access_key, credential, awsCredentials,
+  http.request.header.authorization, password:, token, access_token, accessToken, id-token, refreshToken, session,
+  user_session, authtoken, password1, password_2, api_key_2, pwd, pass, smtp_pass, auth, jwt, csrf, otp, cvv,
+  signature, x-hub-signature-256, connectionString, account_key, aws_access_key_id, access_tokens, tokens,
+  x-goog-api-key, api-key, Ocp-Apim-Subscription-Key, PRIVATE-TOKEN, X-Amz-Security-Token, X-Vault-Token,
+  X-CSRF-Token, X-XSRF-TOKEN, X-Shopify-Access-Token, password2, password_confirmation, passwordConfirmation,
+  passwordConfirm, confirm_password, csrf_token, accessKeyId, secretAccessKey, sessionToken, id_token,
+  NEXTAUTH_SECRET, bot_token, openAIApiKey, encryption_key, masterKey, oauth_token_secret, bearer`);
 
 /** Names of values that are no secrets. */
 const OTHER = list(`token_count, max_tokens, maxTokens, total_tokens, input_tokens, prompt_tokens, usage tokens,
   completion_tokens_details, predicted_token, thoughtSignature, second_pass, compass, author, access_key_ids_count,
-  stop_token, eos_token, bosToken, next_token, nextPageToken, new_token, time_to_first_token, cost_per_token, tokenizer,
-  session_id, sessionId, session_name, sessions, thread_id, conversation_id, key, keys, cache_key, primary_key,
-  public_key, idempotencyKey, monkey, turkey, secretary, secret_santa, cookie_policy, password_policy, authorized,
-  authorization_url, obsession, content, role, name`);
+  stop_token, eos_token, bosToken, next_token, nextPageToken, new_token, time_to_first_token, cost_per_token,
+  tokenizer, session_id, sessionId, session_name, sessions, thread_id, conversation_id, key, keys, cache_key,
+  primary_key, public_key, idempotencyKey, monkey, turkey, secretary, secret_santa, cookie_policy, password_policy,
+  authorized, authorization_url, obsession, content, role, name, max_completion_tokens, token_ids, authors,
+  password_protected, idempotency_key`);
 
 describe('a value is masked', () => {
   test.each(SECRET)('under `%s`', (key) => {

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
 import { redact } from '../../src/payload/redact.ts';
 import { secretPatterns } from '../../src/payload/secret-patterns.ts';
 import { enterContext, type RunContext } from '../../src/run/context.ts';
@@ -74,13 +73,6 @@ describe('headers', () => {
     });
     const isWrong = JSON.stringify(options)?.match(/true|projects|sampled/) != null;
     expect(lines).toEqual(isWrong ? [expect.stringContaining('fromHeaders: expected `accept`')] : []);
-  });
-
-  test('tell of the current run unless another is given, and of nothing where there is none', () => {
-    const exporter = makeSink();
-    expect(toHeaders()).toEqual({});
-    traceable(() => expect(toHeaders()['runspan-trace']).toBe(currentRun()?.dottedOrder), { exporter })();
-    expect(toHeaders(startRun({ name: 'off' }))).toEqual({});
   });
 
   test('keep those of the request, and the baggage of others', () => {
@@ -239,17 +231,6 @@ describe('headers that are too large', () => {
     const { context: own } = startRun({ name: 'work', exporter: makeSink() });
     return enterContext({ ...own, ...context }, toHeaders);
   };
-
-  test('leave out the metadata that does not fit, and keep what does', () => {
-    const metadata = new Map([
-      ['first', '"a"'],
-      ['huge', JSON.stringify('x'.repeat(9_000))],
-      ['last', '"b"'],
-    ]);
-    const headers = entered({ metadata });
-    expect(headers.baggage?.length).toBeLessThanOrEqual(8_192);
-    expect(below(headers).record?.extra?.metadata).toEqual({ first: 'a', last: 'b' });
-  });
 
   test('fill the baggage up to its last byte, and not beyond', () => {
     const bytesOf = (length: number) => entered({ metadata: new Map([['k', JSON.stringify('x'.repeat(length))]]) });
