@@ -39,14 +39,8 @@ describe('a store file written by 0.1.0', () => {
     const receiver = await openFixture();
     const runs = await receiver.runs();
     const named = (name: string) => runs.filter((run) => run.name === name);
-    expect(runs.map(({ name }) => name).sort()).toEqual([
-      'agent',
-      'chat gpt-4o',
-      'model',
-      'simple',
-      'still open',
-      'tool',
-    ]);
+    const names = ['agent', 'chat gpt-4o', 'model', 'simple', 'still open', 'tool'];
+    expect(runs.map(({ name }) => name).sort()).toEqual(names);
     const [agent] = named('agent');
     expect(agent).toMatchObject({
       inputs: { input: 'Is it raining?' },

@@ -21,14 +21,8 @@ describe.each(['express', 'fastify', 'hono'])('the example %s', (framework) => {
   it('gives each of four requests at once a trace of its own, and ends the one that was given up as cancelled', async () => {
     const { code, stdout, stderr, runs } = await runExample(`${framework}/main.js`);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe(
-      [
-        'I read a page about tea to the end.',
-        'I read a page about coffee to the end.',
-        'I read a page about water to the end.',
-        'I gave up on milk.\n',
-      ].join('\n'),
-    );
+    const read = ['tea', 'coffee', 'water'].map((question) => `I read a page about ${question} to the end.\n`);
+    expect(stdout).toBe(`${read.join('')}I gave up on milk.\n`);
     const roots = runs.filter(({ parent_run_id }) => parent_run_id === undefined);
     expect(roots.map(({ inputs }) => inputs.question).sort()).toEqual(['coffee', 'milk', 'tea', 'water']);
     for (const root of roots) {
@@ -70,11 +64,6 @@ describe('the example otel-distributed', () => {
       ['answer', 'GET', 'GET /'],
       ['answer', 'GET', 'GET /', 'search'],
     ]);
-  });
-
-  it('runs the same with tracing off', async () => {
-    const { code, stdout, stderr } = await runNode(['examples/otel-distributed/main.js']);
-    expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
   });
 });
 

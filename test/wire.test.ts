@@ -47,40 +47,12 @@ describe('the wire', () => {
     const child = mains.find(({ name }) => name === 'find') as Record<string, string>;
 
     // 3: what the main part holds, and the three that it does not.
-    expect(Object.keys(child).sort()).toEqual([
-      'dotted_order',
-      'end_time',
-      'id',
-      'name',
-      'parent_run_id',
-      'run_type',
-      'session_name',
-      'start_time',
-      'trace_id',
-    ]);
-    expect(Object.keys(root).sort()).toEqual([
-      'dotted_order',
-      'end_time',
-      'extra',
-      'id',
-      'name',
-      'run_type',
-      'session_name',
-      'start_time',
-      'trace_id',
-    ]);
+    const fields = 'dotted_order end_time id name run_type session_name start_time trace_id'.split(' ');
+    expect(Object.keys(child).sort()).toEqual([...fields, 'parent_run_id'].sort());
+    expect(Object.keys(root).sort()).toEqual([...fields, 'extra'].sort());
     // 4: a part for each payload that is there, and none for one that is empty.
-    expect([...parts.keys()].sort()).toEqual(
-      [
-        `post.${root.id}`,
-        `post.${root.id}.inputs`,
-        `post.${root.id}.outputs`,
-        `post.${root.id}.events`,
-        `post.${child.id}`,
-        `post.${child.id}.inputs`,
-        `post.${child.id}.outputs`,
-      ].sort(),
-    );
+    const names = (id: string | undefined) => ['', '.inputs', '.outputs'].map((field) => `post.${id}${field}`);
+    expect([...parts.keys()].sort()).toEqual([...names(root.id), `post.${root.id}.events`, ...names(child.id)].sort());
     expect(parts.get(`post.${root.id}.inputs`)).toEqual({ text: 'où?' });
     expect(parts.get(`post.${root.id}.outputs`)).toEqual({ pages: ['a page'] });
     expect(parts.get(`post.${root.id}.events`)).toEqual([
@@ -132,7 +104,6 @@ describe('the wire', () => {
   it('authenticates each request with the headers of the interface', async () => {
     const { server } = await traffic();
     await using _ = server;
-
     for (const { method, path, headers } of server.received) {
       expect([method, path]).toEqual(['POST', '/runs/multipart']);
       expect(headers).toMatchObject({ 'x-api-key': 'key-1', 'x-tenant-id': 'workspace-1' });

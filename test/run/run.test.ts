@@ -98,13 +98,6 @@ describe('a run below another', () => {
     expect(other.records().map(({ session_name }) => session_name)).toEqual(['default', 'mine']);
   });
 
-  test('may start after its parent has ended', () => {
-    const { run, sink } = makeRun();
-    run.end();
-    expect(run.child({ name: 'late' }).parentRunId).toBe(run.id);
-    expect(sink.started).toHaveLength(2);
-  });
-
   test('is refused with its parent, and so is all below it', () => {
     const sink = makeSink({}, ({ name }) => name === 'refused');
     const run = startRun({ name: 'refused', exporter: sink });

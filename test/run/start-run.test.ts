@@ -87,26 +87,6 @@ describe('withRun', () => {
     expect(currentRun()).toBeUndefined();
   });
 
-  test('keeps a hundred of them apart that run at once', async () => {
-    const sink = installedSink();
-    const work = async (index: number): Promise<void> => {
-      const outer = startRun({ name: `outer ${index}` });
-      await withRun(outer, async () => {
-        for (let turn = 0; turn < 5; turn++) {
-          await new Promise((resolve) => setImmediate(resolve));
-          startRun({ name: `inner ${index}` }).end();
-        }
-      });
-      outer.end();
-    };
-    await Promise.all(Array.from({ length: 100 }, (_, index) => work(index)));
-    const nameOf = new Map(sink.started.map(({ id, name }) => [id, name]));
-    const inner = sink.started.filter(({ name }) => name.startsWith('inner'));
-    expect(inner).toHaveLength(500);
-    for (const { name, parentRunId } of inner)
-      expect(nameOf.get(parentRunId ?? '')).toBe(name.replace('inner', 'outer'));
-  });
-
   test('gives back what the function returns, and throws what it throws', () => {
     installedSink();
     const run = startRun({ name: 'a' });

@@ -9,10 +9,7 @@ import { told } from '../support/told.ts';
 /** Characters of Unicode's general category Cf (direction marks, zero-width characters, a soft hyphen, a tag) and their escapes. */
 const HIDDEN: readonly (readonly [string, string])[] = [
   ['\u202e', '\\u202e'],
-  ['\u2066', '\\u2066'],
-  ['\u200e', '\\u200e'],
   ['\u200b', '\\u200b'],
-  ['\u200c', '\\u200c'],
   ['\u200d', '\\u200d'],
   ['\u2060', '\\u2060'],
   ['\ufeff', '\\ufeff'],

@@ -1,14 +1,7 @@
 // What TypeScript says of these lines is the test: `npm run check` compiles this file.
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { createReceiver, StoredRun } from '../../src/receiver.ts';
-import {
-  type AsymmetricMatcher,
-  type ExpectedRun,
-  matchers,
-  type Recorded,
-  type RunMatchers,
-  type RunRecorder,
-} from '../../src/testing.ts';
+import { type ExpectedRun, matchers, type Recorded, type RunMatchers, type RunRecorder } from '../../src/testing.ts';
 import '../support/run-matchers.ts';
 
 describe('with the declaration of the docs', () => {
@@ -26,13 +19,6 @@ describe('with the declaration of the docs', () => {
       tags: expect.arrayContaining(['a']),
       parent: { name: expect.any(String), error: undefined },
     });
-  });
-
-  test('also where they have a type of their own, as in @jest/globals', () => {
-    const matcher: AsymmetricMatcher = { asymmetricMatch: () => true };
-    const fields = { name: matcher, runType: matcher, error: matcher, tags: [matcher], project: matcher };
-    expectTypeOf(expect([]).toHaveRun).toBeCallableWith({ ...fields, inputs: matcher, events: matcher });
-    expectTypeOf(expect([]).toMatchTrace).toBeCallableWith({ ...fields, tags: matcher, attachments: matcher });
   });
 
   test('a mistyped field is an error', () => {
