@@ -336,17 +336,6 @@ describe('a program ends as without tracing after', () => {
     expect(none).toEqual([]);
     expect(runs.map((run) => run.error?.split('\n')[0])).toEqual([error]);
   });
-
-  test.each(['an error that is thrown inside of a timer', 'an error that is kept and rejected with later'])(
-    '%s',
-    async (way) => {
-      const both = ['bare', 'traced'].map((mode) => runProgram(folder(), 'ends', [mode, way]));
-      const [bare, traced] = (await Promise.all(both)) as [Program, Program];
-      expect(withoutPlace(bare).stderr).toMatch(/^\n(RangeError: thrown|TypeError: lost)\n/);
-      expect(withoutPlace(traced).stderr).toBe(withoutPlace(bare).stderr);
-      expect([bare.code, traced.code]).toEqual([1, 1]);
-    },
-  );
 });
 
 /** The output without the source line above an uncaught error, which V8 does not know once the stack has been read. */

@@ -11,45 +11,20 @@ import { told } from '../support/told.ts';
 
 type Callback = (...args: unknown[]) => unknown;
 
-/** What callbacks of an application do. Each is called with what the one in its place would be. */
+const throws = (thrown: unknown) => (): never => {
+  throw thrown;
+};
+const rejects = async (): Promise<never> => throws(new Error('late'))();
+
+/** Callbacks of an application. */
 const WAYS: readonly (readonly [string, () => Callback])[] = [
-  [
-    'throws',
-    () => () => {
-      throw new Error('broken');
-    },
-  ],
-  [
-    'throws null',
-    () => () => {
-      throw null;
-    },
-  ],
-  ['rejects', () => () => Promise.reject(new Error('late'))],
-  ['answers with a promise without end', () => () => new Promise(() => {})],
-  [
-    'answers with what cannot be looked at',
-    () => () =>
-      new Proxy(
-        {},
-        {
-          get() {
-            throw new Error('trap');
-          },
-        },
-      ),
-  ],
-  ['is traced itself', () => traceable(() => 'traced', { name: 'callback' })],
-  [
-    'is traced, and rejects',
-    () =>
-      traceable(
-        async () => {
-          throw new Error('traced');
-        },
-        { name: 'callback' },
-      ),
-  ],
+  ['throws', () => throws(new Error('broken'))],
+  ['throws null', () => throws(null)],
+  ['rejects', () => rejects],
+  ['returns a promise that stays pending', () => () => new Promise(() => {})],
+  ['returns a value that cannot be read', () => () => new Proxy({}, { get: throws(new Error('trap')) })],
+  ['is traced', () => traceable(() => 'traced', { name: 'callback' })],
+  ['is traced and rejects', () => traceable(rejects, { name: 'callback' })],
 ];
 
 async function serverOf(status: number) {
@@ -74,11 +49,7 @@ async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies:
   const question = { secret: 'canary', text: 'shown' };
   expect(await ask(question)).toEqual({ answer: question });
   expect([...list()]).toEqual([1, 2]);
-  expect(() =>
-    traceable(() => {
-      throw new RangeError('mine');
-    })(),
-  ).toThrow(RangeError);
+  expect(traceable(throws(new RangeError('mine')))).toThrow(RangeError);
   expect(await exporter.close({ timeoutMs: 5_000 })).toEqual({ ok: true, pending: 0 });
   const left = exporter.stats();
   expect(addsUp(left) && left.open + left.queued + left.inFlight === 0).toBe(true);

@@ -52,6 +52,10 @@ function misuse(round: number, exporter: ReturnType<typeof createExporter>): voi
   run.fail(new Error(text));
 }
 
+const fail = (): never => {
+  throw new Error('broken');
+};
+
 const SERVICES: readonly (readonly [string, Reply, ConfigureOptions])[] = [
   ['takes everything', { status: 202 }, {}],
   ['refuses every run', { status: 400 }, {}],
@@ -60,18 +64,7 @@ const SERVICES: readonly (readonly [string, Reply, ConfigureOptions])[] = [
   ['rejects the key', { status: 401 }, {}],
   ['takes single runs only', { status: 404 }, {}],
   ['is slower than the application', { status: 202 }, { limits: { queueRuns: 1 } }],
-  [
-    'fails, with a redaction that throws',
-    { status: 500 },
-    {
-      redact: redact({
-        patterns: [/canary/],
-        replace: () => {
-          throw new Error('broken');
-        },
-      }),
-    },
-  ],
+  ['fails, with a redaction that throws', { status: 500 }, { redact: redact({ patterns: [/canary/], replace: fail }) }],
 ];
 
 test.each(SERVICES)(
