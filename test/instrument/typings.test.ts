@@ -103,32 +103,19 @@ describe('options', () => {
         return { length: value.length };
       },
     });
-    traceable(
-      function* () {
-        yield 1;
+    const dates = async function* (): AsyncGenerator<Date> {
+      yield new Date(0);
+    };
+    traceable(dates, {
+      outputs: (chunks) => {
+        expectTypeOf(chunks).toEqualTypeOf<Date[]>();
+        return { chunks };
       },
-      {
-        outputs: (chunks) => {
-          expectTypeOf(chunks).toEqualTypeOf<number[]>();
-          return { chunks };
-        },
+      aggregate: (chunks) => {
+        expectTypeOf(chunks).toEqualTypeOf<unknown[]>();
+        return chunks.length;
       },
-    );
-    traceable(
-      async function* (): AsyncGenerator<Date> {
-        yield new Date(0);
-      },
-      {
-        outputs: (chunks) => {
-          expectTypeOf(chunks).toEqualTypeOf<Date[]>();
-          return { chunks };
-        },
-        aggregate: (chunks) => {
-          expectTypeOf(chunks).toEqualTypeOf<unknown[]>();
-          return chunks.length;
-        },
-      },
-    );
+    });
   });
 });
 

@@ -8,6 +8,10 @@ import { encodePayload, serialize } from '../../src/payload/serialize.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
 import { told } from '../support/told.ts';
 
+const throws = (thrown: unknown) => (): never => {
+  throw thrown;
+};
+
 const INPUTS: Way = ['inputs'];
 
 /** What is left of a payload. */
@@ -31,11 +35,6 @@ describe('names of secrets', () => {
         ['apiKey', 'd'],
         [1, 'e'],
       ]),
-      form: (() => {
-        const form = new FormData();
-        form.set('password', 'f');
-        return form;
-      })(),
       query: new URLSearchParams('access_token=g&page=2'),
       request: new Request('http://localhost/', { headers: { 'x-api-key': 'h', accept: 'text/html' } }),
       error: Object.assign(new Error('no'), { stack: '', secret: 'i' }),
@@ -49,7 +48,6 @@ describe('names of secrets', () => {
         ['apiKey', '[Redacted]'],
         [1, 'e'],
       ],
-      form: { password: '[Redacted]' },
       query: { access_token: '[Redacted]', page: '2' },
       request: {
         type: 'Request',
@@ -127,11 +125,9 @@ describe('patterns', () => {
     const value = {
       f: Object.defineProperty(() => {}, 'name', { value: '1234' }),
       s: Symbol('1234'),
-      get bad() {
-        throw new Error('1234');
-      },
       big: 1234n,
     };
+    Object.defineProperty(value, 'bad', { enumerable: true, get: throws(new Error('1234')) });
     expect(shown(value, { patterns })).toEqual({
       f: '[Function [Redacted]]',
       s: 'Symbol([Redacted])',
@@ -228,18 +224,8 @@ describe('a replacement', () => {
   });
 
   test.each<[string, () => unknown]>([
-    [
-      'throws',
-      () => {
-        throw new Error('no');
-      },
-    ],
-    [
-      'throws null',
-      () => {
-        throw null;
-      },
-    ],
+    ['throws', throws(new Error('no'))],
+    ['throws null', throws(null)],
     ['answers with nothing', () => undefined],
     ['answers with an object', () => ({})],
     ['answers with a promise', () => Promise.resolve('x')],
@@ -315,11 +301,7 @@ describe('options that do not hold', () => {
     ['a name without letters', { keys: ['-'] }],
     [
       'options that cannot be read',
-      {
-        get paths() {
-          throw new Error('no');
-        },
-      },
+      Object.defineProperty({}, 'paths', { enumerable: true, get: throws(new Error('no')) }),
     ],
   ])('(%s) are told, and everything is hidden', (_, options) => {
     const lines = told();

@@ -50,17 +50,9 @@ const spellings = (name: string): fc.Arbitrary<string> =>
     .array(fc.boolean(), { minLength: name.length, maxLength: name.length })
     .map((upper) => [...name].map((letter, at) => (upper[at] === true ? letter.toUpperCase() : letter)).join(''));
 
-const ownName = fc.constantFrom(
-  ...Object.keys(OWN),
-  'transfer-encoding',
-  'content-encoding',
-  'expect',
-  'upgrade',
-  'te',
-);
-const wild = fc.string({
-  unit: fc.constantFrom('a', 'X', '-', ':', ' ', '\r', '\n', '\0', '\t', '"', 'é', '\u{1f511}'),
-});
+const OF_HTTP = ['transfer-encoding', 'content-encoding', 'expect', 'upgrade', 'te'];
+const ownName = fc.constantFrom(...Object.keys(OWN), ...OF_HTTP);
+const wild = fc.string({ unit: fc.constantFrom(...'aX-: \r\n\0\t"é\u{1f511}') });
 const name = fc.oneof(ownName.chain(spellings), fc.constantFrom('x-team', '__proto__', 'constructor'), wild);
 const value = fc.oneof(fc.constantFrom('1', 'evil', '1\r\nx-api-key: evil', 'a\nb', 'chunked', ''), wild);
 
