@@ -90,6 +90,18 @@ describe('aggregate', () => {
     ]);
   });
 
+  test('receives copies of bytes whose memory is used again', () => {
+    const recorder = record();
+    const memory = new Uint8Array(1);
+    const bytes = function* () {
+      for (const byte of [1, 2]) yield memory.fill(byte);
+    };
+    for (const _ of traceable(bytes, {
+      aggregate: (chunks) => ({ bytes: chunks.map((chunk) => (chunk as Uint8Array)[0]) }),
+    })());
+    expect(recorder.runs[0]?.outputs).toEqual({ bytes: [1, 2] });
+  });
+
   test('folds what came before the generator failed', () => {
     const recorder = record();
     const fails = traceable(

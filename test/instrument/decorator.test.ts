@@ -1,7 +1,7 @@
 // biome-ignore-all lint/complexity/noThisInStatic: whether it is there is what is tested.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { traced } from '../../src/index.ts';
+import { type TracedDecorator, traced } from '../../src/index.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
@@ -205,6 +205,20 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     }
     expect([new Holder().field, new Holder().field, Holder.shared]).toEqual([value, value, value]);
     expect(lines).toEqual([line(what)]);
+  });
+
+  test('options that are no object', () => {
+    const recorder = record();
+    const lines = told();
+    class Tool {
+      @(misuse('search') as TracedDecorator)
+      run(): number {
+        return 1;
+      }
+    }
+    expect(new Tool().run()).toBe(1);
+    expect(namesOf(recorder.runs)).toEqual(['run']);
+    expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
   });
 
   test('a function by itself, which is given back', () => {

@@ -84,6 +84,12 @@ describe('the text of an error', () => {
     expect(errorText(error).match(/^Caused by: /gm)).toHaveLength(expected);
   });
 
+  test('is cut at 65 536 characters with its causes', () => {
+    const causes = [1, 2, 3].reduce<Error>((cause) => makeError('x'.repeat(30_000), { cause }), new Error('innermost'));
+    expect(errorText(causes)).toMatch(/\[Truncated: \d+ characters\]/);
+    expect(errorText(causes).length).toBeLessThan(65_600);
+  });
+
   test('ends where the causes lead back to the error', () => {
     const error = new Error('no');
     error.cause = error;

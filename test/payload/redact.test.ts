@@ -213,6 +213,7 @@ describe('a replacement', () => {
       ['77', 'inputs.list.1.pin'],
       ['xyz', 'inputs.password'],
     ]);
+    expect(shown({ a: { b: 1 } }, { paths: ['inputs.a'], replace })).toEqual({ a: '[Redacted]' });
   });
 
   test('is not looked through again', () => {
@@ -309,13 +310,15 @@ describe('options that do not hold', () => {
     expect(redaction).toBe(hideAll);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(/^error: redact: .*every payload is hidden$/);
-    const { run, record } = makeRun(
+    const { run, record, sink } = makeRun(
       { inputs: { a: 1 }, metadata: { b: 2 }, tags: ['t'] },
       { payload: { ...LIMITS, redaction } },
     );
     run.event('e', { c: 3 });
+    run.attach('photo', new Uint8Array(1));
     run.set({ outputs: { d: 4 } });
     run.fail(new Error('no'));
+    expect(sink.ended[0]?.attachments).toBeUndefined();
     expect(record()).toMatchObject({
       name: 'work',
       inputs: { input: '[Redacted]' },

@@ -64,6 +64,13 @@ describe('recordRuns', () => {
     expect(recorded.runs.map(({ name }) => name)).toEqual(['here']);
   });
 
+  test('never has to be waited for', async () => {
+    const { exporter } = recorder();
+    startRun({ name: 'open' });
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+    expect(await exporter.close({ timeoutMs: 1 })).toEqual({ ok: true, pending: 0 });
+  });
+
   test('takes no run of a trace that was refused', () => {
     const recorded = recorder();
     const refused = startRun({ name: 'refused', exporter: makeSink({}, () => true) });
