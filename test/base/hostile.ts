@@ -28,18 +28,8 @@ export const hostileValues: readonly (() => unknown)[] = [
   () => throwingProxy(TRAPS),
   () => Object.create(null),
   () => Object.freeze({ a: Object.freeze([1]) }),
-  () => ({
-    get a() {
-      return rethrow();
-    },
-    b: 1,
-  }),
-  () => ({
-    get a() {
-      return throwNull();
-    },
-    b: 1,
-  }),
+  () => Object.defineProperty({ b: 1 }, 'a', { enumerable: true, get: rethrow }),
+  () => Object.defineProperty({ b: 1 }, 'a', { enumerable: true, get: throwNull }),
   () => Object.defineProperty([1, 2], 0, { get: rethrow }),
   () => Object.assign([1], { [Symbol.iterator]: rethrow }),
   () => ({ toString: rethrow, [Symbol.toPrimitive]: rethrow }),
@@ -70,11 +60,6 @@ export const hostileValues: readonly (() => unknown)[] = [
   () => Object.defineProperty(new Error('x'), 'name', { value: Symbol('name') }),
   () => Object.defineProperty(new Error('x'), 'stack', { get: rethrow }),
   () => Object.defineProperty(new Error('x'), 'cause', { get: throwNull }),
-  () => {
-    const error = new Error('x');
-    error.cause = error;
-    return error;
-  },
   () => Object.assign(new AggregateError([]), { errors: null }),
   () => new Error('x', { cause: revokedProxy() }),
   () => Object.assign(new Date(), { toISOString: rethrow }),
@@ -87,11 +72,7 @@ export const hostileValues: readonly (() => unknown)[] = [
   },
   () => new Proxy(new Uint8Array(3), {}),
   () => Object.assign(new String('x'), { valueOf: rethrow }),
-  () => {
-    const array: unknown[] = [];
-    array.length = 2 ** 32 - 1;
-    return array;
-  },
+  () => new Array(2 ** 32 - 1),
   () => Symbol('symbol'),
   () => 10n ** 40n,
   () => rethrow,

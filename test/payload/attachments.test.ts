@@ -39,22 +39,16 @@ describe('Run.attach', () => {
   test('holds Blobs as they are, files too, and takes their type where none is given', async () => {
     const { run, sink } = makeRun();
     const file = await openAsBlob(import.meta.filename, { type: 'text/x-typescript' });
-    const blobs = [
-      new File(['a'], 'a.png', { type: 'image/png' }),
-      new Blob(['b']),
-      new Blob([], { type: 'odd' }),
-      file,
-    ];
-    for (const [at, blob] of blobs.entries()) run.attach(`n${at}`, blob);
+    run.attach('file', new File(['a'], 'a.png', { type: 'image/png' }));
+    run.attach('odd', new Blob([], { type: 'odd' }));
+    run.attach('opened', file);
     run.attach('given', file, 'text/plain');
-    expect(sink.started[0]?.attachments?.map(({ mimeType }) => mimeType)).toEqual([
-      'image/png',
-      'application/octet-stream',
-      'application/octet-stream',
-      'text/x-typescript',
-      'text/plain',
+    expect(sink.started[0]?.attachments).toMatchObject([
+      { name: 'file', mimeType: 'image/png' },
+      { name: 'odd', mimeType: 'application/octet-stream' },
+      { name: 'opened', mimeType: 'text/x-typescript', bytes: file },
+      { name: 'given', mimeType: 'text/plain', bytes: file },
     ]);
-    expect(sink.started[0]?.attachments?.[3]?.bytes).toBe(file);
   });
 
   test.each<[string, unknown[]]>([

@@ -74,17 +74,11 @@ const given: fc.Arbitrary<Given> = fc.record({
 
 /** Sends a run made of such texts, and what two readers that share nothing with us make of the request. */
 async function sent({ server, exporter }: Awaited<ReturnType<typeof set>>, { text, attachments }: Given) {
-  const run = startRun({
-    name: text,
-    runType: text,
-    tags: [text],
-    metadata: { [text]: text },
-    project: text,
-    inputs: { [text]: text },
-    exporter,
-  });
+  const payload = { [text]: text };
+  const names = { name: text, runType: text, project: text, tags: [text] };
+  const run = startRun({ ...names, metadata: payload, inputs: payload, exporter });
   attachments.forEach(([name, type], index) => void run.attach(name, Buffer.from([index]), type));
-  run.event(text, { [text]: text });
+  run.event(text, payload);
   run.end({ text });
   await exporter.flush();
   const request = last(server);

@@ -35,28 +35,20 @@ describe('keys that lead to prototypes', () => {
     const server = await ingestServer();
     onTestFinished(() => server.close());
     const exporter = createExporter({ endpoint: server.url });
-    const run = startRun({
-      name: '__proto__',
-      exporter,
-      inputs: hostile(),
-      metadata: hostile(),
-      tags: ['__proto__', 'constructor'],
-    });
+    const tags = ['__proto__', 'constructor'];
+    const run = startRun({ name: '__proto__', exporter, inputs: hostile(), metadata: hostile(), tags });
     run.set({ metadata: hostile(), inputs: { ...hostile(), more: [hostile()] } });
     run.event('__proto__', hostile());
     run.end(hostile());
     await exporter.close();
     const [request] = server.received;
-    const parts = [...readJsonParts(request as NonNullable<typeof request>).values()] as Record<
-      string,
-      Record<string, unknown>
-    >[];
-    const [main, inputs, outputs] = parts;
+    type Part = Record<string, Record<string, unknown>>;
+    const [main, inputs, outputs] = [...readJsonParts(request as NonNullable<typeof request>).values()] as Part[];
     const same = (value: unknown) => JSON.stringify(value);
     expect(same(main?.extra?.metadata)).toBe(HOSTILE);
     expect(same(outputs)).toBe(HOSTILE);
     expect(same(inputs)).toBe(`${HOSTILE.slice(0, -1)},"more":[${HOSTILE}]}`);
-    expect(main?.tags).toEqual(['__proto__', 'constructor']);
+    expect(main?.tags).toEqual(tags);
     expect({}).not.toHaveProperty('polluted');
   });
 
@@ -70,17 +62,9 @@ describe('keys that lead to prototypes', () => {
     );
     const limits = JSON.parse('{"__proto__":{"queueRuns":1}}');
     const headers = JSON.parse('{"__proto__":"evil","constructor":"mine"}');
-    const exporter = createExporter({
-      ...given,
-      endpoint: server.url,
-      limits,
-      headers,
-      redact: redact(),
-    } as ConfigureOptions);
-    const traced = traceable(
-      (value: unknown) => value,
-      Object.assign(JSON.parse(JSON.stringify({})), { exporter, name: 'mine' }),
-    );
+    const options = { ...given, endpoint: server.url, limits, headers, redact: redact() } as ConfigureOptions;
+    const exporter = createExporter(options);
+    const traced = traceable((value: unknown) => value, { exporter, name: 'mine' });
     traceable(() => 1, given)();
     expect(traced({ a: 1 })).toEqual({ a: 1 });
     startRun({ ...given, name: 'hand', exporter }).end();
