@@ -65,6 +65,18 @@ describe('who can speak to a receiver', () => {
     expect(await receiver.runs()).toEqual([]);
   });
 
+  test('a form with files stores nothing, since its fields cannot have the type JSON [security 8]', async () => {
+    const receiver = await start();
+    const field = part(`post.${ROOT}`, makeRun(), []);
+    const { status, body } = await sendParts(receiver, field);
+    expect([status, body.detail]).toEqual([400, expect.stringContaining('application/json')]);
+    const origin = { origin: 'https://evil.example' };
+    expect(await sendMultipart(receiver, multipart(part(`post.${ROOT}`, makeRun())), origin)).toMatchObject({
+      status: 403,
+    });
+    expect(await receiver.runs()).toEqual([]);
+  });
+
   test('what is refused says neither who asked nor lets another origin read it [security 8]', async () => {
     const receiver = await start();
     const samePort = receiver.url.replace('127.0.0.1', 'evil.example');
