@@ -88,20 +88,3 @@ describe('a new connection', () => {
     expect(server.requests).toHaveLength(1);
   });
 });
-
-describe('an answer that is none', () => {
-  test.each([
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n'],
-    ['a status that is no number', 'HTTP/1.1 2x0 OK\r\n\r\n'],
-    ['a header with a line break in it', 'HTTP/1.1 200 OK\r\nContent-Length\n: 2\r\n\r\n{}'],
-    ['less than it says', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}'],
-    ['chunks without an end', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}'],
-    ['a chunk of no size', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}'],
-  ])('because it is %s rejects', async (_, bytes) => {
-    const server = await scriptServer(async (connection) => {
-      await connection.request();
-      connection.socket.end(bytes);
-    });
-    await expect(clientTo(server.url).send(POST)).rejects.toThrow();
-  });
-});

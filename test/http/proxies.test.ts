@@ -17,29 +17,20 @@ function environmentOf(variables: Record<string, string>): void {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
-interface TestProxy {
-  readonly url: string;
-  readonly asked: readonly { readonly target: string | undefined; readonly authorization: string | undefined }[];
-}
-
-/** A proxy that opens tunnels to this machine, whatever name it is asked for; or answers with a status, or never. */
-async function proxy(answer: number | 'hold' = 200): Promise<TestProxy> {
+/** A proxy that opens tunnels to this machine for any host name, or responds with a status. */
+async function proxy(status = 200) {
   const asked: { target: string | undefined; authorization: string | undefined }[] = [];
   const sockets = new Set<Socket>();
   const server = createServer();
   server.on('connect', (request, socket: Socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
+    sockets.add(socket.on('error', () => {}));
     asked.push({ target: request.url, authorization: request.headers['proxy-authorization'] });
-    if (answer === 'hold') return;
-    if (answer !== 200) return void socket.end(`HTTP/1.1 ${answer} No\r\n\r\n`);
-    const port = Number(request.url?.split(':')[1]);
-    const onward = connect(port, '127.0.0.1', () => {
+    if (status !== 200) return void socket.end(`HTTP/1.1 ${status} No\r\n\r\n`);
+    const onward = connect(Number(request.url?.split(':')[1]), '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       socket.pipe(onward).pipe(socket);
     });
-    sockets.add(onward);
-    onward.on('error', () => socket.destroy());
+    sockets.add(onward.on('error', () => socket.destroy()));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
@@ -47,15 +38,6 @@ async function proxy(answer: number | 'hold' = 200): Promise<TestProxy> {
     server.close();
   });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
-}
-
-/** An address at which nobody listens. */
-async function nobody(): Promise<string> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  await once(server.close(), 'close');
-  return `127.0.0.1:${port}`;
 }
 
 /** A proxy for both kinds of endpoints. */
@@ -81,40 +63,36 @@ const named = (url: string, host = 'service.test'): string => url.replace('127.0
 const GET = { method: 'GET', path: '/info' } as const;
 
 describe('the environment', () => {
-  const named = (address: string, variable: NamedProxy['variable']): NamedProxy => ({ address, variable });
+  const by = (address: string, variable: NamedProxy['variable']): NamedProxy => ({ address, variable });
 
-  test.each<[Record<string, string>, Partial<Proxies> | undefined]>([
-    [{}, undefined],
-    [{ NO_PROXY: 'a' }, undefined],
-    [{ HTTPS_PROXY: 'http://p:1' }, { https: named('http://p:1', 'HTTPS_PROXY'), http: undefined }],
-    [
-      { https_proxy: 'http://lower:1', HTTPS_PROXY: 'http://upper:1' },
-      { https: named('http://lower:1', 'https_proxy') },
-    ],
-    [
-      { HTTP_PROXY: ' https://p:1 ', no_proxy: 'a,b', NO_PROXY: 'c' },
-      { http: named('https://p:1', 'HTTP_PROXY'), except: 'a,b' },
-    ],
-    [{ HTTP_PROXY: 'p:3128' }, { http: named('http://p:3128', 'HTTP_PROXY') }],
+  test.each<[Record<string, string>, Partial<Proxies>]>([
+    [{ HTTPS_PROXY: 'http://p:1' }, { https: by('http://p:1', 'HTTPS_PROXY'), http: undefined }],
+    [{ https_proxy: 'http://lower:1', HTTPS_PROXY: 'http://u:1' }, { https: by('http://lower:1', 'https_proxy') }],
+    [{ HTTP_PROXY: ' https://p:1 ', no_proxy: 'a,b', NO_PROXY: 'c' }, { except: 'a,b' }],
+    [{ HTTP_PROXY: ' https://p:1 ' }, { http: by('https://p:1', 'HTTP_PROXY'), except: '' }],
+    [{ HTTP_PROXY: 'p:3128' }, { http: by('http://p:3128', 'HTTP_PROXY') }],
     [
       { HTTP_PROXY: '', HTTPS_PROXY: 'http://p:1', NO_PROXY: 'c' },
       { http: undefined, except: 'c' },
     ],
-  ])('with %j names the proxies %j', (variables, expected) => {
+  ])('%j sets the proxies %j', (variables, expected) => {
     environmentOf(variables);
-    if (expected === undefined) expect(environmentProxies()).toBeUndefined();
-    else expect(environmentProxies()).toMatchObject(expected);
+    expect(environmentProxies()).toMatchObject(expected);
   });
 
-  test.each(['socks4://me:sk-secret@p:1', 'http://me:sk-secret@', 'http://me:sk secret@p:99999'])(
-    'that names %s is told so in one line, without the address',
-    (address) => {
-      const lines = told();
-      environmentOf({ HTTPS_PROXY: address });
-      expect(environmentProxies()).toBeUndefined();
-      expect(lines).toEqual(['warn: configuration: HTTPS_PROXY is no http or https address; it is left out.']);
-    },
-  );
+  test.each([
+    [{}, undefined],
+    [{ NO_PROXY: 'a' }, undefined],
+    [{ HTTPS_PROXY: 'socks4://me:sk-secret@p:1' }, 'HTTPS_PROXY'],
+    [{ HTTP_PROXY: 'http://me:sk-secret@' }, 'HTTP_PROXY'],
+    [{ http_proxy: 'http://me:sk secret@p:99999' }, 'http_proxy'],
+  ])('%j sets no proxy; the line that names %s does not contain the address', (variables, name) => {
+    const lines = told();
+    environmentOf(variables as Record<string, string>);
+    expect(environmentProxies()).toBeUndefined();
+    const line = `warn: configuration: ${name} is no http or https address; it is left out.`;
+    expect(lines).toEqual(name === undefined ? [] : [line]);
+  });
 });
 
 describe('the proxy for an endpoint', () => {
@@ -134,42 +112,35 @@ describe('the proxy for an endpoint', () => {
     expect(proxyFor(new URL(endpoint), proxies)).toEqual(expected);
   });
 
+  const matching = ['service.test', 'SERVICE.test', '.test', '*.test', 'test', '*', 'other.test,service.test'];
+  const others = [
+    '[fe80::1]',
+    'service.test:80',
+    'other.test',
+    'ervice.test',
+    'a.service.test',
+    '*,other.test',
+    ',',
+    '',
+  ];
   test.each([
-    ['service.test', true],
-    ['SERVICE.test', true],
-    ['.test', true],
-    ['*.test', true],
-    ['test', true],
-    ['*', true],
-    ['other.test,service.test', true],
-    [' other.test  service.test ', true],
-    ['service.test:443', true],
-    ['[fe80::1]', false],
-    ['service.test:80', false],
-    ['other.test', false],
-    ['ervice.test', false],
-    ['a.service.test', false],
-    ['*,other.test', false],
-    [',', false],
-    ['', false],
-  ])('is none with an exception for "%s": %s, as undici has it', (except, isException) => {
-    const found = proxyFor(new URL('https://Service.test/api'), { ...both, except });
-    expect(found).toEqual(isException ? 'an exception' : https);
-    expect(isReachedDirectly('https://service.test', except)).toBe(isException);
-  });
-
-  test.each([
-    ['http://[fe80::1]', '[fe80::1]', true],
-    ['http://service.test', 'service.test:80', true],
-    ['http://service.test:81', 'service.test:80', false],
-    ['http://service.test:81', 'service.test:081', true],
-  ])('to %s is none with an exception for "%s": %s, as undici has it', (endpoint, except, isException) => {
-    expect(proxyFor(new URL(endpoint), { ...both, except })).toEqual(isException ? 'an exception' : http);
-    expect(isReachedDirectly(endpoint, except)).toBe(isException);
+    ['https://Service.test/api', true, [...matching, ' other.test  service.test ', 'service.test:443']],
+    ['https://Service.test/api', false, others],
+    ['http://[fe80::1]', true, ['[fe80::1]']],
+    ['http://service.test', true, ['service.test:80']],
+    ['http://service.test:81', true, ['service.test:081']],
+    ['http://service.test:81', false, ['service.test:80']],
+  ])('%s is an exception (%s) with NO_PROXY=%j, as in undici', (url, isException, exceptions) => {
+    const endpoint = new URL(url);
+    for (const except of exceptions) {
+      const named = endpoint.protocol === 'https:' ? https : http;
+      expect(proxyFor(endpoint, { ...both, except }), except).toEqual(isException ? 'an exception' : named);
+      expect(isReachedDirectly(endpoint.origin, except), except).toBe(isException);
+    }
   });
 });
 
-/** What undici itself does, told by the connector that a pool gets: ours, or that of a proxy. */
+/** Whether undici itself uses no proxy: the pool then has our connector. */
 function isReachedDirectly(origin: string, noProxy: string): boolean {
   const connect = (): void => {};
   let isDirect = false;
@@ -188,7 +159,7 @@ function isReachedDirectly(origin: string, noProxy: string): boolean {
 }
 
 describe('a proxy', () => {
-  test('is asked for a tunnel to the endpoint, with its own credentials, and never sees the key', async () => {
+  test('opens a tunnel to the endpoint, receives its own credentials, and never sees the key', async () => {
     const { url, seen } = await serve();
     const by = await proxy();
     const http = by.url.replace('http://', 'http://me:p%40ss@');
@@ -199,32 +170,21 @@ describe('a proxy', () => {
     expect(seen[0]?.headers).not.toHaveProperty('proxy-authorization');
   });
 
-  test.each(['127.0.0.1', 'localhost'])('is not asked for %s', async (host) => {
-    const { url } = await serve();
-    const by = await proxy();
-    const local = clientTo(named(url, host), byProxy(by.url));
-    expect((await local.send(GET)).status).toBe(204);
-    expect(by.asked).toEqual([]);
-  });
-
   test.each([
-    ['service.test', 0],
-    ['.test', 0],
-    ['*', 0],
-    ['other.test, service.test', 0],
-    ['other.test', 1],
-    ['service.test:1', 1],
-  ])('with exceptions for %s is asked %i times', async (except, times) => {
+    ['127.0.0.1', '', 0],
+    ['localhost', '', 0],
+    ['service.test', 'other.test, service.test', 0],
+    ['service.test', 'other.test', 1],
+  ])('for %s, with exceptions for "%s", receives %i requests', async (host, except, times) => {
     const { url } = await serve();
     const by = await proxy();
-    // Without the proxy the name leads nowhere.
-    await clientTo(named(url), byProxy(by.url, except))
-      .send({ ...GET, timeoutMs: 2_000 })
-      .catch(() => {});
+    // Without the proxy, the name leads nowhere.
+    const sent = clientTo(named(url, host), byProxy(by.url, except)).send({ ...GET, timeoutMs: 2_000 });
+    await sent.catch(() => {});
     expect(by.asked).toHaveLength(times);
   });
 
-  test('for https is asked with the name of the host alone', async () => {
+  test('receives only the host name of an HTTPS endpoint', async () => {
     const by = await proxy(502);
     await expect(clientTo('https://service.test', byProxy(by.url)).send(GET)).rejects.toThrow('502');
     expect(by.asked).toEqual([{ target: 'service.test:443', authorization: undefined }]);
@@ -252,7 +212,7 @@ describe('a proxy', () => {
   });
 
   test.each(['http://service.test', 'https://service.test'])(
-    'that accepts connections and closes them is connected to once per request, for %s',
+    'that closes its connections is connected to once per request, for %s',
     async (endpoint) => {
       let connections = 0;
       const server = createNetServer((socket) => {
@@ -271,11 +231,11 @@ describe('a proxy', () => {
     },
   );
 
-  test.each(['http://service.test', 'https://service.test'])(
-    'that refuses the connection is the one to check, for %s, and its credentials are not told',
-    async (endpoint) => {
-      const by = `http://me:sk-secret@${await nobody()}`;
-      const thrown = await clientTo(endpoint, byProxy(by))
+  test('that refuses the connection is named in the error, without its credentials', async () => {
+    // Nobody listens on port 1.
+    const proxies = byProxy('http://me:sk-secret@127.0.0.1:1');
+    for (const endpoint of ['http://service.test', 'https://service.test']) {
+      const thrown = await clientTo(endpoint, proxies)
         .send(GET)
         .catch((error) => error);
       expect(failureOf(thrown)).toEqual({
@@ -287,6 +247,6 @@ describe('a proxy', () => {
         mayHaveArrived: false,
         isUnsent: true,
       });
-    },
-  );
+    }
+  });
 });
